@@ -1,0 +1,1 @@
+"""Omnigraph: a branchable lakehouse graph database."""

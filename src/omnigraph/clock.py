@@ -1,0 +1,76 @@
+"""Where time and fresh ids come from: injectable, so that tests own both."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+_CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_RANDOM_BITS: Final = 80
+_STEP_BITS: Final = 64
+ULID_LENGTH: Final = 26
+
+
+class Clock(Protocol):
+    """The only source of time, waiting and new ids."""
+
+    def now(self) -> datetime:
+        """The current time, UTC, with microseconds."""
+        ...
+
+    def ulid(self) -> str:
+        """A fresh id that sorts after every id this clock gave before."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Let `seconds` pass."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._lock = threading.Lock()
+
+    def now(self) -> datetime:
+        """The current time, UTC, with microseconds."""
+        return datetime.now(UTC)
+
+    def ulid(self) -> str:
+        """A fresh id that sorts after every id this clock gave before."""
+        fresh = (time.time_ns() // 1_000_000) << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
+        with self._lock:
+            # Within one millisecond, or when the machine's clock steps back, count on from the last
+            # id. The step is random so that two processes forked from this one stay apart.
+            self._last = max(fresh, self._last + 1 + secrets.randbits(_STEP_BITS))
+            return encode_ulid(self._last)
+
+    def sleep(self, seconds: float) -> None:
+        """Let `seconds` pass."""
+        time.sleep(seconds)
+
+
+def encode_ulid(value: int) -> str:
+    """Spell a 128-bit number in Crockford's base 32, most significant digit first.
+
+    >>> encode_ulid(0)
+    '00000000000000000000000000'
+    >>> encode_ulid((1 << 128) - 1)
+    '7ZZZZZZZZZZZZZZZZZZZZZZZZZ'
+    """
+    digits = [_CROCKFORD[value >> shift & 31] for shift in range(5 * (ULID_LENGTH - 1), -1, -5)]
+    return "".join(digits)
+
+
+def is_ulid(text: str) -> bool:
+    """Whether `text` is spelt as `encode_ulid` spells ids.
+
+    >>> is_ulid("01ARZ3NDEKTSV4RRFFQ69G5FAV"), is_ulid("main"), is_ulid("8" * 26)
+    (True, False, False)
+    """
+    return len(text) == ULID_LENGTH and text[0] <= "7" and all(c in _CROCKFORD for c in text)

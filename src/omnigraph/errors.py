@@ -1,0 +1,228 @@
+"""The error tree: one class per reaction of the caller, one code per cause.
+
+    OmnigraphError                     code, message, hint, details, retryable
+    ├── InvalidInputError              fix the request                         (also ValueError)
+    │   ├── InvalidNameError
+    │   └── InvalidParameterError
+    ├── NotFoundError                  name something that exists              (also LookupError)
+    │   ├── GraphNotFoundError
+    │   ├── BranchNotFoundError
+    │   ├── CommitNotFoundError
+    │   └── TypeNotFoundError
+    ├── AlreadyExistsError             choose another name, or open it
+    ├── ConflictError                  read again, plan again                  retryable
+    │   ├── StaleHeadError             the branch moved; nothing became visible
+    │   └── TableConflictError         a table moved under a staged write
+    ├── NotAllowedError                ask for the right
+    ├── LimitExceededError             ask for less
+    ├── FormatError                    upgrade one side
+    ├── RecoveryNeededError            run repair; we will not guess
+    ├── OutcomeUnknownError            read before retrying
+    ├── StorageError                   wait, or call an operator               retryable
+    └── InternalError                  report a bug
+
+An error knows nothing of HTTP or exit codes: `cli.exits` maps classes to exit codes in one table.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar
+
+
+class ErrorCode(StrEnum):
+    """Every cause we can name. Append-only: programs match on these words."""
+
+    INVALID_INPUT = "invalid_input"
+    INVALID_NAME = "invalid_name"
+    INVALID_PARAMETER = "invalid_parameter"
+    INVALID_SCHEMA = "invalid_schema"
+    INVALID_URI = "invalid_uri"
+    NOT_FOUND = "not_found"
+    GRAPH_NOT_FOUND = "graph_not_found"
+    BUCKET_NOT_FOUND = "bucket_not_found"
+    BRANCH_NOT_FOUND = "branch_not_found"
+    COMMIT_NOT_FOUND = "commit_not_found"
+    VERSION_NOT_FOUND = "version_not_found"
+    TYPE_NOT_FOUND = "type_not_found"
+    ALREADY_EXISTS = "already_exists"
+    GRAPH_EXISTS = "graph_exists"
+    REF_EXISTS = "ref_exists"
+    FOREIGN_DIRECTORY = "foreign_directory"
+    CONFLICT = "conflict"
+    STALE_HEAD = "stale_head"
+    EXPECTED_VERSION_MISMATCH = "expected_version_mismatch"
+    TABLE_HEAD_MOVED = "table_head_moved"
+    SCHEMA_CHANGED = "schema_changed"
+    PUBLISH_CONTENTION = "publish_contention"
+    OBJECT_CHANGED = "object_changed"
+    NOT_ALLOWED = "not_allowed"
+    READ_ONLY = "read_only"
+    LIMIT_EXCEEDED = "limit_exceeded"
+    FORMAT = "format"
+    FORMAT_TOO_NEW = "format_too_new"
+    FORMAT_TOO_OLD = "format_too_old"
+    RECOVERY_NEEDED = "recovery_needed"
+    OUTCOME_UNKNOWN = "outcome_unknown"
+    STORAGE = "storage"
+    STORAGE_DENIED = "storage_denied"
+    CORRUPTED = "corrupted"
+    INTERNAL = "internal"
+
+
+class OmnigraphError(Exception):
+    """Anything Omnigraph refuses or cannot do.
+
+    Attributes:
+        code: The cause, stable across releases.
+        message: What is wrong: the thing, and the two facts that disagree.
+        hint: The next step for the person who reads it.
+        details: The facts of the message, for programs.
+        retryable: Whether the same request may succeed if it is planned again.
+    """
+
+    default_code: ClassVar[ErrorCode] = ErrorCode.INTERNAL
+    retryable: ClassVar[bool] = False
+
+    def __init__(
+        self, message: str, *, hint: str = "", code: ErrorCode | None = None, **details: object
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.code = code or self.default_code
+        self.details = details
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exception's own pickling passes only `args`, which would lose code, hint and details on
+        # the way out of a worker process.
+        return _rebuild, (type(self), self.message, self.hint, self.code, self.details)
+
+
+def _rebuild(
+    kind: type[OmnigraphError],
+    message: str,
+    hint: str,
+    code: ErrorCode,
+    details: dict[str, object],
+) -> OmnigraphError:
+    return kind(message, hint=hint, code=code, **details)
+
+
+class InvalidInputError(OmnigraphError, ValueError):
+    """The request itself is wrong. Nothing was read or written on its behalf."""
+
+    default_code = ErrorCode.INVALID_INPUT
+
+
+class InvalidNameError(InvalidInputError):
+    """A branch, type or property name breaks the naming rules."""
+
+    default_code = ErrorCode.INVALID_NAME
+
+
+class InvalidParameterError(InvalidInputError):
+    """A parameter is missing, unknown or of the wrong type."""
+
+    default_code = ErrorCode.INVALID_PARAMETER
+
+
+class NotFoundError(OmnigraphError, LookupError):
+    """The thing named does not exist."""
+
+    default_code = ErrorCode.NOT_FOUND
+
+
+class GraphNotFoundError(NotFoundError):
+    """No graph at that URI."""
+
+    default_code = ErrorCode.GRAPH_NOT_FOUND
+
+
+class BranchNotFoundError(NotFoundError):
+    """The graph has no branch of that name."""
+
+    default_code = ErrorCode.BRANCH_NOT_FOUND
+
+
+class CommitNotFoundError(NotFoundError):
+    """The lineage holds no commit of that id."""
+
+    default_code = ErrorCode.COMMIT_NOT_FOUND
+
+
+class TypeNotFoundError(NotFoundError):
+    """The schema declares no type of that name."""
+
+    default_code = ErrorCode.TYPE_NOT_FOUND
+
+
+class AlreadyExistsError(OmnigraphError):
+    """The name is taken. What holds it is untouched."""
+
+    default_code = ErrorCode.ALREADY_EXISTS
+
+
+class ConflictError(OmnigraphError):
+    """Somebody else changed what this was planned on. Nothing became visible."""
+
+    default_code = ErrorCode.CONFLICT
+    retryable = True
+
+
+class StaleHeadError(ConflictError):
+    """The branch no longer points at the commit the caller required."""
+
+    default_code = ErrorCode.STALE_HEAD
+
+
+class TableConflictError(ConflictError):
+    """A table moved under a staged write; `details` has table_key, expected and actual."""
+
+    default_code = ErrorCode.EXPECTED_VERSION_MISMATCH
+
+
+class NotAllowedError(OmnigraphError):
+    """The handle, the branch or the policy does not permit this."""
+
+    default_code = ErrorCode.NOT_ALLOWED
+
+
+class LimitExceededError(OmnigraphError):
+    """The request is larger than a limit; the message names the limit and its value."""
+
+    default_code = ErrorCode.LIMIT_EXCEEDED
+
+
+class FormatError(OmnigraphError):
+    """The graph's format and this release do not meet; `details` has both versions."""
+
+    default_code = ErrorCode.FORMAT
+
+
+class RecoveryNeededError(OmnigraphError):
+    """An interrupted write left something that we will not guess about."""
+
+    default_code = ErrorCode.RECOVERY_NEEDED
+
+
+class OutcomeUnknownError(OmnigraphError):
+    """The write may have landed; `details` has the commit id to look for before retrying."""
+
+    default_code = ErrorCode.OUTCOME_UNKNOWN
+
+
+class StorageError(OmnigraphError):
+    """The storage under the graph failed or holds what we cannot read."""
+
+    default_code = ErrorCode.STORAGE
+    retryable = True
+
+
+class InternalError(OmnigraphError):
+    """An invariant of our own is broken: a bug."""
+
+    default_code = ErrorCode.INTERNAL

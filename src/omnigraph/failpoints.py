@@ -1,0 +1,115 @@
+"""The named places where a test may make the process fail: a closed set, free when unarmed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NoReturn
+
+from omnigraph.errors import InvalidInputError
+
+ENVIRONMENT_VARIABLE: Final = "OMNIGRAPH_FAILPOINTS"
+"""`point=raise`, `point=kill`, `point=kill@3` (the third hit), several joined by commas."""
+
+
+class Failpoint(StrEnum):
+    """Every place that can be made to fail, in the order the code reaches them."""
+
+    INIT_AFTER_CLAIM = "init.after_claim"
+    INIT_AFTER_EACH_TABLE = "init.after_each_table"
+    INIT_AFTER_TABLES = "init.after_tables"
+    INIT_AFTER_SCHEMA_FILES = "init.after_schema_files"
+    INIT_AFTER_MANIFEST = "init.after_manifest"
+    INIT_AFTER_SETTLE = "init.after_settle"
+    MIGRATE_AFTER_READ = "migrate.after_read"
+    MIGRATE_AFTER_WORK = "migrate.after_work"
+    MIGRATE_AFTER_STAMP = "migrate.after_stamp"
+    PUBLISH_AFTER_READ = "publish.after_read"
+    PUBLISH_AFTER_STAGE = "publish.after_stage"
+    PUBLISH_AFTER_COMMIT = "publish.after_commit"
+    APPLY_AFTER_COMMIT = "apply.after_commit"
+
+
+class SimulatedCrash(BaseException):
+    """Not an Exception: nothing may catch it, as nothing catches a power cut."""
+
+
+Action = Callable[[], None]
+
+
+@dataclass(slots=True)
+class _Armed:
+    action: Action
+    hits_before: int
+
+
+_armed: dict[Failpoint, _Armed] = {}
+
+
+def hit(point: Failpoint) -> None:
+    """Pass through `point`; does what a test armed it with, and nothing otherwise."""
+    if _armed:
+        _fire(point)
+
+
+def _fire(point: Failpoint) -> None:
+    trap = _armed.get(point)
+    if trap is None:
+        return
+    if trap.hits_before > 0:
+        trap.hits_before -= 1
+        return
+    trap.action()
+
+
+def crash() -> NoReturn:
+    """Raise what nothing catches."""
+    raise SimulatedCrash
+
+
+def kill() -> None:
+    """End this process at once, running no handler, as a power cut would."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@contextmanager
+def armed(point: Failpoint, action: Action = crash, *, after_hits: int = 0) -> Iterator[None]:
+    """Run `action` at every pass through `point` in this block, but for the first `after_hits`."""
+    previous = _armed.get(point)
+    _armed[point] = _Armed(action, after_hits)
+    try:
+        yield
+    finally:
+        if previous is None:
+            del _armed[point]
+        else:
+            _armed[point] = previous
+
+
+_ACTIONS: Final[dict[str, Action]] = {"raise": crash, "kill": kill}
+
+
+def arm_from_environment(text: str) -> None:
+    """Arm this process as `OMNIGRAPH_FAILPOINTS` asks; a word we do not know is refused.
+
+    Raises:
+        InvalidInputError: the text names no failpoint or no action. Nothing was armed.
+    """
+    traps = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        name, _, rest = entry.partition("=")
+        action, _, nth = rest.partition("@")
+        if name not in set(Failpoint) or action not in _ACTIONS or not (nth or "1").isdecimal():
+            message = f"{ENVIRONMENT_VARIABLE} holds {entry!r}, which is not point=action[@nth]"
+            known = f"points: {', '.join(Failpoint)}; actions: {', '.join(_ACTIONS)}"
+            raise InvalidInputError(message, hint=known)
+        traps[Failpoint(name)] = _Armed(_ACTIONS[action], int(nth or 1) - 1)
+    _armed.update(traps)
+
+
+if ENVIRONMENT_VARIABLE in os.environ:
+    arm_from_environment(os.environ[ENVIRONMENT_VARIABLE])

@@ -1,0 +1,25 @@
+"""Every bound in one place: how often we retry, how much we hold, how long names may be."""
+
+from __future__ import annotations
+
+from typing import Final
+
+PUBLISH_ATTEMPTS_MAX: Final = 5
+"""Lost races a publish survives before it reports contention."""
+
+LINEAGE_FRAGMENTS_MAX: Final = 64
+"""Commit-row fragments the manifest carries before a publish folds them into one."""
+
+MIGRATION_ATTEMPTS_MAX: Final = 8
+"""Times a format migration re-reads and tries again because another process was migrating too."""
+
+ROWS_PER_FILE_MAX: Final = 1 << 20
+BYTES_PER_FILE_MAX: Final = 512 << 20
+"""A data file closes at whichever of the two it reaches first."""
+
+BRANCH_NAME_LENGTH_MAX: Final = 200
+"""Branch names become directory names; file systems allow 255 bytes for one."""
+
+TYPE_NAME_LENGTH_MAX: Final = 128
+MESSAGE_LENGTH_MAX: Final = 64 << 10
+ACTOR_LENGTH_MAX: Final = 256

@@ -1,0 +1,1 @@
+"""Names, ids, table keys, commits: the words every layer shares. Standard library only."""

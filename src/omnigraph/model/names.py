@@ -1,0 +1,103 @@
+"""Names people choose: types and branches, checked once at the edge."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Self
+
+from omnigraph.errors import ErrorCode, InvalidNameError
+from omnigraph.limits import BRANCH_NAME_LENGTH_MAX, TYPE_NAME_LENGTH_MAX
+
+_TYPE_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9_]*")
+_BRANCH_CHARACTERS: Final = re.compile(r"[\w.\-/]+")
+
+
+class TypeName(str):
+    """The name of a node or edge type; inside, it is already valid."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Check a type name.
+
+        >>> TypeName.parse("Person")
+        'Person'
+
+        Raises:
+            InvalidNameError: it does not start with A-Z, or has other characters than A-Za-z0-9_.
+        """
+        if not _TYPE_NAME.fullmatch(text) or len(text) > TYPE_NAME_LENGTH_MAX:
+            message = f"{text[:200]!r} is not a type name"
+            hint = (
+                f"a type name is A-Z followed by letters, digits or _, "
+                f"at most {TYPE_NAME_LENGTH_MAX} characters"
+            )
+            raise InvalidNameError(message, hint=hint, name=text)
+        return cls(text)
+
+
+class BranchName(str):
+    """The name of a graph branch; inside, it is already valid."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Check a branch name against what Lance accepts for a ref, and what we keep for ourselves.
+
+        >>> BranchName.parse("review/1")
+        'review/1'
+
+        Raises:
+            InvalidNameError: the name is empty, too long, reserved, or has a bad character.
+        """
+        if wrong := _branch_name_fault(text):
+            message = f"{text[:200]!r} is not a branch name: {wrong}"
+            hint = "use letters, digits, '.', '-' and '_', with '/' between parts"
+            raise InvalidNameError(message, hint=hint, code=ErrorCode.INVALID_NAME, name=text)
+        return cls(text)
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this is the branch every graph has."""
+        return self == MAIN
+
+    @property
+    def ref(self) -> str | None:
+        """The Lance ref that carries this branch; Lance spells its own main as None."""
+        return None if self.is_main else str(self)
+
+    def contains(self, other: str) -> bool:
+        """Whether `other` lies below this name by path, as `review/x` lies below `review`.
+
+        >>> BranchName("review").contains("review/x"), BranchName("review").contains("reviews")
+        (True, False)
+        """
+        return other.startswith(f"{self}/")
+
+
+MAIN: Final = BranchName("main")
+
+
+def _branch_name_fault(text: str) -> str | None:
+    if not text:
+        return "it is empty"
+    if len(text.encode()) > BRANCH_NAME_LENGTH_MAX:
+        return f"it is longer than {BRANCH_NAME_LENGTH_MAX} bytes"
+    if not _BRANCH_CHARACTERS.fullmatch(text):
+        return "it has a character that is not allowed"
+    parts = text.split("/")
+    if not all(parts):
+        return "it has an empty part"
+    if ".." in text:
+        return "'..' is not allowed"
+    if any(part.endswith(".lock") for part in parts):
+        return "a part may not end in '.lock'"
+    if any(part.startswith(".") for part in parts):
+        return "a part may not start with '.'"
+    if parts[0].startswith("__"):
+        return "names that start with '__' are internal"
+    if parts[0] == MAIN and len(parts) > 1:
+        return "'main' is reserved"
+    return None

@@ -1,0 +1,84 @@
+"""Tables: how a type is keyed, and where a snapshot finds its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from omnigraph.errors import InvalidNameError
+from omnigraph.model.ids import TableId
+from omnigraph.model.names import TypeName
+
+
+class TableKind(StrEnum):
+    """The two kinds of type, and the folder each kind's datasets live in."""
+
+    NODE = "node"
+    EDGE = "edge"
+
+    @property
+    def folder(self) -> str:
+        """The folder below the graph's root that holds this kind's datasets."""
+        return f"{self}s"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableKey:
+    """The type a table holds, spelt `node:Person` or `edge:Knows`."""
+
+    kind: TableKind
+    type_name: TypeName
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.type_name}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read the spelling that `str` writes.
+
+        >>> str(TableKey.parse("node:Person"))
+        'node:Person'
+
+        Raises:
+            InvalidNameError: the text is not `node:Type` or `edge:Type`.
+        """
+        kind, _, name = text.partition(":")
+        if kind not in set(TableKind):
+            message = f"{text[:200]!r} is not a table key"
+            raise InvalidNameError(message, hint="a table key is node:Type or edge:Type")
+        return cls(TableKind(kind), TypeName.parse(name))
+
+
+@dataclass(frozen=True, slots=True)
+class TablePin:
+    """The exact table version a snapshot reads for one type."""
+
+    table_id: TableId
+    key: TableKey
+    location: str
+    """Relative to the graph's root, so that a graph can be addressed by any of its URIs."""
+    version: int
+    ref: str | None
+    """The Lance ref that owns the version; None is the table's main."""
+    row_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A dropped type's table, and the last version that was published of it."""
+
+    table_id: TableId
+    key: TableKey
+    location: str
+    sealed_version: int
+    ref: str | None
+
+
+def table_location(kind: TableKind, table_id: TableId) -> str:
+    """Where a new table goes, relative to the graph's root.
+
+    >>> table_location(TableKind.NODE, TableId("01J0"))
+    'nodes/01J0'
+    """
+    return f"{kind.folder}/{table_id}"
