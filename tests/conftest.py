@@ -1,0 +1,25 @@
+"""Fixtures that more than one suite uses."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from tests.support import s3
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[s3.S3Server]:
+    """One S3 look-alike for the run (one per worker under xdist)."""
+    with s3.running() as server:
+        yield server
+
+
+@pytest.fixture
+def s3_bucket(s3_server: s3.S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a fresh bucket that Lance, obstore and child processes find by environment."""
+    # A developer's own AWS_ENDPOINT or AWS_PROFILE must not win over ours.
+    for name in [each for each in os.environ if each.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in s3_server.environment.items():
+        monkeypatch.setenv(name, value)
+    return s3_server.create_bucket()
