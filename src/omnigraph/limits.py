@@ -17,6 +17,9 @@ ROWS_PER_FILE_MAX: Final = 1 << 20
 BYTES_PER_FILE_MAX: Final = 512 << 20
 """A data file closes at whichever of the two it reaches first."""
 
+KEYS_PER_LOOKUP_MAX: Final = 10_000
+"""Ids looked up in a table by filter; above it, reading the id column once is cheaper."""
+
 BRANCH_NAME_LENGTH_MAX: Final = 200
 """Branch names become directory names; file systems allow 255 bytes for one."""
 

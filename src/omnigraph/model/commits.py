@@ -16,7 +16,7 @@ RESERVED_ACTOR_PREFIX: Final = "omnigraph:"
 
 
 class OperationKind(StrEnum):
-    """What a commit did, in one word."""
+    """What a writer does, in one word: in its commit, in its table transactions, in its sidecar."""
 
     INIT = "init"
     MUTATION = "mutation"
@@ -26,6 +26,8 @@ class OperationKind(StrEnum):
     INDEX = "index"
     OPTIMIZE = "optimize"
     RECOVERY = "recovery"
+    MIGRATION = "migration"
+    """Changes the manifest's format; makes no commit."""
     LEGACY = "legacy"
     """A commit written before the format recorded what it did."""
 

@@ -1,0 +1,97 @@
+"""Table heads: the only code that moves one, and how to tell who did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lance import LanceDataset, LanceOperation
+from lance.dataset import Transaction
+
+from omnigraph.errors import ErrorCode, TableConflictError
+from omnigraph.failpoints import Failpoint, hit
+from omnigraph.model.commits import OperationKind
+from omnigraph.model.ids import OperationId
+from omnigraph.storage.staging import Staged
+from omnigraph.storage.tables import Table
+from omnigraph.storage.translate import translating
+
+_OPERATION: Final = "omnigraph.operation"
+_WRITER: Final = "omnigraph.writer"
+
+
+@dataclass(frozen=True, slots=True)
+class Authorship:
+    """Whose transaction made a table version; written into it, so that recovery can prove it."""
+
+    operation_id: OperationId
+    writer: OperationKind
+
+
+def apply(staged: Staged, author: Authorship) -> Table:
+    """Move the table's head from its pin to the staged transaction.
+
+    Raises:
+        TableConflictError: the head was not at the pin. Where Lance let the commit through all the
+            same, it lies above somebody else's and must not be published; `details` has both
+            versions.
+        StorageError: the commit failed, and whether it landed is not known.
+    """
+    address = staged.address
+    transaction = _transaction(address.version, staged.operation, author)
+    with translating("applying a write to", address.uri):
+        committed = LanceDataset.commit(
+            staged.base, transaction, max_retries=0, enable_stable_row_ids=True
+        )
+    hit(Failpoint.APPLY_AFTER_COMMIT)
+    expected = address.version + 1
+    if committed.version != expected:
+        message = (
+            f"{address.uri} moved under a staged write: "
+            f"expected version {expected}, got {committed.version}"
+        )
+        raise TableConflictError(
+            message,
+            hint="read the branch again and plan again",
+            code=ErrorCode.TABLE_HEAD_MOVED,
+            location=address.location,
+            expected=expected,
+            actual=committed.version,
+        )
+    return Table(replace(address, version=expected), committed)
+
+
+def restore(head: Table, version: int, author: Authorship) -> Table:
+    """Make the rows of `version` the newest again, as a new version above `head`.
+
+    Lance refuses every transaction staged before a restore, so this fences sleeping writers
+    (docs/decisions/0004). Lance never refuses the restore itself: callers exclude each other first.
+    """
+    operation = LanceOperation.Restore(version)
+    with translating("restoring", head.address.uri):
+        committed = LanceDataset.commit(
+            head.handle, _transaction(head.version, operation, author), max_retries=0
+        )
+    return Table(replace(head.address, version=committed.version), committed)
+
+
+def author_of(table: Table) -> Authorship | None:
+    """Who made this version, or None where it was not one of our writers."""
+    with translating("reading the transaction of", table.address.uri):
+        try:
+            transaction = table.handle.read_transaction(table.version)
+        except TypeError:
+            # Lance cannot read back a compaction that rewrote indexes (lance-facts 3); those carry
+            # no properties of ours.
+            return None
+    properties = (transaction and transaction.transaction_properties) or {}
+    if _OPERATION not in properties or properties.get(_WRITER) not in set(OperationKind):
+        return None
+    return Authorship(OperationId(properties[_OPERATION]), OperationKind(properties[_WRITER]))
+
+
+def _transaction(
+    read_version: int, operation: LanceOperation.BaseOperation, author: Authorship
+) -> Transaction:
+    properties = {_OPERATION: author.operation_id, _WRITER: author.writer.value}
+    return Transaction(read_version, operation, transaction_properties=properties)

@@ -1,0 +1,81 @@
+"""Refs: Lance's own branches of one table, with their traps closed."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import unquote
+
+from omnigraph.errors import (
+    AlreadyExistsError,
+    ErrorCode,
+    InvalidNameError,
+    NotFoundError,
+    StorageError,
+)
+from omnigraph.storage.objects import Objects
+from omnigraph.storage.tables import Table, Tables
+from omnigraph.storage.translate import translating
+
+_FOLDER: Final = "_refs/branches"
+_SUFFIX: Final = ".json"
+
+
+class Refs:
+    """The refs of every table below one root."""
+
+    def __init__(self, tables: Tables, objects: Objects) -> None:
+        self._tables = tables
+        self._objects = objects
+
+    def list(self, location: str) -> tuple[str, ...]:
+        """The names of the table's refs, main left out, sorted; one request."""
+        # Lance's own listing asks twice per branch; the names are all in the file names.
+        paths = self._objects.list(f"{location}/{_FOLDER}")
+        files = [path.rpartition("/")[2] for path in paths]
+        return tuple(sorted(unquote(f.removesuffix(_SUFFIX)) for f in files if f.endswith(_SUFFIX)))
+
+    def exists(self, location: str, name: str) -> bool:
+        """Whether the table has a ref of this name."""
+        return name in self.list(location)
+
+    def create(self, location: str, name: str, *, source: str | None, version: int) -> Table:
+        """Start a ref at one version of another; copies no data.
+
+        Raises:
+            AlreadyExistsError: the table has that ref. It is untouched.
+            InvalidNameError: a ref above or below it by path exists: deleting `review` while
+                `review/x` lives would leave a readable zombie (lance-facts 4).
+            StorageError: the source is gone, or storage failed. There is no such ref.
+        """
+        self._require_path_free(location, name)
+        uri = self._tables.uri(location)
+        try:
+            with translating("creating a ref on", uri):
+                self._tables.main(location).create_branch(name, (source, version))
+        except StorageError as failure:
+            # Lance words this failure differently each time, so ask what is there instead.
+            if self.exists(location, name):
+                message = f"{uri} already has a ref {name}"
+                raise AlreadyExistsError(message, code=ErrorCode.REF_EXISTS) from failure
+            raise
+        return self._tables.open(location, ref=name, version=version)
+
+    def delete(self, location: str, name: str) -> None:
+        """Remove a ref and the files only it refers to.
+
+        Raises:
+            NotFoundError: the table has no such ref.
+            StorageError: other refs build on it, or storage failed.
+        """
+        uri = self._tables.uri(location)
+        if not self.exists(location, name):
+            message = f"{uri} has no ref {name}"
+            raise NotFoundError(message, code=ErrorCode.NOT_FOUND)
+        with translating(f"deleting the ref {name} of", uri):
+            self._tables.main(location).branches.delete(name)
+
+    def _require_path_free(self, location: str, name: str) -> None:
+        for other in self.list(location):
+            if other.startswith(f"{name}/") or name.startswith(f"{other}/"):
+                message = f"a ref {name} cannot stand beside {other}: one lies below the other"
+                raise InvalidNameError(message, hint="choose a name that shares no path with it")

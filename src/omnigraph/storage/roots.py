@@ -1,0 +1,91 @@
+"""Graph URIs: plain paths, `file://` and `s3://`, checked once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+from urllib.parse import unquote, urlsplit
+
+from omnigraph.errors import ErrorCode, InvalidInputError
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://")
+_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Where one graph lives: a local directory, or a prefix of an S3 bucket.
+
+    Attributes:
+        uri: An absolute path without a scheme, or `s3://bucket/prefix`; never a trailing slash.
+        bucket: The S3 bucket, or None for a local directory.
+    """
+
+    uri: str
+    bucket: str | None = None
+
+    @classmethod
+    def parse(cls, text: str | Path) -> Self:
+        """Read a graph URI as people write it.
+
+        >>> Root.parse("s3://lake/graphs/social/").uri
+        's3://lake/graphs/social'
+        >>> Root.parse("file:///data/my%20graph").uri
+        '/data/my graph'
+
+        Raises:
+            InvalidInputError: the text is empty, has an unknown scheme, or names no bucket.
+        """
+        text = str(text)
+        scheme = _SCHEME.match(text)
+        if not text.strip() or "\0" in text:
+            message = f"{text!r} is not a graph URI"
+            raise _refused(message)
+        if scheme is None:
+            return cls(str(Path(text).expanduser().absolute()))
+        match scheme[1].lower():
+            case "file":
+                return cls._local(text)
+            case "s3":
+                return cls._s3(text)
+            case unknown:
+                message = f"cannot open {text}: unknown scheme {unknown}://"
+                raise _refused(message)
+
+    @classmethod
+    def _local(cls, text: str) -> Self:
+        parts = urlsplit(text)
+        if parts.netloc not in ("", "localhost") or not parts.path:
+            message = f"{text} does not name a directory of this machine"
+            raise _refused(message)
+        return cls(str(Path(unquote(parts.path))))
+
+    @classmethod
+    def _s3(cls, text: str) -> Self:
+        bucket, _, prefix = text.partition("://")[2].partition("/")
+        prefix = prefix.strip("/")
+        if not _BUCKET.fullmatch(bucket) or not prefix or "//" in prefix:
+            message = f"{text} does not name a bucket and a prefix in it"
+            raise _refused(message)
+        return cls(f"s3://{bucket}/{prefix}", bucket)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the graph is a directory of this machine."""
+        return self.bucket is None
+
+    @property
+    def prefix(self) -> str:
+        """The path inside the bucket, for a graph on S3."""
+        return self.uri.removeprefix(f"s3://{self.bucket}/")
+
+    def table_uri(self, location: str) -> str:
+        """The URI of the dataset at `location` below this root."""
+        return f"{self.uri}/{location}"
+
+
+def _refused(message: str) -> InvalidInputError:
+    hint = "give a directory, file:///directory or s3://bucket/prefix"
+    return InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_URI)

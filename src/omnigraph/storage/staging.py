@@ -1,0 +1,314 @@
+"""Staged writes: files exist, no head has moved. One staged write is one Lance transaction."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance import LanceDataset, LanceOperation
+from lance.fragment import RowIdSequence, write_fragments
+from lance.schema import LanceSchema
+
+from omnigraph.errors import InvalidInputError
+from omnigraph.limits import BYTES_PER_FILE_MAX, KEYS_PER_LOOKUP_MAX, ROWS_PER_FILE_MAX
+from omnigraph.storage import filters
+from omnigraph.storage.tables import (
+    ROW_ADDRESS,
+    ROW_ID,
+    Fragment,
+    Table,
+    TableAddress,
+    Tables,
+)
+from omnigraph.storage.translate import translating
+
+KEY: Final = "id"
+"""The column that tells rows apart in every node and edge table."""
+
+Rows: TypeAlias = "pa.Table | pa.RecordBatchReader"
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """One table's transaction, ready for `heads.apply`.
+
+    Attributes:
+        address: The table at the version it was staged on: its pin. A table that does not exist
+            yet is at version 0.
+        base: What the transaction is committed through: the handle of the pinned version, or the
+            URI of a table that does not exist yet.
+        row_count: How many rows the table will hold.
+    """
+
+    address: TableAddress
+    base: LanceDataset | str
+    operation: LanceOperation.BaseOperation
+    row_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """What removing some rows makes of the fragments that hold them."""
+
+    updated: tuple[Fragment, ...] = ()
+    removed: tuple[int, ...] = ()
+    row_count: int = 0
+
+
+def stage_create(tables: Tables, location: str, rows: pa.Table) -> Staged:
+    """Prepare a table that does not exist yet; `rows` gives its schema and may be empty."""
+    uri = tables.uri(location)
+    fragments = _write_files(uri, uri, rows, mode="create") if rows.num_rows else []
+    operation = LanceOperation.Overwrite(rows.schema, fragments)
+    address = tables.address(location, ref=None, version=0)
+    return Staged(address, uri, operation, rows.num_rows)
+
+
+def stage_append(table: Table, rows: Rows) -> Staged:
+    """Prepare to add `rows`, whatever the table holds."""
+    return stage_change(table, files=write_files(table, rows))
+
+
+def stage_upsert(table: Table, rows: pa.Table) -> Staged:
+    """Prepare to replace the rows whose id exists, keeping their row ids, and to add the others.
+
+    Raises:
+        InvalidInputError: an id is null, or stands twice in `rows`. Nothing was written.
+    """
+    _require_distinct_ids(rows)
+    found = locate(table, rows[KEY])
+    places = pc.index_in(rows[KEY].combine_chunks(), value_set=found[KEY].combine_chunks())
+    order = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
+    replaced = rows.take(pa.array(order))
+    added = rows.filter(places.is_null())
+    kept_ids = found[ROW_ID].take(places.take(pa.array(order))).to_pylist()
+    # Replaced rows come first: Lance binds the given row ids to the leading rows of the new files.
+    files = write_files(table, pa.concat_tables([replaced, added]), row_ids=kept_ids)
+    return stage_change(table, files=files, deletions=delete_rows(table, found[ROW_ADDRESS]))
+
+
+def stage_delete(
+    table: Table, *, ids: Sequence[str] | None = None, filter_text: str | None = None
+) -> Staged:
+    """Prepare to remove the rows with these ids, or the rows a filter matches; give one of them."""
+    if (ids is None) == (filter_text is None):
+        message = "a deletion needs ids or a filter, and not both"
+        raise InvalidInputError(message)
+    if ids is not None:
+        doomed = locate(table, pa.array(ids, pa.string()))
+    else:
+        doomed = table.read([ROW_ADDRESS], filter_text=filter_text)
+    return stage_change(table, deletions=delete_rows(table, doomed[ROW_ADDRESS]))
+
+
+def stage_change(
+    table: Table, *, files: Sequence[Fragment] = (), deletions: Deletions | None = None
+) -> Staged:
+    """Assemble one transaction from files already written and rows already found.
+
+    This is what bulk writers use: their executors call `write_files` and `delete_rows`, and only
+    fragment metadata reaches the driver.
+    """
+    gone = deletions or Deletions()
+    operation = LanceOperation.Update(
+        removed_fragment_ids=list(gone.removed),
+        updated_fragments=list(gone.updated),
+        new_fragments=list(files),
+        fields_modified=[],
+        fields_for_preserving_frag_bitmap=_field_ids(table.handle.lance_schema),
+        update_mode="rewrite_rows",
+    )
+    added = sum(each.physical_rows for each in files)
+    return _staged(table, operation, table.count_rows() + added - gone.row_count)
+
+
+def stage_overwrite(
+    table: Table,
+    rows: Rows,
+    *,
+    schema: pa.Schema | None = None,
+    carrying: Sequence[Fragment] = (),
+) -> Staged:
+    """Prepare to make `rows`, then the rows of the carried fragments, all that the table holds.
+
+    The new rows come first, in fragments of their own. Zero rows are allowed. Of all staged writes
+    only this one is a true compare-and-swap on the head (docs/decisions/0002).
+
+    Args:
+        schema: The table's schema from then on, with its metadata; unchanged when None.
+        carrying: Fragments of this same table, kept by reference and without deletions.
+    """
+    schema = table.schema if schema is None else schema
+    files = write_files(table, rows)
+    operation = LanceOperation.Overwrite(schema, [*files, *carrying])
+    return _staged(table, operation, sum(each.physical_rows for each in [*files, *carrying]))
+
+
+def stage_columns(
+    table: Table, fields: Sequence[pa.Field], *, values: Mapping[str, Any] | None = None
+) -> Staged:
+    """Prepare to add columns, each filled with one value or, where `values` has none, with nulls.
+
+    Columns of nulls alone cost no data file. Existing indexes stay.
+
+    Raises:
+        InvalidInputError: a column exists, or may not be null and was given no value.
+    """
+    values = values or {}
+    for field in fields:
+        if field.name in table.schema.names:
+            message = f"column {field.name} exists already"
+            raise InvalidInputError(message)
+        if not field.nullable and values.get(field.name) is None:
+            message = f"column {field.name} may not be null, and has no value for existing rows"
+            raise InvalidInputError(message)
+    if not table.fragments() or (not values and _is_numbered_by_position(table)):
+        schema = pa.schema([*table.schema, *fields], metadata=table.schema.metadata)
+        operation = LanceOperation.Merge(
+            list(table.fragments()), schema, preserves_nullability=True
+        )
+    else:
+        operation = _merged_columns(table, fields, values)
+    return _staged(table, operation, table.count_rows())
+
+
+def _merged_columns(
+    table: Table, fields: Sequence[pa.Field], values: Mapping[str, Any]
+) -> LanceOperation.Merge:
+    added = pa.schema(fields)
+
+    def fill(batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = [
+            pa.repeat(pa.scalar(values.get(field.name), field.type), batch.num_rows)
+            for field in fields
+        ]
+        return pa.record_batch(columns, schema=added)
+
+    merged, schema = [], None
+    with translating("adding columns to", table.address.uri):
+        for fragment in table.handle.get_fragments():
+            metadata, schema = fragment.merge_columns(fill, columns=[KEY])
+            merged.append(metadata)
+    assert schema is not None, "stage_columns calls this only for tables that have fragments"
+    return LanceOperation.Merge(merged, schema)
+
+
+def write_files(table: Table, rows: Rows, *, row_ids: Sequence[int] = ()) -> tuple[Fragment, ...]:
+    """Write `rows` as data files that nothing refers to yet.
+
+    Safe to run in any process and to run twice: only files named in a staged write count.
+
+    Args:
+        row_ids: Stable row ids for the leading rows; the rest get fresh ones.
+    """
+    # The handle and not the URI: a branch handle's uri is the root's, and files written there
+    # would land among main's (lance-facts 4).
+    fragments = _write_files(table.handle, table.address.uri, rows, mode="append")
+    bound, taken = [], 0
+    for each in fragments:
+        ids = row_ids[taken : taken + each.physical_rows]
+        taken += each.physical_rows
+        meta = RowIdSequence(list(ids)).to_inline_metadata() if ids else None
+        bound.append(dataclasses.replace(each, row_id_meta=meta) if ids else each)
+    return tuple(bound)
+
+
+def delete_rows(table: Table, addresses: pa.ChunkedArray) -> Deletions:
+    """Write deletion files for the rows at these addresses; no head moves."""
+    rows = np.unique(addresses.to_numpy().astype(np.uint64))
+    if not len(rows):
+        return Deletions()
+    fragment_ids = rows >> np.uint64(32)
+    updated, removed = [], []
+    with translating("deleting from", table.address.uri):
+        for fragment_id in np.unique(fragment_ids).tolist():
+            offsets = rows[fragment_ids == fragment_id] & np.uint64(0xFFFF_FFFF)
+            fragment = table.handle.get_fragment(fragment_id)
+            assert fragment is not None, "the addresses were read from this same version"
+            left = fragment.delete_rows(offsets.tolist())
+            if left is None:
+                removed.append(fragment_id)
+            else:
+                updated.append(left)
+    return Deletions(tuple(updated), tuple(removed), len(rows))
+
+
+def locate(table: Table, ids: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Where the rows with these ids lie: columns id, row id and row address.
+
+    Few ids are looked up one by one, through the index where there is one; for many, the table's
+    id column is read once, a batch at a time.
+    """
+    columns = [KEY, ROW_ID, ROW_ADDRESS]
+    if len(ids) <= KEYS_PER_LOOKUP_MAX:
+        wanted = filters.text_in(KEY, ids.to_pylist()) if len(ids) else "false"
+        return table.read(columns, filter_text=wanted)
+    wanted_ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
+    reader = table.scan(columns)
+    found = [
+        batch.filter(pc.is_in(batch.column(KEY), value_set=wanted_ids))
+        for batch in _batches(reader, table.address.uri)
+    ]
+    return pa.Table.from_batches(found, schema=reader.schema)
+
+
+def _batches(reader: pa.RecordBatchReader, uri: str) -> Iterable[pa.RecordBatch]:
+    with translating("reading", uri):
+        yield from reader
+
+
+def _require_distinct_ids(rows: pa.Table) -> None:
+    ids = rows[KEY]
+    if ids.null_count:
+        message = f"{ids.null_count} of {len(ids)} rows have no id"
+        raise InvalidInputError(message)
+    if pc.count_distinct(ids).as_py() == len(ids):
+        return
+    counts = ids.value_counts()
+    repeated = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
+    message = f"the id {repeated[0].as_py()!r} stands twice among the rows to write"
+    raise InvalidInputError(message)
+
+
+def _write_files(base: LanceDataset | str, uri: str, rows: Rows, *, mode: str) -> list[Fragment]:
+    with translating("staging rows in", uri):
+        written = write_fragments(
+            rows,
+            base,
+            schema=rows.schema,
+            mode=mode,
+            max_rows_per_file=ROWS_PER_FILE_MAX,
+            max_bytes_per_file=BYTES_PER_FILE_MAX,
+            enable_stable_row_ids=True,
+        )
+    assert isinstance(written, list), "return_transaction was not asked for"
+    return written
+
+
+def _is_numbered_by_position(table: Table) -> bool:
+    """Whether Lance would number this schema's fields afresh just as they are numbered now.
+
+    A table that once dropped a column fails this; committing its schema as plain Arrow would then
+    make columns read each other's data (lance-facts 9).
+    """
+    afresh = LanceSchema.from_pyarrow(table.schema)
+    return _field_ids(afresh) == _field_ids(table.handle.lance_schema)
+
+
+def _field_ids(schema: LanceSchema) -> list[int]:
+    pending = list(reversed(schema.fields()))
+    ids = []
+    while pending:
+        field = pending.pop()
+        ids.append(field.id())
+        pending.extend(reversed(field.children()))
+    return ids
+
+
+def _staged(table: Table, operation: LanceOperation.BaseOperation, row_count: int) -> Staged:
+    return Staged(table.address, table.handle, operation, row_count)

@@ -1,0 +1,194 @@
+"""Pinned reads: one table at one (ref, version), its columns, its rows, its fragments."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+import lance
+import pyarrow as pa
+from lance import LanceDataset
+from lance.fragment import FragmentMetadata
+
+from omnigraph.errors import ErrorCode, NotFoundError
+from omnigraph.storage.meter import Meter
+from omnigraph.storage.objects import Objects
+from omnigraph.storage.roots import Root
+from omnigraph.storage.translate import translating
+
+ROW_ID: Final = "_rowid"
+"""Stable across updates and compaction: the identity of a row."""
+
+ROW_ADDRESS: Final = "_rowaddr"
+"""Fragment id in the upper 32 bits, physical offset in the lower: where a row lies now."""
+
+Fragment = FragmentMetadata
+"""One fragment's metadata: which files, which deletions, which row ids. Opaque outside storage."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableAddress:
+    """All that another process needs to open the same pinned table; what tasks carry."""
+
+    root: Root
+    location: str
+    ref: str | None
+    version: int
+
+    @property
+    def uri(self) -> str:
+        """The URI of the dataset, whatever the ref."""
+        return self.root.table_uri(self.location)
+
+    def __str__(self) -> str:
+        return f"{self.uri}{f'@{self.ref}' if self.ref else ''} v{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table at one version of one ref: every read sees exactly those rows.
+
+    Attributes:
+        handle: Lance's dataset, for `storage` and for engines that scan it; it must not be used to
+            write, and its `uri` names the table's main whatever the ref (lance-facts 4).
+    """
+
+    address: TableAddress
+    handle: LanceDataset
+
+    @property
+    def version(self) -> int:
+        """The pinned version."""
+        return self.address.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, with their nullability and metadata."""
+        return self.handle.schema
+
+    def fragments(self) -> tuple[Fragment, ...]:
+        """The fragments' metadata, in table order. Reads nothing."""
+        return tuple(each.metadata for each in self.handle.get_fragments())
+
+    def count_rows(self, filter_text: str | None = None) -> int:
+        """How many rows match; without a filter this is answered from metadata."""
+        with self._translating("counting rows of"):
+            return int(self.handle.count_rows(filter_text))
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        filter_text: str | None = None,
+        fragments: Sequence[int] | None = None,
+    ) -> pa.RecordBatchReader:
+        """Stream the matching rows of the named columns.
+
+        Args:
+            columns: All columns when None; `ROW_ID` and `ROW_ADDRESS` may be named too.
+            filter_text: Built with `storage.filters`; scalar indexes answer it where they can.
+            fragments: Positions in `fragments()`; only these are opened.
+        """
+        chosen = None
+        if fragments is not None:
+            every = self.handle.get_fragments()
+            chosen = [every[position] for position in fragments]
+        with self._translating("reading"):
+            scanner = self.handle.scanner(
+                columns=None if columns is None else list(columns),
+                filter=filter_text,
+                fragments=chosen,
+            )
+            return scanner.to_reader()
+
+    def read(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        filter_text: str | None = None,
+        fragments: Sequence[int] | None = None,
+    ) -> pa.Table:
+        """Like `scan`, with all rows in memory."""
+        reader = self.scan(columns, filter_text=filter_text, fragments=fragments)
+        with self._translating("reading"):
+            return reader.read_all()
+
+    def _translating(self, action: str) -> AbstractContextManager[None]:
+        return translating(action, str(self.address))
+
+    def __reduce__(self) -> NoReturn:
+        # A pickled branch handle reopens main (lance-facts 4): rows of the wrong branch, silently.
+        message = "a Table cannot be pickled; ship its TableAddress and open it there"
+        raise TypeError(message)
+
+
+class Tables:
+    """Opens the tables below one root; keeps one handle per table and shares Lance's caches."""
+
+    def __init__(self, root: Root, objects: Objects, meter: Meter) -> None:
+        self._root = root
+        self._objects = objects
+        self._meter = meter
+        self._session = lance.Session()  # type: ignore[attr-defined]  # missing from __all__
+        self._handles: dict[str, LanceDataset] = {}
+        self._lock = threading.Lock()
+
+    def uri(self, location: str) -> str:
+        """The URI of the dataset at `location`."""
+        return self._root.table_uri(location)
+
+    def address(self, location: str, *, ref: str | None, version: int) -> TableAddress:
+        """The address of one version of a table; nothing is opened."""
+        return TableAddress(self._root, location, ref, version)
+
+    def exists(self, location: str) -> bool:
+        """Whether a table was ever committed at `location`; staged files alone do not count."""
+        return self._objects.holds_any(f"{location}/_versions")
+
+    def open(self, location: str, *, ref: str | None, version: int) -> Table:
+        """The table pinned at exactly this version of this ref.
+
+        Raises:
+            NotFoundError: there is no such table.
+            StorageError: the version or the ref is gone, or cannot be read.
+        """
+        address = self.address(location, ref=ref, version=version)
+        with translating("opening", str(address)):
+            return Table(address, self.main(location).checkout_version((ref, version)))
+
+    def open_latest(self, location: str, *, ref: str | None) -> Table:
+        """The table at the newest version of this ref, read from storage, never from a cache.
+
+        Raises:
+            NotFoundError: there is no such table.
+            StorageError: the ref is gone, or cannot be read.
+        """
+        with translating("opening", self.uri(location)):
+            handle = self.main(location).checkout_version((ref, None))
+        address = self.address(location, ref=ref, version=handle.version)
+        return Table(address, handle)
+
+    def main(self, location: str) -> LanceDataset:
+        """The handle that every other handle of this table is checked out from.
+
+        It is never moved, so threads may share it.
+
+        Raises:
+            NotFoundError: there is no such table.
+        """
+        with self._lock:
+            handle = self._handles.get(location)
+        if handle is not None:
+            return handle
+        uri = self.uri(location)
+        if not self.exists(location):
+            message = f"there is no table at {uri}"
+            raise NotFoundError(message, code=ErrorCode.NOT_FOUND)
+        with translating("opening", uri):
+            handle = lance.dataset(uri, session=self._session)
+        self._meter.watch(handle)
+        with self._lock:
+            return self._handles.setdefault(location, handle)

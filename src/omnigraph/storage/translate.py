@@ -1,0 +1,81 @@
+"""The one seam where Lance's and obstore's failures become ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from lance.commit import CommitConflictError
+from obstore.exceptions import BaseError as ObjectStoreError
+
+from omnigraph.errors import (
+    ErrorCode,
+    NotFoundError,
+    OmnigraphError,
+    StorageError,
+    TableConflictError,
+)
+
+_DENIED: Final = (
+    "permission denied",
+    "accessdenied",
+    "403 forbidden",
+    "invalidaccesskeyid",
+    "read-only file system",
+)
+_FULL: Final = ("no space left", "disk quota exceeded")
+_NO_CREDENTIALS: Final = ("no credentials", "credential provider", "metadata endpoint", "imds")
+
+
+@contextmanager
+def translating(action: str, where: str) -> Iterator[None]:
+    """Re-raise what Lance or obstore raised as ours, with the original as the cause.
+
+    Both libraries report most causes as OSError, ValueError or RuntimeError, so only conflicts are
+    told apart by class. The text is looked at to choose a better hint, never to choose what the
+    protocol does next: where that matters, callers ask (`Tables.exists`, `Refs.exists`).
+    tests/contract/lance/test_errors.py pins what is raised when.
+
+    Raises:
+        TableConflictError: another commit came first. The staged transaction did not land.
+        NotFoundError: the S3 bucket does not exist.
+        StorageError: anything else. For a commit, whether it landed is not known.
+    """
+    try:
+        yield
+    except OmnigraphError:
+        raise
+    except CommitConflictError as cause:
+        message = f"{action} lost a race on {where}"
+        hint = "read the branch again and plan again"
+        raise TableConflictError(message, hint=hint, code=ErrorCode.TABLE_HEAD_MOVED) from cause
+    except (OSError, ValueError, RuntimeError, ObjectStoreError) as cause:
+        raise _translated(action, where, cause) from cause
+
+
+def _translated(action: str, where: str, cause: Exception) -> OmnigraphError:
+    text = str(cause).lower()
+    said = _first_line(cause)
+    if "nosuchbucket" in text:
+        message = f"{action} failed: the bucket of {where} does not exist"
+        return NotFoundError(message, hint="create the bucket", code=ErrorCode.BUCKET_NOT_FOUND)
+    if any(mark in text for mark in _DENIED):
+        message = f"{action} was denied on {where}: {said}"
+        hint = "check the permissions of the directory, or the credentials for the bucket"
+        return StorageError(message, hint=hint, code=ErrorCode.STORAGE_DENIED)
+    if any(mark in text for mark in _NO_CREDENTIALS):
+        message = f"{action} found no credentials for {where}: {said}"
+        hint = "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION"
+        return StorageError(message, hint=hint, code=ErrorCode.STORAGE_DENIED)
+    if any(mark in text for mark in _FULL):
+        message = f"{action} failed: no space left under {where}"
+        return StorageError(message, hint="free some space and try again")
+    message = f"{action} failed on {where}: {said}"
+    return StorageError(message, hint="try again; if it persists, check the storage")
+
+
+def _first_line(cause: Exception) -> str:
+    """What went wrong, without obstore's debug dump and Lance's source positions."""
+    line = str(cause).strip().partition("\n")[0]
+    return line.partition(", /home/runner/")[0][:500]
