@@ -1,0 +1,1 @@
+"""What both languages share: source text, diagnostics, grammar plumbing."""

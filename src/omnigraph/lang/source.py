@@ -1,0 +1,65 @@
+"""Source text and places in it: a name, a text, spans, lines and columns."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+_LINE_END: Final = re.compile(r"\r\n|\n|\r")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """The characters from `start` up to, and not including, `end`."""
+
+    start: int
+    end: int
+
+    def to(self, other: Span) -> Span:
+        """The span from the start of this one to the end of `other`."""
+        return Span(self.start, other.end)
+
+
+class Position(NamedTuple):
+    """A line and a column, both counted from 1; a column is a character, not a byte."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    r"""A text and the name to call it by in diagnostics.
+
+    Only `\n`, `\r\n` and a lone `\r` end a line, as in every editor.
+    """
+
+    name: str
+    text: str
+    _starts: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "_starts", (0, *(each.end() for each in _LINE_END.finditer(self.text)))
+        )
+
+    def position(self, offset: int) -> Position:
+        r"""Where a character stands.
+
+        >>> Source("a.pg", "one\ntwo").position(5)
+        Position(line=2, column=2)
+        """
+        line = bisect_right(self._starts, offset)
+        return Position(line, offset - self._starts[line - 1] + 1)
+
+    def line(self, number: int) -> str:
+        """The text of one line, without its ending."""
+        start = self._starts[number - 1]
+        end = self._starts[number] if number < len(self._starts) else len(self.text)
+        return self.text[start:end].rstrip("\r\n")
+
+    def at(self, span: Span) -> str:
+        """The characters a span covers."""
+        return self.text[span.start : span.end]

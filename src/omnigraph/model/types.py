@@ -1,0 +1,100 @@
+"""Property types: what a value of the schema may be, as a closed union."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+VECTOR_DIMENSION_MAX: Final = 65_536
+"""Wider than any embedding in use; a row group of them must still fit in memory."""
+
+
+class Scalar(StrEnum):
+    """The plain types, each named as the languages spell it."""
+
+    STRING = "String"
+    BOOL = "Bool"
+    I32 = "I32"
+    I64 = "I64"
+    U32 = "U32"
+    U64 = "U64"
+    F32 = "F32"
+    F64 = "F64"
+    DATE = "Date"
+    DATETIME = "DateTime"
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether values are whole numbers with fixed bounds."""
+        return self in INTEGER_BOUNDS
+
+    @property
+    def is_float(self) -> bool:
+        """Whether values are binary floating point."""
+        return self in (Scalar.F32, Scalar.F64)
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether values are numbers, comparable with numbers of any other numeric type."""
+        return self.is_integer or self.is_float
+
+    @property
+    def is_temporal(self) -> bool:
+        """Whether values are dates or instants."""
+        return self in (Scalar.DATE, Scalar.DATETIME)
+
+
+INTEGER_BOUNDS: Final = {
+    Scalar.I32: (-(2**31), 2**31 - 1),
+    Scalar.I64: (-(2**63), 2**63 - 1),
+    Scalar.U32: (0, 2**32 - 1),
+    Scalar.U64: (0, 2**64 - 1),
+}
+"""The least and greatest value of each integer type, both included."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlobType:
+    """Bytes kept beside the table and read on demand."""
+
+    def __str__(self) -> str:
+        return "Blob"
+
+
+@dataclass(frozen=True, slots=True)
+class ListType:
+    """Any number of items of one type; the list may be empty, an item may not be null."""
+
+    item: Scalar | BlobType
+
+    def __str__(self) -> str:
+        return f"[{self.item}]"
+
+
+@dataclass(frozen=True, slots=True)
+class EnumType:
+    """Text from a fixed set, in declared order.
+
+    >>> str(EnumType(("draft", "in-review")))
+    'enum(draft, in-review)'
+    """
+
+    values: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"enum({', '.join(self.values)})"
+
+
+@dataclass(frozen=True, slots=True)
+class VectorType:
+    """A fixed number of 32-bit floats."""
+
+    dimension: int
+
+    def __str__(self) -> str:
+        return f"Vector({self.dimension})"
+
+
+PropertyType = Scalar | ListType | EnumType | VectorType | BlobType
+"""Every type a property may have. `str` of one is its spelling in both languages."""

@@ -1,0 +1,292 @@
+"""The catalog: what a schema means, once its text and layout no longer matter.
+
+Build one by hand from declarations, and have it checked like a parsed one:
+
+    >>> from omnigraph.model.types import Scalar
+    >>> from omnigraph.schema.resolve import catalog_of
+    >>> catalog = catalog_of(
+    ...     NodeType("Person", (Property("name", Scalar.STRING),), key=("name",)),
+    ...     EdgeType("Knows", "Person", "Person", properties=(Property("since", Scalar.DATE),)),
+    ... )
+    >>> [str(each.table_key) for each in catalog.types]
+    ['node:Person', 'edge:Knows']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Final, TypeVar
+
+from omnigraph.errors import NotFoundError, TypeNotFoundError
+from omnigraph.lang.diagnostics import did_you_mean
+from omnigraph.model.names import TypeName
+from omnigraph.model.tables import TableKey, TableKind
+from omnigraph.model.types import PropertyType
+
+Value = str | int | float | bool | date | datetime
+"""A default or a bound, in the Python type of its property. A bare date is never an instant."""
+
+ENDPOINTS: Final = ("src", "dst")
+"""The columns of an edge that constraints may name beside its properties."""
+
+RESERVED_NAMES: Final = frozenset(
+    {
+        "id",
+        *ENDPOINTS,
+        "_rowid",
+        "_rowaddr",
+        "_rowoffset",
+        "_row_created_at_version",
+        "_row_last_updated_at_version",
+    }
+)
+"""Columns we or Lance keep for ourselves; no property may take their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """Metadata the schema carries without giving it a meaning."""
+
+    name: str
+    value: str | int | float | bool | None = None
+    arguments: tuple[tuple[str, str | int | float | bool], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Embed:
+    """Where a vector comes from: the property that holds its text, and the model to use."""
+
+    source: str
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Inclusive bounds; None leaves an end open. A null value is exempt, NaN is refused."""
+
+    property: str
+    low: Value | None = None
+    high: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A pattern that must be found somewhere in the text (`schema.patterns` has its dialect)."""
+
+    property: str
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cardinality:
+    """How many edges of one type a source node may have; None is no upper limit."""
+
+    minimum: int = 0
+    maximum: int | None = None
+
+
+UNLIMITED: Final = Cardinality()
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One property of a type: not null, and without a default, unless it says so."""
+
+    name: str
+    type: PropertyType
+    nullable: bool = False
+    default: Value | None = None
+    embed: Embed | None = None
+    description: str | None = None
+    rename_from: str | None = None
+    annotations: tuple[Annotation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """Properties that several node types share; it has no rows of its own."""
+
+    name: str
+    properties: tuple[Property, ...] = ()
+    key: tuple[str, ...] = ()
+    uniques: tuple[tuple[str, ...], ...] = ()
+    indexes: tuple[str, ...] = ()
+    description: str | None = None
+    annotations: tuple[Annotation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeType:
+    """A node type. In a catalog it already has what its interfaces brought.
+
+    Attributes:
+        key: The properties that make a node's id, in order; empty when ids are minted.
+        uniques: Sets of properties whose values no two nodes share.
+        indexes: Properties to index, each by the kind of index its type asks for.
+    """
+
+    name: str
+    properties: tuple[Property, ...] = ()
+    key: tuple[str, ...] = ()
+    uniques: tuple[tuple[str, ...], ...] = ()
+    indexes: tuple[str, ...] = ()
+    ranges: tuple[Range, ...] = ()
+    checks: tuple[Check, ...] = ()
+    implements: tuple[str, ...] = ()
+    description: str | None = None
+    rename_from: str | None = None
+    annotations: tuple[Annotation, ...] = ()
+
+    @property
+    def table_key(self) -> TableKey:
+        """How the manifest knows this type's table."""
+        return TableKey(TableKind.NODE, TypeName(self.name))
+
+    def property_named(self, name: str) -> Property:
+        """The property of that name.
+
+        Raises:
+            NotFoundError: there is none; the hint has the nearest.
+        """
+        return _find_property(self, name)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeType:
+    """An edge type, from nodes of type `source` to nodes of type `target`.
+
+    Attributes:
+        key: What gives an edge identity, `src` and `dst` included; empty when ids are minted.
+        uniques: As for nodes; may also name `src` and `dst`.
+    """
+
+    name: str
+    source: str
+    target: str
+    cardinality: Cardinality = UNLIMITED
+    properties: tuple[Property, ...] = ()
+    key: tuple[str, ...] = ()
+    uniques: tuple[tuple[str, ...], ...] = ()
+    indexes: tuple[str, ...] = ()
+    ranges: tuple[Range, ...] = ()
+    checks: tuple[Check, ...] = ()
+    description: str | None = None
+    rename_from: str | None = None
+    annotations: tuple[Annotation, ...] = ()
+
+    @property
+    def table_key(self) -> TableKey:
+        """How the manifest knows this type's table."""
+        return TableKey(TableKind.EDGE, TypeName(self.name))
+
+    @property
+    def word(self) -> str:
+        """The edge's name as queries write it.
+
+        >>> EdgeType("WorksAt", "Person", "Company").word
+        'worksAt'
+        """
+        return self.name[:1].lower() + self.name[1:]
+
+    def property_named(self, name: str) -> Property:
+        """The property of that name.
+
+        Raises:
+            NotFoundError: there is none; the hint has the nearest.
+        """
+        return _find_property(self, name)
+
+
+SchemaType = NodeType | EdgeType
+"""What has a table."""
+
+Declaration = Interface | NodeType | EdgeType
+"""What a schema declares."""
+
+_Declared = TypeVar("_Declared", Interface, NodeType, EdgeType)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """A checked schema: every name resolves, every interface is expanded, every value fits.
+
+    Only `schema.resolve` builds one; everything that receives a catalog may rely on it. Types and
+    constraints stand in one canonical order, so equal schemas are equal catalogs.
+    """
+
+    node_types: tuple[NodeType, ...] = ()
+    edge_types: tuple[EdgeType, ...] = ()
+    interfaces: tuple[Interface, ...] = ()
+
+    @property
+    def types(self) -> Iterator[SchemaType]:
+        """Node types, then edge types, each in the order of their names."""
+        yield from self.node_types
+        yield from self.edge_types
+
+    def node_type(self, name: str) -> NodeType:
+        """The node type of that name.
+
+        Raises:
+            TypeNotFoundError: there is none; the hint has the nearest.
+        """
+        return _find(self.node_types, name, "node type")
+
+    def edge_type(self, name: str) -> EdgeType:
+        """The edge type of that name.
+
+        Raises:
+            TypeNotFoundError: there is none; the hint has the nearest.
+        """
+        return _find(self.edge_types, name, "edge type")
+
+    def interface(self, name: str) -> Interface:
+        """The interface of that name.
+
+        Raises:
+            TypeNotFoundError: there is none; the hint has the nearest.
+        """
+        return _find(self.interfaces, name, "interface")
+
+    def type_named(self, name: str) -> SchemaType:
+        """The node or edge type of that name; no two share one.
+
+        Raises:
+            TypeNotFoundError: there is none; the hint has the nearest.
+        """
+        for each in self.types:
+            if each.name == name:
+                return each
+        hint = did_you_mean(name, (each.name for each in self.types))
+        message = f"the schema has no type {name[:200]}"
+        raise TypeNotFoundError(message, hint=hint, name=name)
+
+    def type_of(self, key: TableKey) -> SchemaType:
+        """The type whose rows a table holds.
+
+        Raises:
+            TypeNotFoundError: the schema has no such type; the hint has the nearest.
+        """
+        if key.kind is TableKind.NODE:
+            return self.node_type(key.type_name)
+        return self.edge_type(key.type_name)
+
+
+def _find(declared: tuple[_Declared, ...], name: str, kind: str) -> _Declared:
+    for each in declared:
+        if each.name == name:
+            return each
+    hint = did_you_mean(name, (each.name for each in declared))
+    message = f"the schema has no {kind} {name[:200]}"
+    raise TypeNotFoundError(message, hint=hint, name=name)
+
+
+def _find_property(owner: SchemaType, name: str) -> Property:
+    for each in owner.properties:
+        if each.name == name:
+            return each
+    hint = did_you_mean(name, (each.name for each in owner.properties))
+    message = f"{owner.name} has no property {name[:200]}"
+    raise NotFoundError(message, hint=hint, type=owner.name, name=name)

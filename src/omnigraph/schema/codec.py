@@ -1,0 +1,182 @@
+"""Catalogs as canonical JSON: one text per meaning, and a digest of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import date
+from hashlib import sha256
+from typing import Any, Final
+
+from omnigraph.errors import ErrorCode, FormatError, InvalidInputError
+from omnigraph.model.types import BlobType, EnumType, ListType, PropertyType, Scalar, VectorType
+from omnigraph.schema.catalog import (
+    Annotation,
+    Cardinality,
+    Catalog,
+    Check,
+    Declaration,
+    EdgeType,
+    Embed,
+    Interface,
+    NodeType,
+    Property,
+    Range,
+)
+from omnigraph.schema.resolve import catalog_of
+
+FORMAT: Final = 1
+
+
+def encode(catalog: Catalog) -> str:
+    """The canonical JSON of a catalog: equal catalogs give equal text, on every machine.
+
+    What has its default value is left out, so a later release may add a field without changing
+    the digest of a schema that does not use it.
+
+    >>> encode(Catalog())
+    '{"edge_types":[],"format":1,"interfaces":[],"node_types":[]}'
+    """
+    whole = {
+        "format": FORMAT,
+        "interfaces": [_to_json(each) for each in catalog.interfaces],
+        "node_types": [_to_json(each) for each in catalog.node_types],
+        "edge_types": [_to_json(each) for each in catalog.edge_types],
+    }
+    return json.dumps(whole, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(catalog: Catalog) -> str:
+    """The SHA-256 of the canonical JSON, in hexadecimal."""
+    return sha256(encode(catalog).encode()).hexdigest()
+
+
+def decode(text: str) -> Catalog:
+    """The catalog that `encode` wrote.
+
+    Raises:
+        FormatError: a newer release wrote it.
+        InvalidSchemaError: it is a schema, and breaks the rules.
+        InvalidInputError: it is not a schema.
+    """
+    try:
+        whole = json.loads(text)
+        written = whole["format"]
+        if written != FORMAT:
+            message = f"the schema is in format {written}; this release reads {FORMAT}"
+            raise FormatError(
+                message,
+                hint="upgrade omnigraph",
+                code=ErrorCode.FORMAT_TOO_NEW,
+                found=written,
+                supported=FORMAT,
+            )
+        declarations: tuple[Declaration, ...] = (
+            *map(_interface, whole["interfaces"]),
+            *map(_node_type, whole["node_types"]),
+            *map(_edge_type, whole["edge_types"]),
+        )
+        return catalog_of(*declarations)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as cause:
+        if isinstance(cause, InvalidInputError):
+            raise
+        message = "the text is not the JSON of a schema"
+        raise InvalidInputError(message, code=ErrorCode.INVALID_SCHEMA) from cause
+
+
+def _to_json(value: object) -> object:
+    match value:
+        case Scalar() | BlobType():
+            return str(value)
+        case ListType(item):
+            return {"list": str(item)}
+        case EnumType(values):
+            return {"enum": list(values)}
+        case VectorType(dimension):
+            return {"vector": dimension}
+        case date():
+            return value.isoformat()
+        case tuple():
+            return [_to_json(each) for each in value]
+        case _ if is_dataclass(value):
+            return {
+                each.name: _to_json(getattr(value, each.name))
+                for each in fields(value)
+                if getattr(value, each.name) != each.default
+            }
+        case _:
+            return value
+
+
+def _type(raw: str | Mapping[str, Any]) -> PropertyType:
+    match raw:
+        case str():
+            return _base(raw)
+        case {"list": item}:
+            return ListType(_base(item))
+        case {"enum": values}:
+            return EnumType(tuple(values))
+        case {"vector": int(dimension)}:
+            return VectorType(dimension)
+        case _:
+            message = f"{raw!r} is not a type"
+            raise ValueError(message)
+
+
+def _base(raw: str) -> Scalar | BlobType:
+    return BlobType() if raw == "Blob" else Scalar(raw)
+
+
+def _annotations(raw: Mapping[str, Any]) -> tuple[Annotation, ...]:
+    return tuple(
+        Annotation(
+            each["name"],
+            each.get("value"),
+            tuple((name, value) for name, value in each.get("arguments", ())),
+        )
+        for each in raw.get("annotations", ())
+    )
+
+
+def _property(raw: Mapping[str, Any]) -> Property:
+    read = {
+        **raw,
+        "type": _type(raw["type"]),
+        "embed": Embed(**raw["embed"]) if "embed" in raw else None,
+        "annotations": _annotations(raw),
+    }
+    return Property(**read)
+
+
+def _members(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What every declaration has, with lists as tuples."""
+    return {
+        **raw,
+        "properties": tuple(map(_property, raw.get("properties", ()))),
+        "key": tuple(raw.get("key", ())),
+        "uniques": tuple(map(tuple, raw.get("uniques", ()))),
+        "indexes": tuple(raw.get("indexes", ())),
+        "annotations": _annotations(raw),
+    }
+
+
+def _interface(raw: Mapping[str, Any]) -> Interface:
+    return Interface(**_members(raw))
+
+
+def _rules(raw: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **_members(raw),
+        "ranges": tuple(Range(**each) for each in raw.get("ranges", ())),
+        "checks": tuple(Check(**each) for each in raw.get("checks", ())),
+    }
+
+
+def _node_type(raw: Mapping[str, Any]) -> NodeType:
+    return NodeType(**{**_rules(raw), "implements": tuple(raw.get("implements", ()))})
+
+
+def _edge_type(raw: Mapping[str, Any]) -> EdgeType:
+    cardinality = Cardinality(**raw.get("cardinality", {}))
+    return EdgeType(**{**_rules(raw), "cardinality": cardinality})

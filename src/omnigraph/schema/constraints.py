@@ -1,0 +1,173 @@
+"""Rules about constraints: which properties a key, unique, index, range or check may name."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+
+from omnigraph.lang.diagnostics import did_you_mean
+from omnigraph.model.types import BlobType, ListType, PropertyType, Scalar, VectorType
+from omnigraph.schema.catalog import (
+    ENDPOINTS,
+    Check,
+    Declaration,
+    EdgeType,
+    Interface,
+    Property,
+    Range,
+    Value,
+)
+from omnigraph.schema.findings import Finding, Path, SchemaCode
+from omnigraph.schema.patterns import pattern_fault
+from omnigraph.schema.values import Misfit, fit
+
+Columns = Mapping[str, Property]
+
+
+def constraint_findings(
+    at: Path, owner: Declaration, properties: Sequence[Property]
+) -> Iterator[Finding]:
+    """What a declaration's constraints break, given every property it will have."""
+    columns = {each.name: each for each in reversed(properties)}
+    yield from _key_findings((*at, "key"), owner, columns)
+    for position, members in enumerate(owner.uniques):
+        yield from _unique_findings((*at, "uniques", position), owner, members, columns)
+    yield from _repeated(
+        (*at, "uniques"), owner, "@unique", [frozenset(members) for members in owner.uniques]
+    )
+    yield from _index_findings((*at, "indexes"), owner, columns)
+    if isinstance(owner, Interface):
+        return
+    for position, range_ in enumerate(owner.ranges):
+        yield from _range_findings((*at, "ranges", position), owner, range_, columns)
+    yield from _repeated((*at, "ranges"), owner, "@range", [each.property for each in owner.ranges])
+    for position, check in enumerate(owner.checks):
+        yield from _check_findings((*at, "checks", position), owner, check, columns)
+    yield from _repeated((*at, "checks"), owner, "@check", owner.checks)
+
+
+def _key_findings(at: Path, owner: Declaration, columns: Columns) -> Iterator[Finding]:
+    yield from _repeated_members(at, owner, "@key", owner.key)
+    for position, name in enumerate(owner.key):
+        place: Path = (*at, position)
+        if isinstance(owner, EdgeType) and name in ENDPOINTS:
+            continue
+        member = columns.get(name)
+        if member is None:
+            yield _unknown(place, owner, "@key", name, columns)
+        elif member.nullable:
+            message = f"{owner.name}: key member {name} may be null"
+            hint = "remove the '?', or leave it out of the key"
+            yield Finding(SchemaCode.KEY_MEMBER, place, message, hint)
+        elif _is_opaque(member.type):
+            message = f"{owner.name}: key member {name} is {member.type}"
+            hint = "a key needs scalars or enums"
+            yield Finding(SchemaCode.KEY_MEMBER, place, message, hint)
+
+
+def _unique_findings(
+    at: Path, owner: Declaration, members: tuple[str, ...], columns: Columns
+) -> Iterator[Finding]:
+    if not members:
+        message = f"{owner.name}: @unique names no property"
+        yield Finding(SchemaCode.CONSTRAINT_ARGUMENTS, at, message)
+    yield from _repeated_members(at, owner, "@unique", members)
+    for position, name in enumerate(members):
+        place: Path = (*at, position)
+        if isinstance(owner, EdgeType) and name in ENDPOINTS:
+            continue
+        member = columns.get(name)
+        if member is None:
+            yield _unknown(place, owner, "@unique", name, columns)
+        elif _is_opaque(member.type):
+            message = f"{owner.name}: unique member {name} is {member.type}"
+            yield Finding(SchemaCode.UNIQUE_MEMBER, place, message, "name scalars or enums")
+
+
+def _index_findings(at: Path, owner: Declaration, columns: Columns) -> Iterator[Finding]:
+    yield from _repeated(at, owner, "@index", owner.indexes)
+    for position, name in enumerate(owner.indexes):
+        place: Path = (*at, position)
+        member = columns.get(name)
+        if member is None:
+            yield _unknown(place, owner, "@index", name, columns)
+        elif isinstance(member.type, ListType | BlobType):
+            message = f"{owner.name}: {name} is {member.type} and cannot be indexed"
+            yield Finding(SchemaCode.INDEX_MEMBER, place, message)
+
+
+def _range_findings(
+    at: Path, owner: Declaration, range_: Range, columns: Columns
+) -> Iterator[Finding]:
+    member = columns.get(range_.property)
+    if member is None:
+        yield _unknown((*at, "property"), owner, "@range", range_.property, columns)
+        return
+    called = f"{owner.name}: the range of {range_.property}"
+    if not isinstance(member.type, Scalar) or not (
+        member.type.is_numeric or member.type.is_temporal
+    ):
+        message = f"{called} needs a number, a Date or a DateTime, not {member.type}"
+        yield Finding(SchemaCode.RANGE_MEMBER, (*at, "property"), message)
+        return
+    if range_.low is None and range_.high is None:
+        yield Finding(SchemaCode.RANGE_BOUNDS, at, f"{called} has no bound")
+    low = None if range_.low is None else fit(member.type, range_.low)
+    high = None if range_.high is None else fit(member.type, range_.high)
+    for end, bound in (("low", low), ("high", high)):
+        if isinstance(bound, Misfit):
+            message = f"{called} does not fit: {bound.reason}"
+            yield Finding(SchemaCode.RANGE_BOUNDS, (*at, end), message, bound.hint)
+    if _exceeds(low, high):
+        message = f"{called} is empty: {low} exceeds {high}"
+        yield Finding(SchemaCode.RANGE_BOUNDS, (*at, "low"), message, "swap the bounds")
+
+
+def _check_findings(
+    at: Path, owner: Declaration, check: Check, columns: Columns
+) -> Iterator[Finding]:
+    member = columns.get(check.property)
+    if member is None:
+        yield _unknown((*at, "property"), owner, "@check", check.property, columns)
+    elif member.type is not Scalar.STRING:
+        message = f"{owner.name}: the check of {check.property} needs a String, not {member.type}"
+        yield Finding(SchemaCode.CHECK_MEMBER, (*at, "property"), message)
+    if wrong := pattern_fault(check.pattern):
+        message = f"{owner.name}: the pattern of {check.property} is refused: {wrong}"
+        hint = "write what Python, RE2 and Java all read alike"
+        yield Finding(SchemaCode.CHECK_PATTERN, (*at, "pattern"), message, hint)
+
+
+def _repeated_members(
+    at: Path, owner: Declaration, called: str, members: tuple[str, ...]
+) -> Iterator[Finding]:
+    for position, name in enumerate(members):
+        if name in members[:position]:
+            message = f"{owner.name}: {called} names {name} twice"
+            yield Finding(SchemaCode.DUPLICATE_CONSTRAINT, (*at, position), message)
+
+
+def _repeated(
+    at: Path, owner: Declaration, called: str, stated: Iterable[Hashable]
+) -> Iterator[Finding]:
+    seen: set[Hashable] = set()
+    for position, each in enumerate(stated):
+        if each in seen:
+            message = f"{owner.name}: {called} is stated twice for the same properties"
+            yield Finding(SchemaCode.DUPLICATE_CONSTRAINT, (*at, position), message)
+        seen.add(each)
+
+
+def _unknown(at: Path, owner: Declaration, called: str, name: str, columns: Columns) -> Finding:
+    message = f"{owner.name}: {called} names {name[:100]}, which is no property of it"
+    return Finding(SchemaCode.UNKNOWN_PROPERTY, at, message, did_you_mean(name, columns))
+
+
+def _is_opaque(type_: PropertyType) -> bool:
+    return isinstance(type_, ListType | VectorType | BlobType)
+
+
+def _exceeds(low: Value | Misfit | None, high: Value | Misfit | None) -> bool:
+    if isinstance(low, Misfit | None) or isinstance(high, Misfit | None):
+        return False
+    # Both were fitted to one ordered type, which mypy cannot know.
+    return low > high  # type: ignore[operator]

@@ -1,0 +1,96 @@
+"""Interfaces: what a node type receives from those it implements, and where they disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from omnigraph.lang.diagnostics import did_you_mean
+from omnigraph.schema.catalog import Interface, NodeType, Property
+from omnigraph.schema.findings import Finding, Path, SchemaCode
+
+Interfaces = Mapping[str, Interface]
+
+
+def expand(node: NodeType, interfaces: Interfaces) -> NodeType:
+    """The node type with the properties it lacks, and the constraints those properties carry.
+
+    A property the node declares itself takes nothing from an interface but the promise of its
+    type. Expanding twice is expanding once.
+    """
+    own = {each.name for each in node.properties}
+    key, uniques, indexes = node.key, list(node.uniques), list(node.indexes)
+    for each in _implemented(node, interfaces):
+        if each.key and not own.intersection(each.key):
+            key = key or each.key
+        uniques += [set_ for set_ in each.uniques if not own.intersection(set_)]
+        indexes += [name for name in each.indexes if name not in own]
+    return replace(
+        node,
+        properties=expanded_properties(node, interfaces),
+        key=key,
+        uniques=tuple(dict.fromkeys(uniques)),
+        indexes=tuple(dict.fromkeys(indexes)),
+    )
+
+
+def expanded_properties(node: NodeType, interfaces: Interfaces) -> tuple[Property, ...]:
+    """The node's own properties, then those its interfaces add, in the order it names them."""
+    named = {each.name: each for each in reversed(node.properties)}
+    added: dict[str, Property] = {}
+    for interface in _implemented(node, interfaces):
+        for each in interface.properties:
+            if each.name not in named:
+                added.setdefault(each.name, each)
+    return (*node.properties, *added.values())
+
+
+def interface_findings(at: Path, node: NodeType, interfaces: Interfaces) -> Iterator[Finding]:
+    """Unknown and repeated interfaces, promises not kept, and keys that compete."""
+    seen: set[str] = set()
+    key = node.key
+    own = {each.name: position for position, each in reversed(list(enumerate(node.properties)))}
+    have = {each.name: each for each in reversed(expanded_properties(node, interfaces))}
+    for position, name in enumerate(node.implements):
+        place: Path = (*at, "implements", position)
+        if name in seen:
+            message = f"node {node.name}: interface {name} is implemented twice"
+            yield Finding(SchemaCode.DUPLICATE_CONSTRAINT, place, message)
+            continue
+        seen.add(name)
+        interface = interfaces.get(name)
+        if interface is None:
+            message = f"node {node.name}: there is no interface {name[:200]}"
+            hint = did_you_mean(name, interfaces)
+            yield Finding(SchemaCode.UNKNOWN_INTERFACE, place, message, hint)
+            continue
+        for promised in interface.properties:
+            actual = have[promised.name]
+            if (actual.type, actual.nullable) != (promised.type, promised.nullable):
+                where = own.get(promised.name)
+                yield Finding(
+                    SchemaCode.INTERFACE_MISMATCH,
+                    place if where is None else (*at, "properties", where, "type"),
+                    f"node {node.name}: property {promised.name} is {_spelt(actual)}, but "
+                    f"interface {name} promises {_spelt(promised)}",
+                    f"make it {_spelt(promised)}, or leave it to the interface",
+                )
+        brings = interface.key if not own.keys() & set(interface.key) else ()
+        if key and brings and key != brings:
+            message = (
+                f"node {node.name} has the key {_listed(key)}; {name} brings {_listed(brings)}"
+            )
+            yield Finding(SchemaCode.SECOND_KEY, place, message, "a type has one key")
+        key = key or brings
+
+
+def _implemented(node: NodeType, interfaces: Interfaces) -> list[Interface]:
+    return [interfaces[name] for name in node.implements if name in interfaces]
+
+
+def _spelt(property_: Property) -> str:
+    return f"{property_.type}{'?' if property_.nullable else ''}"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return f"({', '.join(names)})"
