@@ -1,0 +1,379 @@
+"""Native refs: what a branch of a table shares, what it does not, and where the traps are."""
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from typing import Final
+
+import lance
+import pyarrow as pa
+import pytest
+from lance import LanceDataset
+from lance.fragment import write_fragments
+from tests.contract.lance.builders import (
+    append,
+    commit,
+    create,
+    create_index,
+    delete,
+    keys_of,
+    overwrite,
+    rows,
+    staged,
+    upsert,
+)
+
+RACERS: Final = 4
+
+
+def versions_of(dataset: LanceDataset) -> list[int]:
+    return [each["version"] for each in dataset.versions()]
+
+
+def branch_of(uri: str, name: str = "draft") -> LanceDataset:
+    return lance.dataset(uri).checkout_version((name, None))
+
+
+def test_a_branch_starts_at_the_version_number_of_its_source(anywhere):
+    main = create(anywhere, "a")
+    for key in ("b", "c"):
+        main = commit(main, append(main, key))
+
+    branch = main.create_branch("draft", 2)
+
+    assert (branch.version, keys_of(branch)) == (2, ["a", "b"])
+    assert versions_of(branch) == [2]
+
+
+def test_creating_a_branch_copies_no_data(uri):
+    create(uri, "a").create_branch("draft", 1)
+
+    assert not (Path(uri) / "tree" / "draft" / "data").exists()
+
+
+def test_a_branch_and_main_move_apart(anywhere):
+    main = create(anywhere, "a")
+    branch = main.create_branch("draft", 1)
+    commit(branch, append(branch, "theirs"))
+    commit(main, append(main, "ours"))
+
+    assert keys_of(lance.dataset(anywhere)) == ["a", "ours"]
+    assert keys_of(branch_of(anywhere)) == ["a", "theirs"]
+
+
+def test_a_branch_may_start_from_another_branch(anywhere):
+    branch = create(anywhere, "a").create_branch("draft", 1)
+    branch = commit(branch, append(branch, "b"))
+
+    lance.dataset(anywhere).create_branch("second", ("draft", 2))
+
+    assert keys_of(branch_of(anywhere, "second")) == ["a", "b"]
+
+
+def test_a_number_checks_out_a_version_of_the_handles_own_branch(uri):
+    main = create(uri, "a")
+    branch = main.create_branch("draft", 1)
+    branch = commit(branch, append(branch, "theirs"))
+    commit(main, append(main, "ours"))
+
+    assert keys_of(branch.checkout_version(2)) == ["a", "theirs"]
+
+
+def test_the_latest_version_is_that_of_the_handles_own_branch(uri):
+    main = create(uri, "a")
+    branch = main.create_branch("draft", 1)
+    commit(branch, append(branch, "b"))
+
+    assert branch.latest_version == 2
+    assert main.latest_version == 1
+
+
+def test_listing_branches_tells_parent_and_version(uri):
+    main = create(uri, "a")
+    main = commit(main, append(main, "b"))
+    main.create_branch("draft", 1)
+    main.create_branch("second", ("draft", 1))
+
+    listed = lance.dataset(uri).branches.list()
+
+    assert sorted(listed) == ["draft", "second"]
+    assert (listed["draft"]["parent_branch"], listed["draft"]["parent_version"]) == (None, 1)
+    assert listed["second"]["parent_branch"] == "draft"
+
+
+def test_a_branch_is_not_opened_by_name_but_by_checkout(uri):
+    create(uri, "a").create_branch("draft", 1)
+
+    with pytest.raises(OSError, match="version must be an integer or a string"):
+        lance.dataset(uri, version=("draft", 1))  # type: ignore[arg-type]
+
+
+def test_inherited_rows_can_be_updated_and_deleted_on_a_branch(anywhere):
+    branch = create(anywhere, "a", "b", "c").create_branch("draft", 1)
+    branch = commit(branch, upsert(branch, "a", value=7))
+    branch = commit(branch, delete(branch, "b"))
+
+    changed = branch_of(anywhere).to_table(columns=["key", "value"]).to_pylist()
+
+    assert changed == [{"key": "c", "value": 0}, {"key": "a", "value": 7}]
+    assert lance.dataset(anywhere).to_table()["value"].to_pylist() == [0, 0, 0]
+
+
+def test_an_inherited_index_answers_rightly_after_changes_on_a_branch(anywhere):
+    main = create(anywhere, "a", "b", "c")
+    main = commit(main, create_index(main))
+    branch = main.create_branch("draft", 2)
+    branch = commit(branch, upsert(branch, "a", value=7))
+
+    found = branch_of(anywhere).to_table(filter="key = 'a'").to_pylist()
+
+    assert found == [{"key": "a", "value": 7}]
+
+
+# Names.
+
+
+@pytest.mark.parametrize("name", ["draft", "review/x", "a.b-c_d", "ünï", "HEAD", "-dash"])
+def test_a_branch_may_be_called(uri, name):
+    create(uri, "a").create_branch(name, 1)
+
+    assert keys_of(branch_of(uri, name)) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "main", "a b", "a@b", "a..b", "a\\b", "/a", "a/", "a//b", "a.lock"],
+)
+def test_a_branch_may_not_be_called(uri, name):
+    with pytest.raises(OSError, match="Ref is invalid"):
+        create(uri, "a").create_branch(name, 1)
+
+
+# Refusals.
+
+
+def test_creating_an_existing_branch_is_an_oserror_that_does_not_say_so(anywhere):
+    main = create(anywhere, "a")
+    main.create_branch("draft", 1)
+
+    with pytest.raises(OSError, match="Clone operation should not enter build_manifest"):
+        main.create_branch("draft", 1)
+
+
+def test_creating_an_existing_branch_from_another_version_claims_the_version_is_missing(uri):
+    main = create(uri, "a")
+    main = commit(main, append(main, "b"))
+    main.create_branch("draft", 2)
+
+    with pytest.raises(OSError, match=r"tree/draft/_versions/1\.manifest was not found"):
+        main.create_branch("draft", 1)
+
+
+def test_a_failed_creation_leaves_the_existing_branch_as_it_was(uri):
+    branch = create(uri, "a").create_branch("draft", 1)
+    commit(branch, append(branch, "b"))
+
+    with pytest.raises(OSError, match="Clone operation"):
+        lance.dataset(uri).create_branch("draft", 1)
+    assert keys_of(branch_of(uri)) == ["a", "b"]
+
+
+def test_racing_creators_of_a_branch_have_exactly_one_winner(anywhere):
+    create(anywhere, "a")
+    start = Barrier(RACERS)
+
+    def contend(_number: int) -> bool:
+        main = lance.dataset(anywhere)
+        start.wait()
+        try:
+            main.create_branch("draft", 1)
+        except OSError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(RACERS) as threads:
+        assert sum(threads.map(contend, range(RACERS))) == 1
+    assert keys_of(branch_of(anywhere)) == ["a"]
+
+
+def test_creating_a_branch_at_a_missing_version_is_an_oserror(uri):
+    main = create(uri, "a")
+
+    with pytest.raises(OSError, match="was not found"):
+        main.create_branch("draft", 99)
+    assert main.branches.list() == {}
+
+
+def test_deleting_a_missing_branch_is_a_valueerror(uri):
+    with pytest.raises(ValueError, match="Ref not found error: Branch draft does not exist"):
+        create(uri, "a").branches.delete("draft")
+
+
+def test_deleting_main_is_refused(uri):
+    with pytest.raises(OSError, match='"main" is reserved'):
+        create(uri, "a").branches.delete("main")
+
+
+def test_deleting_a_branch_that_another_builds_on_is_refused(uri):
+    main = create(uri, "a")
+    main.create_branch("draft", 1)
+    main.create_branch("second", ("draft", 1))
+
+    with pytest.raises(OSError, match="Ref conflict error: Branch draft is referenced by"):
+        main.branches.delete("draft")
+
+
+def test_checking_out_a_missing_branch_is_a_valueerror(anywhere):
+    with pytest.raises(ValueError, match=r"Not found: .*tree/draft/_versions"):
+        create(anywhere, "a").checkout_version(("draft", None))
+
+
+def test_checking_out_a_version_of_a_missing_branch_is_an_oserror(anywhere):
+    with pytest.raises(OSError, match="was not found"):
+        create(anywhere, "a").checkout_version(("draft", 1))
+
+
+# Traps.
+
+
+def test_a_checked_out_branch_reports_the_uri_of_main(uri):
+    created = create(uri, "a").create_branch("draft", 1)
+
+    assert created.uri == f"{uri}/tree/draft"
+    assert branch_of(uri).uri == uri
+
+
+def test_fragments_written_through_a_branch_handle_land_in_the_branch(uri):
+    create(uri, "a").create_branch("draft", 1)
+
+    [fragment] = staged(branch_of(uri), "b")
+
+    assert (Path(uri) / "tree" / "draft" / "data" / fragment.files[0].path).exists()
+
+
+def test_fragments_written_to_a_checked_out_branchs_uri_land_in_main(uri):
+    create(uri, "a").create_branch("draft", 1)
+
+    [fragment] = write_fragments(rows("b"), branch_of(uri).uri, mode="append")
+
+    assert (Path(uri) / "data" / fragment.files[0].path).exists()
+
+
+def test_a_pickled_branch_handle_looks_for_the_branchs_files_in_main(uri):
+    branch = create(uri, "a").create_branch("draft", 1)
+    commit(branch, append(branch, "b"))
+
+    back = pickle.loads(pickle.dumps(branch_of(uri)))
+
+    assert back.uri == uri
+    with pytest.raises(pa.ArrowInvalid, match="Not found"):
+        keys_of(back)
+
+
+def test_deleting_a_branch_leaves_a_zombie_while_a_longer_name_exists(uri):
+    main = create(uri, "a")
+    main.create_branch("review", 1)
+    main.create_branch("review/x", 1)
+    main.branches.delete("review")
+
+    assert sorted(main.branches.list()) == ["review/x"]
+    assert keys_of(branch_of(uri, "review")) == ["a"]
+    with pytest.raises(OSError, match="Clone operation"):
+        main.create_branch("review", 1)
+
+
+def test_a_zombie_goes_with_the_longer_name(uri):
+    main = create(uri, "a")
+    main.create_branch("review", 1)
+    main.create_branch("review/x", 1)
+    main.branches.delete("review")
+    main.branches.delete("review/x")
+
+    assert keys_of(main.create_branch("review", 1)) == ["a"]
+
+
+def test_a_moved_table_loses_its_branches_but_not_main(uri, tmp_path):
+    create(uri, "a").create_branch("draft", 1)
+    Path(uri).rename(tmp_path / "moved")
+
+    moved = lance.dataset(str(tmp_path / "moved"))
+
+    assert keys_of(moved) == ["a"]
+    with pytest.raises(pa.ArrowInvalid, match="Not found"):
+        keys_of(moved.checkout_version(("draft", None)))
+
+
+# A ref name used twice: why a writer asleep across a delete is dangerous.
+
+
+def test_a_deleted_branch_can_be_created_again_with_other_rows(anywhere):
+    main = create(anywhere, "a")
+    branch = main.create_branch("draft", 1)
+    commit(branch, append(branch, "old"))
+    main.branches.delete("draft")
+    main = commit(main, append(main, "b"))
+
+    main.create_branch("draft", 2)
+
+    assert keys_of(branch_of(anywhere)) == ["a", "b"]
+
+
+def test_a_branch_created_again_has_another_identifier(uri):
+    main = create(uri, "a")
+    main.create_branch("draft", 1)
+    before = main.branches.list()["draft"]["branch_identifier"]
+    main.branches.delete("draft")
+    main.create_branch("draft", 1)
+
+    assert main.branches.list()["draft"]["branch_identifier"] != before
+
+
+def test_a_commit_through_the_handle_of_a_deleted_branch_is_accepted(anywhere):
+    main = create(anywhere, "a")
+    branch = main.create_branch("draft", 1)
+    main.branches.delete("draft")
+
+    commit(branch, overwrite(branch, "ghost"))
+
+    assert main.branches.list() == {}
+    assert keys_of(branch_of(anywhere)) == ["ghost"]
+
+
+def test_a_commit_after_a_branch_was_deleted_blocks_its_name_for_good(anywhere):
+    main = create(anywhere, "a")
+    branch = main.create_branch("draft", 1)
+    main.branches.delete("draft")
+    commit(branch, overwrite(branch, "ghost"))
+
+    with pytest.raises(OSError, match="was not found"):
+        main.create_branch("draft", 1)
+    with pytest.raises(ValueError, match="does not exist"):
+        main.branches.delete("draft")
+
+
+def test_a_strict_overwrite_does_not_notice_that_its_branch_was_created_again(anywhere):
+    main = create(anywhere, "a")
+    branch = main.create_branch("draft", 1)
+    branch = commit(branch, append(branch, "old"))
+    other = main.create_branch("other", 1)
+    commit(other, append(other, "precious"))
+    main.branches.delete("draft")
+    main.create_branch("draft", ("other", 2))
+
+    commit(branch, overwrite(branch, "late"))
+
+    assert keys_of(branch_of(anywhere)) == ["late"]
+
+
+def test_work_staged_before_a_branch_was_created_again_makes_it_unreadable(anywhere):
+    main = create(anywhere, "a")
+    branch = main.create_branch("draft", 1)
+    operation = append(branch, "late")
+    main.branches.delete("draft")
+    main.create_branch("draft", 1)
+
+    commit(branch, operation)
+
+    with pytest.raises(pa.ArrowInvalid, match="Not found"):
+        keys_of(branch_of(anywhere))
