@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
+from itertools import islice
 from typing import Final
 
 from omnigraph.errors import ErrorCode, InvalidInputError
@@ -17,9 +18,9 @@ _SHOWN_MAX: Final = 20
 _LINE_WIDTH_MAX: Final = 160
 """Columns of source shown around a span; generated text can have lines of a megabyte."""
 
-_NAMES_COMPARED_MAX: Final = 1000
-_NAME_LENGTH_COMPARED_MAX: Final = 128
-"""Looking for a misspelling is quadratic in the length of a name, so absurd ones get no advice."""
+_NAMES_COMPARED_MAX: Final = 500
+_NAME_LENGTH_COMPARED_MAX: Final = 64
+"""Comparing two names is quadratic in their length, so beyond these there is no advice."""
 
 
 class Severity(StrEnum):
@@ -150,10 +151,10 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     >>> nearest("Strng", ["String", "Bool"]), nearest("Quux", ["String", "Bool"])
     ('String', None)
     """
-    names = [each for each in known if len(each) <= _NAME_LENGTH_COMPARED_MAX]
-    if len(name) > _NAME_LENGTH_COMPARED_MAX or len(names) > _NAMES_COMPARED_MAX:
+    if len(name) > _NAME_LENGTH_COMPARED_MAX:
         return None
-    folded = {each.casefold(): each for each in reversed(names)}
+    names = islice(known, _NAMES_COMPARED_MAX)
+    folded = {each.casefold(): each for each in names if len(each) <= _NAME_LENGTH_COMPARED_MAX}
     close = get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
     return folded[close[0]] if close else None
 

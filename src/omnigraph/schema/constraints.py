@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.model.types import BlobType, ListType, PropertyType, Scalar, VectorType
@@ -16,18 +16,15 @@ from omnigraph.schema.catalog import (
     Range,
     Value,
 )
-from omnigraph.schema.findings import Finding, Path, SchemaCode
+from omnigraph.schema.findings import Finding, Path, SchemaCode, repeats
 from omnigraph.schema.patterns import pattern_fault
 from omnigraph.schema.values import Misfit, fit
 
 Columns = Mapping[str, Property]
 
 
-def constraint_findings(
-    at: Path, owner: Declaration, properties: Sequence[Property]
-) -> Iterator[Finding]:
+def constraint_findings(at: Path, owner: Declaration, columns: Columns) -> Iterator[Finding]:
     """What a declaration's constraints break, given every property it will have."""
-    columns = {each.name: each for each in reversed(properties)}
     yield from _key_findings((*at, "key"), owner, columns)
     for position, members in enumerate(owner.uniques):
         yield from _unique_findings((*at, "uniques", position), owner, members, columns)
@@ -36,6 +33,7 @@ def constraint_findings(
     )
     yield from _index_findings((*at, "indexes"), owner, columns)
     if isinstance(owner, Interface):
+        yield from _interface_findings(at, owner)
         return
     for position, range_ in enumerate(owner.ranges):
         yield from _range_findings((*at, "ranges", position), owner, range_, columns)
@@ -95,6 +93,14 @@ def _index_findings(at: Path, owner: Declaration, columns: Columns) -> Iterator[
             yield Finding(SchemaCode.INDEX_MEMBER, place, message)
 
 
+def _interface_findings(at: Path, owner: Interface) -> Iterator[Finding]:
+    for name, stated in (("key", (owner.key,)), ("uniques", owner.uniques)):
+        if any(len(members) > 1 for members in stated):
+            message = f"interface {owner.name}: a constraint names one property"
+            hint = "state it in the node types"
+            yield Finding(SchemaCode.CONSTRAINT_ARGUMENTS, (*at, name), message, hint)
+
+
 def _range_findings(
     at: Path, owner: Declaration, range_: Range, columns: Columns
 ) -> Iterator[Finding]:
@@ -140,21 +146,17 @@ def _check_findings(
 def _repeated_members(
     at: Path, owner: Declaration, called: str, members: tuple[str, ...]
 ) -> Iterator[Finding]:
-    for position, name in enumerate(members):
-        if name in members[:position]:
-            message = f"{owner.name}: {called} names {name} twice"
-            yield Finding(SchemaCode.DUPLICATE_CONSTRAINT, (*at, position), message)
+    for position in repeats(members):
+        message = f"{owner.name}: {called} names {members[position]} twice"
+        yield Finding(SchemaCode.DUPLICATE_CONSTRAINT, (*at, position), message)
 
 
 def _repeated(
     at: Path, owner: Declaration, called: str, stated: Iterable[Hashable]
 ) -> Iterator[Finding]:
-    seen: set[Hashable] = set()
-    for position, each in enumerate(stated):
-        if each in seen:
-            message = f"{owner.name}: {called} is stated twice for the same properties"
-            yield Finding(SchemaCode.DUPLICATE_CONSTRAINT, (*at, position), message)
-        seen.add(each)
+    for position in repeats(stated):
+        message = f"{owner.name}: {called} is stated twice for the same properties"
+        yield Finding(SchemaCode.DUPLICATE_CONSTRAINT, (*at, position), message)
 
 
 def _unknown(at: Path, owner: Declaration, called: str, name: str, columns: Columns) -> Finding:

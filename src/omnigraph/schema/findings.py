@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -76,6 +76,19 @@ class Finding:
     path: Path
     message: str
     hint: str = ""
+
+
+def repeats(values: Iterable[Hashable]) -> Iterator[int]:
+    """The positions of values that stood before.
+
+    >>> list(repeats("abca"))
+    [3]
+    """
+    seen: set[Hashable] = set()
+    for position, each in enumerate(values):
+        if each in seen:
+            yield position
+        seen.add(each)
 
 
 class InvalidSchemaError(InvalidInputError):

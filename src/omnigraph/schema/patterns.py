@@ -49,6 +49,8 @@ def pattern_fault(pattern: str) -> str | None:
     """
     if len(pattern) > PATTERN_LENGTH_MAX:
         return f"it is longer than {PATTERN_LENGTH_MAX} characters"
+    if re.search("[\ud800-\udfff]", pattern):
+        return "it has half of a surrogate pair"
     return _subset_fault(pattern) or _compile_fault(pattern)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from omnigraph.lang.diagnostics import Severity
 from omnigraph.schema.catalog import (
@@ -24,6 +24,8 @@ from omnigraph.schema.interfaces import expand
 from omnigraph.schema.rules import findings_in
 from omnigraph.schema.values import Misfit, fit
 
+ERRORS_MAX: Final = 100
+
 _Declared = TypeVar("_Declared", Interface, NodeType, EdgeType)
 
 
@@ -40,10 +42,19 @@ def catalog_of(*declarations: Declaration) -> Catalog:
 
 
 def resolve(declarations: Sequence[Declaration]) -> tuple[Catalog | None, tuple[Finding, ...]]:
-    """The catalog, or None if there are errors; and every finding, warnings included."""
-    findings = tuple(findings_in(declarations))
-    if any(each.code.severity is Severity.ERROR for each in findings):
-        return None, findings
+    """The catalog, or None if there are errors; and what was found, warnings included.
+
+    Looking ends at `ERRORS_MAX` errors: nobody reads more, and each costs a search for advice.
+    """
+    findings: list[Finding] = []
+    errors = 0
+    for each in findings_in(declarations):
+        findings.append(each)
+        errors += each.code.severity is Severity.ERROR
+        if errors == ERRORS_MAX:
+            break
+    if errors:
+        return None, tuple(findings)
     interfaces = {each.name: each for each in declarations if isinstance(each, Interface)}
     nodes = [expand(each, interfaces) for each in declarations if isinstance(each, NodeType)]
     edges = [each for each in declarations if isinstance(each, EdgeType)]
@@ -51,7 +62,7 @@ def resolve(declarations: Sequence[Declaration]) -> tuple[Catalog | None, tuple[
         node_types=_in_order([_ruled(_plain(each)) for each in nodes]),
         edge_types=_in_order([_ruled(_plain(each)) for each in edges]),
         interfaces=_in_order([_plain(each) for each in interfaces.values()]),
-    ), findings
+    ), tuple(findings)
 
 
 def _in_order(declared: list[_Declared]) -> tuple[_Declared, ...]:

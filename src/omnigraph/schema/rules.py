@@ -27,7 +27,7 @@ from omnigraph.schema.catalog import (
     Property,
 )
 from omnigraph.schema.constraints import constraint_findings
-from omnigraph.schema.findings import Finding, Path, SchemaCode
+from omnigraph.schema.findings import Finding, Path, SchemaCode, repeats
 from omnigraph.schema.interfaces import expanded_properties, interface_findings
 from omnigraph.schema.values import Misfit, fit
 
@@ -64,19 +64,24 @@ def findings_in(declarations: Sequence[Declaration]) -> Iterator[Finding]:
     for index, each in enumerate(declarations):
         at: Path = (index,)
         yield from _names_and_texts(at, each)
+        properties = each.properties
+        if isinstance(each, NodeType):
+            properties = expanded_properties(each, interfaces)
+        columns = {property_.name: property_ for property_ in reversed(properties)}
         for position, property_ in enumerate(each.properties):
-            yield from _property_findings((*at, "properties", position), each, property_)
+            place = (*at, "properties", position)
+            yield from _property_findings(place, each, property_)
+            yield from _embed_findings((*place, "embed"), each, property_, columns)
         yield from _repeated_properties(at, each)
+        yield from constraint_findings(at, each, columns)
         match each:
             case Interface():
-                yield from constraint_findings(at, each, each.properties)
+                pass
             case NodeType():
                 yield from interface_findings(at, each, interfaces)
-                yield from constraint_findings(at, each, expanded_properties(each, interfaces))
             case EdgeType():
                 yield from _endpoint_findings(at, each, nodes, declarations)
                 yield from _cardinality_findings(at, each)
-                yield from constraint_findings(at, each, each.properties)
             case _:
                 assert_never(each)
 
@@ -128,11 +133,11 @@ def _property_findings(at: Path, owner: Declaration, each: Property) -> Iterator
         yield Finding(SchemaCode.RESERVED_NAME, (*at, "name"), message, "choose another name")
     yield from _type_findings((*at, "type"), called, each)
     if each.default is not None:
-        yield from _text_findings((*at, "default"), called, each.default)
+        if isinstance(each.default, str):
+            yield from _text_findings((*at, "default"), called, each.default)
         if isinstance(misfit := fit(each.type, each.default), Misfit):
             message = f"{called}: the default does not fit: {misfit.reason}"
             yield Finding(SchemaCode.DEFAULT, (*at, "default"), message, misfit.hint)
-    yield from _embed_findings((*at, "embed"), called, owner, each)
     yield from _rename_findings(at, called, each.name, each.rename_from, _IDENT)
     yield from _text_findings((*at, "description"), called, each.description)
     yield from _annotation_findings((*at, "annotations"), called, each.annotations)
@@ -148,7 +153,7 @@ def _type_findings(at: Path, called: str, each: Property) -> Iterator[Finding]:
                     message = f"{called}: {value[:100]!r} is not an enum value"
                     hint = "use letters, digits, _ and -"
                     yield Finding(SchemaCode.INVALID_ENUM, (*at, position), message, hint)
-            for position in _repeats(values):
+            for position in repeats(values):
                 message = f"{called}: the enum has {values[position][:100]} twice"
                 yield Finding(SchemaCode.INVALID_ENUM, (*at, position), message)
         case VectorType(dimension):
@@ -162,19 +167,20 @@ def _type_findings(at: Path, called: str, each: Property) -> Iterator[Finding]:
             assert_never(each.type)
 
 
-def _embed_findings(at: Path, called: str, owner: Declaration, each: Property) -> Iterator[Finding]:
+def _embed_findings(
+    at: Path, owner: Declaration, each: Property, columns: Mapping[str, Property]
+) -> Iterator[Finding]:
     if each.embed is None:
         return
-    yield from _text_findings(at, called, each.embed.source)
+    called = f"{_called(owner)}, property {each.name}"
     yield from _text_findings(at, called, each.embed.model)
     if not isinstance(each.type, VectorType):
         message = f"{called}: only a Vector can be embedded, not {each.type}"
         yield Finding(SchemaCode.EMBED, at, message)
-    named = {other.name: other for other in owner.properties}
-    source = named.get(each.embed.source)
+    source = columns.get(each.embed.source)
     if source is None:
         message = f"{called}: {owner.name} has no property {each.embed.source[:100]} to embed"
-        yield Finding(SchemaCode.EMBED, at, message, did_you_mean(each.embed.source, named))
+        yield Finding(SchemaCode.EMBED, at, message, did_you_mean(each.embed.source, columns))
     elif source.type is not Scalar.STRING:
         message = f"{called}: {source.name} is {source.type}; an embedding needs a String"
         yield Finding(SchemaCode.EMBED, at, message)
@@ -228,7 +234,7 @@ def _annotation_findings(
         for name in names:
             if wrong := _name_fault(name, _IDENT):
                 yield Finding(SchemaCode.INVALID_NAME, place, f"{called}: annotation name {wrong}")
-        for again in _repeats([name for name, _ in each.arguments]):
+        for again in repeats([name for name, _ in each.arguments]):
             message = f"{called}: @{each.name} has the argument {each.arguments[again][0]} twice"
             yield Finding(SchemaCode.MISUSED_ANNOTATION, place, message)
         if each.arguments and each.value is None:
@@ -290,14 +296,6 @@ def _name_fault(name: str, spelling: re.Pattern[str]) -> str | None:
     if not spelling.fullmatch(name):
         return f"{name!r} is not spelt as one"
     return None
-
-
-def _repeats(values: Sequence[str]) -> Iterator[int]:
-    seen: set[str] = set()
-    for position, each in enumerate(values):
-        if each in seen:
-            yield position
-        seen.add(each)
 
 
 def _called(each: Declaration) -> str:

@@ -1,0 +1,383 @@
+"""Syntax to declarations: what each annotation and constraint says of which property.
+
+The rules about the result live in `rules.py`, for schemas built by hand obey them too. Here are
+only those that a text alone can break: an unknown type, a second key, an annotation out of place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeGuard, assert_never
+
+from omnigraph.lang.diagnostics import Diagnostic, did_you_mean
+from omnigraph.lang.source import Span
+from omnigraph.model.types import BlobType, EnumType, ListType, PropertyType, Scalar, VectorType
+from omnigraph.schema.ast import (
+    AnnotationNode,
+    Argument,
+    DeclarationNode,
+    EnumNode,
+    Interval,
+    ListNode,
+    Literal,
+    NamedArgument,
+    NamedNode,
+    PropertyNode,
+    TypeNode,
+    VectorNode,
+    Word,
+)
+from omnigraph.schema.catalog import (
+    Annotation,
+    Cardinality,
+    Check,
+    Declaration,
+    EdgeType,
+    Embed,
+    Interface,
+    NodeType,
+    Property,
+    Range,
+    Value,
+)
+from omnigraph.schema.findings import Path, SchemaCode
+from omnigraph.schema.rules import KNOWN_ANNOTATIONS
+
+_BASES: Final[dict[str, Scalar | BlobType]] = {
+    **{str(each): each for each in Scalar},
+    "Blob": BlobType(),
+}
+_CONSTRAINTS: Final = frozenset({"key", "unique", "index", "range", "check"})
+
+_USAGE: Final = {
+    "key": "@key({0}, …)",
+    "unique": "@unique({0}, …)",
+    "index": "@index({0}, …)",
+    "range": "@range({0}, 0..10)",
+    "check": '@check({0}, "^[a-z]+$")',
+    "card": "@card(0..1)",
+    "default": "@default(0)",
+    "embed": '@embed("text", model="name")',
+    "rename_from": '@rename_from("old")',
+    "description": '@description("…")',
+}
+
+_PLACES: Final = {
+    "card": "before the body of an edge",
+    "rename_from": "on a node type, an edge type or a property",
+    "key": "in the body of a node or edge type",
+    "unique": "in the body of a node or edge type",
+    "index": "in the body of a node or edge type",
+    "range": "in the body of a node or edge type",
+    "check": "in the body of a node or edge type",
+    "default": "on a property",
+    "embed": "on a Vector property",
+}
+_FIELDS: Final = {"card": "cardinality"}
+"""Annotations whose field in the catalog has another name."""
+
+
+@dataclass(slots=True)
+class Declared:
+    """Declarations, and the spans to which the findings of `rules.py` refer by path.
+
+    Attributes:
+        unread: The declarations that have a property of unknown type. A String stands in for it,
+            so what is found about its values means nothing.
+    """
+
+    declarations: list[Declaration] = field(default_factory=list)
+    spans: dict[Path, Span] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    unread: set[int] = field(default_factory=set)
+
+    def span(self, path: Path) -> Span:
+        """The span of a path, or of the nearest thing around it that the text spells out."""
+        while path not in self.spans:
+            path = path[:-1]
+        return self.spans[path]
+
+    def refuse(self, code: SchemaCode, span: Span, message: str, hint: str = "") -> None:
+        """Report a rule that only a text can break."""
+        self.diagnostics.append(Diagnostic(code, span, message, hint, code.severity))
+
+
+def declare(nodes: Iterable[DeclarationNode]) -> Declared:
+    """What the declarations of a text say."""
+    declared = Declared()
+    for index, node in enumerate(nodes):
+        declared.declarations.append(_Draft(declared, index, node).finish())
+    return declared
+
+
+@dataclass(slots=True)
+class _PropertyDraft:
+    """A property in the making, and where its annotations go."""
+
+    at: Path
+    node: PropertyNode
+    type: PropertyType
+    made: dict[str, Any] = field(default_factory=dict)
+
+    def finish(self) -> Property:
+        return Property(self.node.name.text, self.type, self.node.nullable, **_tuples(self.made))
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A declaration in the making: `made` has the fields that annotations and constraints fill."""
+
+    out: Declared
+    index: int
+    node: DeclarationNode
+    made: dict[str, Any] = field(default_factory=dict)
+    properties: list[_PropertyDraft] = field(default_factory=list)
+
+    @property
+    def at(self) -> Path:
+        return (self.index,)
+
+    def finish(self) -> Declaration:
+        name = self.node.name
+        self._note(name.span)
+        for position, each in enumerate(self.node.implements):
+            self._note(each.span, "implements", position)
+        for annotation in self.node.header:
+            self._header(annotation)
+        self._body()
+        made = _tuples(self.made)
+        made["properties"] = tuple(each.finish() for each in self.properties)
+        match self.node.kind:
+            case "interface":
+                return Interface(name.text, **made)
+            case "node":
+                implements = tuple(each.text for each in self.node.implements)
+                return NodeType(name.text, implements=implements, **made)
+            case _:
+                source, target = self.node.ends
+                self._note(source.span, "source")
+                self._note(target.span, "target")
+                return EdgeType(name.text, source.text, target.text, **made)
+
+    def _body(self) -> None:
+        # An annotation belongs to the property before it, across constraints of that property
+        # alone; after any other constraint it would be a guess.
+        owner: _PropertyDraft | None = None
+        for member in self.node.body:
+            if isinstance(member, PropertyNode):
+                owner = self._property(member)
+            elif member.name.text in _CONSTRAINTS and member.arguments is not None:
+                self._constraint(member, owner)
+                names = {each.text for each in member.arguments if isinstance(each, Word)}
+                owner = owner if owner and names == {owner.node.name.text} else None
+            elif owner is not None:
+                self._property_annotation(owner, member)
+            else:
+                message = f"@{member.name.text} has no property before it"
+                hint = "write it after the property, or before the '{' if it is about the type"
+                self.out.refuse(SchemaCode.MISUSED_ANNOTATION, member.span, message, hint)
+
+    def _property(self, node: PropertyNode) -> _PropertyDraft:
+        at: Path = (*self.at, "properties", len(self.properties))
+        self.out.spans[at] = node.name.span
+        self.out.spans[(*at, "type")] = node.type_span
+        draft = _PropertyDraft(at, node, self._type(at, node.type))
+        self.properties.append(draft)
+        return draft
+
+    def _type(self, at: Path, node: TypeNode) -> PropertyType:
+        match node:
+            case NamedNode(name):
+                return self._base(name)
+            case ListNode(item):
+                return ListType(self._base(item))
+            case EnumNode(values):
+                for position, each in enumerate(values):
+                    self.out.spans[(*at, "type", position)] = each.span
+                return EnumType(tuple(each.text for each in values))
+            case VectorNode(dimension):
+                assert isinstance(dimension.value, int), "the grammar has INT here"
+                return VectorType(dimension.value)
+            case _:
+                assert_never(node)
+
+    def _base(self, name: Word) -> Scalar | BlobType:
+        if name.text in _BASES:
+            return _BASES[name.text]
+        self.out.unread.add(self.index)
+        hint = did_you_mean(name.text, _BASES, otherwise="a property holds a value, not a node")
+        if name.text in ("Vector", "enum"):
+            hint = "Vector(3)" if name.text == "Vector" else "enum(a, b)"
+        self.out.refuse(SchemaCode.UNKNOWN_TYPE, name.span, f"unknown type {name.text}", hint)
+        return Scalar.STRING
+
+    def _header(self, annotation: AnnotationNode) -> None:
+        name, kind = annotation.name.text, self.node.kind
+        match name, annotation.arguments:
+            case "description", (Literal(value=str(text)),):
+                self._once(self.made, self.at, annotation, text)
+            case "rename_from", ((Literal(value=str(text)) | Word(text=text)),) if (
+                kind != "interface"
+            ):
+                self._once(self.made, self.at, annotation, text)
+            case "card", (Interval(low=Literal(value=int(low)), high=None),) if kind == "edge":
+                self._once(self.made, self.at, annotation, Cardinality(low))
+            case "card", (
+                Interval(low=Literal(value=int(low)), high=Literal(value=int(high))),
+            ) if kind == "edge":
+                self._once(self.made, self.at, annotation, Cardinality(low, high))
+            case "description" | "rename_from" | "card", _:
+                self._misused(annotation, f"on {kind} {self.node.name.text}")
+            case _, _ if name in KNOWN_ANNOTATIONS:
+                self._misused(annotation, f"before the body of {kind} {self.node.name.text}")
+            case _:
+                self._metadata(self.made, self.at, annotation)
+
+    def _property_annotation(self, owner: _PropertyDraft, annotation: AnnotationNode) -> None:
+        name = annotation.name.text
+        made, at = owner.made, owner.at
+        match name, annotation.arguments:
+            case "key" | "unique" | "index", None:
+                word = Word(owner.node.name.text, annotation.span)
+                self._members(name, (word,), annotation.span)
+            case "description", (Literal(value=str(text)),):
+                self._once(made, at, annotation, text)
+            case "rename_from", ((Literal(value=str(text)) | Word(text=text)),):
+                self._once(made, at, annotation, text)
+            case "embed", ((Literal(value=str(text)) | Word(text=text)),):
+                self._once(made, at, annotation, Embed(text))
+            case "embed", (
+                (Literal(value=str(text)) | Word(text=text)),
+                NamedArgument(name=Word(text="model"), value=Literal(value=str(model))),
+            ):
+                self._once(made, at, annotation, Embed(text, model))
+            case "default", ((Literal() | Word()) as value,):
+                self._default(owner, annotation, value)
+            case _, _ if name in KNOWN_ANNOTATIONS:
+                self._misused(annotation, f"on property {owner.node.name.text}")
+            case _:
+                self._metadata(made, at, annotation)
+
+    def _default(
+        self, owner: _PropertyDraft, annotation: AnnotationNode, value: Word | Literal
+    ) -> None:
+        plain = _plain(value)
+        if isinstance(value, Word) and isinstance(owner.type, EnumType):
+            plain = value.text
+        elif isinstance(value, Word) and isinstance(plain, str):
+            message = f"the default of {owner.node.name.text} is a bare word"
+            hint = f'write @default("{value.text}")'
+            self.out.refuse(SchemaCode.DEFAULT, value.span, message, hint)
+            return
+        self._once(owner.made, owner.at, annotation, plain)
+
+    def _constraint(self, annotation: AnnotationNode, owner: _PropertyDraft | None) -> None:
+        name = annotation.name.text
+        if self.node.kind == "interface":
+            message = f"an interface has properties only, so @{name}(…) has no place in it"
+            hint = "write @key, @unique or @index after the property, others in the node type"
+            self.out.refuse(SchemaCode.MISUSED_ANNOTATION, annotation.span, message, hint)
+            return
+        match name, annotation.arguments:
+            case "key" | "unique" | "index", words if words and _all_words(words):
+                self._members(name, words, annotation.span)
+            case "range", (Word() as word, Interval(low, high) as interval):
+                at = self._append("ranges", Range(word.text, _bound(low), _bound(high)))
+                self.out.spans[at] = interval.span
+                self.out.spans[(*at, "property")] = word.span
+                for end, bound in (("low", low), ("high", high)):
+                    if bound is not None:
+                        self.out.spans[(*at, end)] = bound.span
+            case "check", (Word() as word, Literal(value=str(pattern)) as literal):
+                at = self._append("checks", Check(word.text, pattern))
+                self.out.spans[at] = annotation.span
+                self.out.spans[(*at, "property")] = word.span
+                self.out.spans[(*at, "pattern")] = literal.span
+            case _:
+                about = owner.node.name.text if owner else "property"
+                message = f"@{name} does not have these arguments"
+                hint = f"write {_USAGE[name].format(about)}"
+                self.out.refuse(SchemaCode.CONSTRAINT_ARGUMENTS, annotation.span, message, hint)
+
+    def _members(self, name: str, words: tuple[Word, ...], span: Span) -> None:
+        members = tuple(each.text for each in words)
+        if name == "key" and "key" in self.made:
+            message = f"{self.node.kind} {self.node.name.text} has a key already"
+            hint = "for a key of several properties write @key(a, b) once"
+            self.out.refuse(SchemaCode.SECOND_KEY, span, message, hint)
+        elif name == "key":
+            self.made["key"] = members
+            self._note(span, "key")
+            for position, each in enumerate(words):
+                self._note(each.span, "key", position)
+        elif name == "unique":
+            at = self._append("uniques", members)
+            self.out.spans[at] = span
+            for position, each in enumerate(words):
+                self.out.spans[(*at, position)] = each.span
+        else:
+            for each in words:
+                self.out.spans[self._append("indexes", each.text)] = each.span
+
+    def _once(
+        self, made: dict[str, Any], at: Path, annotation: AnnotationNode, value: object
+    ) -> None:
+        name = _FIELDS.get(annotation.name.text, annotation.name.text)
+        if name in made:
+            message = f"@{annotation.name.text} is given twice"
+            self.out.refuse(SchemaCode.DUPLICATE_ANNOTATION, annotation.span, message)
+            return
+        made[name] = value
+        self.out.spans[(*at, name)] = annotation.span
+
+    def _metadata(self, made: dict[str, Any], at: Path, annotation: AnnotationNode) -> None:
+        first, *rest = annotation.arguments or (None,)
+        named = [each for each in rest if isinstance(each, NamedArgument)]
+        if (
+            annotation.arguments == ()
+            or isinstance(first, Interval | NamedArgument)
+            or len(named) < len(rest)
+        ):
+            self._misused(annotation, f"in {self.node.kind} {self.node.name.text}")
+            return
+        kept = Annotation(
+            annotation.name.text,
+            None if first is None else _plain(first),
+            tuple((each.name.text, _plain(each.value)) for each in named),
+        )
+        made.setdefault("annotations", []).append(kept)
+        self.out.spans[(*at, "annotations", len(made["annotations"]) - 1)] = annotation.span
+
+    def _misused(self, annotation: AnnotationNode, where: str) -> None:
+        name = annotation.name.text
+        usage = _USAGE.get(name, "@{1}(value, name=value)").format("property", name)
+        place = _PLACES.get(name, "")
+        message = f"@{name} cannot be written like this {where}"
+        hint = f"write {usage} {place}".rstrip()
+        self.out.refuse(SchemaCode.MISUSED_ANNOTATION, annotation.span, message, hint)
+
+    def _append(self, name: str, value: object) -> Path:
+        self.made.setdefault(name, []).append(value)
+        return (*self.at, name, len(self.made[name]) - 1)
+
+    def _note(self, span: Span, *path: str | int) -> None:
+        self.out.spans[(*self.at, *path)] = span
+
+
+def _tuples(made: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(each) if isinstance(each, list) else each for name, each in made.items()}
+
+
+def _all_words(arguments: tuple[Argument, ...]) -> TypeGuard[tuple[Word, ...]]:
+    return all(isinstance(each, Word) for each in arguments)
+
+
+def _plain(value: Word | Literal) -> str | int | float | bool:
+    if isinstance(value, Literal):
+        return value.value
+    return {"true": True, "false": False}.get(value.text, value.text)
+
+
+def _bound(bound: Word | Literal | None) -> Value | None:
+    return None if bound is None else _plain(bound)

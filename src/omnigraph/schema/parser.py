@@ -1,0 +1,80 @@
+"""The way in: `.pg` text to a catalog, with everything that is wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from omnigraph.errors import ErrorCode
+from omnigraph.lang.diagnostics import Diagnostic, DiagnosticsError
+from omnigraph.lang.source import Source
+from omnigraph.schema.catalog import Catalog
+from omnigraph.schema.declare import Declared, declare
+from omnigraph.schema.findings import Finding, SchemaCode
+from omnigraph.schema.resolve import resolve
+from omnigraph.schema.syntax import Syntax, read
+
+_ABOUT_VALUES: Final = frozenset(
+    {SchemaCode.DEFAULT, SchemaCode.RANGE_MEMBER, SchemaCode.RANGE_BOUNDS, SchemaCode.EMBED}
+)
+_ABOUT_OTHERS: Final = frozenset({SchemaCode.UNKNOWN_NODE_TYPE, SchemaCode.UNKNOWN_INTERFACE})
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaReading:
+    """What came of reading a schema: a catalog unless there are errors, and all diagnostics."""
+
+    source: Source
+    catalog: Catalog | None
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def parse_schema(text: str, name: str = "schema.pg") -> Catalog:
+    """The catalog that a schema text means.
+
+    >>> parse_schema("node Person { name: String @key }").node_type("Person").key
+    ('name',)
+
+    Args:
+        name: What to call the text in diagnostics.
+
+    Raises:
+        DiagnosticsError: the text is refused; the error has everything found in it.
+    """
+    reading = read_schema(text, name)
+    if reading.catalog is None:
+        raise DiagnosticsError(reading.diagnostics, reading.source, code=ErrorCode.INVALID_SCHEMA)
+    return reading.catalog
+
+
+def read_schema(text: str, name: str = "schema.pg") -> SchemaReading:
+    """Everything there is to say about a schema text, in the order of the text.
+
+    Never raises, whatever the text. An error in one declaration hides none in another, save where
+    the one could be the other's fault.
+    """
+    source = Source(name, text)
+    syntax = read(source)
+    declared = declare(syntax.declarations)
+    catalog, findings = resolve(declared.declarations)
+    diagnostics = [*syntax.diagnostics, *declared.diagnostics]
+    if diagnostics:
+        catalog = None
+    for each in findings:
+        if not _is_doubtful(each, source, syntax, declared):
+            span = declared.span(each.path)
+            severity = each.code.severity
+            diagnostics.append(Diagnostic(each.code, span, each.message, each.hint, severity))
+    diagnostics.sort(key=lambda each: (each.span, each.code))
+    return SchemaReading(source, catalog, tuple(diagnostics))
+
+
+def _is_doubtful(finding: Finding, source: Source, syntax: Syntax, declared: Declared) -> bool:
+    """Whether a finding may only follow from something that could not be read."""
+    if finding.code in _ABOUT_OTHERS:
+        return source.at(declared.span(finding.path)) in syntax.lost
+    if finding.code is SchemaCode.UNKNOWN_PROPERTY:
+        return bool(syntax.lost)
+    if finding.code is SchemaCode.INTERFACE_MISMATCH:
+        return bool(declared.unread)
+    return finding.code in _ABOUT_VALUES and finding.path[0] in declared.unread
