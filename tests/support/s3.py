@@ -35,7 +35,7 @@ class S3Server:
         """The variables that make Lance and obstore, here or in a child process, use this server.
 
         They suffice: neither library needs explicit options. Both also read `AWS_ENDPOINT` and
-        `AWS_ENDPOINT_URL_S3`, and which one wins is not defined, so set this one alone.
+        `AWS_ENDPOINT_URL_S3`; of several, Lance takes the first and obstore the last, so set one.
         """
         return {
             "AWS_ENDPOINT_URL": self.endpoint,

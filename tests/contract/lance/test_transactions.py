@@ -13,7 +13,6 @@ from tests.contract.lance.builders import (
     commit,
     create,
     keys_of,
-    overwrite,
     staged,
 )
 
@@ -121,16 +120,6 @@ def test_staging_moves_no_version(anywhere):
     staged(base, "b")
 
     assert lance.dataset(anywhere).version == 1
-
-
-def test_a_version_is_committed_whole_whatever_it_mixes(uri):
-    base = create(uri, "a")
-    operation = overwrite(base, "x", "y")
-
-    landed = commit(base, operation)
-
-    assert keys_of(landed) == ["x", "y"]
-    assert keys_of(landed.checkout_version(1)) == ["a"]
 
 
 def test_the_operation_reads_back_as_the_same_class(uri):
