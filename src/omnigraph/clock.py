@@ -11,6 +11,7 @@ from typing import Final, Protocol
 _CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _RANDOM_BITS: Final = 80
 _STEP_BITS: Final = 64
+_BACKOFF_SECONDS: Final = 0.005
 ULID_LENGTH: Final = 26
 
 
@@ -27,6 +28,10 @@ class Clock(Protocol):
 
     def sleep(self, seconds: float) -> None:
         """Let `seconds` pass."""
+        ...
+
+    def random(self) -> float:
+        """A number from 0 up to, not including, 1: for jitter."""
         ...
 
 
@@ -53,6 +58,15 @@ class SystemClock:
     def sleep(self, seconds: float) -> None:
         """Let `seconds` pass."""
         time.sleep(seconds)
+
+    def random(self) -> float:
+        """A number from 0 up to, not including, 1: for jitter."""
+        return secrets.randbits(53) / (1 << 53)
+
+
+def back_off(clock: Clock, attempt: int, *, seconds_max: float) -> None:
+    """Sleep a random time that doubles in range with each attempt, so that rivals drift apart."""
+    clock.sleep(clock.random() * min(seconds_max, _BACKOFF_SECONDS * 2**attempt))
 
 
 def encode_ulid(value: int) -> str:

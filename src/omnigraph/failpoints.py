@@ -21,10 +21,9 @@ class Failpoint(StrEnum):
 
     INIT_AFTER_CLAIM = "init.after_claim"
     INIT_AFTER_EACH_TABLE = "init.after_each_table"
-    INIT_AFTER_TABLES = "init.after_tables"
-    INIT_AFTER_SCHEMA_FILES = "init.after_schema_files"
+    INIT_AFTER_STAGE = "init.after_stage"
     INIT_AFTER_MANIFEST = "init.after_manifest"
-    INIT_AFTER_SETTLE = "init.after_settle"
+    INIT_AFTER_SCHEMA_TEXT = "init.after_schema_text"
     MIGRATE_AFTER_READ = "migrate.after_read"
     MIGRATE_AFTER_WORK = "migrate.after_work"
     MIGRATE_AFTER_STAMP = "migrate.after_stamp"

@@ -7,8 +7,19 @@ from typing import Final
 PUBLISH_ATTEMPTS_MAX: Final = 5
 """Lost races a publish survives before it reports contention."""
 
-LINEAGE_FRAGMENTS_MAX: Final = 64
-"""Commit-row fragments the manifest carries before a publish folds them into one."""
+PUBLISH_BACKOFF_SECONDS_MAX: Final = 0.5
+
+PUBLISH_TURN_SECONDS_MAX: Final = 2.0
+"""How long a publish queues behind others of its machine before it races them."""
+
+UPDATE_TURN_SECONDS_MAX: Final = 10.0
+"""How long a conditional update on a local disk waits for another before it gives up."""
+
+RECENT_COMMITS_MAX: Final = 64
+"""Commit rows kept in the manifest's first fragment before a publish folds them into a page."""
+
+LINEAGE_PAGE_ROWS_MAX: Final = 4096
+"""Commit rows in one page of lineage; a full page is never rewritten again."""
 
 MIGRATION_ATTEMPTS_MAX: Final = 8
 """Times a format migration re-reads and tries again because another process was migrating too."""
@@ -19,6 +30,9 @@ BYTES_PER_FILE_MAX: Final = 512 << 20
 
 KEYS_PER_LOOKUP_MAX: Final = 10_000
 """Ids looked up in a table by filter; above it, reading the id column once is cheaper."""
+
+OWN_TABLE_BLOCK_BYTES: Final = 1 << 20
+"""Read size for our own small tables: each of their files is fetched in one request."""
 
 BRANCH_NAME_LENGTH_MAX: Final = 200
 """Branch names become directory names; file systems allow 255 bytes for one."""

@@ -40,6 +40,7 @@ class Commit:
         manifest_version: The version of the branch's manifest that made this commit visible.
         parent: The commit before it on its branch; None for the first commit of a graph.
         merged_parent: The tip of the branch that a merge brought in.
+        schema_digest: The schema the commit's rows follow; names an object of `manifest.schemas`.
     """
 
     commit_id: CommitId
@@ -51,6 +52,7 @@ class Commit:
     created_at: datetime
     operation: OperationKind
     message: str | None
+    schema_digest: str
 
     @property
     def parents(self) -> tuple[CommitId, ...]:

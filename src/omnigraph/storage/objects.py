@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,10 +14,12 @@ from obstore.exceptions import NotFoundError as ObjectNotFoundError
 from obstore.exceptions import PreconditionError
 from obstore.store import LocalStore, S3Store
 
-from omnigraph.errors import ErrorCode, NotFoundError
+from omnigraph.errors import ErrorCode, InvalidInputError, StorageError
+from omnigraph.limits import UPDATE_TURN_SECONDS_MAX
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.roots import Root
 from omnigraph.storage.translate import translating
+from omnigraph.storage.turns import turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,9 @@ class Objects:
     @cached_property
     def _store(self) -> LocalStore | S3Store:
         if self._root.bucket is None:
+            if Path(self._root.uri).is_file():
+                message = f"{self._root.uri} is a file, not a directory"
+                raise InvalidInputError(message, code=ErrorCode.INVALID_URI)
             return LocalStore(self._root.uri)
         return S3Store(self._root.bucket, prefix=self._root.prefix)
 
@@ -87,8 +90,12 @@ class Objects:
 
     def _update_locally(self, path: str, data: bytes, expecting: str) -> bool:
         # obstore has no conditional update for local disks (lance-facts 11), so updaters take turns
-        # on a lock of the directory. The kernel drops it with the process, however that ends.
-        with _locked_directory(Path(self._root.uri, path).parent):
+        # on the directory. One that cannot have its turn must not write.
+        folder = str(Path(path).parent)
+        with turn(self._root, folder, seconds_max=UPDATE_TURN_SECONDS_MAX) as had:
+            if not had:
+                message = f"the object {path} of {self._root.uri} is being updated by a process"
+                raise StorageError(message, hint="look for a process that hangs, then try again")
             try:
                 current = obstore.head(self._store, path)["e_tag"]
             except (FileNotFoundError, ObjectNotFoundError):
@@ -133,17 +140,3 @@ class Objects:
         where = f"{self._root.uri}/{path}" if path else self._root.uri
         with translating(action, where):
             yield
-
-
-@contextmanager
-def _locked_directory(directory: Path) -> Iterator[None]:
-    try:
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    except FileNotFoundError as cause:
-        message = f"there is no directory {directory}"
-        raise NotFoundError(message, code=ErrorCode.NOT_FOUND) from cause
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -14,6 +14,7 @@ from lance import LanceDataset
 from lance.fragment import FragmentMetadata
 
 from omnigraph.errors import ErrorCode, NotFoundError
+from omnigraph.limits import OWN_TABLE_BLOCK_BYTES
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.roots import Root
@@ -188,7 +189,9 @@ class Tables:
             message = f"there is no table at {uri}"
             raise NotFoundError(message, code=ErrorCode.NOT_FOUND)
         with translating("opening", uri):
-            handle = lance.dataset(uri, session=self._session)
+            # Our own tables are small and read whole; types' tables are also read by the row.
+            block_bytes = OWN_TABLE_BLOCK_BYTES if location.startswith("__") else None
+            handle = lance.dataset(uri, session=self._session, block_size=block_bytes)
         self._meter.watch(handle)
         with self._lock:
             return self._handles.setdefault(location, handle)

@@ -1,0 +1,1 @@
+"""The command line: standard output is data, standard error is talk."""

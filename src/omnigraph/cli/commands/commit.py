@@ -1,0 +1,88 @@
+"""`omnigraph commit`: read a graph's history."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from omnigraph.cli import options, render
+from omnigraph.errors import InvalidParameterError
+
+if TYPE_CHECKING:
+    from omnigraph.model.commits import Commit
+
+group = typer.Typer(help="Read the history of a graph.", no_args_is_help=True)
+
+_FILTERS: Final = ("actor", "operation", "branch")
+
+
+@group.command("list")
+def list_commits(
+    *,
+    store: options.Store = None,
+    branch: options.Branch = "main",
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=0, help="Stop after this many.")
+    ] = None,
+    wanted: Annotated[
+        list[str] | None,
+        typer.Option("--filter", metavar="NAME=VALUE", help=f"By {', '.join(_FILTERS)}."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """List a branch's commits, newest first."""
+    from omnigraph import graph
+
+    filters = dict(map(_parsed_filter, wanted or ()))
+    opened = graph.open(options.required_store(store), read_only=True)
+    found = opened.commits.list(branch=branch, limit=None if filters else limit)
+    matching = [commit for commit in found if _matches(commit, filters)][:limit]
+    if json:
+        render.show_json([asdict(commit) for commit in matching])
+        return
+    render.show_table(
+        ["commit", "created", "operation", "actor", "message"],
+        [
+            (
+                each.commit_id,
+                f"{each.created_at:%Y-%m-%d %H:%M:%S}",
+                each.operation,
+                each.actor,
+                each.message,
+            )
+            for each in matching
+        ],
+    )
+
+
+@group.command("show")
+def show_commit(
+    commit_id: Annotated[str, typer.Argument(metavar="COMMIT", help="The commit's id.")],
+    *,
+    store: options.Store = None,
+    json: options.Json = False,
+) -> None:
+    """Show one commit."""
+    from omnigraph import graph
+
+    commit = graph.open(options.required_store(store), read_only=True).commits.show(commit_id)
+    facts = asdict(commit)
+    if json:
+        render.show_json(facts)
+        return
+    render.show_facts({name.replace("_", " "): fact for name, fact in facts.items()})
+
+
+def _parsed_filter(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if name not in _FILTERS or not equals:
+        message = f"{text!r} is not a filter"
+        hint = f"write NAME=VALUE, NAME one of {', '.join(_FILTERS)}"
+        raise InvalidParameterError(message, hint=hint)
+    return name, value
+
+
+def _matches(commit: Commit, filters: dict[str, str]) -> bool:
+    return all((getattr(commit, name) or "") == value for name, value in filters.items())

@@ -1,0 +1,68 @@
+"""`omnigraph snapshot`: what a graph holds at one commit."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omnigraph.cli import options, render
+
+if TYPE_CHECKING:
+    from omnigraph.manifest.snapshot import Snapshot
+
+
+def snapshot(
+    *,
+    store: options.Store = None,
+    branch: Annotated[
+        str | None, typer.Option("--branch", metavar="NAME", help="The branch; main by default.")
+    ] = None,
+    commit: Annotated[
+        str | None, typer.Option("--commit", metavar="ID", help="A commit, of any branch.")
+    ] = None,
+    version: Annotated[
+        int | None, typer.Option("--version", metavar="N", help="A manifest version.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Show which version of each table a commit reads, and how many rows it has."""
+    from omnigraph import graph
+
+    opened = graph.open(options.required_store(store), read_only=True)
+    shown = opened.snapshot(branch=branch, commit=commit, version=version)
+    if json:
+        render.show_json(_facts(shown))
+        return
+    render.say(
+        f"branch {shown.branch} at commit {shown.head.commit_id}, "
+        f"manifest version {shown.manifest_version}"
+    )
+    render.show_table(
+        ["type", "rows", "version", "ref", "location"],
+        [
+            (key, pin.row_count, pin.version, pin.ref or "main", pin.location)
+            for key, pin in shown.pins.items()
+        ],
+    )
+
+
+def _facts(shown: Snapshot) -> dict[str, object]:
+    return {
+        "branch": shown.branch,
+        "manifest_version": shown.manifest_version,
+        "commit": asdict(shown.head),
+        "schema_digest": shown.schema_digest,
+        "tables": [
+            {
+                "table_key": str(key),
+                "table_id": pin.table_id,
+                "location": pin.location,
+                "version": pin.version,
+                "ref": pin.ref,
+                "row_count": pin.row_count,
+            }
+            for key, pin in shown.pins.items()
+        ],
+    }

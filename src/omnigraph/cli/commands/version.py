@@ -1,0 +1,21 @@
+"""`omnigraph version`: which release this is, and on what it stands."""
+
+from __future__ import annotations
+
+from omnigraph.cli import options, render
+
+
+def version(*, json: options.Json = False) -> None:
+    """Print the versions of Omnigraph, Lance and Python."""
+    import platform
+    from importlib import metadata
+
+    versions = {
+        "omnigraph": metadata.version("omnigraph"),
+        "lance": metadata.version("pylance"),
+        "python": platform.python_version(),
+    }
+    if json:
+        render.show_json(versions)
+        return
+    render.show_facts(versions)

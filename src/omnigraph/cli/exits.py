@@ -1,0 +1,50 @@
+"""Exit codes: one table from error classes, total over the tree."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from omnigraph import errors
+
+
+class Exit(IntEnum):
+    """What a finished process tells its caller."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    INVALID = 3
+    CONFLICT = 4
+    NOT_FOUND = 5
+    RECOVERY = 6
+    INTERRUPTED = 130
+
+
+_EXITS: Final[dict[type[errors.OmnigraphError], Exit]] = {
+    errors.InvalidInputError: Exit.INVALID,
+    errors.NotFoundError: Exit.NOT_FOUND,
+    errors.AlreadyExistsError: Exit.CONFLICT,
+    errors.ConflictError: Exit.CONFLICT,
+    errors.NotAllowedError: Exit.FAILED,
+    errors.LimitExceededError: Exit.INVALID,
+    errors.FormatError: Exit.FAILED,
+    errors.RecoveryNeededError: Exit.RECOVERY,
+    errors.OutcomeUnknownError: Exit.RECOVERY,
+    errors.StorageError: Exit.FAILED,
+    errors.InternalError: Exit.FAILED,
+}
+"""By the classes right below the root; their subclasses follow them."""
+
+
+def exit_code(error: errors.OmnigraphError) -> Exit:
+    """The exit code for an error.
+
+    >>> exit_code(errors.BranchNotFoundError("no branch x")).name
+    'NOT_FOUND'
+    """
+    for kind in type(error).__mro__:
+        if kind in _EXITS:
+            return _EXITS[kind]
+    message = f"{type(error).__name__} has no exit code"
+    raise errors.InternalError(message)

@@ -1,0 +1,60 @@
+"""The command line's entry: the commands, and what happens when one fails."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from omnigraph.cli import render
+from omnigraph.cli.commands import commit, init, snapshot, version
+from omnigraph.cli.exits import Exit, exit_code
+from omnigraph.errors import OmnigraphError
+
+app = typer.Typer(
+    name="omnigraph",
+    help="A branchable lakehouse graph database.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("init")(init.init)
+app.add_typer(commit.group, name="commit")
+app.command("snapshot")(snapshot.snapshot)
+app.command("version")(version.version)
+
+
+@app.callback()
+def _root(
+    context: typer.Context,
+    *,
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="OMNIGRAPH_DEBUG", help="Show the cause of an error.")
+    ] = False,
+) -> None:
+    talk = context.find_object(render.Talk)
+    if talk is not None:
+        talk.debug = debug
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command; every failure becomes a message on standard error and an exit code."""
+    talk = render.Talk()
+    try:
+        app(list(arguments), obj=talk)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else Exit.FAILED
+    except OmnigraphError as error:
+        render.show_error(error, talk)
+        return exit_code(error)
+    except Exception as error:  # noqa: BLE001  # the outermost frame: a bug must not print a stack
+        render.show_error(error, talk)
+        return Exit.FAILED
+    return Exit.DONE
+
+
+def run() -> None:
+    """The `omnigraph` command."""
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,45 @@
+"""Options that commands share, so that they read the same everywhere."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from omnigraph.cli.render import Talk
+
+
+def _remember_json(context: typer.Context, value: bool) -> bool:  # noqa: FBT001  # typer's call
+    talk = context.find_object(Talk)
+    if talk is not None:
+        talk.json = value
+    return value
+
+
+Json = Annotated[
+    bool, typer.Option("--json", help="Print JSON.", callback=_remember_json, is_eager=True)
+]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        envvar="OMNIGRAPH_STORE",
+        metavar="URI",
+        help="The graph: a directory, file:///directory or s3://bucket/prefix.",
+        show_default=False,
+    ),
+]
+Branch = Annotated[str, typer.Option("--branch", metavar="NAME", help="The branch to read.")]
+Actor = Annotated[
+    str | None,
+    typer.Option("--actor", envvar="OMNIGRAPH_ACTOR", help="Who is doing this; kept in history."),
+]
+Message = Annotated[str | None, typer.Option("--message", "-m", help="Why; kept in history.")]
+
+
+def required_store(store: str | None) -> str:
+    """The graph's URI; without one the command line was not complete."""
+    if store is None:
+        message = "no graph was named: give it, or set OMNIGRAPH_STORE"
+        raise typer.BadParameter(message, param_hint="--store")
+    return store

@@ -1,0 +1,211 @@
+"""The facade: a graph's nouns as accessors, each method a few lines."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import NoReturn, Self
+
+from omnigraph.clock import Clock, SystemClock
+from omnigraph.errors import InvalidInputError, InvalidParameterError, NotFoundError
+from omnigraph.limits import ACTOR_LENGTH_MAX, MESSAGE_LENGTH_MAX
+from omnigraph.manifest import lifecycle, lineage
+from omnigraph.manifest.reader import Manifest
+from omnigraph.manifest.schemas import AcceptedSchema
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.commits import RESERVED_ACTOR_PREFIX, Commit
+from omnigraph.model.ids import CommitId
+from omnigraph.model.names import MAIN, BranchName
+from omnigraph.schema.catalog import Catalog
+from omnigraph.schema.parser import parse_schema
+from omnigraph.schema.printer import print_schema
+from omnigraph.storage.store import Store
+
+
+def init(
+    uri: str | Path,
+    schema: str | Path | Catalog,
+    *,
+    actor: str | None = None,
+    message: str | None = None,
+    clock: Clock | None = None,
+) -> Graph:
+    """Create a graph with one empty table per type and a first commit.
+
+    Args:
+        uri: A directory, `file:///directory` or `s3://bucket/prefix`.
+        schema: A path to a `.pg` file, the text itself, or a catalog built in Python.
+
+    Raises:
+        AlreadyExistsError: the place holds a graph, or other files. It is untouched.
+        InvalidInputError: the schema or the URI is wrong. Nothing was written.
+    """
+    store = Store.open(uri)
+    accepted = _accepted(schema)
+    clock = clock or SystemClock()
+    actor, message = checked_actor(actor), checked_message(message)
+    lifecycle.create(store, clock, accepted, actor=actor, message=message)
+    return Graph(store, clock, read_only=False)
+
+
+def open(  # noqa: A001  # omnigraph.open reads as it should
+    uri: str | Path, *, read_only: bool = False, clock: Clock | None = None
+) -> Graph:
+    """Open a graph; read-write opens bring an older format up to date.
+
+    Args:
+        read_only: Write nothing at all, not even a migration.
+
+    Raises:
+        GraphNotFoundError: there is no graph at this URI.
+        FormatError: its format is newer than this release, or too old for it.
+    """
+    store = Store.open(uri)
+    clock = clock or SystemClock()
+    if read_only:
+        Manifest(store).current(MAIN)
+    else:
+        lifecycle.prepare(store, clock)
+    return Graph(store, clock, read_only=read_only)
+
+
+class Graph:
+    """A handle on one graph. Cheap to keep, safe to share between threads."""
+
+    def __init__(self, store: Store, clock: Clock, *, read_only: bool) -> None:
+        self._store = store
+        self._clock = clock
+        self._manifest = Manifest(store)
+        self.read_only = read_only
+
+    @property
+    def uri(self) -> str:
+        """Where the graph lives."""
+        return self._store.root.uri
+
+    @property
+    def commits(self) -> Commits:
+        """The graph's history."""
+        return Commits(self._manifest)
+
+    def snapshot(
+        self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
+    ) -> Snapshot:
+        """The value of the graph at one commit: a branch's newest unless told otherwise.
+
+        Args:
+            version: A manifest version of the branch; a commit needs no branch.
+
+        Raises:
+            NotFoundError: the branch, the commit or the version does not exist.
+            InvalidInputError: a commit was given together with a branch or a version.
+        """
+        if commit is not None:
+            if branch is not None or version is not None:
+                message = "a commit says it all: give a commit, or a branch and a version"
+                raise InvalidInputError(message)
+            return self._manifest.at_commit(CommitId.parse(commit))
+        name = MAIN if branch is None else BranchName.parse(branch)
+        if version is None:
+            return self._manifest.current(name)
+        return self._manifest.at_version(name, version)
+
+    def close(self) -> None:
+        """Let go of the graph. Nothing is pending between calls, so nothing can be lost."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        mode = ", read_only=True" if self.read_only else ""
+        return f"Graph({self.uri!r}{mode})"
+
+    def __reduce__(self) -> NoReturn:
+        message = "a Graph cannot be pickled; ship its uri and open it there"
+        raise TypeError(message)
+
+
+class Commits:
+    """A graph's history: `graph.commits`."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+
+    def list(self, *, branch: str = MAIN, limit: int | None = None) -> tuple[Commit, ...]:
+        """A branch's commits through first parents, newest first.
+
+        Raises:
+            BranchNotFoundError: the graph has no such branch.
+        """
+        if limit is not None and limit < 0:
+            message = f"limit is {limit}, and must not be negative"
+            raise InvalidParameterError(message)
+        name = BranchName.parse(branch)
+        head = self._manifest.current(name).head
+        walk = lineage.first_parents(head.commit_id, self._manifest.history(name).find)
+        return tuple(islice(walk, limit))
+
+    def show(self, commit_id: str) -> Commit:
+        """One commit.
+
+        Raises:
+            CommitNotFoundError: no branch of the graph has it.
+        """
+        return self._manifest.find(CommitId.parse(commit_id))
+
+
+def checked_actor(actor: str | None) -> str | None:
+    """An actor a caller may write as.
+
+    Raises:
+        InvalidParameterError: it is empty, too long, or one we keep for ourselves.
+    """
+    if actor is None:
+        return None
+    if not actor.strip() or len(actor) > ACTOR_LENGTH_MAX:
+        message = f"an actor has 1 to {ACTOR_LENGTH_MAX} characters; this one has {len(actor)}"
+        raise InvalidParameterError(message, name="actor")
+    if actor.startswith(RESERVED_ACTOR_PREFIX):
+        message = f"the actor {actor!r} is reserved"
+        hint = f"actors that start with {RESERVED_ACTOR_PREFIX!r} are Omnigraph's own"
+        raise InvalidParameterError(message, hint=hint, name="actor")
+    return actor
+
+
+def checked_message(message: str | None) -> str | None:
+    """A commit message that fits.
+
+    Raises:
+        InvalidParameterError: it is too long.
+    """
+    if message is not None and len(message) > MESSAGE_LENGTH_MAX:
+        fault = f"the message has {len(message)} characters; the limit is {MESSAGE_LENGTH_MAX}"
+        raise InvalidParameterError(fault, name="message")
+    return message
+
+
+def _accepted(schema: str | Path | Catalog) -> AcceptedSchema:
+    if isinstance(schema, Catalog):
+        return AcceptedSchema(schema, print_schema(schema))
+    # A schema text declares something in braces; a path has neither braces nor lines.
+    if isinstance(schema, str) and ("{" in schema or "\n" in schema):
+        return AcceptedSchema(parse_schema(schema), schema)
+    path = Path(schema)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as cause:
+        message = f"there is no schema file {path}"
+        raise NotFoundError(message, hint="give a .pg file, or the schema's text") from cause
+    except (OSError, UnicodeDecodeError) as cause:
+        message = f"the schema file {path} cannot be read: {cause}"
+        raise InvalidInputError(message) from cause
+    return AcceptedSchema(parse_schema(text, path.name), text)

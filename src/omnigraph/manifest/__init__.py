@@ -1,0 +1,1 @@
+"""The single authority: which table versions each branch publishes, and every commit."""

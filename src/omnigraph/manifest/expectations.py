@@ -1,0 +1,95 @@
+"""What a publish requires of the branch it lands on: data that can explain itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from omnigraph.errors import ConflictError, ErrorCode, StaleHeadError, TableConflictError
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.ids import CommitId
+from omnigraph.model.tables import TableKey
+
+
+@dataclass(frozen=True, slots=True)
+class HeadIs:
+    """The branch still points at the commit the caller named."""
+
+    commit_id: CommitId
+
+    def unmet(self, now: Snapshot) -> ConflictError | None:
+        """Why this no longer holds, or None if it does."""
+        actual = now.head.commit_id
+        if actual == self.commit_id:
+            return None
+        message = f"branch {now.branch} is at {actual}, and not at {self.commit_id}"
+        hint = "read the branch again and plan again"
+        return StaleHeadError(message, hint=hint, expected=self.commit_id, actual=actual)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaIs:
+    """The branch still has the schema the attempt was planned with."""
+
+    digest: str
+
+    def unmet(self, now: Snapshot) -> ConflictError | None:
+        """Why this no longer holds, or None if it does."""
+        if now.schema_digest == self.digest:
+            return None
+        message = f"the schema of branch {now.branch} changed since this was planned"
+        return ConflictError(
+            message,
+            hint="open the graph again and plan again",
+            code=ErrorCode.SCHEMA_CHANGED,
+            expected=self.digest,
+            actual=now.schema_digest,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TableAt:
+    """A table is still pinned where the attempt read it."""
+
+    key: TableKey
+    version: int
+    ref: str | None
+
+    def unmet(self, now: Snapshot) -> ConflictError | None:
+        """Why this no longer holds, or None if it does."""
+        pin = now.pins.get(self.key)
+        if pin is not None and (pin.version, pin.ref) == (self.version, self.ref):
+            return None
+        expected = _spelt(self.version, self.ref)
+        actual = "not published" if pin is None else f"at {_spelt(pin.version, pin.ref)}"
+        message = f"{self.key} on branch {now.branch} is {actual}, and not at {expected}"
+        return TableConflictError(
+            message,
+            hint="read the branch again and plan again",
+            table_key=str(self.key),
+            expected=self.version,
+            actual=None if pin is None else pin.version,
+        )
+
+
+Expectation: TypeAlias = HeadIs | SchemaIs | TableAt
+
+
+def require(expectations: Iterable[Expectation], now: Snapshot) -> None:
+    """Check all of them against the branch as it is now.
+
+    Raises:
+        ConflictError: the first that does not hold, its message naming the others too.
+    """
+    unmet = [failure for each in expectations if (failure := each.unmet(now))]
+    if not unmet:
+        return
+    first, *others = unmet
+    for other in others:
+        first.add_note(f"also: {other.message}")
+    raise first
+
+
+def _spelt(version: int, ref: str | None) -> str:
+    return f"version {version}" + (f" of {ref}" if ref else "")

@@ -1,0 +1,44 @@
+"""The format stamp: which shapes of manifest this release reads, and the one guard that says so."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from omnigraph.errors import ErrorCode, FormatError
+from omnigraph.manifest.layout import STAMP
+from omnigraph.storage.tables import Table
+
+CURRENT: Final = 4
+"""The stamp this release writes: lineage rows live in the manifest."""
+
+MIN_SUPPORTED: Final = 1
+"""The oldest stamp this release migrates; raising it deletes the migrations below it."""
+
+UNSTAMPED: Final = 1
+"""What a manifest without a stamp is: the first format had none."""
+
+
+def stamp_of(manifest: Table) -> int:
+    """The stamp of one manifest version, refused when this release cannot read it.
+
+    Raises:
+        FormatError: the stamp is above ours, below our floor, or no number. Nothing was written.
+    """
+    metadata = manifest.schema.metadata or {}
+    text = metadata.get(STAMP.encode(), str(UNSTAMPED).encode()).decode(errors="replace")
+    graph = manifest.address.root.uri
+    if not text.isdecimal():
+        message = f"the graph {graph} has the format stamp {text!r}, which is no number"
+        raise FormatError(message, code=ErrorCode.CORRUPTED, found=text, supported=CURRENT)
+    stamp = int(text)
+    if stamp > CURRENT:
+        message = f"the graph {graph} has format {stamp}; this release reads up to {CURRENT}"
+        hint = "upgrade omnigraph"
+        code = ErrorCode.FORMAT_TOO_NEW
+        raise FormatError(message, hint=hint, code=code, found=stamp, supported=CURRENT)
+    if stamp < MIN_SUPPORTED:
+        message = f"the graph {graph} has format {stamp}; this release reads {MIN_SUPPORTED} and up"
+        hint = "open it once with an older omnigraph, which migrates it"
+        code = ErrorCode.FORMAT_TOO_OLD
+        raise FormatError(message, hint=hint, code=code, found=stamp, supported=MIN_SUPPORTED)
+    return stamp

@@ -1,0 +1,37 @@
+"""Where a graph's own things lie below its root, and the columns of the manifest."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+MANIFEST: Final = "__manifest"
+SCHEMAS: Final = "__schemas"
+RECOVERY: Final = "__recovery"
+SCHEMA_TEXT: Final = "_schema.pg"
+
+LEGACY_COMMITS: Final = "_graph_commits.lance"
+LEGACY_ACTORS: Final = "_graph_commit_actors.lance"
+LEGACY_RUN_PREFIX: Final = "__run__"
+"""Refs that releases before stamp 3 staged their runs on and could leave behind."""
+
+STAMP: Final = "omnigraph:internal_schema_version"
+"""The key in the manifest's schema metadata that holds the format stamp."""
+
+UNIQUE_ID: Final = {"lance-schema:unenforced-primary-key": "true"}
+
+
+def manifest_schema(stamp: int) -> pa.Schema:
+    """The manifest's columns, stamped; Lance carries schema metadata in the same atomic commit."""
+    columns = [
+        pa.field("object_id", pa.string(), nullable=False, metadata=UNIQUE_ID),
+        pa.field("object_type", pa.string(), nullable=False),
+        pa.field("table_key", pa.string()),
+        pa.field("location", pa.string()),
+        pa.field("table_version", pa.int64()),
+        pa.field("table_branch", pa.string()),
+        pa.field("row_count", pa.int64()),
+        pa.field("metadata", pa.string()),
+    ]
+    return pa.schema(columns, metadata={STAMP: str(stamp)})

@@ -1,0 +1,78 @@
+"""Lineage as formats before stamp 4 kept it: in datasets of its own, beside the manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC
+
+from omnigraph.manifest import schemas
+from omnigraph.manifest.layout import LEGACY_ACTORS, LEGACY_COMMITS
+from omnigraph.manifest.rows import corrupted
+from omnigraph.model.commits import Commit, OperationKind
+from omnigraph.model.ids import CommitId
+from omnigraph.model.names import MAIN, BranchName
+from omnigraph.storage.store import Store
+
+
+def commits(store: Store, branch: BranchName) -> tuple[Commit, ...]:
+    """Every commit that the legacy lineage of a branch holds, oldest first.
+
+    Raises:
+        StorageError: a legacy dataset exists but cannot be read. A missing one is no failure: a
+            graph may have been written before it had lineage, or actors.
+    """
+    if not store.tables.exists(LEGACY_COMMITS):
+        return ()
+    digest = schemas.accepted_digest(store.objects)
+    actors = _actors(store)
+    table = store.tables.open_latest(LEGACY_COMMITS, ref=branch.ref).read()
+    found = [
+        Commit(
+            commit_id=CommitId(row["graph_commit_id"]),
+            branch=BranchName(row["manifest_branch"] or MAIN),
+            manifest_version=int(row["manifest_version"]),
+            parent=_optional(row["parent_commit_id"]),
+            merged_parent=_optional(row["merged_parent_commit_id"]),
+            actor=actors.get(row["graph_commit_id"]),
+            created_at=row["created_at"].replace(tzinfo=UTC),
+            operation=OperationKind.LEGACY,
+            message=None,
+            schema_digest=digest,
+        )
+        for row in table.to_pylist()
+    ]
+    return tuple(sorted(found, key=_age))
+
+
+def head(known: Iterable[Commit], *, version: int) -> Commit:
+    """The commit that a manifest version shows: the newest not above it.
+
+    Two commits may claim one version after a crash of an old release; the choice among them is
+    arbitrary but always the same.
+
+    Raises:
+        StorageError: there is none, so the graph never had a first commit.
+    """
+    candidates = [commit for commit in known if commit.manifest_version <= version]
+    if not candidates:
+        message = f"the graph has no commit at or before manifest version {version}"
+        raise corrupted(message)
+    return max(candidates, key=_age)
+
+
+def _actors(store: Store) -> dict[str, str]:
+    if not store.tables.exists(LEGACY_ACTORS):
+        return {}
+    columns = ["graph_commit_id", "actor_id"]
+    # The actors' dataset was never branched: main's newest version has them all.
+    table = store.tables.open_latest(LEGACY_ACTORS, ref=None).read(columns)
+    ids, actors = (table[name].to_pylist() for name in columns)
+    return dict(zip(ids, actors, strict=True))
+
+
+def _optional(text: str | None) -> CommitId | None:
+    return CommitId(text) if text else None
+
+
+def _age(commit: Commit) -> tuple[int, object, CommitId]:
+    return commit.manifest_version, commit.created_at, commit.commit_id

@@ -1,0 +1,170 @@
+"""Format migrations: each step does its work first and stamps last, in one strict overwrite.
+
+A step is a function from the manifest's rows to the rows of the next stamp. It may be run twice,
+and by two processes at once: the stamp and the rows land in one compare-and-swap, so of two runs
+one wins and the other finds the work done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+
+from omnigraph.clock import Clock, back_off
+from omnigraph.errors import (
+    ConflictError,
+    ErrorCode,
+    NotFoundError,
+    StorageError,
+    TableConflictError,
+)
+from omnigraph.failpoints import Failpoint, hit
+from omnigraph.limits import (
+    LINEAGE_PAGE_ROWS_MAX,
+    MIGRATION_ATTEMPTS_MAX,
+    PUBLISH_BACKOFF_SECONDS_MAX,
+    RECENT_COMMITS_MAX,
+)
+from omnigraph.manifest import legacy, rows, schemas
+from omnigraph.manifest.format import CURRENT
+from omnigraph.manifest.layout import LEGACY_RUN_PREFIX, MANIFEST, manifest_schema
+from omnigraph.manifest.reader import Manifest, Opened
+from omnigraph.model.commits import Commit, OperationKind
+from omnigraph.model.ids import CommitId, OperationId
+from omnigraph.model.names import BranchName
+from omnigraph.storage import heads, staging
+from omnigraph.storage.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """The rows of the next format: the first fragment, then the pages of lineage."""
+
+    state: pa.Table
+    pages: tuple[pa.Table, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a step migrates: one branch's manifest, and the store it lies in."""
+
+    store: Store
+    clock: Clock
+    branch: BranchName
+    opened: Opened
+
+
+Step: TypeAlias = Callable[[Source], Migrated]
+
+
+def annotate_unique_ids(source: Source) -> Migrated:
+    """1 to 2: `object_id` is annotated as unique. The schema carries it; the rows stay."""
+    return Migrated(_as_read(source))
+
+
+def sweep_run_refs(source: Source) -> Migrated:
+    """2 to 3: staging refs that killed runs left on the manifest are deleted."""
+    refs = source.store.refs
+    for name in refs.list(MANIFEST):
+        if name.startswith(LEGACY_RUN_PREFIX):
+            _delete_ref(source.store, name)
+    return Migrated(_as_read(source))
+
+
+def move_lineage_in(source: Source) -> Migrated:
+    """3 to 4: one commit row per legacy commit and one head row; the old datasets stay."""
+    known = legacy.commits(source.store, source.branch) or (_first_commit(source),)
+    schemas.keep(source.store.objects, schemas.read_text(source.store.objects))
+    head = legacy.head(known, version=source.opened.table.version)
+    # The head must be among the recent commits, which readers find without opening a page.
+    others = [commit for commit in known if commit.commit_id != head.commit_id]
+    kept = RECENT_COMMITS_MAX - 1
+    recent = (*others[-kept:], head)
+    contents = rows.Contents(
+        source.opened.contents.pins, source.opened.contents.tombstones, head.commit_id, recent
+    )
+    older = others[:-kept]
+    pages = [
+        rows.encode_commits(older[start : start + LINEAGE_PAGE_ROWS_MAX])
+        for start in range(0, len(older), LINEAGE_PAGE_ROWS_MAX)
+    ]
+    return Migrated(rows.encode_contents(contents, source.branch), tuple(pages))
+
+
+STEPS: Final[dict[int, Step]] = {
+    1: annotate_unique_ids,
+    2: sweep_run_refs,
+    3: move_lineage_in,
+}
+"""The step that leads away from each stamp below the current one."""
+
+
+def migrate(manifest: Manifest, clock: Clock, branch: BranchName) -> None:
+    """Bring one branch's manifest to the current stamp, a step at a time.
+
+    Raises:
+        FormatError: the stamp is not one this release knows. Nothing was written.
+        StorageError: a step failed. What it was leading to is not stamped.
+        ConflictError: other processes kept moving the branch. Nothing is lost; run it again.
+    """
+    for attempt in range(MIGRATION_ATTEMPTS_MAX):
+        opened = manifest.open(branch)
+        if opened.stamp == CURRENT:
+            return
+        hit(Failpoint.MIGRATE_AFTER_READ)
+        try:
+            _run(Source(manifest.store, clock, branch, opened))
+        except TableConflictError:
+            back_off(clock, attempt, seconds_max=PUBLISH_BACKOFF_SECONDS_MAX)
+    if manifest.open(branch).stamp == CURRENT:
+        return
+    message = f"branch {branch} moved {MIGRATION_ATTEMPTS_MAX} times while its format was migrated"
+    raise ConflictError(message, hint="open the graph again", code=ErrorCode.PUBLISH_CONTENTION)
+
+
+def _run(source: Source) -> None:
+    stamp = source.opened.stamp
+    migrated = STEPS[stamp](source)
+    hit(Failpoint.MIGRATE_AFTER_WORK)
+    table = source.opened.table
+    pages = [file for page in migrated.pages for file in staging.write_files(table, page)]
+    staged = staging.stage_overwrite(
+        table, migrated.state, schema=manifest_schema(stamp + 1), carrying=pages
+    )
+    operation_id = OperationId(source.clock.ulid())
+    heads.apply(staged, heads.Authorship(operation_id, OperationKind.MIGRATION))
+    hit(Failpoint.MIGRATE_AFTER_STAMP)
+
+
+def _as_read(source: Source) -> pa.Table:
+    return rows.encode_contents(source.opened.contents, source.branch)
+
+
+def _delete_ref(store: Store, name: str) -> None:
+    try:
+        store.refs.delete(MANIFEST, name)
+    except NotFoundError:
+        return
+    except StorageError:
+        # Two processes may sweep at once; what counts is that the ref is gone.
+        if store.refs.exists(MANIFEST, name):
+            raise
+
+
+def _first_commit(source: Source) -> Commit:
+    """A first commit for a graph that was written before graphs had any lineage."""
+    return Commit(
+        commit_id=CommitId(source.clock.ulid()),
+        branch=source.branch,
+        manifest_version=source.opened.table.version,
+        parent=None,
+        merged_parent=None,
+        actor=None,
+        created_at=source.clock.now(),
+        operation=OperationKind.LEGACY,
+        message=None,
+        schema_digest=schemas.accepted_digest(source.store.objects),
+    )

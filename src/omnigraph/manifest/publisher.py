@@ -1,0 +1,201 @@
+"""Publish: the one manifest write that makes a commit real (docs/decisions/0002)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from omnigraph.clock import Clock, back_off
+from omnigraph.errors import (
+    ConflictError,
+    ErrorCode,
+    OutcomeUnknownError,
+    StorageError,
+    TableConflictError,
+)
+from omnigraph.failpoints import Failpoint, hit
+from omnigraph.limits import (
+    LINEAGE_PAGE_ROWS_MAX,
+    PUBLISH_ATTEMPTS_MAX,
+    PUBLISH_BACKOFF_SECONDS_MAX,
+    PUBLISH_TURN_SECONDS_MAX,
+    RECENT_COMMITS_MAX,
+)
+from omnigraph.manifest import rows
+from omnigraph.manifest.expectations import Expectation, require
+from omnigraph.manifest.format import CURRENT
+from omnigraph.manifest.layout import MANIFEST, manifest_schema
+from omnigraph.manifest.migrations import migrate
+from omnigraph.manifest.reader import Manifest, Opened
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.commits import Commit, OperationKind
+from omnigraph.model.ids import CommitId, OperationId
+from omnigraph.model.names import BranchName
+from omnigraph.model.tables import TablePin, Tombstone
+from omnigraph.storage import heads, staging
+from omnigraph.storage.tables import Fragment
+from omnigraph.storage.turns import turn
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """One commit to be: what it changes and what it requires. What it does not name stays.
+
+    Attributes:
+        commit_id: Minted once, before the first attempt; a lost answer is recognised by it.
+        pins: The new places of the tables it touches, new tables among them.
+        tombstones: The tables it drops.
+        schema_digest: The schema from this commit on; the branch's own when None.
+        expecting: What must still hold of the branch for this to land.
+    """
+
+    branch: BranchName
+    commit_id: CommitId
+    operation: OperationKind
+    pins: tuple[TablePin, ...] = ()
+    tombstones: tuple[Tombstone, ...] = ()
+    merged_parent: CommitId | None = None
+    actor: str | None = None
+    message: str | None = None
+    schema_digest: str | None = None
+    expecting: tuple[Expectation, ...] = ()
+
+
+def publish(manifest: Manifest, clock: Clock, publication: Publication) -> Commit:
+    """Make the commit visible on its branch, or leave the branch as it is.
+
+    Of writers racing on one branch, those whose expectations still hold try again on fresh state,
+    so writers to disjoint tables all land and form one chain.
+
+    Raises:
+        ConflictError: an expectation does not hold, or every attempt lost its race. Nothing of this
+            commit is visible.
+        StorageError: the write failed and did not land.
+        OutcomeUnknownError: the write failed, and whether it landed cannot be found out.
+    """
+    created_at = clock.now()
+    root = manifest.store.root
+    with turn(root, MANIFEST, seconds_max=PUBLISH_TURN_SECONDS_MAX):
+        for attempt in range(PUBLISH_ATTEMPTS_MAX):
+            if landed := _attempt(manifest, clock, publication, created_at, first=attempt == 0):
+                return landed
+            back_off(clock, attempt, seconds_max=PUBLISH_BACKOFF_SECONDS_MAX)
+    if landed := _landed(manifest, manifest.open(publication.branch), publication):
+        return landed
+    message = f"branch {publication.branch} moved {PUBLISH_ATTEMPTS_MAX} times during one publish"
+    hint = "many writers are busy on this branch; try again"
+    raise ConflictError(message, hint=hint, code=ErrorCode.PUBLISH_CONTENTION)
+
+
+def _attempt(
+    manifest: Manifest,
+    clock: Clock,
+    publication: Publication,
+    created_at: datetime,
+    *,
+    first: bool,
+) -> Commit | None:
+    """One read, check and compare-and-swap; None if the race was lost."""
+    opened = _open_migrated(manifest, clock, publication.branch)
+    hit(Failpoint.PUBLISH_AFTER_READ)
+    # A lost answer looks like a race lost to ourselves.
+    if not first and (landed := _landed(manifest, opened, publication)):
+        return landed
+    now = manifest.snapshot(opened, publication.branch)
+    require(publication.expecting, now)
+    commit = _commit(publication, now, created_at)
+    staged = _stage(opened, publication, commit)
+    hit(Failpoint.PUBLISH_AFTER_STAGE)
+    author = heads.Authorship(OperationId(commit.commit_id), commit.operation)
+    try:
+        heads.apply(staged, author)
+        hit(Failpoint.PUBLISH_AFTER_COMMIT)
+    except TableConflictError:
+        return None
+    except StorageError as failure:
+        if landed := _look_again(manifest, publication, failure):
+            return landed
+        raise
+    return commit
+
+
+def _open_migrated(manifest: Manifest, clock: Clock, branch: BranchName) -> Opened:
+    opened = manifest.open(branch)
+    if opened.stamp == CURRENT:
+        return opened
+    migrate(manifest, clock, branch)
+    return manifest.open(branch)
+
+
+def _landed(manifest: Manifest, opened: Opened, publication: Publication) -> Commit | None:
+    return manifest.lookup(opened, publication.branch, publication.commit_id)
+
+
+def _look_again(
+    manifest: Manifest, publication: Publication, failure: StorageError
+) -> Commit | None:
+    try:
+        return _landed(manifest, manifest.open(publication.branch), publication)
+    except StorageError as second:
+        message = (
+            f"the answer to publishing {publication.commit_id} was lost, and the branch "
+            f"{publication.branch} cannot be read: {second.message}"
+        )
+        hint = "look for the commit with 'omnigraph commit show' before writing again"
+        raise OutcomeUnknownError(message, hint=hint, commit_id=publication.commit_id) from failure
+
+
+def _commit(publication: Publication, now: Snapshot, created_at: datetime) -> Commit:
+    return Commit(
+        commit_id=publication.commit_id,
+        branch=publication.branch,
+        # Publishing is a compare-and-swap on the version just read, so the next one is ours.
+        manifest_version=now.manifest_version + 1,
+        parent=now.head.commit_id,
+        merged_parent=publication.merged_parent,
+        actor=publication.actor,
+        created_at=created_at,
+        operation=publication.operation,
+        message=publication.message,
+        schema_digest=publication.schema_digest or now.schema_digest,
+    )
+
+
+def _stage(opened: Opened, publication: Publication, commit: Commit) -> staging.Staged:
+    before = opened.contents
+    pages = opened.table.fragments()[1:]
+    recent = before.recent
+    if len(recent) >= RECENT_COMMITS_MAX:
+        pages, recent = _fold(opened, pages, recent), ()
+    contents = replace(
+        before,
+        pins=_moved(before.pins, publication),
+        tombstones=(*before.tombstones, *publication.tombstones),
+        head=commit.commit_id,
+        recent=(*recent, commit),
+    )
+    state = rows.encode_contents(contents, publication.branch)
+    schema = manifest_schema(CURRENT)
+    return staging.stage_overwrite(opened.table, state, schema=schema, carrying=pages)
+
+
+def _moved(pins: Sequence[TablePin], publication: Publication) -> tuple[TablePin, ...]:
+    dropped = {each.table_id for each in publication.tombstones}
+    moved = {pin.table_id: pin for pin in (*pins, *publication.pins)}
+    return tuple(pin for table_id, pin in moved.items() if table_id not in dropped)
+
+
+def _fold(
+    opened: Opened, pages: Sequence[Fragment], recent: Sequence[Commit]
+) -> tuple[Fragment, ...]:
+    """Move the recent commits into the newest page, or into a new one when that is full.
+
+    One page is read at the most, so a publish that folds costs as much at any depth of history.
+    """
+    folded = rows.encode_commits(recent)
+    if pages and pages[-1].physical_rows + folded.num_rows <= LINEAGE_PAGE_ROWS_MAX:
+        newest = opened.table.read(fragments=[len(pages)])
+        folded = rows.joined(newest, folded)
+        pages = pages[:-1]
+    return (*pages, *staging.write_files(opened.table, folded))

@@ -1,0 +1,212 @@
+"""Reading the manifest: a branch as it is now, at a version or at a commit, and its history."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from omnigraph.errors import (
+    BranchNotFoundError,
+    CommitNotFoundError,
+    ErrorCode,
+    GraphNotFoundError,
+    NotFoundError,
+    StorageError,
+)
+from omnigraph.manifest import format as manifest_format
+from omnigraph.manifest import legacy, rows
+from omnigraph.manifest.layout import MANIFEST
+from omnigraph.manifest.snapshot import Snapshot, by_key
+from omnigraph.model.commits import Commit
+from omnigraph.model.ids import CommitId
+from omnigraph.model.names import MAIN, BranchName
+from omnigraph.storage import filters
+from omnigraph.storage.store import Store
+from omnigraph.storage.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """One manifest version, with what its first fragment says."""
+
+    table: Table
+    stamp: int
+    contents: rows.Contents
+
+
+class History:
+    """A branch's commits by id; older pages are read only when a walk reaches them."""
+
+    def __init__(self, recent: Sequence[Commit], pages: Iterator[Sequence[Commit]]) -> None:
+        self._known = {commit.commit_id: commit for commit in recent}
+        self._pages = pages
+
+    def find(self, commit_id: CommitId) -> Commit:
+        """The commit of this id.
+
+        Raises:
+            CommitNotFoundError: the branch's history has no such commit.
+        """
+        while commit_id not in self._known:
+            page = next(self._pages, None)
+            if page is None:
+                message = f"there is no commit {commit_id} in this history"
+                raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
+            self._known.update((commit.commit_id, commit) for commit in page)
+        return self._known[commit_id]
+
+
+class Manifest:
+    """The readers' side of the manifest. Nothing here writes, whatever the format found."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def branches(self) -> tuple[BranchName, ...]:
+        """Every branch people can name, main first."""
+        self._require_graph()
+        names = self.store.refs.list(MANIFEST)
+        return (MAIN, *(BranchName(name) for name in names if not name.startswith("__")))
+
+    def current(self, branch: BranchName) -> Snapshot:
+        """The branch as it is now. Opens one data fragment, however long the history.
+
+        Raises:
+            GraphNotFoundError: there is no graph here.
+            BranchNotFoundError: the graph has no such branch.
+            FormatError: the graph is of a format this release does not read.
+        """
+        return self.snapshot(self.open(branch), branch)
+
+    def at_version(self, branch: BranchName, version: int) -> Snapshot:
+        """The branch as one of its manifest versions shows it.
+
+        Raises:
+            NotFoundError: the branch's manifest has no such version.
+        """
+        return self.snapshot(self.open(branch, version=version), branch)
+
+    def at_commit(self, commit_id: CommitId) -> Snapshot:
+        """The graph as one commit left it, whichever branch it was made on.
+
+        Raises:
+            CommitNotFoundError: no branch has such a commit, or its manifest is gone.
+        """
+        commit = self.find(commit_id)
+        try:
+            opened = self.open(commit.branch, version=commit.manifest_version)
+        except NotFoundError as cause:
+            message = f"commit {commit_id} cannot be read: the branch {commit.branch} is gone"
+            raise CommitNotFoundError(message, hint="see 'omnigraph branch list'") from cause
+        # A branch that was deleted and made again counts its versions anew.
+        if opened.contents.head not in (commit_id, None):
+            message = f"commit {commit_id} cannot be read: its branch {commit.branch} was made anew"
+            raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
+        return _snapshot(opened, commit.branch, commit)
+
+    def find(self, commit_id: CommitId) -> Commit:
+        """One commit's row, looked for on every branch.
+
+        Raises:
+            CommitNotFoundError: no branch has such a commit.
+        """
+        for branch in self.branches():
+            if found := self.lookup(self.open(branch), branch, commit_id):
+                return found
+        message = f"the graph {self.store.root.uri} has no commit {commit_id}"
+        raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
+
+    def lookup(self, opened: Opened, branch: BranchName, commit_id: CommitId) -> Commit | None:
+        """The commit, if it is in the lineage that this manifest version carries."""
+        if opened.stamp < manifest_format.CURRENT:
+            known = {each.commit_id: each for each in legacy.commits(self.store, branch)}
+            return known.get(commit_id)
+        for commit in opened.contents.recent:
+            if commit.commit_id == commit_id:
+                return commit
+        pages = range(1, len(opened.table.fragments()))
+        wanted = filters.text_in("object_id", [commit_id])
+        if not pages:
+            return None
+        found = opened.table.read(filter_text=wanted, fragments=pages)
+        return next(iter(rows.decode(found, uri=self.store.root.uri).recent), None)
+
+    def history(self, branch: BranchName) -> History:
+        """The branch's commits, for walks by `manifest.lineage`."""
+        opened = self.open(branch)
+        if opened.stamp < manifest_format.CURRENT:
+            return History(legacy.commits(self.store, branch), iter(()))
+        return History(opened.contents.recent, self._pages(opened.table))
+
+    def _pages(self, table: Table) -> Iterator[Sequence[Commit]]:
+        for position in reversed(range(1, len(table.fragments()))):
+            page = table.read(fragments=[position])
+            yield rows.decode(page, uri=self.store.root.uri).recent
+
+    def open(self, branch: BranchName, *, version: int | None = None) -> Opened:
+        """A manifest version, the newest unless one is named, with its first fragment read."""
+        table = self._table(branch, version)
+        stamp = manifest_format.stamp_of(table)
+        # Formats before lineage moved in have no order of fragments: every row is state.
+        fragments = [0] if stamp == manifest_format.CURRENT else None
+        contents = rows.decode(table.read(fragments=fragments), uri=str(table.address))
+        return Opened(table, stamp, contents)
+
+    def snapshot(self, opened: Opened, branch: BranchName) -> Snapshot:
+        """What an opened manifest version shows."""
+        if opened.stamp < manifest_format.CURRENT:
+            head = legacy.head(self._legacy_commits(branch), version=opened.table.version)
+            return _snapshot(opened, branch, head)
+        head_id = opened.contents.head
+        for commit in reversed(opened.contents.recent):
+            if commit.commit_id == head_id:
+                return _snapshot(opened, branch, commit)
+        message = f"the manifest {opened.table.address} does not hold its head commit {head_id}"
+        raise rows.corrupted(message)
+
+    def _legacy_commits(self, branch: BranchName) -> Sequence[Commit]:
+        newest = self.open(branch)
+        if newest.stamp < manifest_format.CURRENT:
+            return legacy.commits(self.store, branch)
+        return [*newest.contents.recent, *(c for page in self._pages(newest.table) for c in page)]
+
+    def _table(self, branch: BranchName, version: int | None) -> Table:
+        self._require_graph()
+        tables = self.store.tables
+        try:
+            if version is None:
+                return tables.open_latest(MANIFEST, ref=branch.ref)
+            return tables.open(MANIFEST, ref=branch.ref, version=version)
+        except StorageError as cause:
+            self._require_branch(branch, cause)
+            if version is None:
+                raise
+            message = f"branch {branch} has no readable manifest version {version}"
+            hint = "see 'omnigraph commit list'"
+            code = ErrorCode.VERSION_NOT_FOUND
+            raise NotFoundError(message, hint=hint, code=code, version=version) from cause
+
+    def _require_graph(self) -> None:
+        try:
+            self.store.tables.main(MANIFEST)
+        except NotFoundError as cause:
+            if cause.code is ErrorCode.BUCKET_NOT_FOUND:
+                raise
+            message = f"there is no graph at {self.store.root.uri}"
+            hint = "create one with 'omnigraph init', or check the path"
+            raise GraphNotFoundError(message, hint=hint) from cause
+
+    def _require_branch(self, branch: BranchName, cause: StorageError) -> None:
+        names = self.branches()
+        if branch in names:
+            return
+        message = f"the graph {self.store.root.uri} has no branch {branch}"
+        near = difflib.get_close_matches(branch, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(names)}"
+        raise BranchNotFoundError(message, hint=hint) from cause
+
+
+def _snapshot(opened: Opened, branch: BranchName, head: Commit) -> Snapshot:
+    contents = opened.contents
+    return Snapshot(branch, opened.table.version, head, by_key(contents.pins), contents.tombstones)

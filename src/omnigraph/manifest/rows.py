@@ -1,0 +1,199 @@
+"""Manifest rows: what each object type means, and the codec both ways."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from omnigraph.errors import ErrorCode, InvalidInputError, StorageError
+from omnigraph.manifest.format import CURRENT
+from omnigraph.manifest.layout import manifest_schema
+from omnigraph.model.commits import Commit, OperationKind
+from omnigraph.model.ids import CommitId, TableId
+from omnigraph.model.names import BranchName
+from omnigraph.model.tables import TableKey, TablePin, Tombstone
+
+Row: TypeAlias = "dict[str, Any]"
+
+
+class ObjectType(StrEnum):
+    """What a manifest row is about."""
+
+    TABLE = "table"
+    TOMBSTONE = "table_tombstone"
+    HEAD = "graph_head"
+    COMMIT = "graph_commit"
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a set of manifest rows says.
+
+    Attributes:
+        head: The newest commit; None only in formats that kept lineage elsewhere.
+        recent: The newest commits, oldest first, the head among them.
+    """
+
+    pins: tuple[TablePin, ...]
+    tombstones: tuple[Tombstone, ...]
+    head: CommitId | None
+    recent: tuple[Commit, ...]
+
+
+def encode_contents(contents: Contents, branch: BranchName) -> pa.Table:
+    """The rows of a manifest's first fragment."""
+    head = [] if contents.head is None else [_head_row(branch, contents.head)]
+    return _table(
+        [
+            *map(_pin_row, contents.pins),
+            *map(_tombstone_row, contents.tombstones),
+            *head,
+            *map(_commit_row, contents.recent),
+        ]
+    )
+
+
+def encode_commits(commits: Iterable[Commit]) -> pa.Table:
+    """The rows of a page of lineage."""
+    return _table(map(_commit_row, commits))
+
+
+def joined(*pages: pa.Table) -> pa.Table:
+    """Several pages of rows as one, whatever stamp each was written under."""
+    schema = manifest_schema(CURRENT)
+    return pa.concat_tables([page.cast(schema) for page in pages]).combine_chunks()
+
+
+def decode(rows: pa.Table, *, uri: str) -> Contents:
+    """Read manifest rows back.
+
+    Raises:
+        StorageError: a row makes no sense; the manifest is corrupted.
+    """
+    pins, tombstones, heads, commits = [], [], [], []
+    for row in rows.to_pylist():
+        try:
+            match ObjectType(row["object_type"]):
+                case ObjectType.TABLE:
+                    pins.append(_pin(row))
+                case ObjectType.TOMBSTONE:
+                    tombstones.append(_tombstone(row))
+                case ObjectType.HEAD:
+                    heads.append(CommitId.parse(json.loads(row["metadata"])["commit"]))
+                case ObjectType.COMMIT:
+                    commits.append(_commit(row))
+        except (ValueError, KeyError, TypeError, InvalidInputError) as cause:
+            message = f"the manifest of {uri} has a row that makes no sense: {row}"
+            raise corrupted(message) from cause
+    if len(heads) > 1:
+        message = f"the manifest of {uri} has {len(heads)} heads, and must have one"
+        raise corrupted(message)
+    return Contents(tuple(pins), tuple(tombstones), heads[0] if heads else None, tuple(commits))
+
+
+def corrupted(message: str) -> StorageError:
+    """What to raise when the manifest contradicts itself."""
+    hint = "restore the graph's files from a backup, and report how this came about"
+    return StorageError(message, hint=hint, code=ErrorCode.CORRUPTED)
+
+
+def _table(rows: Iterable[Row]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=manifest_schema(CURRENT))
+
+
+def _pin_row(pin: TablePin) -> Row:
+    return {
+        "object_id": f"table:{pin.table_id}",
+        "object_type": ObjectType.TABLE,
+        "table_key": str(pin.key),
+        "location": pin.location,
+        "table_version": pin.version,
+        "table_branch": pin.ref,
+        "row_count": pin.row_count,
+    }
+
+
+def _pin(row: Row) -> TablePin:
+    return TablePin(
+        table_id=TableId(row["object_id"].removeprefix("table:")),
+        key=TableKey.parse(row["table_key"]),
+        location=row["location"],
+        version=int(row["table_version"]),
+        ref=row["table_branch"],
+        row_count=int(row["row_count"]),
+    )
+
+
+def _tombstone_row(tombstone: Tombstone) -> Row:
+    return {
+        "object_id": f"tombstone:{tombstone.table_id}",
+        "object_type": ObjectType.TOMBSTONE,
+        "table_key": str(tombstone.key),
+        "location": tombstone.location,
+        "table_version": tombstone.sealed_version,
+        "table_branch": tombstone.ref,
+    }
+
+
+def _tombstone(row: Row) -> Tombstone:
+    return Tombstone(
+        table_id=TableId(row["object_id"].removeprefix("tombstone:")),
+        key=TableKey.parse(row["table_key"]),
+        location=row["location"],
+        sealed_version=int(row["table_version"]),
+        ref=row["table_branch"],
+    )
+
+
+def _head_row(branch: BranchName, commit_id: CommitId) -> Row:
+    return {
+        "object_id": f"graph_head:{branch}",
+        "object_type": ObjectType.HEAD,
+        "metadata": _json({"commit": commit_id}),
+    }
+
+
+def _commit_row(commit: Commit) -> Row:
+    facts = {
+        "parent": commit.parent,
+        "merged_parent": commit.merged_parent,
+        "actor": commit.actor,
+        "created_at": commit.created_at.isoformat(),
+        "operation": commit.operation,
+        "message": commit.message,
+        "schema": commit.schema_digest,
+    }
+    return {
+        "object_id": commit.commit_id,
+        "object_type": ObjectType.COMMIT,
+        "table_version": commit.manifest_version,
+        "table_branch": commit.branch,
+        "metadata": _json({name: fact for name, fact in facts.items() if fact is not None}),
+    }
+
+
+def _commit(row: Row) -> Commit:
+    facts = json.loads(row["metadata"])
+    parent, merged_parent = facts.get("parent"), facts.get("merged_parent")
+    return Commit(
+        commit_id=CommitId.parse(row["object_id"]),
+        branch=BranchName(row["table_branch"]),
+        manifest_version=int(row["table_version"]),
+        parent=None if parent is None else CommitId.parse(parent),
+        merged_parent=None if merged_parent is None else CommitId.parse(merged_parent),
+        actor=facts.get("actor"),
+        created_at=datetime.fromisoformat(facts["created_at"]),
+        operation=OperationKind(facts["operation"]),
+        message=facts.get("message"),
+        schema_digest=facts["schema"],
+    )
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

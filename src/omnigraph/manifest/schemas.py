@@ -1,0 +1,91 @@
+"""Schemas by their identity: immutable objects that commits refer to (docs/decisions/0005)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from omnigraph.errors import InvalidInputError
+from omnigraph.manifest.layout import SCHEMA_TEXT, SCHEMAS
+from omnigraph.manifest.rows import corrupted
+from omnigraph.schema import codec
+from omnigraph.schema.catalog import Catalog
+from omnigraph.schema.parser import parse_schema
+from omnigraph.storage.objects import Objects
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedSchema:
+    """A schema a graph has accepted: its meaning, and the text a person wrote for it."""
+
+    catalog: Catalog
+    text: str
+
+    @property
+    def digest(self) -> str:
+        """The schema's identity: equal for texts that differ in layout and comments only."""
+        return codec.digest(self.catalog)
+
+
+def keep(objects: Objects, schema: AcceptedSchema) -> str:
+    """Store a schema under its identity, before any commit names it; storing it again is free.
+
+    The text kept is the first one that was stored for this meaning.
+    """
+    record = {"format": 1, "catalog": codec.encode(schema.catalog), "text": schema.text}
+    objects.put_if_absent(_path(schema.digest), json.dumps(record, indent=1).encode())
+    return schema.digest
+
+
+def load(objects: Objects, digest: str) -> AcceptedSchema:
+    """The schema of this identity.
+
+    Raises:
+        StorageError: the object is missing, or does not hold what its name says.
+    """
+    path = _path(digest)
+    stored = objects.read(path)
+    if stored is None:
+        message = f"the schema {path} is missing"
+        raise corrupted(message)
+    try:
+        record = json.loads(stored.data)
+        schema = AcceptedSchema(codec.decode(record["catalog"]), record["text"])
+    except (ValueError, KeyError, TypeError, InvalidInputError) as cause:
+        message = f"the schema {path} cannot be read"
+        raise corrupted(message) from cause
+    if schema.digest != digest:
+        message = f"the schema {path} holds another schema, {schema.digest}"
+        raise corrupted(message)
+    return schema
+
+
+def accepted_digest(objects: Objects) -> str:
+    """The identity of the schema in the root's text file: all that old formats recorded.
+
+    Raises:
+        StorageError: the file is missing, or is no schema.
+    """
+    return read_text(objects).digest
+
+
+def read_text(objects: Objects) -> AcceptedSchema:
+    """The schema in the root's text file.
+
+    Raises:
+        StorageError: the file is missing, or is no schema.
+    """
+    stored = objects.read(SCHEMA_TEXT)
+    if stored is None:
+        message = f"the schema file {SCHEMA_TEXT} is missing"
+        raise corrupted(message)
+    try:
+        text = stored.data.decode()
+        return AcceptedSchema(parse_schema(text, SCHEMA_TEXT), text)
+    except (ValueError, InvalidInputError) as cause:
+        message = f"the schema file {SCHEMA_TEXT} cannot be read: {cause}"
+        raise corrupted(message) from cause
+
+
+def _path(digest: str) -> str:
+    return f"{SCHEMAS}/{digest}.json"

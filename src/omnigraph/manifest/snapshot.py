@@ -1,0 +1,53 @@
+"""Snapshots: the value of a graph at one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from omnigraph.errors import TypeNotFoundError
+from omnigraph.model.commits import Commit
+from omnigraph.model.names import BranchName
+from omnigraph.model.tables import TableKey, TableKind, TablePin, Tombstone
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The graph at one commit: which version of each table, under which schema.
+
+    Attributes:
+        branch: The branch it was read from; the head commit may have been made on another.
+        manifest_version: The version of that branch's manifest.
+        head: The commit it shows.
+    """
+
+    branch: BranchName
+    manifest_version: int
+    head: Commit
+    pins: Mapping[TableKey, TablePin]
+    tombstones: tuple[Tombstone, ...] = ()
+
+    @property
+    def schema_digest(self) -> str:
+        """The identity of the schema that the rows follow."""
+        return self.head.schema_digest
+
+    def pin(self, key: TableKey) -> TablePin:
+        """Where the rows of a type are.
+
+        Raises:
+            TypeNotFoundError: the graph has no such type at this commit.
+        """
+        found = self.pins.get(key)
+        if found is None:
+            message = f"{key} is not a type of this graph at commit {self.head.commit_id}"
+            have = ", ".join(map(str, sorted(self.pins)))
+            raise TypeNotFoundError(message, hint=f"it has {have}")
+        return found
+
+
+def by_key(pins: tuple[TablePin, ...]) -> Mapping[TableKey, TablePin]:
+    """The pins by the type they hold: nodes before edges, each by name."""
+    ordered = sorted(pins, key=lambda pin: (pin.key.kind is TableKind.EDGE, pin.key.type_name))
+    return MappingProxyType({pin.key: pin for pin in ordered})
