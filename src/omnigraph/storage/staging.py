@@ -141,9 +141,11 @@ def stage_overwrite(
 
     Args:
         schema: The table's schema from then on, with its metadata; unchanged when None.
-        carrying: Fragments of this same table, kept by reference and without deletions.
+        carrying: Fragments of this same table, kept by reference and without deletions. The
+            table must never have dropped a column.
     """
     schema = table.schema if schema is None else schema
+    assert not carrying or _is_numbered_by_position(table), "carried columns would be mixed up"
     files = write_files(table, rows)
     operation = LanceOperation.Overwrite(schema, [*files, *carrying])
     return _staged(table, operation, sum(each.physical_rows for each in [*files, *carrying]))
@@ -170,7 +172,7 @@ def stage_columns(
     if not table.fragments() or (not values and _is_numbered_by_position(table)):
         schema = pa.schema([*table.schema, *fields], metadata=table.schema.metadata)
         operation = LanceOperation.Merge(
-            list(table.fragments()), schema, preserves_nullability=True
+            list(table.fragments()), LanceSchema.from_pyarrow(schema), preserves_nullability=True
         )
     else:
         operation = _merged_columns(table, fields, values)
