@@ -12,6 +12,9 @@ from typing import Final
 from omnigraph.errors import ErrorCode, InvalidInputError
 from omnigraph.lang.source import Source, Span
 
+ERRORS_MAX: Final = 100
+"""Errors after which a text is not looked at further: nobody reads more, and each has its cost."""
+
 _SHOWN_MAX: Final = 20
 """Diagnostics rendered into one error message; the rest are counted, and all are carried."""
 

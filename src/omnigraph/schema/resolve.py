@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from omnigraph.lang.diagnostics import Severity
+from omnigraph.lang.diagnostics import ERRORS_MAX, Severity
 from omnigraph.schema.catalog import (
     ENDPOINTS,
     Annotation,
@@ -23,8 +23,6 @@ from omnigraph.schema.findings import Finding, InvalidSchemaError
 from omnigraph.schema.interfaces import expand
 from omnigraph.schema.rules import findings_in
 from omnigraph.schema.values import Misfit, fit
-
-ERRORS_MAX: Final = 100
 
 _Declared = TypeVar("_Declared", Interface, NodeType, EdgeType)
 
@@ -44,7 +42,7 @@ def catalog_of(*declarations: Declaration) -> Catalog:
 def resolve(declarations: Sequence[Declaration]) -> tuple[Catalog | None, tuple[Finding, ...]]:
     """The catalog, or None if there are errors; and what was found, warnings included.
 
-    Looking ends at `ERRORS_MAX` errors: nobody reads more, and each costs a search for advice.
+    Looking ends at `ERRORS_MAX` errors.
     """
     findings: list[Finding] = []
     errors = 0

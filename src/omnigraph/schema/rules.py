@@ -72,7 +72,7 @@ def findings_in(declarations: Sequence[Declaration]) -> Iterator[Finding]:
             place = (*at, "properties", position)
             yield from _property_findings(place, each, property_)
             yield from _embed_findings((*place, "embed"), each, property_, columns)
-        yield from _repeated_properties(at, each)
+        yield from _repeated_properties(at, each, properties)
         yield from constraint_findings(at, each, columns)
         match each:
             case Interface():
@@ -198,10 +198,13 @@ def _rename_findings(
         yield Finding(SchemaCode.RENAME, at, f"{called}: the former name is the name it has")
 
 
-def _repeated_properties(at: Path, each: Declaration) -> Iterator[Finding]:
+def _repeated_properties(
+    at: Path, each: Declaration, properties: Sequence[Property]
+) -> Iterator[Finding]:
+    """Names and former names that two properties share, those from interfaces included."""
     named: dict[str, str] = {}
     former: dict[str, str] = {}
-    for position, property_ in enumerate(each.properties):
+    for position, property_ in enumerate(properties):
         place: Path = (*at, "properties", position)
         folded = property_.name.casefold()
         if folded in named:

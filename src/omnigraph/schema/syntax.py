@@ -9,7 +9,7 @@ from typing import Final
 
 from lark import Token, Tree
 
-from omnigraph.lang.diagnostics import Diagnostic
+from omnigraph.lang.diagnostics import ERRORS_MAX, Diagnostic
 from omnigraph.lang.grammar import Grammar, lexemes, span_of, unescape
 from omnigraph.lang.source import Source, Span
 from omnigraph.schema.ast import (
@@ -77,7 +77,7 @@ class Syntax:
 def read(source: Source) -> Syntax:
     """Read every declaration; one that cannot be read is reported and left out.
 
-    Never raises, whatever the text.
+    Reading ends at `ERRORS_MAX` errors. Never raises, whatever the text.
     """
     if refused := _GRAMMAR.admit(source):
         return Syntax((), refused)
@@ -85,12 +85,13 @@ def read(source: Source) -> Syntax:
     declarations: list[DeclarationNode] = []
     lost: set[str] = set()
     for span in _declaration_spans(source.text):
-        tree = _GRAMMAR.parse(source, span)
-        if isinstance(tree, Diagnostic):
+        if len(builder.diagnostics) < ERRORS_MAX:
+            tree = _GRAMMAR.parse(source, span)
+            if not isinstance(tree, Diagnostic):
+                declarations += map(builder.declaration, _trees(tree))
+                continue
             builder.diagnostics.append(tree)
-            lost.update(each.group() for each in islice(lexemes(source.at(span)), 1, 2))
-        else:
-            declarations += map(builder.declaration, _trees(tree))
+        lost.update(each.group() for each in islice(lexemes(source.at(span)), 1, 2))
     return Syntax(tuple(declarations), tuple(builder.diagnostics), frozenset(lost))
 
 

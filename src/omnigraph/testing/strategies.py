@@ -1,0 +1,237 @@
+"""Hypothesis strategies: random schemas, valid by construction, and texts that once were."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+from omnigraph.model.types import (
+    INTEGER_BOUNDS,
+    BlobType,
+    EnumType,
+    ListType,
+    PropertyType,
+    Scalar,
+    VectorType,
+)
+from omnigraph.schema.catalog import (
+    ENDPOINTS,
+    RESERVED_NAMES,
+    Annotation,
+    Cardinality,
+    Catalog,
+    Check,
+    Declaration,
+    EdgeType,
+    Embed,
+    Interface,
+    NodeType,
+    Property,
+    Range,
+    Value,
+)
+from omnigraph.schema.resolve import catalog_of
+
+_KEYWORDS: Final = ("node", "edge", "interface", "enum", "implements", "true", "false")
+_WORDS: Final = ("when", "type", "kind", "order", "limit", "from", "to", "date", "src_")
+_PATTERNS: Final = ("^[a-z]+$", r"\d{2,4}", r"a|b\.c", "(?i)x?", 'say "hi"', r"[^\\]\t")
+
+type_names = st.from_regex(r"[A-Z][A-Za-z0-9_]{0,8}", fullmatch=True)
+property_names = st.one_of(
+    st.sampled_from(_KEYWORDS + _WORDS), st.from_regex(r"[a-z_][A-Za-z0-9_]{0,6}", fullmatch=True)
+).filter(lambda name: name.casefold() not in RESERVED_NAMES)
+texts = st.text(st.characters(codec="utf-8"), max_size=12)
+
+_scalars = st.sampled_from(list(Scalar))
+_enums = st.lists(
+    st.from_regex(r"[A-Za-z0-9_-]{1,6}", fullmatch=True), min_size=1, max_size=4, unique=True
+).map(lambda values: EnumType(tuple(values)))
+property_types: st.SearchStrategy[PropertyType] = st.one_of(
+    _scalars,
+    _scalars.map(ListType),
+    st.just(ListType(BlobType())),
+    _enums,
+    st.integers(1, 65_536).map(VectorType),
+    st.just(BlobType()),
+)
+
+_plain_values = st.one_of(
+    texts,
+    st.booleans(),
+    st.integers(-(2**63), 2**64 - 1),
+    st.floats(allow_nan=False).filter(lambda value: abs(value) != float("inf")),
+)
+_annotation_names = st.from_regex(r"x_[a-z]{1,5}", fullmatch=True)
+remarks: st.SearchStrategy[Annotation] = st.builds(
+    Annotation,
+    _annotation_names,
+    _plain_values,
+    st.dictionaries(_annotation_names, _plain_values, max_size=2).map(
+        lambda arguments: tuple(arguments.items())
+    ),
+) | st.builds(Annotation, _annotation_names)
+
+
+def values_of(type_: PropertyType) -> st.SearchStrategy[Value] | None:
+    """Values that a default or a bound of this type may have; None for types without literals."""
+    match type_:
+        case EnumType(values):
+            return st.sampled_from(values)
+        case Scalar.STRING:
+            return texts
+        case Scalar.BOOL:
+            return st.booleans()
+        case Scalar.I32 | Scalar.I64 | Scalar.U32 | Scalar.U64:
+            return st.integers(*INTEGER_BOUNDS[type_])
+        case Scalar.F32 | Scalar.F64:
+            width: Any = 32 if type_ is Scalar.F32 else 64
+            return st.floats(allow_nan=False, allow_infinity=False, width=width)
+        case Scalar.DATE:
+            return st.dates()
+        case Scalar.DATETIME:
+            return st.datetimes(timezones=st.just(UTC))
+        case _:
+            return None
+
+
+@st.composite
+def properties(draw: st.DrawFn) -> Property:
+    """One property that any type could have."""
+    type_ = draw(property_types)
+    values = values_of(type_)
+    return Property(
+        draw(property_names),
+        type_,
+        nullable=draw(st.booleans()),
+        default=draw(st.none() | values) if values is not None else None,
+        description=draw(st.none() | texts),
+        annotations=tuple(draw(st.lists(remarks, max_size=1))),
+    )
+
+
+_bodies = st.lists(properties(), max_size=6, unique_by=lambda each: each.name.casefold())
+
+
+@st.composite
+def _constraints(
+    draw: st.DrawFn, body: list[Property], *, endpoints: tuple[str, ...], single: bool
+) -> dict[str, Any]:
+    """A key, uniques and indexes over the properties that may have them."""
+    comparable = [each for each in body if isinstance(each.type, Scalar | EnumType)]
+    keyable = [*endpoints, *(each.name for each in comparable if not each.nullable)]
+    uniqueable = [*endpoints, *(each.name for each in comparable)]
+    indexable = [each.name for each in body if not isinstance(each.type, ListType | BlobType)]
+    width = 1 if single else 3
+    return {
+        "key": tuple(draw(_some(keyable, width))),
+        "uniques": tuple(
+            tuple(each)
+            for each in draw(st.lists(_some(uniqueable, width), max_size=2, unique_by=frozenset))
+            if each
+        ),
+        "indexes": tuple(draw(_some(indexable, 3))),
+    }
+
+
+def _some(names: list[str], most: int) -> st.SearchStrategy[list[str]]:
+    if not names:
+        return st.just([])
+    return st.lists(st.sampled_from(names), max_size=most, unique=True)
+
+
+@st.composite
+def _ranges(draw: st.DrawFn, body: list[Property]) -> tuple[Range, ...]:
+    chosen = []
+    for each in body:
+        bounded = isinstance(each.type, Scalar) and (each.type.is_numeric or each.type.is_temporal)
+        bounds = values_of(each.type)
+        if bounded and bounds is not None and draw(st.booleans()):
+            ends: list[Any] = draw(st.lists(bounds, min_size=1, max_size=2))
+            low, high = min(ends), max(ends)
+            chosen.append(Range(each.name, *draw(st.sampled_from(_open_ends(low, high)))))
+    return tuple(chosen)
+
+
+def _open_ends(low: Any, high: Any) -> list[tuple[Any, Any]]:
+    return [(low, high), (low, None), (None, high)]
+
+
+@st.composite
+def _body(
+    draw: st.DrawFn, *, endpoints: tuple[str, ...] = (), single: bool = False
+) -> dict[str, Any]:
+    body = draw(_bodies)
+    sources = [each.name for each in body if each.type is Scalar.STRING]
+    if sources:
+        body = [
+            Property(each.name, each.type, each.nullable, embed=draw(st.none() | _embeds(sources)))
+            if isinstance(each.type, VectorType)
+            else each
+            for each in body
+        ]
+    made = draw(_constraints(body, endpoints=endpoints, single=single))
+    made["properties"] = tuple(body)
+    made["description"] = draw(st.none() | texts)
+    made["annotations"] = tuple(draw(st.lists(remarks, max_size=1)))
+    if not single:
+        made["ranges"] = draw(_ranges(body))
+        made["checks"] = tuple(
+            Check(name, draw(st.sampled_from(_PATTERNS))) for name in draw(_some(sources, 2))
+        )
+    return made
+
+
+def _embeds(sources: list[str]) -> st.SearchStrategy[Embed]:
+    return st.builds(Embed, st.sampled_from(sources), st.none() | texts)
+
+
+@st.composite
+def declarations(draw: st.DrawFn) -> list[Declaration]:
+    """Declarations that together make a valid schema, in no particular order."""
+    names = draw(st.lists(type_names, max_size=6, unique_by=str.casefold))
+    cut = draw(st.integers(0, len(names)))
+    shared, rest = names[: cut // 2], names[cut // 2 :]
+    interfaces = [Interface(name, **draw(_body(single=True))) for name in shared]
+    nodes = [NodeType(name, **draw(_body())) for name in rest[: max(1, len(rest) // 2)]]
+    made: list[Declaration] = [
+        *interfaces,
+        *(draw(_implementing(each, interfaces)) for each in nodes),
+    ]
+    if nodes:
+        ends = st.sampled_from([each.name for each in nodes])
+        for name in rest[len(nodes) :]:
+            low = draw(st.integers(0, 3))
+            high = draw(st.none() | st.integers(low, 5))
+            made.append(
+                EdgeType(
+                    name,
+                    draw(ends),
+                    draw(ends),
+                    Cardinality(low, high),
+                    **draw(_body(endpoints=ENDPOINTS)),
+                )
+            )
+    return draw(st.permutations(made))
+
+
+@st.composite
+def _implementing(draw: st.DrawFn, node: NodeType, interfaces: list[Interface]) -> NodeType:
+    """The node type, implementing an interface if one can be added to it as it is."""
+    taken = {each.name.casefold() for each in node.properties}
+    possible = [
+        each
+        for each in interfaces
+        if not taken & {property_.name.casefold() for property_ in each.properties}
+        and not (node.key and each.key)
+    ]
+    if not possible or draw(st.booleans()):
+        return node
+    chosen = draw(st.sampled_from(possible))
+    return replace(node, implements=(chosen.name,))
+
+
+catalogs: st.SearchStrategy[Catalog] = declarations().map(lambda made: catalog_of(*made))
+"""Catalogs of every shape the language has."""
