@@ -1,0 +1,537 @@
+"""The typed query: what a `.gq` query means, with every name resolved and every value typed.
+
+Whoever runs a query reads this and nothing else: no catalog, no text, no inference. What each node
+means is its docstring, and holds of every value that `query.compile` returns.
+
+Rows. A read query first makes rows, one column per variable, by solving its `Block`; then it
+computes its columns, groups, orders and cuts. Rows are a bag: what the block says about
+multiplicity is part of the answer.
+
+Truth. A filter keeps a row only if it is true. A comparison with null on either side is not true,
+whatever its operator.
+
+Values. `String` and enum: str. Integers: int. Floats: float. `Bool`: bool. `Date`: date.
+`DateTime`: datetime in UTC. Lists and vectors: tuple. `Blob`: bytes. Null: None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Final
+
+from omnigraph.model.names import TypeName
+from omnigraph.model.tables import TableKey
+from omnigraph.model.types import PropertyType, Scalar
+
+Value = (
+    str
+    | int
+    | float
+    | bool
+    | bytes
+    | date
+    | datetime
+    | tuple[str | int | float | bool | bytes | date | datetime, ...]
+    | None
+)
+"""A constant or the value of a parameter, in the Python type of its property type."""
+
+ROW: Final = "_"
+"""The variable of a mutation's predicate: the row it is tested on. No query can bind this name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnValue:
+    """The value of a column of the row that a variable stands for.
+
+    A bare variable in the text is this too, of the column `id`.
+
+    Attributes:
+        variable: The name without `$`; `ROW` in a mutation.
+        column: A property, or `id`; for an edge also `src` and `dst`, which are ids of nodes.
+    """
+
+    variable: str
+    column: str
+    type: PropertyType
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterValue:
+    """The value that `parameters.bind` gives for a parameter."""
+
+    name: str
+    type: PropertyType
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value written in the text, or null or a default that an insert leaves to be filled in.
+
+    The type is the one that the value meets where that can hold it exactly: a whole number beside
+    an F64 is an F64. Otherwise it is the literal's own (I64, or U64 above it; F64), and comparing
+    must not round: `int = 2.7` is never true. A literal beside an F32 is the nearest F32.
+    """
+
+    value: Value
+    type: PropertyType
+
+    @property
+    def nullable(self) -> bool:
+        """Whether this is null."""
+        return self.value is None
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """The instant of the query: one value wherever it stands."""
+
+    @property
+    def type(self) -> PropertyType:
+        """An instant."""
+        return Scalar.DATETIME
+
+    @property
+    def nullable(self) -> bool:
+        """Never."""
+        return False
+
+
+Operand = ColumnValue | ParameterValue | Constant | Now
+"""A value that one row has."""
+
+GivenValue = ParameterValue | Constant | Now
+"""A value that a query has before it looks at any row."""
+
+
+class AggregateFunction(StrEnum):
+    """What is made of the non-null values of a group.
+
+    COUNT is their number, an I64. The others of no values are null. SUM is I64, U64 or F64, as its
+    argument is signed, unsigned or a float; a sum that does not fit is an error, never a wrong
+    number. AVG is F64. MIN and MAX have the type of their argument.
+    """
+
+    COUNT = "count"
+    SUM = "sum"
+    AVG = "avg"
+    MIN = "min"
+    MAX = "max"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A function over the values of the argument in one group of rows; nulls do not take part.
+
+    Attributes:
+        distinct: Equal values take part once.
+    """
+
+    function: AggregateFunction
+    argument: Operand
+    distinct: bool
+    type: PropertyType
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The distance of a vector from the query's vector: smaller is better, null for no vector.
+
+    Attributes:
+        vector: Of type `Vector(n)`.
+        query: Of the same type.
+    """
+
+    vector: ColumnValue
+    query: GivenValue
+
+    @property
+    def type(self) -> PropertyType:
+        """A distance."""
+        return Scalar.F64
+
+    @property
+    def nullable(self) -> bool:
+        """If there may be no vector."""
+        return self.vector.nullable or self.query.nullable
+
+
+@dataclass(frozen=True, slots=True)
+class Bm25:
+    """How well a text answers the query's text: larger is better."""
+
+    text: ColumnValue
+    query: GivenValue
+
+    @property
+    def type(self) -> PropertyType:
+        """A score."""
+        return Scalar.F64
+
+    @property
+    def nullable(self) -> bool:
+        """If there may be no text."""
+        return self.text.nullable or self.query.nullable
+
+
+@dataclass(frozen=True, slots=True)
+class Rrf:
+    """Two rankings of the matching rows made one: the sum of 1 / (k + rank); larger is better.
+
+    Attributes:
+        k: A whole number above 0, or a parameter that `parameters.bind` has checked to be one.
+    """
+
+    first: Nearest | Bm25
+    second: Nearest | Bm25
+    k: ParameterValue | Constant
+
+    @property
+    def type(self) -> PropertyType:
+        """A score."""
+        return Scalar.F64
+
+    @property
+    def nullable(self) -> bool:
+        """A row that one ranking leaves out still has a score from the other."""
+        return False
+
+
+Ranking = Nearest | Bm25 | Rrf
+
+Expression = Operand | Aggregate | Ranking
+"""Anything a column or an order key may be. Every member has `type` and `nullable`."""
+
+
+class Operator(StrEnum):
+    """How two values are compared.
+
+    Numbers compare by value, whatever their types; texts by code point; nothing is rounded,
+    truncated or folded. The operands of LT, LE, GT and GE are numbers, texts, dates or instants.
+
+    CONTAINS_ITEM: the left is a list, the right a value that equals one of its items.
+    CONTAINS_TEXT, STARTS_WITH: both are texts, and no character is special.
+    """
+
+    EQ = "="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    CONTAINS_ITEM = "contains item"
+    CONTAINS_TEXT = "contains text"
+    STARTS_WITH = "starts with"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """True if neither side is null and the operator holds.
+
+    `{p: v}` of a binding is EQ, or CONTAINS_ITEM where `p` is a list.
+    """
+
+    left: Operand
+    operator: Operator
+    right: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class NullTest:
+    """True if the operand is null; with `negated`, if it is not."""
+
+    operand: ColumnValue
+    negated: bool
+
+
+class TextTest(StrEnum):
+    """How a text is searched: any of the words, the words nearly, or the words as a phrase."""
+
+    SEARCH = "search"
+    FUZZY = "fuzzy"
+    MATCH_TEXT = "match_text"
+
+
+@dataclass(frozen=True, slots=True)
+class TextMatch:
+    """True if the text answers the query's text.
+
+    Attributes:
+        edits_max: For FUZZY, how many characters a word may differ by; None lets the length of
+            the word decide. A parameter has been checked to lie between 0 and 2.
+    """
+
+    test: TextTest
+    text: ColumnValue
+    query: GivenValue
+    edits_max: ParameterValue | Constant | None
+
+
+Filter = Comparison | NullTest | TextMatch
+"""A condition on one row."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBinding:
+    """A variable that ranges over all nodes of one type."""
+
+    variable: str
+    type_name: TypeName
+
+
+@dataclass(frozen=True, slots=True)
+class Anonymous:
+    """An end of a traversal that the query does not name: a node of this type.
+
+    It multiplies rows as a named one would, and nothing else can refer to it.
+    """
+
+    type_name: TypeName
+
+
+class Direction(StrEnum):
+    """How edges are walked from the traversal's source.
+
+    OUT: the source is the edge's `src`. IN: it is the edge's `dst`. BOTH: either; only where the
+    edge's two ends have one type.
+    """
+
+    OUT = "out"
+    IN = "in"
+    BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True)
+class Traversal:
+    """Pairs of a source and a destination that edges of one type connect.
+
+    Without an edge variable: the set of pairs, so parallel edges give one. A destination belongs
+    to a source if the least number of hops that leads to it lies between `hops_min` and `hops_max`;
+    a source reaches itself only by a self-loop, at one hop. With an edge variable: one row per
+    edge (walked BOTH ways, one per edge and way, a self-loop once), and exactly one hop.
+
+    An end that is a variable is bound in this block or in an enclosing one, perhaps by other
+    clauses too; the same variable at both ends is a condition on one node. Nothing but edges
+    restricts the nodes in between.
+
+    Attributes:
+        hops_min: At least 1.
+        hops_max: At least `hops_min`; 1 where the edge's two ends have different types.
+        edge_variable: Bound by this traversal and no other.
+    """
+
+    source: str | Anonymous
+    destination: str | Anonymous
+    edge_type: TypeName
+    direction: Direction
+    hops_min: int
+    hops_max: int
+    edge_variable: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows over the variables bound here, for each row of the variables bound outside.
+
+    A row takes a node for each of `nodes` and an edge for each edge variable of `traversals`, such
+    that all traversals connect, all filters are true, and no negation has a row. Nodes that no
+    traversal connects give their product.
+
+    Attributes:
+        nodes: Every node variable first bound here, in the order of the text: named in a binding,
+            or only at an end of a traversal, which then ranges over the whole type.
+    """
+
+    nodes: tuple[NodeBinding, ...]
+    traversals: tuple[Traversal, ...]
+    filters: tuple[Filter, ...]
+    negations: tuple[Negation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """Keeps an outer row if the block has no row for it.
+
+    Attributes:
+        outer: The variables of enclosing blocks that this one uses, itself or in a negation of its
+            own, in the order of their names; never empty.
+    """
+
+    block: Block
+    outer: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter as declared; if nullable, it may be left out.
+
+    Attributes:
+        minimum: The least value that its uses allow: 0 for a limit. `parameters.bind` sees to it.
+        maximum: The greatest, likewise.
+    """
+
+    name: str
+    type: PropertyType
+    nullable: bool
+    minimum: int | None = None
+    maximum: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the result: a name that no other has, and its value."""
+
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    """Sort by this, nulls first ascending and last descending.
+
+    An alias of the text stands here as the expression that it names. Enums sort as text, false
+    before true. In a grouped query the expression equals a column's, or is an Aggregate.
+    """
+
+    expression: Expression
+    descending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReadQuery:
+    """A query that returns rows and changes nothing.
+
+    Attributes:
+        variables: Every variable the match binds, nodes and edges, in the order of their names;
+            those of negations are not among them.
+        columns: If one is an Aggregate, rows are grouped by the others (`group_keys`), null being
+            a value like any other; without others there is one group, even of no rows.
+        order: Then `tie_breakers`, ascending: together they leave nothing to chance.
+        tie_breakers: The ids of all `variables`; in a grouped query, the group keys.
+        limit: How many rows to keep, from the first; None for all.
+        reads: The tables of all node variables and edges, negations included.
+    """
+
+    name: str
+    description: str | None
+    instruction: str | None
+    parameters: tuple[Parameter, ...]
+    match: Block
+    variables: tuple[str, ...]
+    columns: tuple[Column, ...]
+    order: tuple[OrderKey, ...]
+    tie_breakers: tuple[Operand, ...]
+    limit: int | ParameterValue | None
+    reads: frozenset[TableKey]
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether rows are grouped before they are returned."""
+        return any(isinstance(each.expression, Aggregate) for each in self.columns)
+
+    @property
+    def group_keys(self) -> tuple[Operand, ...]:
+        """What rows are grouped by, in the order of the columns; empty if they are not."""
+        if not self.is_grouped:
+            return ()
+        found = (each.expression for each in self.columns)
+        return tuple(each for each in found if isinstance(each, Operand))
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A property and the value it is given.
+
+    The types are equal, or the value's is a narrower number, or it is a String for an enum, whose
+    values the writer checks.
+    """
+
+    property: str
+    value: GivenValue
+
+
+@dataclass(frozen=True, slots=True)
+class InsertNode:
+    """Write one node: replace the whole row of its key, or add a row if the type has no key.
+
+    Attributes:
+        id: The id to give a node of a type without a key; None to have one made.
+        values: One for every property of the type, in declared order: as assigned, or its default,
+            or null.
+    """
+
+    type_name: TypeName
+    id: GivenValue | None
+    values: tuple[Assignment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InsertEdge:
+    """Write one edge: replace the whole row of its key, or add a row if the type has no key.
+
+    Attributes:
+        source: The id of the node it starts from, a String that is not null.
+        target: The id of the node it leads to, likewise.
+        id: As for a node.
+        values: As for a node.
+    """
+
+    type_name: TypeName
+    source: GivenValue
+    target: GivenValue
+    id: GivenValue | None
+    values: tuple[Assignment, ...]
+
+
+RowTest = Comparison | NullTest
+"""A condition on a row of a mutation: the left or the operand is a column of `ROW`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Give properties of every row that passes all tests new values.
+
+    No assignment names a member of the key.
+    """
+
+    table: TableKey
+    assignments: tuple[Assignment, ...]
+    where: tuple[RowTest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete every row that passes all tests; of a node, every edge that touches it too."""
+
+    table: TableKey
+    where: tuple[RowTest, ...]
+
+
+Statement = InsertNode | InsertEdge | Update | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class MutationQuery:
+    """A query that changes rows, in one commit; later statements see what earlier ones did.
+
+    Attributes:
+        statements: Inserts and updates only, or deletes only.
+        reads: The tables that tests and endpoints are looked up in.
+        writes: The tables that may change, those of edges that go with a node included.
+    """
+
+    name: str
+    description: str | None
+    instruction: str | None
+    parameters: tuple[Parameter, ...]
+    statements: tuple[Statement, ...]
+    reads: frozenset[TableKey]
+    writes: frozenset[TableKey]
+
+
+Query = ReadQuery | MutationQuery
