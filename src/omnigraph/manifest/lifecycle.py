@@ -58,10 +58,9 @@ def create(
     )
     contents = rows.Contents(pins, (), commit.commit_id, (commit,))
     first = rows.encode_contents(contents, MAIN)
-    staged = staging.stage_create(store.tables, MANIFEST, first)
-    hit(Failpoint.INIT_AFTER_STAGE)
-
     try:
+        staged = staging.stage_create(store.tables, MANIFEST, first)
+        hit(Failpoint.INIT_AFTER_STAGE)
         heads.apply(staged, author)
         hit(Failpoint.INIT_AFTER_MANIFEST)
     except StorageError:

@@ -278,7 +278,7 @@ def _require_distinct_ids(rows: pa.Table) -> None:
 
 
 def _write_files(base: LanceDataset | str, uri: str, rows: Rows, *, mode: str) -> list[Fragment]:
-    with translating("staging rows in", uri):
+    with translating("staging rows", uri):
         written = write_fragments(
             rows,
             base,

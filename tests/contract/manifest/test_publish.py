@@ -1,0 +1,351 @@
+"""Publishing: one chain, one winner per table, and nothing lost with a lost answer."""
+
+import dataclasses
+import threading
+
+import pytest
+
+import omnigraph
+from omnigraph.clock import SystemClock
+from omnigraph.errors import (
+    ConflictError,
+    ErrorCode,
+    OutcomeUnknownError,
+    StaleHeadError,
+    StorageError,
+    TableConflictError,
+)
+from omnigraph.failpoints import Failpoint, SimulatedCrash, armed
+from omnigraph.limits import PUBLISH_ATTEMPTS_MAX
+from omnigraph.manifest import lineage
+from omnigraph.manifest.expectations import HeadIs, SchemaIs, TableAt
+from omnigraph.manifest.layout import MANIFEST
+from omnigraph.manifest.publisher import Publication, publish
+from omnigraph.manifest.reader import Manifest
+from omnigraph.model.commits import OperationKind
+from omnigraph.model.ids import CommitId
+from omnigraph.model.names import MAIN, BranchName
+from omnigraph.model.tables import Tombstone
+from omnigraph.storage import heads
+from omnigraph.storage.staging import Staged
+from omnigraph.storage.tables import Table
+from tests.support.publishing import (
+    CITY,
+    KNOWS,
+    PERSON,
+    advance,
+    manifest_at,
+    moved,
+    publish_pin,
+)
+from tests.support.races import Crowd, Lost, race
+
+
+def rounds(uri: str) -> int:
+    """200 rounds must lose nothing: on disk for each kind of crowd, on S3 for both together."""
+    return 100 if uri.startswith("s3") else 200
+
+
+def chain(manifest: Manifest) -> list[CommitId]:
+    """Main's commits by first parents, oldest first."""
+    head = manifest.current(MAIN).head.commit_id
+    walk = lineage.first_parents(head, manifest.history(MAIN).find)
+    return [commit.commit_id for commit in walk][::-1]
+
+
+@pytest.mark.parametrize("crowd", ["threads", "processes"])
+def test_writers_to_disjoint_tables_all_land_in_one_chain(
+    graph: omnigraph.Graph, crowd: Crowd
+) -> None:
+    count = rounds(graph.uri)
+    outcomes = race(graph.uri, (PERSON, CITY), rounds=count, crowd=crowd)
+
+    landed = {commit_id for each in outcomes for commit_id in each}
+    manifest = manifest_at(graph.uri)
+    first, *rest = chain(manifest)
+    assert len(landed) == 2 * count
+    assert set(rest) == landed
+    snapshot = manifest.current(MAIN)
+    assert snapshot.pin(PERSON).version == snapshot.pin(CITY).version == 1 + count
+    assert manifest.find(first).parent is None
+
+
+@pytest.mark.parametrize("crowd", ["threads", "processes"])
+def test_of_two_writers_to_one_table_exactly_one_wins_each_round(
+    graph: omnigraph.Graph, crowd: Crowd
+) -> None:
+    count = rounds(graph.uri)
+    outcomes = race(graph.uri, (PERSON, PERSON), rounds=count, crowd=crowd)
+
+    winners = []
+    for number, each in enumerate(outcomes):
+        lost = [outcome for outcome in each if isinstance(outcome, Lost)]
+        winners += [outcome for outcome in each if not isinstance(outcome, Lost)]
+        assert lost == [
+            Lost(
+                "expected_version_mismatch",
+                {"table_key": "node:Person", "expected": 1 + number, "actual": 2 + number},
+            )
+        ]
+    manifest = manifest_at(graph.uri)
+    assert chain(manifest)[1:] == winners
+    assert manifest.current(MAIN).pin(PERSON).version == 1 + count
+
+
+def test_the_race_would_notice_a_publish_that_is_no_compare_and_swap(
+    graph: omnigraph.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strict = heads.apply
+    one_at_a_time = threading.Lock()
+
+    def last_writer_wins(staged: Staged, author: heads.Authorship) -> Table:
+        with one_at_a_time:
+            latest = manifest_at(graph.uri).open(MAIN).table
+            rebased = dataclasses.replace(staged, address=latest.address, base=latest.handle)
+            return strict(rebased, author)
+
+    monkeypatch.setattr(heads, "apply", last_writer_wins)
+    # Both have read before either commits, so only the commit itself can tell them apart.
+    meeting = threading.Barrier(2)
+    with armed(Failpoint.PUBLISH_AFTER_STAGE, lambda: meeting.wait(30) and None):
+        outcomes = race(graph.uri, (PERSON, PERSON), rounds=1, crowd="threads")
+
+    assert not any(isinstance(outcome, Lost) for outcome in outcomes[0])
+
+
+def test_a_publish_shows_pins_head_and_lineage_together(graph: omnigraph.Graph) -> None:
+    manifest = manifest_at(graph.uri)
+    before = manifest.current(MAIN)
+    commit = publish_pin(manifest, before.pin(PERSON), actor="ada")
+    after = manifest_at(graph.uri).current(MAIN)
+
+    assert after.head == commit
+    assert (commit.parent, commit.actor) == (before.head.commit_id, "ada")
+    assert commit.manifest_version == after.manifest_version == before.manifest_version + 1
+    assert after.pin(PERSON) == moved(before.pin(PERSON))
+    assert after.pin(CITY) == before.pin(CITY)
+
+
+def test_an_older_snapshot_stays_what_it_was(graph: omnigraph.Graph) -> None:
+    manifest = manifest_at(graph.uri)
+    snapshots = [manifest.current(MAIN)]
+    for _ in range(3):
+        advance(manifest, PERSON)
+        snapshots.append(manifest.current(MAIN))
+
+    reader = manifest_at(graph.uri)
+    for each in snapshots:
+        assert reader.at_version(MAIN, each.manifest_version) == each
+        assert reader.at_commit(each.head.commit_id) == each
+
+
+def test_a_dropped_table_leaves_a_tombstone_and_no_pin(graph: omnigraph.Graph) -> None:
+    manifest = manifest_at(graph.uri)
+    pin = manifest.current(MAIN).pin(KNOWS)
+    tombstone = Tombstone(pin.table_id, pin.key, pin.location, pin.version, pin.ref)
+    clock = SystemClock()
+    publish(
+        manifest,
+        clock,
+        Publication(
+            MAIN, CommitId(clock.ulid()), OperationKind.SCHEMA_APPLY, tombstones=(tombstone,)
+        ),
+    )
+    advance(manifest, PERSON)
+
+    after = manifest.current(MAIN)
+    assert KNOWS not in after.pins
+    assert after.tombstones == (tombstone,)
+
+
+def test_an_unmet_expectation_names_the_table_and_both_versions(graph: omnigraph.Graph) -> None:
+    manifest = manifest_at(graph.uri)
+    stale = manifest.current(MAIN)
+    advance(manifest, PERSON)
+
+    with pytest.raises(TableConflictError) as refused:
+        publish_pin(manifest, stale.pin(PERSON))
+
+    assert refused.value.code is ErrorCode.EXPECTED_VERSION_MISMATCH
+    assert refused.value.details == {"table_key": "node:Person", "expected": 1, "actual": 2}
+    assert len(chain(manifest)) == 2
+
+
+def test_a_required_head_or_schema_that_moved_is_refused(graph: omnigraph.Graph) -> None:
+    manifest = manifest_at(graph.uri)
+    stale = manifest.current(MAIN)
+    advance(manifest, PERSON)
+    pin = stale.pin(CITY)
+
+    with pytest.raises(StaleHeadError, match=stale.head.commit_id):
+        publish_pin(manifest, pin, expecting=(HeadIs(stale.head.commit_id),))
+    with pytest.raises(ConflictError) as refused:
+        publish_pin(manifest, pin, expecting=(SchemaIs("another"),))
+
+    assert refused.value.code is ErrorCode.SCHEMA_CHANGED
+    assert manifest.current(MAIN).pin(CITY) == pin
+
+
+def test_every_unmet_expectation_is_named(graph: omnigraph.Graph) -> None:
+    manifest = manifest_at(graph.uri)
+    pin = manifest.current(MAIN).pin(CITY)
+    wrong = (TableAt(PERSON, 7, None), TableAt(CITY, 9, None))
+
+    with pytest.raises(TableConflictError) as refused:
+        publish_pin(manifest, pin, expecting=wrong)
+
+    said = [refused.value.message, *refused.value.__notes__]
+    assert "node:Person" in said[0]
+    assert "node:City" in said[1]
+
+
+def lose_the_answer() -> None:
+    message = "the connection broke after the request was sent"
+    raise StorageError(message)
+
+
+def test_a_lost_answer_is_recognised_as_landed_and_not_repeated(graph: omnigraph.Graph) -> None:
+    manifest = manifest_at(graph.uri)
+    with armed(Failpoint.PUBLISH_AFTER_COMMIT, lose_the_answer):
+        commit = advance(manifest, PERSON)
+
+    assert chain(manifest)[1:] == [commit.commit_id]
+    assert manifest.current(MAIN).pin(PERSON).version == 2
+
+
+def test_a_lost_answer_that_looks_like_a_lost_race_is_recognised(graph: omnigraph.Graph) -> None:
+    manifest = manifest_at(graph.uri)
+
+    def look_like_a_race() -> None:
+        message = "somebody else was first, says the storage"
+        raise TableConflictError(message, code=ErrorCode.TABLE_HEAD_MOVED)
+
+    with armed(Failpoint.PUBLISH_AFTER_COMMIT, look_like_a_race):
+        commit = advance(manifest, PERSON)
+
+    assert chain(manifest)[1:] == [commit.commit_id]
+
+
+def test_a_failure_that_did_not_land_is_reported_as_such(graph: omnigraph.Graph) -> None:
+    manifest = manifest_at(graph.uri)
+    with (
+        armed(Failpoint.APPLY_AFTER_COMMIT, lose_the_answer),
+        armed(Failpoint.PUBLISH_AFTER_STAGE, lose_the_answer),
+        pytest.raises(StorageError, match="connection broke"),
+    ):
+        advance(manifest, PERSON)
+
+    assert len(chain(manifest)) == 1
+
+
+def test_an_outcome_that_cannot_be_looked_up_is_unknown_and_names_the_commit(
+    graph: omnigraph.Graph,
+) -> None:
+    manifest = manifest_at(graph.uri)
+    pin = manifest.current(MAIN).pin(PERSON)
+    commit_id = CommitId(SystemClock().ulid())
+
+    class Unreadable(Manifest):
+        def open(self, *_: object, **__: object) -> object:  # type: ignore[override]
+            return lose_the_answer()
+
+    def break_the_line() -> None:
+        manifest.__class__ = Unreadable
+        lose_the_answer()
+
+    with (
+        armed(Failpoint.PUBLISH_AFTER_COMMIT, break_the_line),
+        pytest.raises(OutcomeUnknownError) as unknown,
+    ):
+        publish_pin(manifest, pin, commit_id=commit_id)
+
+    assert unknown.value.details == {"commit_id": commit_id}
+    assert manifest_at(graph.uri).find(commit_id).commit_id == commit_id
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        Failpoint.PUBLISH_AFTER_READ,
+        Failpoint.PUBLISH_AFTER_STAGE,
+        Failpoint.APPLY_AFTER_COMMIT,
+        Failpoint.PUBLISH_AFTER_COMMIT,
+    ],
+)
+def test_a_crash_of_publish_is_all_or_nothing(graph: omnigraph.Graph, point: Failpoint) -> None:
+    manifest = manifest_at(graph.uri)
+    before = manifest.current(MAIN)
+    with armed(point), pytest.raises(SimulatedCrash):
+        publish_pin(manifest, before.pin(PERSON))
+
+    after = manifest_at(graph.uri).current(MAIN)
+    landed = point in (Failpoint.APPLY_AFTER_COMMIT, Failpoint.PUBLISH_AFTER_COMMIT)
+    expected = moved(before.pin(PERSON)) if landed else before.pin(PERSON)
+    assert after.pin(PERSON) == expected
+    assert (after.head == before.head) is not landed
+
+
+def test_a_publish_that_always_loses_gives_up_and_says_so(graph: omnigraph.Graph) -> None:
+    manifest = manifest_at(graph.uri)
+    rival = manifest_at(graph.uri)
+    attempts = []
+
+    def be_overtaken() -> None:
+        if attempts and attempts[-1] == "rival":
+            return
+        attempts.append("rival")
+        with armed(Failpoint.PUBLISH_AFTER_STAGE, lambda: None):
+            advance(rival, CITY)
+        attempts[-1] = "ours"
+
+    with (
+        armed(Failpoint.PUBLISH_AFTER_STAGE, be_overtaken),
+        pytest.raises(ConflictError) as gave_up,
+    ):
+        advance(manifest, PERSON)
+
+    assert gave_up.value.code is ErrorCode.PUBLISH_CONTENTION
+    assert len(attempts) == PUBLISH_ATTEMPTS_MAX
+    after = manifest.current(MAIN)
+    assert (after.pin(PERSON).version, after.pin(CITY).version) == (1, 1 + PUBLISH_ATTEMPTS_MAX)
+
+
+def test_a_branch_publishes_on_inherited_lineage_and_leaves_main_alone(
+    graph: omnigraph.Graph,
+) -> None:
+    manifest = manifest_at(graph.uri)
+    base = advance(manifest, PERSON)
+    draft = BranchName("review/1")
+    version = manifest.current(MAIN).manifest_version
+    manifest.store.refs.create(MANIFEST, draft, source=None, version=version)
+    inherited = manifest.current(draft)
+    made = advance(manifest, PERSON, branch=draft)
+
+    assert inherited.head == base
+    assert (made.branch, made.parent) == (draft, base.commit_id)
+    assert manifest.branches() == (MAIN, draft)
+    assert manifest.current(MAIN).head == base
+    assert manifest.at_commit(made.commit_id).pin(PERSON).version == 3
+    assert manifest.at_commit(base.commit_id).branch == MAIN
+    assert [c.commit_id for c in graph.commits.list(branch=draft)][:2] == [
+        made.commit_id,
+        base.commit_id,
+    ]
+
+
+def test_a_commit_of_a_branch_that_was_deleted_and_made_again_is_not_mistaken(
+    graph: omnigraph.Graph,
+) -> None:
+    manifest = manifest_at(graph.uri)
+    draft = BranchName("draft")
+    refs = manifest.store.refs
+    refs.create(MANIFEST, draft, source=None, version=1)
+    gone = advance(manifest, PERSON, branch=draft)
+    # A branch that grew from it still knows the commit by its row.
+    kept = dataclasses.replace(gone, commit_id=gone.commit_id)
+    refs.delete(MANIFEST, draft)
+    refs.create(MANIFEST, draft, source=None, version=1)
+    advance(manifest, CITY, branch=draft)
+
+    with pytest.raises(omnigraph.errors.CommitNotFoundError, match=kept.commit_id):
+        manifest_at(graph.uri).at_commit(gone.commit_id)

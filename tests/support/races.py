@@ -1,0 +1,88 @@
+"""Writers that race: the same work in threads and in processes, round after round."""
+
+import multiprocessing
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from omnigraph.errors import TableConflictError
+from omnigraph.manifest import publisher
+from omnigraph.model.names import MAIN
+from omnigraph.model.tables import TableKey
+from tests.support.publishing import manifest_at, publish_pin
+
+Crowd = Literal["threads", "processes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What the loser of a round was told."""
+
+    code: str
+    details: dict[str, object]
+
+
+Outcome = str | Lost
+"""The id of the commit that landed, or what the loser was told."""
+
+
+def race(uri: str, keys: tuple[TableKey, ...], *, rounds: int, crowd: Crowd) -> list[list[Outcome]]:
+    """Let one writer per key publish once per round, all from the same base; outcomes by round.
+
+    The writers do not take turns: without that courtesy they meet in Lance's commit itself.
+    """
+    outcomes = _run(crowd, _publish_rounds, [(uri, key, rounds) for key in keys])
+    return [list(each) for each in zip(*outcomes, strict=True)]
+
+
+def _publish_rounds(barrier: Any, uri: str, key: TableKey, rounds: int) -> list[Outcome]:
+    publisher.PUBLISH_TURN_SECONDS_MAX = 0.0  # type: ignore[misc]
+    manifest = manifest_at(uri)
+    outcomes: list[Outcome] = []
+    for _ in range(rounds):
+        barrier.wait(60)
+        pin = manifest.current(MAIN).pin(key)
+        barrier.wait(60)
+        try:
+            outcomes.append(publish_pin(manifest, pin).commit_id)
+        except TableConflictError as lost:
+            outcomes.append(Lost(lost.code.value, lost.details))
+    return outcomes
+
+
+def run_in_processes(work: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
+    """Call `work(barrier, *each)` in a process each, and give back the answers in order."""
+    return _run("processes", work, arguments)
+
+
+def _run(crowd: Crowd, work: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
+    if crowd == "threads":
+        return _in_threads(work, arguments)
+    context = multiprocessing.get_context("spawn")
+    with context.Manager() as shared:
+        barrier = shared.Barrier(len(arguments))
+        with context.Pool(len(arguments)) as pool:
+            return pool.starmap(work, [(barrier, *each) for each in arguments], chunksize=1)
+
+
+def _in_threads(work: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
+    barrier = threading.Barrier(len(arguments))
+    answers: list[Any] = [None] * len(arguments)
+    faults: list[BaseException] = []
+
+    def one(place: int) -> None:
+        try:
+            answers[place] = work(barrier, *arguments[place])
+        except BaseException as fault:  # noqa: BLE001  # raised again below, in the test's thread
+            faults.append(fault)
+            barrier.abort()
+
+    threads = [threading.Thread(target=one, args=(place,)) for place in range(len(arguments))]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    if faults:
+        raise faults[0]
+    return answers
