@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from datetime import date
-from decimal import Decimal
 from typing import assert_never
 
+from omnigraph.lang.spelling import positional, quoted
 from omnigraph.model.types import PropertyType, Scalar
 from omnigraph.schema.catalog import (
     UNLIMITED,
@@ -80,8 +80,8 @@ def _property(owner: Declaration, each: Property) -> str:
     if each.default is not None:
         words.append(f"@default({_value(each.type, each.default)})")
     if each.embed is not None:
-        model = "" if each.embed.model is None else f", model={_quoted(each.embed.model)}"
-        words.append(f"@embed({_quoted(each.embed.source)}{model})")
+        model = "" if each.embed.model is None else f", model={quoted(each.embed.model)}"
+        words.append(f"@embed({quoted(each.embed.source)}{model})")
     return " ".join([*words, *_remarks(each, each.rename_from)])
 
 
@@ -101,14 +101,14 @@ def _constraints(owner: Declaration) -> Iterator[str]:
         high = "" if range_.high is None else _value(type_, range_.high)
         yield f"@range({range_.property}, {low}..{high})"
     for check in owner.checks:
-        yield f"@check({check.property}, {_quoted(check.pattern)})"
+        yield f"@check({check.property}, {quoted(check.pattern)})"
 
 
 def _remarks(each: Declaration | Property, rename_from: str | None) -> Iterator[str]:
     if rename_from is not None:
-        yield f"@rename_from({_quoted(rename_from)})"
+        yield f"@rename_from({quoted(rename_from)})"
     if each.description is not None:
-        yield f"@description({_quoted(each.description)})"
+        yield f"@description({quoted(each.description)})"
     yield from map(_annotation, each.annotations)
 
 
@@ -121,7 +121,7 @@ def _annotation(each: Annotation) -> str:
 
 def _value(type_: PropertyType, value: Value) -> str:
     if type_ is Scalar.F32 and isinstance(value, float):
-        return _positional(_shortest_f32(value))
+        return positional(_shortest_f32(value))
     return _literal(value)
 
 
@@ -132,11 +132,11 @@ def _literal(value: Value) -> str:
         case int():
             return str(value)
         case float():
-            return _positional(repr(value))
+            return positional(value)
         case str():
-            return _quoted(value)
+            return quoted(value)
         case date():
-            return _quoted(value.isoformat())
+            return quoted(value.isoformat())
         case _:
             assert_never(value)
 
@@ -147,28 +147,3 @@ def _shortest_f32(value: float) -> str:
     return next(
         each for each in spellings if struct.pack("f", float(each)) == struct.pack("f", value)
     )
-
-
-def _positional(number: str) -> str:
-    """The digits of a float without an exponent, which the language does not have."""
-    text = f"{Decimal(number):f}"
-    return text if "." in text else f"{text}.0"
-
-
-def _quoted(text: str) -> str:
-    r"""The text as a string literal; what an editor would not show is escaped.
-
-    >>> print(_quoted('say "hi"\n'))
-    "say \"hi\"\n"
-    """
-    return f'"{"".join(map(_escaped, text))}"'
-
-
-def _escaped(each: str) -> str:
-    plain = {'"': r"\"", "\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
-    if each in plain:
-        return plain[each]
-    if each.isprintable():
-        return each
-    units = each.encode("utf-16-be")
-    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
