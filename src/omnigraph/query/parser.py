@@ -1,0 +1,412 @@
+"""Text to syntax: what each query says, and every syntax error on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from lark import Token, Tree
+
+from omnigraph.lang.diagnostics import Diagnostic, did_you_mean
+from omnigraph.lang.grammar import Grammar, lexemes, span_of, unescape
+from omnigraph.lang.source import Source, Span
+from omnigraph.query import ast
+from omnigraph.query.codes import QueryCode
+
+_DIGITS_MAX: Final = 400
+"""No number of ours is longer, and Python refuses to read one that is ten times longer."""
+
+_FUNCTIONS: Final = (
+    "now",
+    *map(str, ast.MomentKind),
+    *map(str, ast.AggregateName),
+    *map(str, ast.SearchName),
+)
+
+_GRAMMAR: Final = Grammar(
+    package="omnigraph.query",
+    code=QueryCode.SYNTAX,
+    terminals={
+        "$END": "a query",
+        "VAR": "a variable ($ first)",
+        "TYPE": "a type name (A-Z first)",
+        "IDENT": "a name (a-z or _ first)",
+        "NAME": "a type",
+        "INT": "a whole number",
+        "FLOAT": "a number",
+        "STRING": "a quoted text",
+        "SIGN": "a comparison",
+        "LESS": "a comparison",
+        "MORE": "a comparison",
+        "CONTAINS": "a comparison",
+        "STARTS_WITH": "a comparison",
+        "NULLABLE": "'?'",
+        "DISTINCT": "'distinct'",
+        "ASC": "'asc'",
+        "DESC": "'desc'",
+        "NOT": "'not'",
+    },
+    hints={
+        "null": "a property is tested with: $x.name is null",
+        "or": "there is no 'or': write two queries",
+        "and": "conditions of a match stand side by side, without 'and'",
+        ";": "clauses and statements need no ';'",
+        "==": "equality is written =",
+        "'": 'a text stands between " and "',
+        "*": "count a variable: count($x)",
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Syntax:
+    """The queries that could be read, and what could not be."""
+
+    queries: tuple[ast.QueryNode, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def read(source: Source) -> Syntax:
+    """Read every query; one that cannot be read is reported and left out.
+
+    Never raises, whatever the text.
+
+    >>> syntax = read(Source("all.gq", "query all() { match { $p: Person } return { $p.name } }"))
+    >>> [each.name.text for each in syntax.queries]
+    ['all']
+    """
+    if refused := _GRAMMAR.admit(source):
+        return Syntax((), refused)
+    queries: list[ast.QueryNode] = []
+    diagnostics: list[Diagnostic] = []
+    for span in _query_spans(source.text):
+        tree = _GRAMMAR.parse(source, span)
+        if isinstance(tree, Diagnostic):
+            diagnostics.append(tree)
+            continue
+        for each in _trees(tree):
+            builder = _Builder()
+            query = builder.query(each)
+            diagnostics += builder.diagnostics
+            if not builder.diagnostics:
+                queries.append(query)
+    return Syntax(tuple(queries), tuple(diagnostics))
+
+
+def _query_spans(text: str) -> Iterator[Span]:
+    """The text, cut before each `query name (`.
+
+    Inside a query these three can follow one another only after `as` or a point, so a cut is right
+    even where brackets are missing.
+    """
+    words = [("", "", 0), *((each.group(), each.lastgroup, each.start()) for each in lexemes(text))]
+    starts = [
+        at
+        for (before, _, _), (word, _, at), (_, name, _), (after, _, _) in zip(
+            words, words[1:], words[2:], words[3:], strict=False
+        )
+        if word == "query" and name == "word" and after == "(" and before not in ("as", ".")
+    ]
+    yield from (Span(start, end) for start, end in pairwise([0, *starts, len(text)]))
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Turns lark's trees into ours, and gathers what the grammar is too loose to refuse."""
+
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    def query(self, tree: Tree[Token]) -> ast.QueryNode:
+        (name,) = _tokens(tree)
+        remarks: dict[str, str] = {}
+        parameters: list[ast.ParameterNode] = []
+        statements: list[ast.Statement] = []
+        read_: ast.Read | None = None
+        for each in _trees(tree):
+            match each.data:
+                case "parameter":
+                    parameters.append(self._parameter(each))
+                case "remark":
+                    self._remark(each, remarks)
+                case "read":
+                    read_ = self._read(each)
+                case _:
+                    statements.append(self._statement(each))
+        self._refuse_mixture(statements)
+        return ast.QueryNode(
+            _name(name),
+            tuple(parameters),
+            remarks.get("description"),
+            remarks.get("instruction"),
+            tuple(statements) if read_ is None else read_,
+        )
+
+    def _remark(self, tree: Tree[Token], remarks: dict[str, str]) -> None:
+        name, text = _tokens(tree)
+        known = ("description", "instruction")
+        if name not in known:
+            hint = did_you_mean(name, known, otherwise="a query has a description, an instruction")
+            self._refuse(span_of(name), f"unknown remark @{name}", hint)
+        elif name in remarks:
+            self._refuse(span_of(name), f"a second @{name}")
+        remarks[str(name)] = self._text(text).value
+
+    def _parameter(self, tree: Tree[Token]) -> ast.ParameterNode:
+        variable, *nullable = _tokens(tree)
+        (type_,) = _trees(tree)
+        (first,) = _tokens(type_)
+        node: ast.ParameterTypeNode
+        match type_.data:
+            case "named":
+                node = ast.NamedType(_name(first))
+            case "list_of":
+                node = ast.ListOf(_name(first))
+            case _:
+                node = ast.VectorOf(self._integer(first))
+        return ast.ParameterNode(_variable(variable), node, bool(nullable))
+
+    def _read(self, tree: Tree[Token]) -> ast.Read:
+        clauses, projections, *rest = _trees(tree)
+        orderings: tuple[ast.Ordering, ...] = ()
+        limit: ast.Integer | ast.Variable | None = None
+        for each in rest:
+            if each.data == "orderings":
+                orderings = tuple(map(self._ordering, _trees(each)))
+            else:
+                (token,) = _tokens(each)
+                limit = _variable(token) if token.type == "VAR" else self._integer(token)
+        return ast.Read(
+            self._clauses(clauses),
+            tuple(map(self._projection, _trees(projections))),
+            orderings,
+            limit,
+        )
+
+    def _clauses(self, tree: Tree[Token]) -> tuple[ast.Clause, ...]:
+        return tuple(self._clause(each) for each in _trees(tree))
+
+    def _clause(self, tree: Tree[Token]) -> ast.Clause:
+        match tree.data:
+            case "negation":
+                (clauses,) = _trees(tree)
+                return ast.Negation(self._clauses(clauses), span_of(tree))
+            case "binding":
+                variable, type_ = _tokens(tree)
+                matches = tuple(map(self._property_match, _trees(tree)))
+                return ast.Binding(_variable(variable), _name(type_), matches)
+            case "comparison":
+                left, sign, right = tree.children
+                return ast.Comparison(
+                    self._expression(left), _sign(sign), self._expression(right), span_of(tree)
+                )
+            case "null_test":
+                (operand,) = _trees(tree)
+                return ast.NullTest(_property(operand), bool(_tokens(tree)))
+            case "call":
+                return self._test(tree)
+            case _:
+                return self._traversal(tree)
+
+    def _traversal(self, tree: Tree[Token]) -> ast.Traversal:
+        source, *edge_variable, edge, destination = (
+            each for each in _tokens(tree) if each.type != "LESS"
+        )
+        hops = next(map(self._hops, _trees(tree)), None)
+        return ast.Traversal(
+            _variable(source),
+            next(map(_variable, edge_variable), None),
+            _name(edge),
+            str(tree.data).startswith("undirected"),
+            hops,
+            _variable(destination),
+        )
+
+    def _hops(self, tree: Tree[Token]) -> ast.Hops:
+        ends = {str(each.data): self._integer(_tokens(each)[0]) for each in _trees(tree)}
+        return ast.Hops(ends.get("low"), ends.get("high"), span_of(tree))
+
+    def _property_match(self, tree: Tree[Token]) -> ast.PropertyMatch:
+        name, value = tree.children
+        return ast.PropertyMatch(_name(name), self._given(value))
+
+    def _test(self, tree: Tree[Token]) -> ast.Clause:
+        call = self._call(tree)
+        if isinstance(call, ast.SearchCall):
+            return call
+        if not self.diagnostics:
+            self._refuse(span_of(tree), "a clause must be a condition", "compare it with something")
+        return ast.SearchCall(ast.SearchName.SEARCH, (), span_of(tree))
+
+    def _projection(self, tree: Tree[Token]) -> ast.Projection:
+        expression, *alias = tree.children
+        names = [_name(_tokens(each)[0]) for each in alias if isinstance(each, Tree)]
+        return ast.Projection(self._expression(expression), next(iter(names), None))
+
+    def _ordering(self, tree: Tree[Token]) -> ast.Ordering:
+        expression, *direction = tree.children
+        directions = [ast.SortDirection(str(each)) for each in direction]
+        return ast.Ordering(self._expression(expression), next(iter(directions), None))
+
+    def _statement(self, tree: Tree[Token]) -> ast.Statement:
+        (type_,) = _tokens(tree)
+        parts = _trees(tree)
+        given = tuple(self._assignment(each) for each in parts if each.data == "assignment")
+        predicate = tuple(self._condition(each) for each in parts if each.data != "assignment")
+        match tree.data:
+            case "insert":
+                return ast.Insert(_name(type_), given, span_of(tree))
+            case "update":
+                return ast.Update(_name(type_), given, predicate, span_of(tree))
+            case _:
+                return ast.Delete(_name(type_), predicate, span_of(tree))
+
+    def _assignment(self, tree: Tree[Token]) -> ast.Assignment:
+        name, value = tree.children
+        return ast.Assignment(_name(name), self._given(value))
+
+    def _condition(self, tree: Tree[Token]) -> ast.Condition | ast.NullCondition:
+        if tree.data == "null_condition":
+            name, *negated = _tokens(tree)
+            return ast.NullCondition(_name(name), bool(negated))
+        name_, sign, value = tree.children
+        return ast.Condition(_name(name_), _sign(sign), self._given(value), span_of(tree))
+
+    def _refuse_mixture(self, statements: Sequence[ast.Statement]) -> None:
+        deletes = [isinstance(each, ast.Delete) for each in statements]
+        if len(set(deletes)) == 2:
+            other = statements[deletes.index(not deletes[0])]
+            self.diagnostics.append(
+                Diagnostic(
+                    QueryCode.MIXED_MUTATION,
+                    other.span,
+                    "one query may not both delete and insert or update (rule D2)",
+                    "split it in two: one query that deletes, one that inserts and updates",
+                )
+            )
+
+    def _given(self, part: Token | Tree[Token]) -> ast.Expression:
+        """A value that depends on no row."""
+        value = self._expression(part)
+        match value:
+            case ast.PropertyOf() | ast.Alias() | ast.AggregateCall() | ast.SearchCall():
+                hint = "here stands a literal, a parameter, now() or null"
+                self._refuse(value.span, "a value may not depend on a row", hint)
+            case _:
+                pass
+        return value
+
+    def _expression(self, part: Token | Tree[Token]) -> ast.Expression:
+        if isinstance(part, Token):
+            return self._atom(part)
+        match part.data:
+            case "property":
+                return _property(part)
+            case "word":
+                (token,) = _tokens(part)
+                return _word(token)
+            case "list":
+                return ast.ListLiteral(tuple(map(self._literal, part.children)), span_of(part))
+            case _:
+                return self._call(part)
+
+    def _atom(self, token: Token) -> ast.Expression:
+        match token.type:
+            case "VAR":
+                return _variable(token)
+            case "STRING":
+                return self._text(token)
+            case "FLOAT":
+                return ast.Decimal(float(self._digits(token)), span_of(token))
+            case _:
+                return self._integer(token)
+
+    def _literal(self, part: Token | Tree[Token]) -> ast.Literal:
+        value = self._expression(part)
+        if isinstance(value, ast.Literal):
+            return value
+        self._refuse(value.span, "a list holds literals only")
+        return ast.Null(value.span)
+
+    def _call(self, tree: Tree[Token]) -> ast.Expression:
+        name, *arguments = tree.children
+        distinct = bool(arguments) and getattr(arguments[0], "type", "") == "DISTINCT"
+        values = [self._expression(each) for each in arguments[distinct:]]
+        span = span_of(tree)
+        if distinct and name not in set(ast.AggregateName):
+            self._refuse(span, f"distinct has no meaning in {name}()", "it belongs to an aggregate")
+        match str(name), values:
+            case "now", []:
+                return ast.Now(span)
+            case ("date" | "datetime") as kind, [ast.Text(text)]:
+                return ast.Moment(ast.MomentKind(kind), text, span)
+            case function, [argument] if function in set(ast.AggregateName):
+                return ast.AggregateCall(ast.AggregateName(function), distinct, argument, span)
+            case function, _ if function in set(ast.SearchName):
+                return ast.SearchCall(ast.SearchName(function), tuple(values), span)
+            case function, _ if function not in _FUNCTIONS:
+                hint = did_you_mean(function, _FUNCTIONS)
+                self._refuse(span, f"there is no function {function[:100]}", hint)
+            case "now", _:
+                self._refuse(span, "now() takes nothing")
+            case ("date" | "datetime") as kind, _:
+                self._refuse(span, f'{kind}("…") takes one quoted text')
+            case function, _:
+                self._refuse(span, f"{function}(…) takes one value")
+        return ast.Null(span)
+
+    def _text(self, token: Token) -> ast.Text:
+        text = unescape(token, QueryCode.SYNTAX)
+        if isinstance(text, Diagnostic):
+            self.diagnostics.append(text)
+            text = ""
+        return ast.Text(text, span_of(token))
+
+    def _integer(self, token: Token) -> ast.Integer:
+        return ast.Integer(int(self._digits(token)), span_of(token))
+
+    def _digits(self, token: Token) -> str:
+        if len(token) <= _DIGITS_MAX:
+            return token
+        self._refuse(span_of(token), f"a number has at most {_DIGITS_MAX} digits")
+        return "0"
+
+    def _refuse(self, span: Span, message: str, hint: str = "") -> None:
+        self.diagnostics.append(Diagnostic(QueryCode.SYNTAX, span, message, hint))
+
+
+def _property(tree: Tree[Token]) -> ast.PropertyOf:
+    variable, name = _tokens(tree)
+    return ast.PropertyOf(_variable(variable), _name(name), span_of(tree))
+
+
+def _word(token: Token) -> ast.Expression:
+    match str(token):
+        case "true" | "false":
+            return ast.Boolean(token == "true", span_of(token))
+        case "null":
+            return ast.Null(span_of(token))
+        case _:
+            return ast.Alias(_name(token))
+
+
+def _variable(token: Token) -> ast.Variable:
+    return ast.Variable(str(token)[1:], span_of(token))
+
+
+def _name(part: Token | Tree[Token]) -> ast.Name:
+    assert isinstance(part, Token), "the grammar puts a token here"
+    return ast.Name(str(part), span_of(part))
+
+
+def _sign(part: Token | Tree[Token]) -> ast.Sign:
+    return ast.Sign(str(part))
+
+
+def _tokens(tree: Tree[Token]) -> list[Token]:
+    return [each for each in tree.children if isinstance(each, Token)]
+
+
+def _trees(tree: Tree[Token]) -> list[Tree[Token]]:
+    return [each for each in tree.children if isinstance(each, Tree)]
