@@ -170,7 +170,7 @@ class _Draft:
             elif member.name.text in _CONSTRAINTS and member.arguments is not None:
                 self._constraint(member, owner)
                 names = {each.text for each in member.arguments if isinstance(each, Word)}
-                owner = owner if owner and names == {owner.node.name.text} else None
+                owner = owner if owner and names <= {owner.node.name.text} else None
             elif owner is not None:
                 self._property_annotation(owner, member)
             else:
@@ -208,7 +208,7 @@ class _Draft:
         self.out.unread.add(self.index)
         hint = did_you_mean(name.text, _BASES, otherwise="a property holds a value, not a node")
         if name.text in ("Vector", "enum"):
-            hint = "Vector(3)" if name.text == "Vector" else "enum(a, b)"
+            hint = "a list holds plain values, neither vectors nor enums"
         self.out.refuse(SchemaCode.UNKNOWN_TYPE, name.span, f"unknown type {name.text}", hint)
         return Scalar.STRING
 
@@ -266,8 +266,8 @@ class _Draft:
         if isinstance(value, Word) and isinstance(owner.type, EnumType):
             plain = value.text
         elif isinstance(value, Word) and isinstance(plain, str):
-            message = f"the default of {owner.node.name.text} is a bare word"
-            hint = f'write @default("{value.text}")'
+            message = f"the default of {owner.node.name.text} is a bare word, not a value"
+            hint = f'if it is text, write "{value.text}"'
             self.out.refuse(SchemaCode.DEFAULT, value.span, message, hint)
             return
         self._once(owner.made, owner.at, annotation, plain)

@@ -59,6 +59,7 @@ def _subset_fault(pattern: str) -> str | None:
     # RE2 writes a counted repetition out, so what it bounds is the product of nested counts:
     # `copies` has the largest so far in each open group, `last` that of the latest item.
     copies, last = [1], 1
+    before: str | None = None
     while at < len(pattern):
         token = _TOKEN.match(pattern, at)
         if token is None:
@@ -73,6 +74,8 @@ def _subset_fault(pattern: str) -> str | None:
                 if not copies:
                     return "a ')' has no '('"
                 copies[-1] = max(copies[-1], last)
+            case "repeat" if before == "repeat":
+                return f"{token.group()!r} repeats a repetition"
             case "repeat":
                 last *= max(1, int(token["low"] or 0), int(token["high"] or 0))
                 if last > _COPIES_MAX:
@@ -80,7 +83,7 @@ def _subset_fault(pattern: str) -> str | None:
                 copies[-1] = max(copies[-1], last)
             case _:
                 last = 1
-        at = token.end()
+        at, before = token.end(), token.lastgroup
     return None
 
 

@@ -136,7 +136,7 @@ def _literal(value: Value) -> str:
         case str():
             return quoted(value)
         case date():
-            return quoted(value.isoformat())
+            return quoted(value.isoformat().replace("+00:00", "Z"))
         case _:
             assert_never(value)
 

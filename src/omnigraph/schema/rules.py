@@ -208,9 +208,10 @@ def _repeated_properties(
         place: Path = (*at, "properties", position)
         folded = property_.name.casefold()
         if folded in named:
-            same = named[folded] == property_.name
-            how = "is declared twice" if same else f"and {named[folded]} differ only by case"
-            message = f"{_called(each)}: property {property_.name} {how}"
+            message = f"{_called(each)}: property {property_.name} is declared twice"
+            if named[folded] != property_.name:
+                both = f"{named[folded]} and {property_.name}"
+                message = f"{_called(each)}: properties {both} differ only by case"
             yield Finding(SchemaCode.DUPLICATE_PROPERTY, (*place, "name"), message)
         named.setdefault(folded, property_.name)
         if property_.rename_from is None:
