@@ -1,0 +1,5 @@
+"""`python -m omnigraph`: the command line."""
+
+from omnigraph.cli.main import run
+
+run()

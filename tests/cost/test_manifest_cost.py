@@ -1,0 +1,111 @@
+"""What the manifest costs: counted, not timed, and the same at any depth of history."""
+
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph.limits import LINEAGE_PAGE_ROWS_MAX, RECENT_COMMITS_MAX
+from omnigraph.manifest import publisher
+from omnigraph.manifest.reader import Manifest
+from omnigraph.model.names import MAIN
+from omnigraph.storage.meter import IOCount
+from omnigraph.storage.store import Store
+from tests.support.publishing import PERSON, SCHEMA, advance, manifest_at, publish_pin
+
+READS_MAX = 2
+WRITES_MAX = 6
+
+
+def cost_of_publish(manifest: Manifest) -> IOCount:
+    pin = manifest.current(MAIN).pin(PERSON)
+    manifest.store.meter.take()
+    publish_pin(manifest, pin)
+    return manifest.store.meter.take()
+
+
+@pytest.fixture(scope="module")
+def deep(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[IOCount]]:
+    """A graph of a thousand commits, and what each publish cost."""
+    uri = str(tmp_path_factory.mktemp("deep") / "graph.omni")
+    omnigraph.init(uri, SCHEMA)
+    manifest = manifest_at(uri)
+    return uri, [cost_of_publish(manifest) for _ in range(1000)]
+
+
+def test_no_publish_costs_more_than_its_budget(deep: tuple[str, list[IOCount]]) -> None:
+    _, costs = deep
+    assert max(cost.reads for cost in costs) <= READS_MAX
+    assert max(cost.writes for cost in costs) <= WRITES_MAX
+    assert min(cost.writes for cost in costs) >= 3, "the meter counts: data, transaction, manifest"
+
+
+def test_a_publish_costs_the_same_at_depth_ten_and_at_depth_thousand(
+    deep: tuple[str, list[IOCount]],
+) -> None:
+    _, costs = deep
+    # One whole cycle of folding on each side, so that folds are compared with folds.
+    early = costs[RECENT_COMMITS_MAX : 2 * RECENT_COMMITS_MAX]
+    late = costs[-RECENT_COMMITS_MAX:]
+    assert sorted((c.reads, c.writes) for c in late) <= sorted((c.reads, c.writes) for c in early)
+    assert (costs[10].reads, costs[10].writes) == (costs[-1].reads, costs[-1].writes)
+    # A fold rewrites at most one page, whatever lies below it.
+    assert max(c.bytes_written for c in late) < LINEAGE_PAGE_ROWS_MAX * 200
+
+
+def test_reading_the_current_state_opens_one_fragment_at_any_depth(
+    deep: tuple[str, list[IOCount]], tmp_path: Path
+) -> None:
+    uri, _ = deep
+    shallow = str(tmp_path / "graph.omni")
+    omnigraph.init(shallow, SCHEMA)
+
+    def cost_of_state(where: str) -> IOCount:
+        store = Store.open(where)
+        manifest = Manifest(store)
+        manifest.branches()
+        store.meter.take()
+        manifest.current(MAIN)
+        return store.meter.take()
+
+    assert cost_of_state(uri).reads == cost_of_state(shallow).reads == 1
+    assert len(manifest_at(uri).open(MAIN).table.fragments()) == 2
+
+
+def test_the_newest_commits_are_listed_without_opening_a_page(
+    deep: tuple[str, list[IOCount]],
+) -> None:
+    uri, _ = deep
+    graph = omnigraph.open(uri, read_only=True)
+    graph.snapshot()
+    graph._store.meter.take()
+
+    assert len(graph.commits.list(limit=5)) == 5
+    # The head, then the history: the same one fragment, read twice.
+    assert graph._store.meter.take().reads == 2
+    assert len(graph.commits.list()) == 1001
+
+
+def test_pages_fill_up_and_then_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publisher, "RECENT_COMMITS_MAX", 3)
+    monkeypatch.setattr(publisher, "LINEAGE_PAGE_ROWS_MAX", 7)
+    uri = str(tmp_path / "graph.omni")
+    graph = omnigraph.init(uri, SCHEMA)
+    manifest = manifest_at(uri)
+    made = [advance(manifest, PERSON).commit_id for _ in range(40)]
+
+    sizes = [each.physical_rows for each in manifest.open(MAIN).table.fragments()[1:]]
+    assert sizes[:-1] == [6] * (len(sizes) - 1)
+    assert [each.commit_id for each in graph.commits.list()][:-1] == made[::-1]
+    for commit_id in made:
+        assert graph.commits.show(commit_id).commit_id == commit_id
+        assert graph.snapshot(commit=commit_id).head.commit_id == commit_id
+
+
+def test_init_costs_follow_the_number_of_types(tmp_path: Path) -> None:
+    def files(types: int) -> int:
+        root = tmp_path / f"graph-{types}"
+        omnigraph.init(str(root), "\n".join(f"node T{n} {{ x: I64 }}" for n in range(types)))
+        return sum(path.is_file() for path in root.rglob("*"))
+
+    assert files(5) - files(3) == files(9) - files(7)

@@ -1,0 +1,267 @@
+"""The command line as a person meets it: good input, bad input, and no stack traces."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph import graph
+from omnigraph.cli.exits import Exit
+from tests.support.publishing import SCHEMA
+
+
+class Answer:
+    """What one run of the command said."""
+
+    def __init__(self, run: subprocess.CompletedProcess[str]) -> None:
+        self.code = run.returncode
+        self.out = run.stdout
+        self.err = run.stderr
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def omnigraph(*arguments: str, env: dict[str, str] | None = None) -> Answer:
+    command = [sys.executable, "-m", "omnigraph", *arguments]
+    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", **(env or {})}
+    run = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=environment, timeout=60
+    )
+    answer = Answer(run)
+    assert "Traceback" not in answer.err, answer.err
+    assert not (answer.code and answer.out), "a failure leaves nothing on standard output"
+    return answer
+
+
+@pytest.fixture
+def schema(tmp_path: Path) -> str:
+    path = tmp_path / "schema.pg"
+    path.write_text(SCHEMA)
+    return str(path)
+
+
+@pytest.fixture
+def store(tmp_path: Path, schema: str) -> str:
+    where = str(tmp_path / "graph.omni")
+    assert omnigraph("init", where, "--schema", schema, "--actor", "ada").code == Exit.DONE
+    return where
+
+
+def test_init_says_what_it_made(tmp_path: Path, schema: str) -> None:
+    where = str(tmp_path / "graph.omni")
+    made = omnigraph("init", where, "--schema", schema, "--json")
+
+    assert made.code == Exit.DONE
+    assert made.json["graph"] == where
+    assert made.json["types"] == ["node:City", "node:Person", "edge:Knows"]
+    listed = omnigraph("commit", "list", "--store", where, "--json").json
+    assert [each["commit_id"] for each in listed] == [made.json["commit_id"]]
+
+
+def test_the_store_may_come_from_the_environment(store: str) -> None:
+    told = omnigraph("snapshot", "--json", env={"OMNIGRAPH_STORE": store})
+    assert [each["row_count"] for each in told.json["tables"]] == [0, 0, 0]
+
+
+def test_history_is_shown_as_a_table_and_one_commit_as_facts(store: str) -> None:
+    listed = omnigraph("commit", "list", "--store", store)
+    header, row = listed.out.splitlines()
+    assert header.split() == ["commit", "created", "operation", "actor", "message"]
+    commit_id = row.split()[0]
+
+    shown = omnigraph("commit", "show", commit_id, "--store", store)
+    assert "ada" in shown.out
+    assert commit_id in shown.out
+
+
+def test_commits_can_be_filtered(store: str) -> None:
+    def found(text: str) -> int:
+        return len(omnigraph("commit", "list", "--store", store, "--filter", text, "--json").json)
+
+    assert (found("actor=ada"), found("actor=bob"), found("operation=init")) == (1, 0, 1)
+    refused = omnigraph("commit", "list", "--store", store, "--filter", "colour=red")
+    assert (refused.code, "colour=red" in refused.err) == (Exit.INVALID, True)
+
+
+def test_version_names_what_it_stands_on() -> None:
+    assert set(omnigraph("version", "--json").json) == {"omnigraph", "lance", "python"}
+
+
+def test_a_schema_with_errors_is_refused_with_each_place(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.pg"
+    bad.write_text("node Person {\n  name: Strng\n  age: I23\n}\n")
+    refused = omnigraph("init", str(tmp_path / "graph.omni"), "--schema", str(bad))
+
+    assert refused.code == Exit.INVALID
+    assert "bad.pg:2:9" in refused.err
+    assert "bad.pg:3:8" in refused.err
+    assert not (tmp_path / "graph.omni").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["snapshot", "--store", "{tmp}/nowhere"], Exit.NOT_FOUND, "{tmp}/nowhere"),
+        (["snapshot", "--store", "ftp://host/graph"], Exit.INVALID, "ftp://"),
+        (["snapshot", "--store", "s3://bucket"], Exit.INVALID, "s3://bucket"),
+        (["snapshot", "--store", ""], Exit.INVALID, "not a graph URI"),
+        (["snapshot"], Exit.USAGE, "OMNIGRAPH_STORE"),
+        (["snapshot", "--store", "{tmp}/schema.pg"], Exit.INVALID, "not a directory"),
+        (["snapshot", "--store", "{store}", "--branch", "mian"], Exit.NOT_FOUND, "main?"),
+        (["snapshot", "--store", "{store}", "--branch", "a b"], Exit.INVALID, "a b"),
+        (["snapshot", "--store", "{store}", "--version", "99"], Exit.NOT_FOUND, "99"),
+        (["snapshot", "--store", "{store}", "--version", "x"], Exit.USAGE, "--version"),
+        (["snapshot", "--store", "{store}", "--commit", "nope"], Exit.INVALID, "nope"),
+        (
+            ["snapshot", "--store", "{store}", "--commit", "0" * 26, "--branch", "main"],
+            Exit.INVALID,
+            "commit",
+        ),
+        (["commit", "show", "0" * 26, "--store", "{store}"], Exit.NOT_FOUND, "0" * 26),
+        (["commit", "list", "--store", "{store}", "--limit", "-1"], Exit.USAGE, "--limit"),
+        (["init", "{store}", "--schema", "{tmp}/schema.pg"], Exit.CONFLICT, "already holds"),
+        (["init", "{tmp}", "--schema", "{tmp}/schema.pg"], Exit.CONFLICT, "not empty"),
+        (["init", "{tmp}/new", "--schema", "{tmp}/no.pg"], Exit.NOT_FOUND, "no.pg"),
+        (["init", "{tmp}/new"], Exit.USAGE, "--schema"),
+        (
+            ["init", "{tmp}/new", "--schema", "{tmp}/schema.pg", "--actor", "omnigraph:recovery"],
+            Exit.INVALID,
+            "reserved",
+        ),
+        (["lode"], Exit.USAGE, "lode"),
+    ],
+)
+def test_a_mistake_gets_one_clear_message_and_its_exit_code(
+    tmp_path: Path, store: str, arguments: list[str], code: Exit, said: str
+) -> None:
+    filled = [each.format(tmp=tmp_path, store=store) for each in arguments]
+    refused = omnigraph(*filled)
+    assert refused.code == code, refused.err
+    assert said.format(tmp=tmp_path) in " ".join(refused.err.split()), refused.err
+
+
+def test_an_error_is_json_when_json_was_asked_for(tmp_path: Path) -> None:
+    refused = omnigraph("snapshot", "--store", str(tmp_path / "nowhere"), "--json")
+    told = json.loads(refused.err)
+    assert told["code"] == "graph_not_found"
+    assert told["hint"]
+
+
+def test_debug_shows_the_cause(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "omnigraph", "--debug", "snapshot", "--store", str(tmp_path)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert "Traceback" in run.stderr
+    assert "error[graph_not_found]" in run.stderr
+
+
+def test_a_corrupted_manifest_is_named(store: str) -> None:
+    for each in Path(store, "__manifest", "_versions").glob("*.manifest"):
+        each.write_bytes(b"rubbish")
+    refused = omnigraph("snapshot", "--store", store)
+    assert refused.code == Exit.FAILED
+    assert f"{store}/__manifest" in refused.err
+
+
+def test_a_corrupted_state_file_is_named(store: str) -> None:
+    for each in Path(store, "__manifest", "data").glob("*.lance"):
+        each.write_bytes(b"rubbish" * 100)
+    refused = omnigraph("snapshot", "--store", store)
+    assert refused.code == Exit.FAILED
+    assert f"{store}/__manifest" in refused.err
+
+
+@pytest.fixture
+def public_path() -> Iterator[Path]:
+    """A directory that any user can reach; pytest's own are root's alone."""
+    with tempfile.TemporaryDirectory() as path:
+        Path(path).chmod(0o755)
+        yield Path(path)
+
+
+def test_a_directory_that_may_not_be_read_is_named(public_path: Path) -> None:
+    store = public_path / "graph.omni"
+    graph.init(store, SCHEMA)
+    assert as_nobody("snapshot", "--store", str(store)).code == Exit.DONE
+    store.chmod(0)
+    refused = as_nobody("snapshot", "--store", str(store))
+    assert refused.code == Exit.FAILED
+    assert "denied" in refused.err
+    assert str(store) in refused.err
+
+
+def test_a_directory_that_may_not_be_written_is_named(public_path: Path) -> None:
+    schema = public_path / "schema.pg"
+    schema.write_text(SCHEMA)
+    home = public_path / "home"
+    home.mkdir(mode=0o555)
+    refused = as_nobody("init", str(home / "graph.omni"), "--schema", str(schema))
+    assert refused.code == Exit.FAILED
+    assert "denied" in refused.err
+    assert str(home) in refused.err
+    assert not list(home.iterdir())
+
+
+def as_nobody(*arguments: str) -> Answer:
+    """Run a command as a user whom permissions bind: root may do anything."""
+    run = subprocess.run(
+        [sys.executable, "-c", AS_NOBODY, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    answer = Answer(run)
+    assert "Traceback" not in answer.err, answer.err
+    return answer
+
+
+AS_NOBODY = f"""
+import contextlib, io, os, sys, tempfile
+from omnigraph import graph
+from omnigraph.cli.main import main
+
+# Once as ourselves, so that every module is loaded: nobody may not even read our Python.
+with tempfile.TemporaryDirectory() as warm, contextlib.redirect_stdout(io.StringIO()):
+    graph.init(warm + "/g", {SCHEMA!r})
+    with contextlib.redirect_stderr(io.StringIO()):
+        main(["snapshot", "--store", warm + "/g"])
+        main(["snapshot", "--store", warm + "/none"])
+if os.geteuid() == 0:
+    os.setegid(65534)
+    os.seteuid(65534)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_bucket_that_does_not_exist_is_named(s3_bucket: str) -> None:
+    refused = omnigraph("snapshot", "--store", f"s3://{s3_bucket}-missing/graph")
+    assert refused.code == Exit.NOT_FOUND
+    assert f"s3://{s3_bucket}-missing/graph" in refused.err
+    assert "bucket" in refused.err
+
+
+def test_a_graph_on_s3_is_made_and_read_by_the_same_commands(s3_bucket: str, schema: str) -> None:
+    store = f"s3://{s3_bucket}/graphs/social"
+    made = omnigraph("init", store, "--schema", schema, "--json")
+    assert made.json["graph"] == store
+    assert omnigraph("snapshot", "--store", store, "--json").json["branch"] == "main"
+
+
+def test_help_loads_no_heavy_library() -> None:
+    code = (
+        "import sys\n"
+        "from omnigraph.cli.main import main\n"
+        "assert main(['--help']) == 0\n"
+        "heavy = {'lance', 'pyarrow', 'numpy', 'duckdb', 'pyspark', 'fastapi', 'obstore', 'lark'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stderr.strip() == "[]"
