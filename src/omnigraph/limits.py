@@ -34,6 +34,9 @@ KEYS_PER_LOOKUP_MAX: Final = 10_000
 OWN_TABLE_BLOCK_BYTES: Final = 1 << 20
 """Read size for our own small tables: each of their files is fetched in one request."""
 
+HOPS_MAX: Final = 1000
+"""The longest walk a query may ask for; nothing that people draw is wider."""
+
 BRANCH_NAME_LENGTH_MAX: Final = 200
 """Branch names become directory names; file systems allow 255 bytes for one."""
 
