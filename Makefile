@@ -1,0 +1,50 @@
+# Every target builds the environment it needs; a fresh clone needs Python 3.11 and nothing else.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test quick lint soak bless lock clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Omnigraph needs Python 3.11 or newer; set PYTHON=python3.11 or later."; exit 1; }
+	@echo "building the environment in $(VENV)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+demo: $(READY) ## a tour of what exists, on a graph of its own
+	@PATH="$(CURDIR)/$(BIN):$$PATH" bash demo/tour.sh
+
+test: lint ## everything that gates a change
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m "not soak"
+
+quick: $(READY) ## the pure parts, on every save
+	$(BIN)/pytest -q tests/unit tests/golden tests/tidy src
+
+lint: $(READY) ## style, types, import directions
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+soak: $(READY) ## long runs: many examples, many kills
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m soak
+
+bless: $(READY) ## rewrite the golden files; review the diff as prose
+	OMNIGRAPH_BLESS=1 $(BIN)/pytest -q tests/golden
+
+lock: ## resolve the pinned dependencies again (needs uv)
+	uv pip compile -q --universal --generate-hashes --python-version 3.11 \
+	  --no-emit-index-url --group dev pyproject.toml -o requirements.lock
+
+clean: ## forget the environment and every cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
