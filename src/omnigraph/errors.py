@@ -98,8 +98,9 @@ class OmnigraphError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exception's own pickling passes only `args`, which would lose code, hint and details on
-        # the way out of a worker process.
-        return _rebuild, (type(self), self.message, self.hint, self.code, self.details)
+        # the way out of a worker process. The attributes go along for the notes among them.
+        made = (type(self), self.message, self.hint, self.code, self.details)
+        return _rebuild, made, vars(self)
 
 
 def _rebuild(

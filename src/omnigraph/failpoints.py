@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -90,6 +91,7 @@ def armed(point: Failpoint, action: Action = crash, *, after_hits: int = 0) -> I
 
 
 _ACTIONS: Final[dict[str, Action]] = {"raise": crash, "kill": kill}
+_NTH: Final = re.compile("[1-9][0-9]{0,8}")
 
 
 def arm_from_environment(text: str) -> None:
@@ -102,7 +104,7 @@ def arm_from_environment(text: str) -> None:
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, _, rest = entry.partition("=")
         action, _, nth = rest.partition("@")
-        if name not in set(Failpoint) or action not in _ACTIONS or not (nth or "1").isdecimal():
+        if name not in set(Failpoint) or action not in _ACTIONS or not _NTH.fullmatch(nth or "1"):
             message = f"{ENVIRONMENT_VARIABLE} holds {entry!r}, which is not point=action[@nth]"
             known = f"points: {', '.join(Failpoint)}; actions: {', '.join(_ACTIONS)}"
             raise InvalidInputError(message, hint=known)

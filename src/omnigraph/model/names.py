@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Final, Self
+from urllib.parse import quote
 
 from omnigraph.errors import ErrorCode, InvalidNameError
 from omnigraph.limits import BRANCH_NAME_LENGTH_MAX, TYPE_NAME_LENGTH_MAX
@@ -83,10 +84,12 @@ MAIN: Final = BranchName("main")
 def _branch_name_fault(text: str) -> str | None:
     if not text:
         return "it is empty"
-    if len(text.encode()) > BRANCH_NAME_LENGTH_MAX:
-        return f"it is longer than {BRANCH_NAME_LENGTH_MAX} bytes"
     if not _BRANCH_CHARACTERS.fullmatch(text):
         return "it has a character that is not allowed"
+    # Lance names a ref's file by the quoted name, where '/' and each byte of a letter beyond ASCII
+    # take three; a longer file name would be refused only after half the ref was made.
+    if len(quote(text, safe="")) > BRANCH_NAME_LENGTH_MAX:
+        return f"quoted as in a URL, it is longer than {BRANCH_NAME_LENGTH_MAX} characters"
     parts = text.split("/")
     if not all(parts):
         return "it has an empty part"

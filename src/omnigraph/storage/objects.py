@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
+from stat import S_ISDIR
 
 import obstore
 from obstore.exceptions import AlreadyExistsError as ObjectExistsError
@@ -40,23 +42,33 @@ class Objects:
     @cached_property
     def _store(self) -> LocalStore | S3Store:
         if self._root.bucket is None:
-            if Path(self._root.uri).is_file():
-                message = f"{self._root.uri} is a file, not a directory"
-                raise InvalidInputError(message, code=ErrorCode.INVALID_URI)
             return LocalStore(self._root.uri)
         return S3Store(self._root.bucket, prefix=self._root.prefix)
 
     def read(self, path: str) -> StoredObject | None:
         """The object at `path`, or None where there is none."""
         self._meter.count(reads=1)
+        if not self._has_root():
+            return None
         with self._translating("reading", path):
-            try:
-                answer = obstore.get(self._store, path)
-                tag = answer.meta["e_tag"]
-                assert tag is not None, "every store we use tags its objects"
-                return StoredObject(bytes(answer.bytes()), tag)
-            except (FileNotFoundError, ObjectNotFoundError):
-                return None
+            return self._found(path)
+
+    def _found(self, path: str) -> StoredObject | None:
+        try:
+            answer = obstore.get(self._store, path)
+            data = bytes(answer.bytes())
+        except (FileNotFoundError, ObjectNotFoundError) as cause:
+            _require_bucket(cause)
+            return None
+        return StoredObject(data, self._tag(data, answer.meta["e_tag"]))
+
+    def _tag(self, data: bytes, e_tag: str | None) -> str:
+        if self._root.is_local:
+            # A disk's own tag is inode, time and size. Both a number and a clock's tick can be had
+            # again by a later object, so there the content speaks for itself, as it does on S3.
+            return sha256(data).hexdigest()
+        assert e_tag is not None, "S3 tags every object"
+        return e_tag
 
     def put(self, path: str, data: bytes) -> None:
         """Store `data` at `path`, replacing what was there."""
@@ -79,28 +91,30 @@ class Objects:
     def update(self, path: str, data: bytes, *, expecting: str) -> bool:
         """Replace the object only if its tag is still `expecting`; False if it changed or went."""
         self._meter.count(writes=1)
+        if not self._has_root():
+            return False
         with self._translating("updating", path):
             if self._root.is_local:
                 return self._update_locally(path, data, expecting)
             try:
                 obstore.put(self._store, path, data, mode={"e_tag": expecting}, use_multipart=False)
-            except (PreconditionError, ObjectNotFoundError, FileNotFoundError):
+            except (PreconditionError, ObjectNotFoundError, FileNotFoundError) as cause:
+                _require_bucket(cause)
                 return False
             return True
 
     def _update_locally(self, path: str, data: bytes, expecting: str) -> bool:
         # obstore has no conditional update for local disks (lance-facts 11), so updaters take turns
         # on the directory. One that cannot have its turn must not write.
+        if self._found(path) is None:
+            return False
         folder = str(Path(path).parent)
         with turn(self._root, folder, seconds_max=UPDATE_TURN_SECONDS_MAX) as had:
             if not had:
                 message = f"the object {path} of {self._root.uri} is being updated by a process"
                 raise StorageError(message, hint="look for a process that hangs, then try again")
-            try:
-                current = obstore.head(self._store, path)["e_tag"]
-            except (FileNotFoundError, ObjectNotFoundError):
-                return False
-            if current != expecting:
+            current = self._found(path)
+            if current is None or current.tag != expecting:
                 return False
             obstore.put(self._store, path, data, mode="overwrite", use_multipart=False)
             return True
@@ -115,7 +129,7 @@ class Objects:
 
     def _listed(self, prefix: str) -> Iterator[str]:
         self._meter.count(reads=1)
-        if self._root.is_local and not Path(self._root.uri).exists():
+        if not self._has_root():
             return
         with self._translating("listing", prefix):
             for page in obstore.list(self._store, prefix or None):
@@ -124,14 +138,32 @@ class Objects:
     def delete(self, path: str) -> None:
         """Remove the object; one that is not there is as good as removed."""
         self._meter.count(writes=1)
+        if not self._has_root():
+            return
         with self._translating("deleting", path):
             try:
                 obstore.delete(self._store, path)
-            except (FileNotFoundError, ObjectNotFoundError):
-                return
+            except (FileNotFoundError, ObjectNotFoundError) as cause:
+                _require_bucket(cause)
+
+    def _has_root(self) -> bool:
+        """Whether anything can be there: a bucket is asked later, a directory may not exist yet."""
+        if not self._root.is_local:
+            return True
+        with self._translating("opening", ""):
+            # Not Path.is_dir, which takes a directory that may not be searched for one that is not.
+            try:
+                mode = Path(self._root.uri).stat().st_mode
+            except FileNotFoundError:
+                return False
+            except NotADirectoryError as cause:
+                raise _not_a_directory(self._root) from cause
+        if not S_ISDIR(mode):
+            raise _not_a_directory(self._root)
+        return True
 
     def _make_directory(self) -> None:
-        if self._root.is_local:
+        if self._root.is_local and not self._has_root():
             with self._translating("creating", ""):
                 Path(self._root.uri).mkdir(parents=True, exist_ok=True)
 
@@ -140,3 +172,14 @@ class Objects:
         where = f"{self._root.uri}/{path}" if path else self._root.uri
         with translating(action, where):
             yield
+
+
+def _require_bucket(cause: Exception) -> None:
+    """Let an object be absent, but not the bucket it would be in: S3 says both the same way."""
+    if "NoSuchBucket" in str(cause):
+        raise cause
+
+
+def _not_a_directory(root: Root) -> InvalidInputError:
+    message = f"{root.uri} is not a directory: a file is in the way"
+    return InvalidInputError(message, hint="choose another place", code=ErrorCode.INVALID_URI)

@@ -18,6 +18,7 @@ from omnigraph.storage.translate import translating
 
 _FOLDER: Final = "_refs/branches"
 _SUFFIX: Final = ".json"
+_TREE: Final = "tree"
 
 
 class Refs:
@@ -73,6 +74,23 @@ class Refs:
             raise NotFoundError(message, code=ErrorCode.NOT_FOUND)
         with translating(f"deleting the ref {name} of", uri):
             self._tables.main(location).branches.delete(name)
+
+    def reclaim(self, location: str, name: str) -> None:
+        """Remove what a killed create or delete left under a name that no ref holds.
+
+        Lance writes a ref's files before its name and removes them after it, so a kill in between
+        leaves files that keep the name from being made again. A creator that is still at work looks
+        the same: callers exclude it first.
+
+        Raises:
+            AlreadyExistsError: the table has that ref, or one below it. It is untouched.
+        """
+        for other in self.list(location):
+            if other == name or other.startswith(f"{name}/"):
+                message = f"{self._tables.uri(location)} has a ref {other}: it is not a leftover"
+                raise AlreadyExistsError(message, code=ErrorCode.REF_EXISTS)
+        for path in self._objects.list(f"{location}/{_TREE}/{name}"):
+            self._objects.delete(path)
 
     def _require_path_free(self, location: str, name: str) -> None:
         for other in self.list(location):

@@ -11,6 +11,8 @@ from urllib.parse import unquote, urlsplit
 from omnigraph.errors import ErrorCode, InvalidInputError
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_URL_SYNTAX: Final = re.compile(r"[%?#]")
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
 
 
@@ -40,11 +42,11 @@ class Root:
         """
         text = str(text)
         scheme = _SCHEME.match(text)
-        if not text.strip() or "\0" in text:
+        if not text.strip() or _CONTROL.search(text):
             message = f"{text!r} is not a graph URI"
             raise _refused(message)
         if scheme is None:
-            return cls(str(Path(text).expanduser().absolute()))
+            return cls._directory(text)
         match scheme[1].lower():
             case "file":
                 return cls._local(text)
@@ -55,12 +57,25 @@ class Root:
                 raise _refused(message)
 
     @classmethod
+    def _directory(cls, text: str) -> Self:
+        try:
+            return cls(str(Path(text).expanduser().absolute()))
+        except RuntimeError as cause:
+            message = f"{text} names the home directory of nobody"
+            raise _refused(message) from cause
+
+    @classmethod
     def _local(cls, text: str) -> Self:
         parts = urlsplit(text)
         if parts.netloc not in ("", "localhost") or not parts.path:
             message = f"{text} does not name a directory of this machine"
             raise _refused(message)
-        return cls(str(Path(unquote(parts.path))))
+        path = unquote(parts.path)
+        # Left alone, urlsplit would drop what follows and name another directory.
+        if "?" in text or "#" in text or _CONTROL.search(path):
+            message = f"{text} is not a file URI: write '?' as %3F and '#' as %23"
+            raise _refused(message)
+        return cls(str(Path(path)))
 
     @classmethod
     def _s3(cls, text: str) -> Self:
@@ -68,6 +83,11 @@ class Root:
         prefix = prefix.strip("/")
         if not _BUCKET.fullmatch(bucket) or not prefix or "//" in prefix:
             message = f"{text} does not name a bucket and a prefix in it"
+            raise _refused(message)
+        # Lance reads these as URL syntax and obstore as plain characters: tables and objects of
+        # one graph would lie under two prefixes.
+        if _URL_SYNTAX.search(prefix) or not {".", ".."}.isdisjoint(prefix.split("/")):
+            message = f"{text} has a '%', '?', '#', '.' or '..' that means two things in its prefix"
             raise _refused(message)
         return cls(f"s3://{bucket}/{prefix}", bucket)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +49,11 @@ class Staged:
     base: LanceDataset | str
     operation: LanceOperation.BaseOperation
     row_count: int
+
+    def __reduce__(self) -> NoReturn:
+        # Like a Table: its handle would come back as one of main (lance-facts 4).
+        message = "a Staged cannot be pickled; ship Deletions and fragments, and stage them here"
+        raise TypeError(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +151,9 @@ def stage_overwrite(
     """
     schema = table.schema if schema is None else schema
     assert not carrying or _is_numbered_by_position(table), "carried columns would be mixed up"
-    files = write_files(table, rows)
+    # As for a new table: an Overwrite numbers its columns afresh, and files that keep the numbers
+    # of a table that dropped a column would be read as the wrong ones (lance-facts 9).
+    files = _write_files(table.handle, table.address.uri, rows, mode="overwrite")
     operation = LanceOperation.Overwrite(schema, [*files, *carrying])
     return _staged(table, operation, sum(each.physical_rows for each in [*files, *carrying]))
 
@@ -162,10 +169,12 @@ def stage_columns(
         InvalidInputError: a column exists, or may not be null and was given no value.
     """
     values = values or {}
+    taken = set(table.schema.names)
     for field in fields:
-        if field.name in table.schema.names:
+        if field.name in taken:
             message = f"column {field.name} exists already"
             raise InvalidInputError(message)
+        taken.add(field.name)
         if not field.nullable and values.get(field.name) is None:
             message = f"column {field.name} may not be null, and has no value for existing rows"
             raise InvalidInputError(message)
@@ -278,7 +287,7 @@ def _require_distinct_ids(rows: pa.Table) -> None:
 
 
 def _write_files(base: LanceDataset | str, uri: str, rows: Rows, *, mode: str) -> list[Fragment]:
-    with translating("staging rows", uri):
+    with translating("staging rows in", uri):
         written = write_fragments(
             rows,
             base,
@@ -296,10 +305,12 @@ def _is_numbered_by_position(table: Table) -> bool:
     """Whether Lance would number this schema's fields afresh just as they are numbered now.
 
     A table that once dropped a column fails this; committing its schema as plain Arrow would then
-    make columns read each other's data (lance-facts 9).
+    make columns read each other's data (lance-facts 9). Its files still hold a dropped column, and
+    a new one must not take its number, even where the numbers in use have no gap.
     """
-    afresh = LanceSchema.from_pyarrow(table.schema)
-    return _field_ids(afresh) == _field_ids(table.handle.lance_schema)
+    afresh = _field_ids(LanceSchema.from_pyarrow(table.schema))
+    stored = {number for each in table.fragments() for file in each.files for number in file.fields}
+    return afresh == _field_ids(table.handle.lance_schema) and stored <= set(afresh)
 
 
 def _field_ids(schema: LanceSchema) -> list[int]:

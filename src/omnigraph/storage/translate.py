@@ -47,10 +47,11 @@ def translating(action: str, where: str) -> Iterator[None]:
     except OmnigraphError:
         raise
     except CommitConflictError as cause:
-        message = f"{action} lost a race on {where}"
+        message = f"{action} {where} lost a race"
         hint = "read the branch again and plan again"
         raise TableConflictError(message, hint=hint, code=ErrorCode.TABLE_HEAD_MOVED) from cause
-    except (OSError, ValueError, RuntimeError, ObjectStoreError) as cause:
+    # A number that does not fit Lance's, such as a negative version, is an OverflowError.
+    except (OSError, ValueError, RuntimeError, OverflowError, ObjectStoreError) as cause:
         raise _translated(action, where, cause) from cause
 
 
@@ -58,20 +59,20 @@ def _translated(action: str, where: str, cause: Exception) -> OmnigraphError:
     text = str(cause).lower()
     said = _first_line(cause)
     if "nosuchbucket" in text:
-        message = f"{action} failed: the bucket of {where} does not exist"
+        message = f"{action} {where} failed: the bucket does not exist"
         return NotFoundError(message, hint="create the bucket", code=ErrorCode.BUCKET_NOT_FOUND)
     if any(mark in text for mark in _DENIED):
-        message = f"{action} was denied on {where}: {said}"
+        message = f"{action} {where} was denied: {said}"
         hint = "check the permissions of the directory, or the credentials for the bucket"
         return StorageError(message, hint=hint, code=ErrorCode.STORAGE_DENIED)
     if any(mark in text for mark in _NO_CREDENTIALS):
-        message = f"{action} found no credentials for {where}: {said}"
+        message = f"{action} {where} failed for want of credentials: {said}"
         hint = "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION"
         return StorageError(message, hint=hint, code=ErrorCode.STORAGE_DENIED)
     if any(mark in text for mark in _FULL):
-        message = f"{action} failed: no space left under {where}"
+        message = f"{action} {where} failed: no space is left"
         return StorageError(message, hint="free some space and try again")
-    message = f"{action} failed on {where}: {said}"
+    message = f"{action} {where} failed: {said}"
     return StorageError(message, hint="try again; if it persists, check the storage")
 
 

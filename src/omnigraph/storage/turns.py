@@ -22,9 +22,10 @@ _locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 def turn(root: Root, name: str, *, seconds_max: float) -> Iterator[bool]:
     """Hold the turn called `name` in this block; says whether it was had.
 
-    After `seconds_max` the block runs without it: a process that was stopped while it held the turn
-    must not stop the others. Threads of one process take turns anywhere; processes do so on local
-    disks, where the kernel gives the turn back however its holder ends.
+    After `seconds_max`, or where there is no such directory, the block runs without it: a process
+    that was stopped while it held the turn must not stop the others. Threads of one process take
+    turns anywhere; processes do so on local disks, where the kernel gives the turn back however its
+    holder ends.
     """
     ends = time.monotonic() + seconds_max
     lock = _locks[f"{root.uri}/{name}"]
@@ -43,10 +44,16 @@ def turn(root: Root, name: str, *, seconds_max: float) -> Iterator[bool]:
 @contextmanager
 def _directory_turn(root: Path, name: str, ends: float) -> Iterator[bool]:
     # The directory itself is locked: a lock file would be one more object in the graph.
-    descriptor = os.open(root / name, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        descriptor = os.open(root / name, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        yield False
+        return
     try:
         yield _locked(descriptor, ends)
     finally:
+        # Closing is not enough: a child forked meanwhile holds the same lock by its own descriptor.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 
 

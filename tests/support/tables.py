@@ -1,0 +1,82 @@
+"""Small tables made through `storage` alone, and what they hold."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from omnigraph.model.commits import OperationKind
+from omnigraph.model.ids import OperationId
+from omnigraph.storage import heads, staging
+from omnigraph.storage.store import Store
+from omnigraph.storage.tables import ROW_ID, Table
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("n", pa.int64()),
+        pa.field("note", pa.string()),
+    ]
+)
+LOCATION: Final = "nodes/01J00000000000000000000000"
+AUTHOR: Final = heads.Authorship(OperationId("01J00000000000000000000001"), OperationKind.LOAD)
+CREATED: Final = "_row_created_at_version"
+UPDATED: Final = "_row_last_updated_at_version"
+
+
+def rows(ids: Iterable[str | None], *, n: int | None = 0) -> pa.Table:
+    """One row per id, all with the same number, each with a note that names its id."""
+    ids = list(ids)
+    columns = {"id": ids, "n": [n] * len(ids), "note": [f"note of {each}" for each in ids]}
+    return pa.table(columns, schema=SCHEMA)
+
+
+def numbered(numbers: Mapping[str, int | None]) -> pa.Table:
+    """One row per id, each with its own number."""
+    return pa.concat_tables([SCHEMA.empty_table(), *(rows([i], n=n) for i, n in numbers.items())])
+
+
+def applied(staged: staging.Staged | None) -> Table:
+    """Apply as our author; there must be something to apply."""
+    assert staged is not None
+    return heads.apply(staged, AUTHOR)
+
+
+def create(store: Store, ids: Iterable[str] = (), *, n: int = 0, location: str = LOCATION) -> Table:
+    """A new table at version 1."""
+    return applied(staging.stage_create(store.tables, location, rows(ids, n=n)))
+
+
+def in_fragments(store: Store, *groups: Sequence[str]) -> Table:
+    """A new table with one fragment per group of ids."""
+    table = create(store)
+    for each in groups:
+        table = applied(staging.stage_append(table, rows(each)))
+    return table
+
+
+def numbers(table: Table) -> dict[str, int | None]:
+    """What the table says: the number of each id. An id must not stand twice."""
+    found = table.read(["id", "n"]).to_pylist()
+    assert len({each["id"] for each in found}) == len(found)
+    return {each["id"]: each["n"] for each in found}
+
+
+def ids(table: Table, filter_text: str | None = None) -> list[str]:
+    """The ids that match, sorted; one that stands twice is listed twice."""
+    return sorted(table.read(["id"], filter_text=filter_text)["id"].to_pylist())
+
+
+def by_id(table: Table, column: str) -> dict[str, Any]:
+    """One column, or one of Lance's own, by id."""
+    return {each["id"]: each[column] for each in table.read(["id", column]).to_pylist()}
+
+
+def row_ids(table: Table) -> dict[str, int]:
+    """The stable row id of each id."""
+    return by_id(table, ROW_ID)
+
+
+def latest(store: Store, *, ref: str | None = None) -> Table:
+    """The newest version of the one table most tests use."""
+    return store.tables.open_latest(LOCATION, ref=ref)
