@@ -50,7 +50,7 @@ class Integer:
 
 @dataclass(frozen=True, slots=True)
 class Decimal:
-    """A number with a point; infinite if it has too many digits before the point."""
+    """A number with a point, finite."""
 
     value: float
     span: Span = field(compare=False)

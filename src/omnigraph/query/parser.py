@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import isinf
 from typing import Final
 
 from lark import Token, Tree
@@ -318,7 +319,7 @@ class _Builder:
             case "STRING":
                 return self._text(token)
             case "FLOAT":
-                return ast.Decimal(float(self._digits(token)), span_of(token))
+                return self._decimal(token)
             case _:
                 return self._integer(token)
 
@@ -365,6 +366,12 @@ class _Builder:
 
     def _integer(self, token: Token) -> ast.Integer:
         return ast.Integer(int(self._digits(token)), span_of(token))
+
+    def _decimal(self, token: Token) -> ast.Decimal:
+        value = float(self._digits(token))
+        if isinf(value):
+            self._refuse(span_of(token), "the number is larger than any F64")
+        return ast.Decimal(value, span_of(token))
 
     def _digits(self, token: Token) -> str:
         if len(token) <= _DIGITS_MAX:

@@ -105,10 +105,7 @@ def _clauses(clauses: Iterable[ast.Clause]) -> Iterator[str]:
             case ast.Negation(inner):
                 yield from _block("not", _clauses(inner))
             case ast.Binding(variable, type_, matches):
-                printed = [
-                    f"{pair.property.text}: {print_expression(pair.value)}" for pair in matches
-                ]
-                braces = f" {{ {', '.join(printed)} }}" if printed else ""
+                braces = f" {{ {', '.join(map(_assignment, matches))} }}" if matches else ""
                 yield f"${variable.name}: {type_.text}{braces}"
             case ast.Traversal():
                 yield _traversal(each)
@@ -160,7 +157,7 @@ def _statements(statements: Iterable[ast.Statement]) -> Iterator[str]:
                 assert_never(each)
 
 
-def _assignment(each: ast.Assignment) -> str:
+def _assignment(each: ast.Assignment | ast.PropertyMatch) -> str:
     return f"{each.property.text}: {print_expression(each.value)}"
 
 

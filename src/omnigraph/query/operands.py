@@ -1,0 +1,103 @@
+"""Operands: values that one row has, each with its type."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from omnigraph.model.types import EnumType, PropertyType, Scalar
+from omnigraph.query import ast, ir
+from omnigraph.query.codes import QueryCode
+from omnigraph.query.literals import alone, beside
+from omnigraph.query.scope import Scope, column
+
+
+def operand(
+    written: ast.Expression, scope: Scope, *, meets: PropertyType | None = None
+) -> ir.Operand | None:
+    """The value that an expression has for one row; None if that has been reported.
+
+    Args:
+        meets: The type of the value that this one is compared with, which decides what a literal
+            means. The caller compares the types of anything else.
+    """
+    match written:
+        case ast.PropertyOf(variable, name):
+            return _property(variable, name, scope)
+        case ast.Variable():
+            return _variable(written, scope)
+        case ast.Now():
+            return ir.Now()
+        case ast.Alias(name):
+            message = f"{name.text[:200]} is not a variable"
+            hint = f"a property is written $x.{name.text[:100]}"
+            scope.report.add(QueryCode.UNKNOWN_NAME, name.span, message, hint)
+            return None
+        case ast.AggregateCall(function) | ast.SearchCall(function):
+            message = f"{function}(…) has no value for a single row"
+            scope.report.add(QueryCode.CALL_PLACE, written.span, message, _place(function))
+            return None
+        case _:
+            if meets is None:
+                return alone(written, scope.report)
+            return beside(written, meets, scope.report)
+
+
+def are_comparable(left: PropertyType, right: PropertyType) -> bool:
+    """Whether values of the two types may be equal.
+
+    >>> are_comparable(Scalar.I32, Scalar.F64), are_comparable(Scalar.STRING, Scalar.DATE)
+    (True, False)
+    """
+    match left, right:
+        case Scalar(), Scalar():
+            return left is right or (left.is_numeric and right.is_numeric)
+        case EnumType(), EnumType():
+            return left == right
+        case (EnumType(), Scalar.STRING) | (Scalar.STRING, EnumType()):
+            return True
+        case _:
+            return False
+
+
+def has_order(type_: PropertyType) -> bool:
+    """Whether one value of the type may be less than another."""
+    return isinstance(type_, Scalar) and type_ is not Scalar.BOOL
+
+
+def can_be_sorted(type_: PropertyType) -> bool:
+    """Whether rows can be sorted, grouped and told apart by values of the type."""
+    return isinstance(type_, Scalar | EnumType)
+
+
+def _property(variable: ast.Variable, name: ast.Name, scope: Scope) -> ir.ColumnValue | None:
+    found = scope.read(variable)
+    if isinstance(found, ir.Parameter):
+        message = f"${variable.name} is a parameter, and has no properties"
+        scope.report.add(QueryCode.UNKNOWN_PROPERTY, name.span, message)
+        return None
+    if found is None:
+        return None
+    return column(variable.name, found, name, scope.report)
+
+
+def _variable(variable: ast.Variable, scope: Scope) -> ir.Operand | None:
+    found = scope.read(variable)
+    match found:
+        case None:
+            return None
+        case ir.Parameter(name, type_, nullable):
+            return ir.ParameterValue(name, type_, nullable)
+        case _:
+            return ir.ColumnValue(variable.name, "id", Scalar.STRING, nullable=False)
+
+
+def _place(function: ast.AggregateName | ast.SearchName) -> str:
+    match function:
+        case ast.AggregateName():
+            return "an aggregate stands in return or order, outside any other"
+        case ast.SearchName.NEAREST | ast.SearchName.BM25 | ast.SearchName.RRF:
+            return "a ranking stands in return or order"
+        case ast.SearchName.SEARCH | ast.SearchName.FUZZY | ast.SearchName.MATCH_TEXT:
+            return "it is a clause of match by itself"
+        case _:
+            assert_never(function)

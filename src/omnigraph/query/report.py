@@ -1,0 +1,33 @@
+"""The report: what is found wrong with queries, as it is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from omnigraph.lang.diagnostics import Diagnostic, did_you_mean
+from omnigraph.lang.source import Span
+from omnigraph.query.codes import QueryCode
+
+DIAGNOSTICS_MAX: Final = 100
+"""Nobody reads more, and each may cost a search for the nearest name."""
+
+
+@dataclass(slots=True)
+class Report:
+    """Gathers diagnostics, up to `DIAGNOSTICS_MAX`; later ones are dropped."""
+
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    def add(self, code: QueryCode, span: Span, message: str, hint: str = "") -> None:
+        """Report that a rule is broken, or nearly so."""
+        if len(self.diagnostics) < DIAGNOSTICS_MAX:
+            self.diagnostics.append(Diagnostic(code, span, message, hint, code.severity))
+
+    def add_misspelt(
+        self, code: QueryCode, name: str, span: Span, message: str, known: Iterable[str]
+    ) -> None:
+        """Report a name that is unknown, with the nearest known one."""
+        if len(self.diagnostics) < DIAGNOSTICS_MAX:
+            self.add(code, span, message, did_you_mean(name, known))

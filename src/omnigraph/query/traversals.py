@@ -1,0 +1,207 @@
+"""Traversals: which edge a word means, which way it is walked, and what its ends are."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from omnigraph.limits import HOPS_MAX
+from omnigraph.model.names import TypeName
+from omnigraph.query import ast, ir
+from omnigraph.query.codes import QueryCode
+from omnigraph.query.scope import Scope, edge_type
+from omnigraph.schema.catalog import EdgeType, NodeType
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A traversal and the edge type that its word means."""
+
+    written: ast.Traversal
+    edge: EdgeType
+
+    @property
+    def chains(self) -> bool:
+        """Whether one such edge can follow another."""
+        return self.edge.source == self.edge.target
+
+
+def resolve_traversals(
+    traversals: Sequence[ast.Traversal], scope: Scope
+) -> tuple[ir.Traversal, ...]:
+    """Resolve the traversals of one block, whose bindings the scope already has.
+
+    Ends that nothing binds become variables of the scope. What is known about any end is used
+    wherever it is in the text; where nothing is known, the written order decides.
+    """
+    steps = [step for each in traversals if (step := _step(each, scope))]
+    directions: dict[int, ir.Direction | None] = {}
+    touching: dict[str, list[int]] = defaultdict(list)
+    for at, step in enumerate(steps):
+        for end in _named_ends(step.written):
+            touching[end.name].append(at)
+    ready = deque(
+        at
+        for at, step in enumerate(steps)
+        if any(scope.binds(end.name) for end in _named_ends(step.written))
+    )
+    # A step is taken in its turn only when no step with a known end is waiting.
+    turns = deque(range(len(steps)))
+    while turns:
+        at = ready.popleft() if ready else turns.popleft()
+        if at not in directions:
+            ready += _settle(at, steps[at], directions, touching, scope)
+    resolved = (_resolved(step, directions[at], scope) for at, step in enumerate(steps))
+    return tuple(each for each in resolved if each is not None)
+
+
+def _step(written: ast.Traversal, scope: Scope) -> _Step | None:
+    edge = edge_type(written.edge, scope.catalog, scope.report)
+    _bind_edge(written, edge, scope)
+    if edge is not None:
+        return _Step(written, edge)
+    for end in _named_ends(written):
+        if not scope.binds(end.name) and end.name not in scope.parameters:
+            scope.variables[end.name] = None
+    return None
+
+
+def _bind_edge(written: ast.Traversal, edge: EdgeType | None, scope: Scope) -> None:
+    variable = written.edge_variable
+    if variable is None:
+        return
+    name = variable.name
+    if variable.is_anonymous:
+        message, hint = "$_ binds nothing", f"leave it out: {written.edge.text}"
+    elif name in scope.parameters:
+        message, hint = f"${name} is a parameter", "give the edge another name"
+    elif scope.binds(name):
+        message, hint = f"${name} is bound already", "an edge is bound by one traversal only"
+    else:
+        scope.variables[name] = edge
+        return
+    scope.report.add(QueryCode.CONFLICTING_NAME, variable.span, message, hint)
+
+
+def _settle(
+    at: int,
+    step: _Step,
+    directions: dict[int, ir.Direction | None],
+    touching: dict[str, list[int]],
+    scope: Scope,
+) -> Iterable[int]:
+    """Decide one step's direction, bind its unbound ends, and say which steps that may help."""
+    directions[at] = direction = _direction(step, scope)
+    source, target = step.edge.source, step.edge.target
+    types = (target, source) if direction is ir.Direction.IN else (source, target)
+    helped: list[int] = []
+    for end, type_ in zip((step.written.source, step.written.destination), types, strict=True):
+        if end.is_anonymous or end.name in scope.parameters or scope.binds(end.name):
+            continue
+        scope.variables[end.name] = scope.catalog.node_type(type_) if direction else None
+        helped += touching[end.name]
+    return helped
+
+
+def _direction(step: _Step, scope: Scope) -> ir.Direction | None:
+    written, edge = step.written, step.edge
+    if any(end.name in scope.parameters for end in _named_ends(written)):
+        for end in _named_ends(written):
+            if end.name in scope.parameters:
+                message = f"${end.name} is a parameter, and an edge joins nodes"
+                hint = "bind a node, and compare its id with the parameter"
+                scope.report.add(QueryCode.CONFLICTING_NAME, end.span, message, hint)
+        return None
+    ends = written.source, written.destination
+    if _fit(ends, (edge.source, edge.target), scope):
+        return ir.Direction.BOTH if written.undirected and step.chains else ir.Direction.OUT
+    if _fit(ends, (edge.target, edge.source), scope):
+        return ir.Direction.IN
+    message = f"{edge.word} joins {edge.source} to {edge.target}; {_found(ends, scope)}"
+    scope.report.add(QueryCode.WRONG_END, written.edge.span, message)
+    return None
+
+
+def _fit(ends: tuple[ast.Variable, ast.Variable], types: tuple[str, str], scope: Scope) -> bool:
+    """Whether the ends may have these types; what is not known may be anything, but one thing."""
+    if ends[0] == ends[1] and not ends[0].is_anonymous and types[0] != types[1]:
+        return False
+    for end, type_ in zip(ends, types, strict=True):
+        known = None if end.is_anonymous else scope.bound_type(end.name)
+        if known is not None and not (isinstance(known, NodeType) and known.name == type_):
+            return False
+    return True
+
+
+def _found(ends: tuple[ast.Variable, ast.Variable], scope: Scope) -> str:
+    if ends[0] == ends[1]:
+        return f"${ends[0].name} cannot be both"
+    types = {end.name: scope.bound_type(end.name) for end in ends if not end.is_anonymous}
+    return ", ".join(f"${name} is {type_.name}" for name, type_ in types.items() if type_)
+
+
+def _resolved(step: _Step, direction: ir.Direction | None, scope: Scope) -> ir.Traversal | None:
+    written, edge = step.written, step.edge
+    if written.undirected and not step.chains:
+        message = f"{edge.word} joins {edge.source} to {edge.target}, so it has a direction"
+        hint = f"write {edge.word} without < and >"
+        scope.report.add(QueryCode.UNDIRECTED, written.edge.span, message, hint)
+    hops = _hops(step, scope)
+    if direction is None or hops is None:
+        return None
+    source, target = edge.source, edge.target
+    if direction is ir.Direction.IN:
+        source, target = target, source
+    return ir.Traversal(
+        _end(written.source, source, scope),
+        _end(written.destination, target, scope),
+        TypeName(edge.name),
+        direction,
+        *hops,
+        None if written.edge_variable is None else written.edge_variable.name,
+    )
+
+
+def _end(variable: ast.Variable, type_: str, scope: Scope) -> str | ir.Anonymous:
+    if variable.is_anonymous:
+        return ir.Anonymous(TypeName(type_))
+    scope.bound_type(variable.name)
+    return variable.name
+
+
+def _hops(step: _Step, scope: Scope) -> tuple[int, int] | None:
+    """The least and greatest number of hops; None if they are refused."""
+    written = step.written.hops
+    if written is None:
+        return 1, 1
+    wrong = _hops_fault(step, written)
+    if wrong is not None:
+        scope.report.add(QueryCode.HOPS, written.span, *wrong)
+        return None
+    assert written.low is not None, "_hops_fault refuses what is missing"
+    assert written.high is not None, "_hops_fault refuses what is missing"
+    return written.low.value, written.high.value if step.chains else 1
+
+
+def _hops_fault(step: _Step, hops: ast.Hops) -> tuple[str, str] | None:
+    if hops.low is None or hops.high is None:
+        return "hops need a least and a greatest number", "write {1,3}"
+    low, high = hops.low.value, hops.high.value
+    if low < 1:
+        return "a walk has at least one hop", f"write {{1,{max(high, 1)}}}"
+    if high < low:
+        return f"no walk has at least {low} and at most {high} hops", f"write {{{high},{low}}}"
+    if high > HOPS_MAX:
+        return f"a walk has at most {HOPS_MAX} hops", ""
+    edge = step.edge
+    if low > 1 and not step.chains:
+        message = f"{edge.word} joins {edge.source} to {edge.target}: no second one can follow"
+        return message, "leave the hops out"
+    if high > 1 and step.chains and step.written.edge_variable is not None:
+        return "an edge variable stands for one edge, so for one hop", "leave the hops out"
+    return None
+
+
+def _named_ends(written: ast.Traversal) -> list[ast.Variable]:
+    return [each for each in (written.source, written.destination) if not each.is_anonymous]
