@@ -122,7 +122,7 @@ def _parameters(
         elif name in declared:
             report.add(QueryCode.DUPLICATE_NAME, span, f"two parameters are called ${name}")
         else:
-            declared[name] = type_ and ir.Parameter(name, type_, each.nullable)
+            declared[name] = None if type_ is None else ir.Parameter(name, type_, each.nullable)
     return declared
 
 
