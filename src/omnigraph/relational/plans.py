@@ -1,0 +1,111 @@
+"""Plans: a sqlglot tree, the relations it names, the values it binds, the columns it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlglot import exp
+
+from omnigraph.model.tables import TableKey
+from omnigraph.model.types import PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """The rows of one type at the snapshot that a plan is run on.
+
+    Attributes:
+        columns: What the plan uses of them; an engine reads no other.
+    """
+
+    table: TableKey
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRows:
+    """Rows that whoever runs the plan brings along, such as the delta of a write."""
+
+
+Relation = TableRows | GivenRows
+
+
+@dataclass(frozen=True, slots=True)
+class BoundValue:
+    """A value that reaches the engine beside the text, never in it."""
+
+    value: Any
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    """One column of a plan's result, in the type that the caller gets."""
+
+    name: str
+    type: PropertyType
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IsOneOf:
+    """The column of a relation holds one of these texts, in every row that can matter."""
+
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchesColumn:
+    """The column holds a value of another relation's column, in every row that can matter."""
+
+    relation: str
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedFrom:
+    """The rows are edges that a walk from another relation's column can use.
+
+    Attributes:
+        onward: The column that the walk goes on from.
+        hops_max: How many edges the walk has at most.
+        both_ways: Whether edges are walked from `onward` too.
+    """
+
+    relation: str
+    column: str
+    onward: str
+    hops_max: int
+    both_ways: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A licence to read less: rows of `relation` that break the condition change no answer.
+
+    An engine may use any of them, in any order, or none.
+    """
+
+    relation: str
+    column: str
+    by: IsOneOf | MatchesColumn | ReachedFrom
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One question to an engine.
+
+    Attributes:
+        tree: A query over the named relations. Its columns are positional: their names in the tree
+            mean nothing, so that names which engines would fold or refuse cannot matter.
+        values: What each placeholder of the tree stands for.
+        columns: What the caller gets, in the order of the tree's columns.
+    """
+
+    tree: exp.Query
+    relations: Mapping[str, Relation]
+    columns: tuple[OutputColumn, ...]
+    values: Mapping[str, BoundValue] = field(default_factory=dict)
+    reductions: tuple[Reduction, ...] = ()
