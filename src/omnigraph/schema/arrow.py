@@ -55,7 +55,7 @@ def table_schema(type_: SchemaType) -> pa.Schema:
 
 def property_field(property_: Property) -> pa.Field:
     """The column that holds one property."""
-    return _field(property_.name, property_.type, nullable=property_.nullable)
+    return value_field(property_.name, property_.type, nullable=property_.nullable)
 
 
 def is_blob(field: pa.Field) -> bool:
@@ -65,7 +65,8 @@ def is_blob(field: pa.Field) -> bool:
     return BLOB_MARK.items() <= (field.metadata or {}).items()
 
 
-def _field(name: str, type_: PropertyType, *, nullable: bool) -> pa.Field:
+def value_field(name: str, type_: PropertyType, *, nullable: bool) -> pa.Field:
+    """A column of values of one property type."""
     match type_:
         case Scalar():
             return pa.field(name, _SCALARS[type_], nullable=nullable)
@@ -76,7 +77,9 @@ def _field(name: str, type_: PropertyType, *, nullable: bool) -> pa.Field:
             # the schema we create a table with must be the one it reads back.
             return pa.field(name, pa.list_(pa.float32(), dimension), nullable=nullable)
         case ListType(item):
-            return pa.field(name, pa.list_(_field("item", item, nullable=False)), nullable=nullable)
+            return pa.field(
+                name, pa.list_(value_field("item", item, nullable=False)), nullable=nullable
+            )
         case BlobType():
             return pa.field(name, pa.large_binary(), nullable=nullable, metadata=dict(BLOB_MARK))
         case _:

@@ -1,0 +1,1 @@
+"""One relational plan, two executors: DuckDB in process, and Spark."""

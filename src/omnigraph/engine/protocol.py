@@ -1,0 +1,52 @@
+"""What an engine is: it runs a plan over pinned tables and given rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+import pyarrow as pa
+
+from omnigraph.model.tables import TableKey
+from omnigraph.relational.plans import Plan
+from omnigraph.storage.tables import Table
+
+
+class EngineName(StrEnum):
+    """The engines a caller may ask for."""
+
+    LOCAL = "local"
+    SPARK = "spark"
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """What a plan runs on.
+
+    Attributes:
+        table: Opens a type's table at the one snapshot that the whole run sees.
+        given: The rows of each `GivenRows` relation of the plan.
+    """
+
+    table: Callable[[TableKey], Table]
+    given: Mapping[str, pa.Table] = field(default_factory=dict)
+
+
+class Engine(Protocol):
+    """Runs plans. The same plan on the same data gives the same rows on every engine."""
+
+    @property
+    def name(self) -> EngineName:
+        """Which engine this is."""
+        ...
+
+    def run(self, plan: Plan, data: Data) -> pa.Table:
+        """The plan's rows, in its order, with exactly the columns it declares.
+
+        Raises:
+            InvalidInputError: a computed value does not fit its type.
+            StorageError: a table could not be read.
+        """
+        ...

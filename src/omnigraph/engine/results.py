@@ -1,0 +1,39 @@
+"""Results: what an engine computed, made exactly what the plan declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from omnigraph.errors import ErrorCode, InvalidInputError
+from omnigraph.relational.plans import OutputColumn
+from omnigraph.schema.arrow import value_field
+
+
+def output_schema(columns: Iterable[OutputColumn]) -> pa.Schema:
+    """The Arrow schema of a result."""
+    return pa.schema([value_field(c.name, c.type, nullable=c.nullable) for c in columns])
+
+
+def conform(computed: pa.Table, columns: tuple[OutputColumn, ...]) -> pa.Table:
+    """Give a computed table the declared names and types; values convert exactly.
+
+    Raises:
+        InvalidInputError: a value does not fit its column's type.
+    """
+    schema = output_schema(columns)
+    arrays = [_converted(computed.column(place), field) for place, field in enumerate(schema)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _converted(array: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    if array.type == field.type:
+        return array
+    try:
+        return array.cast(field.type, safe=True)
+    except pa.ArrowInvalid as cause:
+        message = f"a value of column {field.name} does not fit {field.type}: {cause}"
+        hint = "sum fewer rows, or take the average"
+        code = ErrorCode.VALUE_OUT_OF_RANGE
+        raise InvalidInputError(message, hint=hint, code=code) from cause
