@@ -392,7 +392,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class OrderKey:
-    """Sort by this, nulls first ascending and last descending.
+    """Sort by this, nulls first ascending and last descending; of a Ranking, last in any case.
 
     An alias of the text stands here as the expression that it names. Enums sort as text, false
     before true. In a grouped query the expression equals a column's, or is an Aggregate.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
+from typing import Final, assert_never
 
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.model.types import (
@@ -20,7 +20,7 @@ from omnigraph.query.report import Report
 from omnigraph.schema.catalog import Value
 from omnigraph.schema.values import Misfit, fit
 
-_QUOTE_HINTS = {
+_QUOTE_HINTS: Final = {
     Scalar.DATE: 'write date("2024-12-31")',
     Scalar.DATETIME: 'write datetime("2024-12-31T23:59:59Z")',
 }
@@ -106,7 +106,9 @@ def assigned(literal: ast.Literal, type_: PropertyType, report: Report) -> ir.Co
             constant = alone(literal, report)
             if constant is None or constant.type == type_:
                 return constant
-            _report_mismatch(literal, constant.type, type_, report)
+            _report_mismatch(
+                literal, constant.type, type_, report, list_hint="write it between [ and ]"
+            )
             return None
 
 
@@ -199,16 +201,18 @@ def _plain(value: ir.Value) -> Value:
 
 
 def _report_mismatch(
-    literal: ast.Literal, found: PropertyType, wanted: PropertyType, report: Report
+    literal: ast.Literal,
+    found: PropertyType,
+    wanted: PropertyType,
+    report: Report,
+    *,
+    list_hint: str = "contains looks for an item in a list",
 ) -> None:
-    if isinstance(found, ListType) and isinstance(wanted, ListType):
-        message, hint = "a list is not compared with a list", "contains looks for one item"
-    else:
-        message, hint = f"{found} is not {wanted}", ""
-        if isinstance(literal, ast.Text) and isinstance(wanted, Scalar):
-            hint = _QUOTE_HINTS.get(wanted, "leave the quotes out" if wanted.is_numeric else "")
-        elif wanted is Scalar.STRING:
-            hint = "quote it"
-        elif isinstance(wanted, ListType):
-            hint = "contains looks for an item in a list"
-    report.add(QueryCode.MISMATCH, literal.span, message, hint)
+    hint = ""
+    if isinstance(literal, ast.Text) and isinstance(wanted, Scalar):
+        hint = _QUOTE_HINTS.get(wanted, "leave the quotes out" if wanted.is_numeric else "")
+    elif wanted is Scalar.STRING:
+        hint = "quote it"
+    elif isinstance(wanted, ListType) and not isinstance(found, ListType):
+        hint = list_hint
+    report.add(QueryCode.MISMATCH, literal.span, f"{found} is not {wanted}", hint)

@@ -162,7 +162,9 @@ def _value(
     assert not isinstance(found, ir.ColumnValue), "a mutation binds no variables"
     if not _holds(type_, found.type):
         message = f"{name.text} is {type_}, not {found.type}"
-        scope.report.add(QueryCode.MISMATCH, written.span, message)
+        declarable = isinstance(found, ir.ParameterValue) and not isinstance(type_, EnumType)
+        hint = f"declare the parameter as {type_}" if declarable else ""
+        scope.report.add(QueryCode.MISMATCH, written.span, message, hint)
         return None
     if found.nullable and not nullable:
         message = f"{name.text} may not be null, and the parameter may be"

@@ -48,6 +48,7 @@ _GRAMMAR: Final = Grammar(
         "ASC": "'asc'",
         "DESC": "'desc'",
         "NOT": "'not'",
+        **{name.upper(): f"'{name}'" for name in ("and", "as", "insert", "update", "delete")},
     },
     hints={
         "null": "a property is tested with: $x.name is null",

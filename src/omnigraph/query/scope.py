@@ -158,7 +158,10 @@ def schema_type(name: ast.Name, catalog: Catalog, report: Report) -> SchemaType 
 def edge_type(word: ast.Name, catalog: Catalog, report: Report) -> EdgeType | None:
     """The edge type that a word means; None if that has been reported."""
     found = edge_named(word.text, catalog)
-    if found is None:
+    if found is not None and word.text[0].isupper():
+        message = f"{word.text} is a type, and an edge word starts lower-case"
+        report.add(QueryCode.UNKNOWN_EDGE, word.span, message, f"write {found.word}")
+    elif found is None:
         message = f"the schema has no edge {word.text[:200]}"
         known = (each.word for each in catalog.edge_types)
         report.add_misspelt(QueryCode.UNKNOWN_EDGE, word.text, word.span, message, known)

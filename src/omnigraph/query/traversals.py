@@ -119,7 +119,8 @@ def _direction(step: _Step, scope: Scope) -> ir.Direction | None:
     if _fit(ends, (edge.target, edge.source), scope):
         return ir.Direction.IN
     message = f"{edge.word} joins {edge.source} to {edge.target}; {_found(ends, scope)}"
-    scope.report.add(QueryCode.WRONG_END, written.edge.span, message)
+    hint = "bind a variable to say what it is: $x: Type"
+    scope.report.add(QueryCode.WRONG_END, written.edge.span, message, hint)
     return None
 
 

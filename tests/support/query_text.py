@@ -1,0 +1,123 @@
+"""Typed queries as text that a reviewer can read, one line per node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from omnigraph.query import ir
+
+
+def describe(query: ir.Query) -> str:
+    parameters = ", ".join(map(_parameter, query.parameters))
+    match query:
+        case ir.ReadQuery():
+            lines = [f"read {query.name}({parameters})", *_indented(_read(query))]
+        case ir.MutationQuery():
+            lines = [f"mutation {query.name}({parameters})", *_indented(_mutation(query))]
+    return "\n".join(lines)
+
+
+def _parameter(each: ir.Parameter) -> str:
+    bounds = f" from {each.minimum}" if each.minimum is not None else ""
+    bounds += f" to {each.maximum}" if each.maximum is not None else ""
+    return f"{each.name}: {each.type}{'?' * each.nullable}{bounds}"
+
+
+def _read(query: ir.ReadQuery) -> Iterator[str]:
+    if query.description is not None:
+        yield f"description {query.description!r}"
+    if query.instruction is not None:
+        yield f"instruction {query.instruction!r}"
+    yield from _block(query.match)
+    yield f"variables {', '.join(query.variables)}"
+    for column in query.columns:
+        yield f"column {column.name!r} = {_value(column.expression)}"
+    if query.is_grouped:
+        yield f"group by {', '.join(map(_value, query.group_keys)) or 'nothing'}"
+    for key in query.order:
+        yield f"order {_value(key.expression)} {'descending' if key.descending else 'ascending'}"
+    yield f"ties {', '.join(map(_value, query.tie_breakers)) or 'none'}"
+    if query.limit is not None:
+        yield f"limit {query.limit if isinstance(query.limit, int) else _value(query.limit)}"
+    yield f"reads {', '.join(sorted(map(str, query.reads)))}"
+
+
+def _block(block: ir.Block) -> Iterator[str]:
+    for node in block.nodes:
+        yield f"node {node.variable}: {node.type_name}"
+    for each in block.traversals:
+        edge = f"{each.edge_variable}:" if each.edge_variable else ""
+        hops = f"{each.hops_min}..{each.hops_max}"
+        walk = f"{edge}{each.edge_type} {each.direction} {hops}"
+        yield f"walk {_end(each.source)} [{walk}] {_end(each.destination)}"
+    for filter_ in block.filters:
+        yield f"where {_filter(filter_)}"
+    for negation in block.negations:
+        yield f"not, given {', '.join(negation.outer)}"
+        yield from _indented(_block(negation.block))
+
+
+def _end(end: str | ir.Anonymous) -> str:
+    return end if isinstance(end, str) else f"any {end.type_name}"
+
+
+def _filter(each: ir.Filter) -> str:
+    match each:
+        case ir.Comparison(left, operator, right):
+            return f"{_value(left)} {operator} {_value(right)}"
+        case ir.NullTest(operand, negated):
+            return f"{_value(operand)} is {'not ' * negated}null"
+        case ir.TextMatch(test, text, query, edits):
+            rest = "" if edits is None else f" within {_value(edits)}"
+            return f"{_value(text)} {test} {_value(query)}{rest}"
+
+
+def _value(each: ir.Expression) -> str:
+    mark = "?" * each.nullable
+    match each:
+        case ir.ColumnValue(variable, column, type_):
+            return f"{variable}.{column}: {type_}{mark}"
+        case ir.ParameterValue(name, type_):
+            return f"${name}: {type_}{mark}"
+        case ir.Constant(value, type_):
+            return f"{value!r}: {type_}"
+        case ir.Now():
+            return "now"
+        case ir.Aggregate(function, argument, distinct, type_):
+            return f"{function}({'distinct ' * distinct}{_value(argument)}): {type_}{mark}"
+        case ir.Nearest(column, query) | ir.Bm25(column, query):
+            name = type(each).__name__.lower()
+            return f"{name}({_value(column)}, {_value(query)}): {each.type}{mark}"
+        case ir.Rrf(first, second, k):
+            return f"rrf({_value(first)}, {_value(second)}, {_value(k)}): {each.type}{mark}"
+
+
+def _mutation(query: ir.MutationQuery) -> Iterator[str]:
+    for each in query.statements:
+        match each:
+            case ir.InsertNode(type_name, id_, values):
+                yield f"insert node {type_name}"
+                yield from _indented(_assigned(values, id_))
+            case ir.InsertEdge(type_name, source, target, id_, values):
+                yield f"insert edge {type_name} from {_value(source)} to {_value(target)}"
+                yield from _indented(_assigned(values, id_))
+            case ir.Update(table, assignments, where):
+                yield f"update {table}"
+                yield from _indented(_assigned(assignments, None))
+                yield from _indented(f"where {_filter(test)}" for test in where)
+            case ir.Delete(table, where):
+                yield f"delete {table}"
+                yield from _indented(f"where {_filter(test)}" for test in where)
+    yield f"reads {', '.join(sorted(map(str, query.reads))) or 'nothing'}"
+    yield f"writes {', '.join(sorted(map(str, query.writes)))}"
+
+
+def _assigned(values: tuple[ir.Assignment, ...], id_: ir.GivenValue | None) -> Iterator[str]:
+    if id_ is not None:
+        yield f"id = {_value(id_)}"
+    for each in values:
+        yield f"{each.property} = {_value(each.value)}"
+
+
+def _indented(lines: Iterator[str]) -> Iterator[str]:
+    return (f"  {each}" for each in lines)
