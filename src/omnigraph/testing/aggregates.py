@@ -1,0 +1,107 @@
+"""Aggregates of the reference: exact, with the room that engines which add floats need."""
+
+from __future__ import annotations
+
+import math
+import sys
+from fractions import Fraction
+from typing import Self, assert_never
+
+from omnigraph.model.types import INTEGER_BOUNDS, PropertyType, Scalar
+from omnigraph.query.ir import AggregateFunction, Value
+from omnigraph.testing.equality import sort_key, unsigned_zero
+
+
+class SumTooLargeError(ArithmeticError):
+    """The sum of integers does not fit the type that a sum of them has."""
+
+
+class Rounded(float):
+    """A number that depends on how, and in which order, floats were added.
+
+    Attributes:
+        slack: How far off an engine's number may be; infinite if adding may have overflowed.
+    """
+
+    __slots__ = ("slack",)
+    slack: float
+
+    def __new__(cls, value: float, slack: float) -> Self:
+        """Give the exact result its slack."""
+        made = super().__new__(cls, value)
+        made.slack = slack
+        return made
+
+
+def aggregate(function: AggregateFunction, values: list[Value], type_: PropertyType) -> Value:
+    """What the function makes of values, none of which is null.
+
+    Args:
+        type_: Of the result.
+
+    >>> aggregate(AggregateFunction.AVG, [1, 2], Scalar.F64)
+    1.5
+    >>> aggregate(AggregateFunction.SUM, [], Scalar.I64) is None
+    True
+
+    Raises:
+        SumTooLargeError: the values are integers, and no `type_` is their sum.
+    """
+    if function is AggregateFunction.COUNT:
+        return len(values)
+    if not values:
+        return None
+    match function:
+        case AggregateFunction.SUM:
+            return _sum(_numbers(values), type_)
+        case AggregateFunction.AVG:
+            return _average(_numbers(values))
+        case AggregateFunction.MIN:
+            return unsigned_zero(min(values, key=sort_key))
+        case AggregateFunction.MAX:
+            return unsigned_zero(max(values, key=sort_key))
+        case _:
+            assert_never(function)
+
+
+def _numbers(values: list[Value]) -> list[int | float]:
+    return [each for each in values if isinstance(each, int | float)]
+
+
+def _sum(numbers: list[int | float], type_: PropertyType) -> int | float:
+    if type_ is Scalar.F64:
+        return Rounded(_exact_sum(numbers), _slack(numbers))
+    assert isinstance(type_, Scalar), "a sum is a number"
+    low, high = INTEGER_BOUNDS[type_]
+    total = sum(each for each in numbers if isinstance(each, int))
+    if low <= total <= high:
+        return total
+    message = f"{total} does not fit in {type_}"
+    raise SumTooLargeError(message)
+
+
+def _average(numbers: list[int | float]) -> float:
+    return Rounded(_exact_sum(numbers) / len(numbers), _slack(numbers) / len(numbers))
+
+
+def _exact_sum(numbers: list[int | float]) -> float:
+    """The float nearest to the sum, whatever the order."""
+    infinite = {each for each in numbers if math.isinf(each)}
+    if any(map(math.isnan, numbers)) or len(infinite) == 2:
+        return math.nan
+    if infinite:
+        return float(infinite.pop())
+    return _to_float(sum(map(Fraction, numbers)))
+
+
+def _slack(numbers: list[int | float]) -> float:
+    """Each addition rounds by less than one part in 2**52 of what has been added so far."""
+    size = _to_float(sum(Fraction(abs(each)) for each in numbers if math.isfinite(each)))
+    return size * len(numbers) * sys.float_info.epsilon
+
+
+def _to_float(number: Fraction | int) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.copysign(math.inf, number)
