@@ -1,0 +1,228 @@
+"""Laws of the query language: what is printed reads back, what is typed binds, nothing crashes."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from omnigraph.lang.diagnostics import DiagnosticsError, errors_in
+from omnigraph.lang.source import Source
+from omnigraph.query import ast, ir
+from omnigraph.query.compile import compile_queries, read_queries
+from omnigraph.query.parameters import bind
+from omnigraph.query.parser import read
+from omnigraph.query.printer import print_queries
+from omnigraph.schema.parser import parse_schema
+from omnigraph.testing.query_strategies import read_queries as drawn_queries
+from omnigraph.testing.strategies import catalogs
+
+SCHEMA = Path(__file__).parent.parent / "golden" / "query" / "schema.pg"
+CATALOG = parse_schema(SCHEMA.read_text(encoding="utf-8"))
+CASES = drawn_queries(CATALOG)
+
+slow_to_draw = settings(
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None
+)
+
+FRAGMENTS = st.sampled_from(
+    ["query ", "a", "(", ")", "{", "}", "[", "]", "match ", "return ", "order ", "limit ", "not ",
+     "$", "$p", "$_", ":", "Person", "knows", "contains ", "<", ">", "=", "!=", "is null", "as ",
+     "count(", "now()", "date(", "nearest(", "rrf(", "insert ", "update ", "delete ", "set ",
+     "where ", "and ", ".", ",", '"', "\\", "//", "/*", "*/", "#", "\n", "-1", "2.5", "{1,3}",
+     "\x00", "\ud800", "é", "\u2028", "@description(", "Vector(3)", "?", "null", "true"]
+)  # fmt: skip
+
+
+def read_or_refuse(text: str) -> None:
+    """Read a text; a refusal must say where and why. No other exception may come out."""
+    reading = read_queries(text, CATALOG)
+    for each in reading.diagnostics:
+        assert each.message
+        assert 0 <= each.span.start <= each.span.end <= len(text)
+    if reading.queries is None:
+        with pytest.raises(DiagnosticsError) as caught:
+            compile_queries(text, CATALOG)
+        assert errors_in(caught.value.diagnostics)
+
+
+def parsed(text: str) -> tuple[ast.QueryNode, ...]:
+    syntax = read(Source("query.gq", text))
+    assert syntax.diagnostics == ()
+    return syntax.queries
+
+
+@given(CASES)
+@slow_to_draw
+def test_a_printed_query_reads_back_as_itself(case):
+    assert parsed(case.text) == (case.query,)
+
+
+@given(CASES)
+@slow_to_draw
+def test_printing_is_canonical(case):
+    assert print_queries(parsed(case.text)) == case.text
+
+
+@given(CASES)
+@slow_to_draw
+def test_a_well_typed_query_compiles_and_its_parameters_bind(case):
+    (query,) = compile_queries(case.text, CATALOG)
+    bound = bind(query, case.values)
+    assert set(bound) == {each.name for each in query.parameters}
+
+
+@given(catalogs.filter(lambda catalog: catalog.node_types), st.data())
+@slow_to_draw
+def test_queries_compile_over_any_schema(catalog, data):
+    case = data.draw(drawn_queries(catalog))
+    (query,) = compile_queries(case.text, catalog)
+    bind(query, case.values)
+
+
+@given(CASES)
+@slow_to_draw
+def test_every_name_of_a_typed_query_is_resolved(case):
+    (query,) = compile_queries(case.text, CATALOG)
+    assert isinstance(query, ir.ReadQuery)
+    check_block(query.match, {})
+    assert list(query.variables) == sorted(query.variables)
+    assert len({each.name for each in query.columns}) == len(query.columns)
+    if query.is_grouped:
+        expressions = [each.expression for each in query.columns]
+        for key in query.order:
+            assert isinstance(key.expression, ir.Aggregate) or key.expression in expressions
+
+
+def check_block(block: ir.Block, outer: dict[str, str]) -> None:
+    """Every variable is bound once, to the type that its edges and columns have."""
+    types = dict(outer)
+    for node in block.nodes:
+        assert node.variable not in types
+        types[node.variable] = node.type_name
+    for each in block.traversals:
+        edge = CATALOG.edge_type(each.edge_type)
+        ends = (edge.source, edge.target)
+        if each.direction is ir.Direction.IN:
+            ends = (edge.target, edge.source)
+        for end, type_ in zip((each.source, each.destination), ends, strict=True):
+            assert (types[end] if isinstance(end, str) else end.type_name) == type_
+        assert 1 <= each.hops_min <= each.hops_max
+        assert each.hops_max == 1 or edge.source == edge.target
+        if each.direction is ir.Direction.BOTH:
+            assert edge.source == edge.target
+        if each.edge_variable is not None:
+            assert each.hops_max == 1
+            assert each.edge_variable not in types
+            types[each.edge_variable] = each.edge_type
+    for filter_ in block.filters:
+        check_filter(filter_, types)
+    for negation in block.negations:
+        assert negation.outer
+        assert set(negation.outer) <= set(types)
+        check_block(negation.block, types)
+
+
+def check_filter(filter_: ir.Filter, types: dict[str, str]) -> None:
+    match filter_:
+        case ir.Comparison(left, _, right):
+            operands: list[ir.Operand] = [left, right]
+        case ir.NullTest(operand):
+            operands = [operand]
+        case ir.TextMatch(_, text, query):
+            operands = [text, query]
+    for each in operands:
+        if isinstance(each, ir.ColumnValue):
+            owner = CATALOG.type_named(types[each.variable])
+            declared = {one.name: one.type for one in owner.properties}
+            assert declared.get(each.column, each.type) == each.type
+
+
+@given(CASES, st.randoms(use_true_random=False))
+@slow_to_draw
+def test_the_order_of_clauses_does_not_matter_where_every_node_is_bound(case, random):
+    (query,) = compile_queries(case.text, CATALOG)
+    assert isinstance(case.query.body, ast.Read)
+    assert isinstance(query, ir.ReadQuery)
+    body = case.query.body
+    bound = {each.variable.name for each in body.clauses if isinstance(each, ast.Binding)}
+    assume({node.variable for node in query.match.nodes} <= bound)
+    clauses = tuple(random.sample(body.clauses, len(body.clauses)))
+    shuffled = ast.Read(clauses, body.projections, body.orderings, body.limit)
+    node = ast.QueryNode(case.query.name, case.query.parameters, None, None, shuffled)
+    (other,) = compile_queries(print_queries([node]), CATALOG)
+    assert isinstance(other, ir.ReadQuery)
+    assert set(other.match.nodes) == set(query.match.nodes)
+    assert sorted(map(repr, other.match.traversals)) == sorted(map(repr, query.match.traversals))
+    assert sorted(map(repr, other.match.filters)) == sorted(map(repr, query.match.filters))
+
+
+@given(st.text(st.characters(), max_size=200))
+def test_any_text_is_read_or_refused(text):
+    read_or_refuse(text)
+
+
+@given(st.lists(FRAGMENTS, max_size=60).map("".join))
+@slow_to_draw
+def test_any_jumble_of_the_languages_own_words_is_read_or_refused(text):
+    read_or_refuse(text)
+
+
+@given(CASES, st.data())
+@slow_to_draw
+def test_a_damaged_query_is_read_or_refused(case, data):
+    text = case.text
+    at = data.draw(st.integers(0, len(text)))
+    gone = data.draw(st.integers(0, 8))
+    read_or_refuse(text[:at] + data.draw(FRAGMENTS | st.just("")) + text[at + gone :])
+
+
+@given(CASES)
+@slow_to_draw
+def test_an_error_in_one_query_leaves_the_others_read(case):
+    reading = read_queries(f"query z_() {{ match {{\n{case.text}", CATALOG)
+    assert [each.code for each in errors_in(reading.diagnostics)] == ["Q000"]
+
+
+def wide(clause: str, times: int) -> str:
+    clauses = " ".join(clause.replace("#", str(at)) for at in range(times))
+    return f"query a() {{ match {{ {clauses} }} return {{ 1 as one }} }}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" * 500_000,
+        "query a() { match {" + "not {" * 100_000,
+        wide("$p: Person " + "not {" * 60 + "$p.age > 3" + "}" * 60, 1),
+        "query a() { match { $p: Person $p.age = " + "[" * 100_000,
+        'query a() { match { $p: Person { name: "' + "x" * 1_000_000 + '" } } return { $p } }',
+        'query a() { match { $p: Person { name: "' + "\\n" * 400_000,
+        '"\\' * 400_000,
+        "/*" * 400_000,
+        "query " * 150_000,
+        "query a(" * 100_000,
+        "query a() { match { $p: Person $p.age = " + "9" * 1_000_000 + " } return { $p } }",
+        "query a() { match { $p: Person $p.age = " + "9" * 900_000 + ".5 } return { $p } }",
+        "query " + "a" * 1_000_000 + "() {}",
+        wide("$p#: Person", 10_000),
+        wide("$p# knows $p", 10_000),
+        wide("$a# knows $b#", 10_000),
+        wide("$p: Persn#", 10_000),
+        wide("$p wrksAt# $c", 10_000),
+        wide("$p: Person $p.nam# = $q#", 10_000),
+        wide("$p: Person not { $p.age > # }", 5_000),
+        "query a() { insert Note { " + "text: $text " * 20_000 + "} }",
+        "x" * 2_000_000,
+        "\x00" * 1_000_000,
+        "\n" * 1_000_000 + "#",
+    ],
+    ids=lambda text: text[:50].encode("ascii", "backslashreplace").decode(),
+)  # fmt: skip
+def test_a_huge_text_is_answered_in_seconds(text):
+    started = time.monotonic()
+    read_queries(text, CATALOG)
+    assert time.monotonic() - started < 20
