@@ -348,18 +348,16 @@ class _Query:
         return self._parameter(other, self.draw(values(other)))
 
     def _aggregate(self) -> ast.AggregateCall:
-        columns = _columns(self.scope)
+        function = self.choose(list(ast.AggregateName))
+        columns = [each for each in _columns(self.scope) if _takes(function, each[1])]
+        if not columns:
+            function, columns = ast.AggregateName.COUNT, _columns(self.scope)
         argument, type_, _ = self.choose(columns)
-        functions = [ast.AggregateName.COUNT]
-        if has_order(type_):
-            functions += [ast.AggregateName.MIN, ast.AggregateName.MAX]
-        if isinstance(type_, Scalar) and type_.is_numeric:
-            functions += [ast.AggregateName.SUM, ast.AggregateName.AVG]
         distinct = can_be_sorted(type_) and self.chance(30)
-        whole: ast.Expression = argument
-        if argument.property.text == "id" and self.chance(70):
-            whole = argument.variable
-        return ast.AggregateCall(self.choose(functions), distinct, whole, _NOWHERE)
+        bare = argument.property.text == "id" and self.chance(70)
+        return ast.AggregateCall(
+            function, distinct, argument.variable if bare else argument, _NOWHERE
+        )
 
     def _named(self, expressions: Sequence[ast.Expression]) -> tuple[ast.Projection, ...]:
         """Columns of these, with an alias where two would have one name, and elsewhere at times."""
@@ -410,6 +408,16 @@ def _columns(scope: _Scope) -> list[tuple[ast.PropertyOf, PropertyType, bool]]:
             (_property(name, each.name), each.type, each.nullable) for each in type_.properties
         ]
     return found
+
+
+def _takes(function: ast.AggregateName, type_: PropertyType) -> bool:
+    match function:
+        case ast.AggregateName.COUNT:
+            return True
+        case ast.AggregateName.MIN | ast.AggregateName.MAX:
+            return has_order(type_)
+        case ast.AggregateName.SUM | ast.AggregateName.AVG:
+            return isinstance(type_, Scalar) and type_.is_numeric
 
 
 def _property(variable: str, name: str) -> ast.PropertyOf:

@@ -1,0 +1,1 @@
+"""Lowering: a typed read query becomes a relational plan."""

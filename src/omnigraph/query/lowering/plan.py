@@ -1,0 +1,177 @@
+"""From a typed read query and what it is run with to one plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, assert_never
+
+from sqlglot import exp
+
+from omnigraph.model.types import Scalar
+from omnigraph.query import ir
+from omnigraph.query.lowering.operands import Given, Scope, not_yet
+from omnigraph.query.lowering.rows import block_rows
+from omnigraph.query.lowering.usage import uses_of_block, uses_of_results
+from omnigraph.query.lowering.workbench import Workbench, column, named, table
+from omnigraph.relational.expressions import without_negative_zero
+from omnigraph.relational.plans import OutputColumn, Plan
+from omnigraph.schema.catalog import Catalog
+
+_ROWS: Final = "q"
+
+
+def lower(
+    query: ir.ReadQuery, catalog: Catalog, values: Mapping[str, ir.Value], now: datetime
+) -> Plan:
+    """The plan whose rows are the query's answer, in its order.
+
+    Args:
+        values: The value of every parameter, as `parameters.bind` gives them.
+
+    Raises:
+        InvalidInputError: the query uses a search function, which no engine runs yet.
+    """
+    bench = Workbench(catalog, Given(values, now))
+    uses = frozenset([*uses_of_block(query.match), *uses_of_results(query)])
+    rows = block_rows(bench, query.match, uses)
+    results = _Results(bench, rows.scope(_ROWS))
+    source = exp.Select().from_(table(rows.table, _ROWS))
+    if query.is_grouped:
+        tree = results.grouped(query, source)
+    else:
+        columns = [results.operand(each.expression) for each in query.columns]
+        tree = source.select(*map(_numbered, range(len(columns)), columns))
+        keys = [(each.expression, each.descending) for each in query.order]
+        ordered = [(results.operand(each), down) for each, down in keys if _varies(each)]
+        tree = tree.order_by(*_order(ordered), *_order(results.ties(query)))
+    limit = _limit(query, values)
+    if limit is not None:
+        tree = tree.limit(limit)
+    return Plan(
+        tree=bench.finished(tree),
+        relations=bench.relations,
+        columns=tuple(
+            OutputColumn(each.name, each.expression.type, each.expression.nullable)
+            for each in query.columns
+        ),
+        values=bench.bindings.values,
+        reductions=tuple(bench.reductions),
+    )
+
+
+@dataclass(slots=True)
+class _Results:
+    """Columns, groups and order over a table of rows."""
+
+    bench: Workbench
+    scope: Scope
+    inner: dict[ir.Operand, str] = field(default_factory=dict)
+
+    def operand(self, expression: ir.Expression) -> exp.Expr:
+        match expression:
+            case ir.Nearest() | ir.Bm25() | ir.Rrf():
+                raise not_yet(type(expression).__name__.lower())
+            case ir.Aggregate():
+                message = "an aggregate makes the query a grouped one"
+                raise AssertionError(message)
+            case ir.ColumnValue() | ir.ParameterValue() | ir.Constant() | ir.Now():
+                return self.bench.bindings.tree(self.bench.given.side(expression, self.scope))
+            case _:
+                assert_never(expression)
+
+    def ties(self, query: ir.ReadQuery) -> Sequence[tuple[exp.Expr, bool]]:
+        return [(self.operand(each), False) for each in query.tie_breakers if _varies(each)]
+
+    def grouped(self, query: ir.ReadQuery, source: exp.Select) -> exp.Select:
+        """Group rows by the plain columns.
+
+        What is grouped and aggregated is computed first, under names of our own: a constant is
+        then a group key like any other, and no engine takes it for the number of a column.
+        """
+        columns = [self._over_groups(each.expression) for each in query.columns]
+        order = [
+            (self._over_groups(each.expression), each.descending)
+            for each in query.order
+            if _varies(each.expression)
+        ]
+        ties = [(self._over_groups(each), False) for each in query.tie_breakers if _varies(each)]
+        computed = [
+            named(without_negative_zero(self.operand(each), each.type), name)
+            for each, name in self.inner.items()
+        ]
+        inner = self.bench.define(source.select(*(computed or [_numbered(0, exp.true())])))
+        tree = exp.select(*map(_numbered, range(len(columns)), columns)).from_(table(inner, _ROWS))
+        keys = [self._over_groups(each) for each in dict.fromkeys(query.group_keys)]
+        if keys:
+            tree = tree.group_by(*keys)
+        return tree.order_by(*_order(order), *_order(ties)) if keys else tree
+
+    def _over_groups(self, expression: ir.Expression) -> exp.Expr:
+        match expression:
+            case ir.Aggregate(function, argument, distinct):
+                return _aggregate(function, self._inner(argument), argument, distinct=distinct)
+            case ir.Nearest() | ir.Bm25() | ir.Rrf():
+                return self.operand(expression)
+            case ir.ColumnValue() | ir.ParameterValue() | ir.Constant() | ir.Now():
+                return self._inner(expression)
+            case _:
+                assert_never(expression)
+
+    def _inner(self, operand: ir.Operand) -> exp.Column:
+        name = self.inner.setdefault(operand, f"g{len(self.inner)}")
+        return column(name, _ROWS)
+
+
+def _aggregate(
+    function: ir.AggregateFunction, value: exp.Expr, argument: ir.Operand, *, distinct: bool
+) -> exp.Expr:
+    def over(kind: type[exp.AggFunc], tree: exp.Expr) -> exp.Expr:
+        return kind(this=exp.Distinct(expressions=[tree]) if distinct else tree)
+
+    match function:
+        case ir.AggregateFunction.COUNT:
+            return over(exp.Count, value)
+        case ir.AggregateFunction.MIN:
+            return exp.Min(this=value)
+        case ir.AggregateFunction.MAX:
+            return exp.Max(this=value)
+        case ir.AggregateFunction.SUM:
+            return over(exp.Sum, _summand(value, argument))
+        case ir.AggregateFunction.AVG:
+            total = over(exp.Sum, _summand(value.copy(), argument))
+            total = exp.Cast(this=total, to=exp.DataType.build("DOUBLE"))
+            return exp.Div(this=total, expression=over(exp.Count, value), typed=False, safe=False)
+        case _:
+            assert_never(function)
+
+
+def _summand(value: exp.Expr, argument: ir.Operand) -> exp.Expr:
+    """The value in a type whose sums neither round nor overflow before they are cast back."""
+    is_whole = isinstance(argument.type, Scalar) and argument.type.is_integer
+    return exp.Cast(this=value, to=exp.DataType.build("DECIMAL(20, 0)" if is_whole else "DOUBLE"))
+
+
+def _order(keys: Sequence[tuple[exp.Expr, bool]]) -> list[exp.Ordered]:
+    return [
+        exp.Ordered(this=tree, desc=descending, nulls_first=not descending)
+        for tree, descending in keys
+    ]
+
+
+def _varies(expression: ir.Expression) -> bool:
+    """Whether rows can differ in it; sorting by anything else is no sorting."""
+    return not isinstance(expression, ir.ParameterValue | ir.Constant | ir.Now)
+
+
+def _numbered(place: int, tree: exp.Expr) -> exp.Alias:
+    return named(tree, f"c{place}")
+
+
+def _limit(query: ir.ReadQuery, values: Mapping[str, ir.Value]) -> int | None:
+    if not isinstance(query.limit, ir.ParameterValue):
+        return query.limit
+    value = values[query.limit.name]
+    assert value is None or isinstance(value, int), "parameters.bind has seen to it"
+    return value

@@ -1,0 +1,306 @@
+"""Blocks as tables of rows: bindings and traversals joined, filtered, negations taken out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from sqlglot import exp
+
+from omnigraph.model.identity import KeyType, KeyValue, identity_of
+from omnigraph.model.tables import TableKey, TableKind
+from omnigraph.query import ir
+from omnigraph.query.lowering.operands import (
+    Scope,
+    filter_tree,
+    operands_of,
+    texts_wanted,
+)
+from omnigraph.query.lowering.usage import Use, uses_of_block
+from omnigraph.query.lowering.walks import (
+    FROM,
+    TO,
+    Ends,
+    Start,
+    edge_ends,
+    pair_ends,
+    walk_ends,
+)
+from omnigraph.query.lowering.workbench import (
+    Place,
+    Workbench,
+    column,
+    named,
+    nested,
+    table,
+)
+from omnigraph.relational.plans import IsOneOf, Reduction
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A table of rows: which of its columns holds what, and where the ids were read from."""
+
+    table: str
+    columns: Mapping[Use, str]
+    places: Mapping[str, tuple[Place, ...]]
+
+    def scope(self, alias: str) -> Scope:
+        """How a query over this table, under an alias, names the values of variables."""
+        return {use: column(name, alias) for use, name in self.columns.items()}
+
+    def only(self, uses: Iterable[Use], bench: Workbench) -> Rows:
+        """The distinct values of a few columns."""
+        kept = {use: self.columns[use] for use in sorted(uses)}
+        values = [column(name, "o") for name in kept.values()]
+        query = exp.select(*values).from_(table(self.table, "o")).distinct()
+        variables = {variable for variable, _ in kept}
+        places = {name: self.places.get(name, ()) for name in variables}
+        return Rows(bench.define(query, reused=True), kept, places)
+
+
+def block_rows(
+    bench: Workbench, block: ir.Block, uses: frozenset[Use], outer: Rows | None = None
+) -> Rows:
+    """The rows of a block, for each row of the variables outside it.
+
+    Args:
+        uses: What is looked at of the variables bound here, in the block and after it.
+    """
+    joins = _Joins(bench, block, uses, outer)
+    joins.run()
+    rows = joins.rows()
+    for negation in block.negations:
+        rows = _without(bench, rows, negation)
+    return rows
+
+
+def _without(bench: Workbench, rows: Rows, negation: ir.Negation) -> Rows:
+    """The rows for which the negated block has none."""
+    inner_uses = frozenset(uses_of_block(negation.block))
+    ids = [(variable, "id") for variable in negation.outer]
+    asked = {use for use in inner_uses if use[0] in negation.outer} | set(ids)
+    outer = rows.only(asked, bench)
+    found = block_rows(bench, negation.block, inner_uses, outer)
+    matched = [named(column(found.columns[use], "f"), rows.columns[use]) for use in ids]
+    hits = exp.select(*matched).from_(table(found.table, "f")).distinct()
+    on = exp.and_(
+        *(
+            exp.EQ(this=column(rows.columns[use], "k"), expression=column(rows.columns[use], "x"))
+            for use in ids
+        )
+    )
+    kept = [column(name, "k") for name in rows.columns.values()]
+    query = exp.select(*kept).from_(table(rows.table, "k"))
+    query = query.join(nested(hits, "x"), on=on, join_type="anti")
+    return replace(rows, table=bench.define(query))
+
+
+@dataclass(slots=True)
+class _Joins:
+    """Joins the tables of one block, each to what is there already wherever they connect."""
+
+    bench: Workbench
+    block: ir.Block
+    uses: frozenset[Use]
+    outer: Rows | None
+    query: exp.Select = field(default_factory=exp.Select)
+    scope: dict[Use, exp.Expr] = field(default_factory=dict)
+    places: dict[str, list[Place]] = field(default_factory=dict)
+    nodes: dict[str, str] = field(default_factory=dict)
+    """The tables of node variables, filtered, by variable."""
+    joined: set[str] = field(default_factory=set)
+    conditions: list[exp.Expr] = field(default_factory=list)
+    aliases: int = 0
+
+    def run(self) -> None:
+        if self.outer is not None:
+            self._join(self.outer.table, [])
+            self.scope.update(self.outer.scope("j0"))
+            self.joined.update(variable for variable, _ in self.outer.columns)
+        local = self._define_nodes()
+        traversals = list(self.block.traversals)
+        nodes = [each.variable for each in self.block.nodes if each.variable in self.nodes]
+        while traversals or any(each not in self.joined for each in nodes):
+            connected = [each for each in traversals if self._touches(each)]
+            waiting = [each for each in nodes if each not in self.joined]
+            if connected or not waiting:
+                traversal = (connected or traversals)[0]
+                traversals.remove(traversal)
+                self._join_traversal(traversal)
+            else:
+                self._join_node(waiting[0], [])
+        self._link_outer()
+        for condition in self.block.filters:
+            if condition not in local:
+                self.conditions.append(self._filter(condition, self.scope))
+
+    def rows(self) -> Rows:
+        """The joined rows, every column that is looked at under a name of ours."""
+        if self.conditions:
+            self.query = self.query.where(*self.conditions)
+        columns = {use: f"v{place}" for place, use in enumerate(self.scope)}
+        values = [named(self.scope[use].copy(), name) for use, name in columns.items()]
+        if not values:
+            values = [named(exp.Literal.number(1), "v0")]
+        places = {name: tuple(found) for name, found in self.places.items()}
+        outer_places = dict(self.outer.places) if self.outer else {}
+        return Rows(self.bench.define(self.query.select(*values)), columns, outer_places | places)
+
+    def _define_nodes(self) -> list[ir.Filter]:
+        """Give each node variable that needs one a filtered table; the filters that went there."""
+        ends = {end for each in self.block.traversals for end in (each.source, each.destination)}
+        local = []
+        for node in self.block.nodes:
+            mine = [each for each in self.block.filters if _variables(each) == {node.variable}]
+            columns = [name for variable, name in sorted(self.uses) if variable == node.variable]
+            if node.variable in ends and not mine and set(columns) <= {"id"}:
+                # Edges lead only to nodes that exist, so their own columns have the ids.
+                continue
+            self._define_node(node, ["id", *columns], mine)
+            local += mine
+        return local
+
+    def _define_node(
+        self, node: ir.NodeBinding, columns: list[str], filters: list[ir.Filter]
+    ) -> None:
+        relation = self.bench.scan(TableKey(TableKind.NODE, node.type_name), columns)
+        scope = {(node.variable, name): column(name, "n") for name in columns}
+        query = exp.select(*(column(name, "n") for name in dict.fromkeys(columns)))
+        query = query.from_(table(relation, "n"))
+        for condition in filters:
+            query = query.where(self._filter(condition, scope))
+        self.nodes[node.variable] = self.bench.define(query)
+        self.places.setdefault(node.variable, []).append(Place(relation, "id"))
+        self._seed(node, relation, filters)
+
+    def _seed(self, node: ir.NodeBinding, relation: str, filters: list[ir.Filter]) -> None:
+        """Say which ids and texts the filters leave, for engines that can look those up."""
+        for condition in filters:
+            if wanted := texts_wanted(condition, self.bench.given):
+                at, values = wanted
+                self.bench.reductions.append(Reduction(relation, at.column, IsOneOf(values)))
+        node_type = self.bench.catalog.node_type(node.type_name)
+        key = [node_type.property_named(name) for name in node_type.key]
+        given = dict(filter(None, map(self._equals, filters)))
+        if key and all(each.name in given for each in key):
+            identity = identity_of(
+                [cast("KeyType", each.type) for each in key], [given[each.name] for each in key]
+            )
+            self.bench.reductions.append(Reduction(relation, "id", IsOneOf((identity,))))
+
+    def _equals(self, condition: ir.Filter) -> tuple[str, KeyValue] | None:
+        """The column and the one value it must have, if that is what the filter says."""
+        match condition:
+            case ir.Comparison(
+                ir.ColumnValue(_, name, type_),
+                ir.Operator.EQ,
+                (ir.Constant() | ir.ParameterValue()) as right,
+            ):
+                known = self.bench.given.known(right)
+                has_it = known.type == type_ and _has_identity(known.value)
+                return (name, known.value) if has_it else None
+            case _:
+                return None
+
+    def _join_traversal(self, traversal: ir.Traversal) -> None:
+        ends = self._ends(traversal)
+        alias = self._next_alias()
+        on: list[exp.Expr] = []
+        sides = (
+            (traversal.source, FROM, ends.source_places),
+            (traversal.destination, TO, ends.destination_places),
+        )
+        arrived = []
+        for end, name, places in sides:
+            if not isinstance(end, str):
+                continue
+            self.places.setdefault(end, []).extend(places)
+            value = column(name, alias)
+            if (end, "id") in self.scope:
+                on.append(exp.EQ(this=self.scope[end, "id"].copy(), expression=value))
+            else:
+                self.scope[end, "id"] = value
+                arrived.append(end)
+        self._join(ends.table, on)
+        if traversal.edge_variable is not None:
+            for place, name in enumerate(ends.edge_columns):
+                self.scope[traversal.edge_variable, name] = column(f"c{place}", alias)
+        for end in arrived:
+            if end in self.nodes:
+                same = exp.EQ(
+                    this=self.scope[end, "id"].copy(), expression=column("id", self._next_alias())
+                )
+                self._join_node(end, [same])
+            self.joined.add(end)
+
+    def _ends(self, traversal: ir.Traversal) -> Ends:
+        if traversal.edge_variable is not None:
+            names = [
+                name for variable, name in sorted(self.uses) if variable == traversal.edge_variable
+            ]
+            return edge_ends(self.bench, traversal, names)
+        if traversal.hops_max == 1:
+            return pair_ends(self.bench, traversal)
+        start = self._start(traversal.source)
+        if start is not None:
+            return walk_ends(self.bench, traversal, start, backward=False)
+        start = self._start(traversal.destination)
+        return walk_ends(self.bench, traversal, start, backward=start is not None)
+
+    def _start(self, end: str | ir.Anonymous) -> Start | None:
+        """Where a walk can start from this end, if that is fewer than every node of its type."""
+        if not isinstance(end, str):
+            return None
+        if self.outer is not None and (end, "id") in self.outer.columns:
+            places = self.outer.places.get(end, ())
+            return Start(self.outer.table, self.outer.columns[end, "id"], places)
+        has_filter = any(_variables(each) == {end} for each in self.block.filters)
+        if end in self.nodes and has_filter:
+            return Start(self.nodes[end], "id", tuple(self.places[end][:1]))
+        return None
+
+    def _join_node(self, variable: str, on: list[exp.Expr]) -> None:
+        alias = self._next_alias()
+        self._join(self.nodes[variable], on)
+        for owner, name in sorted(self.uses | {(variable, "id")}):
+            if owner == variable:
+                self.scope[variable, name] = column(name, alias)
+        self.joined.add(variable)
+
+    def _join(self, name: str, on: list[exp.Expr]) -> None:
+        joined = table(name, self._next_alias())
+        if self.aliases == 0:
+            self.query = self.query.from_(joined)
+            self.conditions += on
+        elif on:
+            self.query = self.query.join(joined, on=exp.and_(*on))
+        else:
+            self.query = self.query.join(joined, join_type="cross")
+        self.aliases += 1
+
+    def _next_alias(self) -> str:
+        return f"j{self.aliases}"
+
+    def _touches(self, traversal: ir.Traversal) -> bool:
+        return traversal.source in self.joined or traversal.destination in self.joined
+
+    def _filter(self, condition: ir.Filter, scope: Scope) -> exp.Expr:
+        return filter_tree(condition, scope, self.bench.given, self.bench.bindings)
+
+    def _link_outer(self) -> None:
+        for variable, found in self.places.items():
+            for each in found:
+                self.bench.link([each], [other for other in found if other != each])
+            if self.outer is not None:
+                self.bench.link(self.outer.places.get(variable, ()), found)
+
+
+def _variables(condition: ir.Filter) -> set[str]:
+    return {each.variable for each in operands_of(condition) if isinstance(each, ir.ColumnValue)}
+
+
+def _has_identity(value: object) -> bool:
+    return value is not None and not (isinstance(value, float) and not math.isfinite(value))

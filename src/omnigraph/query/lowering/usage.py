@@ -1,0 +1,49 @@
+"""Which columns of which variables a query looks at, so that no other is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from omnigraph.query import ir
+from omnigraph.query.lowering.operands import operands_of
+
+Use = tuple[str, str]
+"""A variable and a column of it."""
+
+
+def uses_of_block(block: ir.Block) -> Iterator[Use]:
+    """What the filters of a block and of its negations look at, and the ids they connect by."""
+    for condition in block.filters:
+        yield from _uses(operands_of(condition))
+    for negation in block.negations:
+        yield from ((variable, "id") for variable in negation.outer)
+        yield from uses_of_block(negation.block)
+
+
+def uses_of_results(query: ir.ReadQuery) -> Iterator[Use]:
+    """What the columns, the order and its tie breakers look at."""
+    columns = [each.expression for each in query.columns]
+    for expression in (*columns, *(each.expression for each in query.order)):
+        yield from _uses(_operands(expression))
+    yield from _uses(query.tie_breakers)
+
+
+def _operands(expression: ir.Expression) -> tuple[ir.Operand, ...]:
+    match expression:
+        case ir.Aggregate(_, argument):
+            return (argument,)
+        case ir.Nearest(vector, query):
+            return vector, query
+        case ir.Bm25(text, query):
+            return text, query
+        case ir.Rrf(first, second):
+            return (*_operands(first), *_operands(second))
+        case ir.ColumnValue() | ir.ParameterValue() | ir.Constant() | ir.Now():
+            return (expression,)
+        case _:
+            assert_never(expression)
+
+
+def _uses(operands: Iterable[ir.Operand]) -> Iterator[Use]:
+    return ((each.variable, each.column) for each in operands if isinstance(each, ir.ColumnValue))

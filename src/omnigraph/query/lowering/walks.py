@@ -1,0 +1,171 @@
+"""Traversals as tables of ends: one hop, both ways, bound edges, and walks of several hops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from omnigraph.model.tables import TableKey, TableKind
+from omnigraph.query import ir
+from omnigraph.query.lowering.workbench import Place, Workbench, column, named, nested, table
+from omnigraph.relational.plans import ReachedFrom, Reduction
+from omnigraph.schema.catalog import ENDPOINTS
+
+FROM, TO = "a", "b"
+"""The columns of a table of ends: the traversal's source and its destination."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a walk may start: a table whose `column` holds the ids, and where those come from."""
+
+    table: str
+    column: str
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """A table of ends.
+
+    Attributes:
+        edge_columns: The columns of the bound edge, by their own names.
+        source_places: Where the ids of the source are read from, to cut down what is read.
+    """
+
+    table: str
+    edge_columns: tuple[str, ...] = ()
+    source_places: tuple[Place, ...] = ()
+    destination_places: tuple[Place, ...] = ()
+
+
+def edge_ends(bench: Workbench, traversal: ir.Traversal, columns: Sequence[str]) -> Ends:
+    """One row per edge, with the columns that the query looks at."""
+    relation = bench.scan(_key(traversal), [*ENDPOINTS, "id", *columns])
+    kept = tuple(dict.fromkeys(["id", *columns]))
+    source, destination = _ends(traversal.direction)
+    every = _edges(relation, source, destination, kept)
+    if traversal.direction is not ir.Direction.BOTH:
+        places = Place(relation, source), Place(relation, destination)
+        return Ends(bench.define(every), kept, (places[0],), (places[1],))
+    backward = _edges(relation, destination, source, kept).where(
+        exp.NEQ(this=column(source, "e"), expression=column(destination, "e"))
+    )
+    return Ends(bench.define(exp.union(every, backward, distinct=False)), kept)
+
+
+def pair_ends(bench: Workbench, traversal: ir.Traversal) -> Ends:
+    """One row per pair of nodes that one hop connects."""
+    relation = bench.scan(_key(traversal), ENDPOINTS)
+    source, destination = _ends(traversal.direction)
+    step = bench.define(_step(bench, traversal, relation, source, destination))
+    if traversal.direction is ir.Direction.BOTH:
+        return Ends(step)
+    return Ends(
+        step,
+        source_places=(Place(relation, source),),
+        destination_places=(Place(relation, destination),),
+    )
+
+
+def walk_ends(
+    bench: Workbench, traversal: ir.Traversal, start: Start | None, *, backward: bool
+) -> Ends:
+    """One row per pair whose least number of hops lies within the traversal's bounds.
+
+    Level by level: the pairs that a walk of exactly k hops connects, and of each pair the least k.
+    A pair's least k is its distance, whatever longer walks connect it too. A node that leads back
+    to itself counts only by a self-loop.
+
+    Args:
+        start: The ids to walk from; every node of the type when None.
+        backward: Walk from the destination against the edges; the pairs are the same.
+    """
+    relation = bench.scan(_key(traversal), ENDPOINTS)
+    source, destination = _ends(traversal.direction)
+    if backward:
+        source, destination = destination, source
+    step = bench.define(_step(bench, traversal, relation, source, destination), reused=True)
+    levels = [bench.define(_first_level(step, start), reused=True)]
+    for _ in range(traversal.hops_max - 1):
+        levels.append(bench.define(_next_level(levels[-1], step), reused=True))
+    if start is not None:
+        both_ways = traversal.direction is ir.Direction.BOTH
+        for place in start.places:
+            by = ReachedFrom(
+                place.relation, place.column, destination, traversal.hops_max, both_ways
+            )
+            bench.reductions.append(Reduction(relation, source, by))
+    ends = (TO, FROM) if backward else (FROM, TO)
+    return Ends(bench.define(_nearest(levels, traversal.hops_min, ends)))
+
+
+def _key(traversal: ir.Traversal) -> TableKey:
+    return TableKey(TableKind.EDGE, traversal.edge_type)
+
+
+def _ends(direction: ir.Direction) -> tuple[str, str]:
+    return ("dst", "src") if direction is ir.Direction.IN else ("src", "dst")
+
+
+def _edges(relation: str, source: str, destination: str, kept: Sequence[str]) -> exp.Select:
+    ends = named(column(source, "e"), FROM), named(column(destination, "e"), TO)
+    # Edge columns are numbered, as a property may be called what an end is.
+    others = [named(column(each, "e"), f"c{place}") for place, each in enumerate(kept)]
+    return exp.select(*ends, *others).from_(table(relation, "e"))
+
+
+def _step(
+    bench: Workbench, traversal: ir.Traversal, relation: str, source: str, destination: str
+) -> exp.Query:
+    forward = _edges(relation, source, destination, ())
+    if traversal.direction is ir.Direction.BOTH:
+        return exp.union(forward, _edges(relation, destination, source, ()), distinct=True)
+    edge_type = bench.catalog.edge_type(traversal.edge_type)
+    has_no_parallels = any(
+        set(each) <= set(ENDPOINTS) for each in (edge_type.key, *edge_type.uniques) if each
+    )
+    return forward if has_no_parallels else forward.distinct()
+
+
+def _first_level(step: str, start: Start | None) -> exp.Select:
+    level = exp.select(column(FROM, "s"), column(TO, "s")).from_(table(step, "s"))
+    if start is None:
+        return level
+    ids = exp.select(named(column(start.column, "i"), "x")).from_(table(start.table, "i"))
+    on = exp.EQ(this=column("x", "o"), expression=column(FROM, "s"))
+    return level.join(nested(ids.distinct(), "o"), on=on)
+
+
+def _next_level(level: str, step: str) -> exp.Select:
+    onward = exp.EQ(this=column(TO, "l"), expression=column(FROM, "s"))
+    return (
+        exp.select(column(FROM, "l"), column(TO, "s"))
+        .from_(table(level, "l"))
+        .join(table(step, "s"), on=onward)
+        .distinct()
+    )
+
+
+def _nearest(levels: Sequence[str], hops_min: int, ends: tuple[str, str]) -> exp.Select:
+    hops = [
+        exp.select(
+            column(FROM, "l"), column(TO, "l"), named(exp.Literal.number(number), "h")
+        ).from_(table(level, "l"))
+        for number, level in enumerate(levels, start=1)
+    ]
+    every: exp.Query = hops[0]
+    for each in hops[1:]:
+        every = exp.union(every, each, distinct=False)
+    least = exp.Min(this=column("h", "w"))
+    leads_on = exp.NEQ(this=column(FROM, "w"), expression=column(TO, "w"))
+    is_loop = exp.EQ(this=least.copy(), expression=exp.Literal.number(1))
+    is_far_enough = exp.GTE(this=least, expression=exp.Literal.number(hops_min))
+    return (
+        exp.select(named(column(ends[0], "w"), FROM), named(column(ends[1], "w"), TO))
+        .from_(nested(every, "w"))
+        .group_by(column(FROM, "w"), column(TO, "w"))
+        .having(exp.and_(is_far_enough, exp.or_(leads_on, is_loop)))
+    )

@@ -1,0 +1,84 @@
+"""What a plan is put together on: relations, common tables, bound values and reductions so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from omnigraph.model.tables import TableKey
+from omnigraph.query.lowering.operands import Given
+from omnigraph.relational.expressions import Bindings
+from omnigraph.relational.plans import MatchesColumn, Reduction, Relation, TableRows
+from omnigraph.schema.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A column of a relation that holds a variable's id."""
+
+    relation: str
+    column: str
+
+
+@dataclass(slots=True)
+class Workbench:
+    """One plan in the making. Names are numbered, so that nothing a user wrote becomes one."""
+
+    catalog: Catalog
+    given: Given
+    bindings: Bindings = field(default_factory=Bindings)
+    relations: dict[str, Relation] = field(default_factory=dict)
+    tables: list[exp.CTE] = field(default_factory=list)
+    reductions: list[Reduction] = field(default_factory=list)
+
+    def scan(self, table: TableKey, columns: Iterable[str]) -> str:
+        """A new relation over the rows of a type; its name."""
+        name = f"r{len(self.relations)}"
+        self.relations[name] = TableRows(table, tuple(dict.fromkeys(columns)))
+        return name
+
+    def define(self, query: exp.Query, *, reused: bool = False) -> str:
+        """Name an intermediate table; `reused` ones are worth computing once."""
+        name = f"t{len(self.tables)}"
+        self.tables.append(exp.CTE(this=query, alias=_alias(name), materialized=reused or None))
+        return name
+
+    def link(self, places: Sequence[Place], onto: Sequence[Place]) -> None:
+        """Let ids found at `places` cut down what is read at `onto`."""
+        for place in places:
+            for target in onto:
+                if target.relation != place.relation:
+                    by = MatchesColumn(place.relation, place.column)
+                    self.reductions.append(Reduction(target.relation, target.column, by))
+
+    def finished(self, query: exp.Query) -> exp.Query:
+        """The whole query, with every intermediate table in front of it."""
+        if self.tables:
+            query.set("with_", exp.With(expressions=self.tables))
+        return query
+
+
+def column(name: str, table: str) -> exp.Column:
+    """A column of a table or relation by its own name, quoted."""
+    return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(table))
+
+
+def named(tree: exp.Expr, name: str) -> exp.Alias:
+    """An expression under one of our own names."""
+    return exp.Alias(this=tree, alias=exp.to_identifier(name))
+
+
+def table(name: str, alias: str) -> exp.Table:
+    """A relation or intermediate table, under an alias."""
+    return exp.Table(this=exp.to_identifier(name), alias=_alias(alias))
+
+
+def nested(query: exp.Query, alias: str) -> exp.Subquery:
+    """A query in the place of a table."""
+    return exp.Subquery(this=query, alias=_alias(alias))
+
+
+def _alias(name: str) -> exp.TableAlias:
+    return exp.TableAlias(this=exp.to_identifier(name))
