@@ -86,10 +86,10 @@ def _branch_name_fault(text: str) -> str | None:
         return "it is empty"
     if not _BRANCH_CHARACTERS.fullmatch(text):
         return "it has a character that is not allowed"
-    # Lance names a ref's file by the quoted name, where '/' and each byte of a letter beyond ASCII
-    # take three; a longer file name would be refused only after half the ref was made.
-    if len(quote(text, safe="")) > BRANCH_NAME_LENGTH_MAX:
-        return f"quoted as in a URL, it is longer than {BRANCH_NAME_LENGTH_MAX} characters"
+    # On its way, Lance names a ref's file by the name quoted twice: '/' and each byte of a letter
+    # beyond ASCII take five. The disk would refuse a longer one when half the ref is made.
+    if len(quote(quote(text, safe=""))) > BRANCH_NAME_LENGTH_MAX:
+        return f"as a file name it is longer than {BRANCH_NAME_LENGTH_MAX} characters"
     parts = text.split("/")
     if not all(parts):
         return "it has an empty part"

@@ -8,6 +8,11 @@ Quoting lives here and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
+
+
+NOTHING: Final = "false"
+"""The filter that no row passes."""
 
 
 def column(name: str) -> str:

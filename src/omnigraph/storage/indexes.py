@@ -40,6 +40,13 @@ def covered_fragments(table: Table, spec: IndexSpec) -> frozenset[int]:
         return frozenset(fragment for each in segments for fragment in each.fragment_ids)
 
 
+def indexed_columns(table: Table) -> frozenset[str]:
+    """The columns that an index of ours finds values in, if not in every fragment."""
+    with translating("reading the indexes of", table.address.uri):
+        names = {each.name for each in table.handle.describe_indices()}
+    return frozenset(name for name in table.schema.names if IndexSpec(name).name in names)
+
+
 def stage_indexes(table: Table, specs: Iterable[IndexSpec]) -> Staged | None:
     """Build what the wanted indexes lack, for all columns in one transaction; None if nothing.
 

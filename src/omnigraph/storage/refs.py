@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Final
 from urllib.parse import unquote
 
@@ -19,6 +20,9 @@ from omnigraph.storage.translate import translating
 _FOLDER: Final = "_refs/branches"
 _SUFFIX: Final = ".json"
 _TREE: Final = "tree"
+_DELETES_MAX: Final = 5
+_LOOKS_MAX: Final = 50
+_LOOK_SECONDS: Final = 0.02
 
 
 class Refs:
@@ -46,16 +50,19 @@ class Refs:
             AlreadyExistsError: the table has that ref. It is untouched.
             InvalidNameError: a ref above or below it by path exists: deleting `review` while
                 `review/x` lives would leave a readable zombie (lance-facts 4).
-            StorageError: the source is gone, or storage failed. There is no such ref.
+            StorageError: the source is gone, storage failed, or a killed writer's files are in the
+                way (`reclaim`). There is no such ref.
         """
         self._require_path_free(location, name)
         uri = self._tables.uri(location)
+        # Not the shared handle: while it makes a ref, Lance refuses every other call on it.
+        own = self._tables.open(location, ref=source, version=version).handle
         try:
             with translating("creating a ref on", uri):
-                self._tables.main(location).create_branch(name, (source, version))
+                own.create_branch(name, (source, version))
         except StorageError as failure:
             # Lance words this failure differently each time, so ask what is there instead.
-            if self.exists(location, name):
+            if self._appears(location, name):
                 message = f"{uri} already has a ref {name}"
                 raise AlreadyExistsError(message, code=ErrorCode.REF_EXISTS) from failure
             raise
@@ -64,16 +71,30 @@ class Refs:
     def delete(self, location: str, name: str) -> None:
         """Remove a ref and the files only it refers to.
 
+        Callers exclude creators of the same name first (`reclaim`).
+
         Raises:
             NotFoundError: the table has no such ref.
             StorageError: other refs build on it, or storage failed.
         """
-        uri = self._tables.uri(location)
-        if not self.exists(location, name):
-            message = f"{uri} has no ref {name}"
-            raise NotFoundError(message, code=ErrorCode.NOT_FOUND)
-        with translating(f"deleting the ref {name} of", uri):
-            self._tables.main(location).branches.delete(name)
+        for _ in range(_DELETES_MAX):
+            if not self.exists(location, name):
+                message = f"{self._tables.uri(location)} has no ref {name}"
+                raise NotFoundError(message, code=ErrorCode.NOT_FOUND)
+            try:
+                return self._delete(location, name)
+            except StorageError as failure:
+                # Lance reads every ref before and after it deletes one's name, and fails when any
+                # of them goes meanwhile.
+                if not self.exists(location, name):
+                    return self.reclaim(location, name)
+                last = failure
+        raise last
+
+    def _delete(self, location: str, name: str) -> None:
+        own = self._tables.open_latest(location, ref=None).handle
+        with translating(f"deleting the ref {name} of", self._tables.uri(location)):
+            own.branches.delete(name)
 
     def reclaim(self, location: str, name: str) -> None:
         """Remove what a killed create or delete left under a name that no ref holds.
@@ -91,6 +112,16 @@ class Refs:
                 raise AlreadyExistsError(message, code=ErrorCode.REF_EXISTS)
         for path in self._objects.list(f"{location}/{_TREE}/{name}"):
             self._objects.delete(path)
+
+    def _appears(self, location: str, name: str) -> bool:
+        """Whether the ref is there, or comes while we look: a rival makes its files first."""
+        for _ in range(_LOOKS_MAX):
+            if self.exists(location, name):
+                return True
+            if not self._objects.holds_any(f"{location}/{_TREE}/{name}"):
+                return False
+            time.sleep(_LOOK_SECONDS)
+        return False
 
     def _require_path_free(self, location: str, name: str) -> None:
         for other in self.list(location):

@@ -12,7 +12,7 @@ from omnigraph.errors import ErrorCode, InvalidInputError
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-_URL_SYNTAX: Final = re.compile(r"[%?#]")
+_URL_SYNTAX: Final = re.compile(r"[%#]")
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
 
 
@@ -45,6 +45,10 @@ class Root:
         if not text.strip() or _CONTROL.search(text):
             message = f"{text!r} is not a graph URI"
             raise _refused(message)
+        # Lance cuts any path at a '?' and would put a table's branches beside the graph.
+        if "?" in unquote(text):
+            message = f"{text} has a '?', which may not be part of a graph's path"
+            raise _refused(message)
         if scheme is None:
             return cls._directory(text)
         match scheme[1].lower():
@@ -72,8 +76,8 @@ class Root:
             raise _refused(message)
         path = unquote(parts.path)
         # Left alone, urlsplit would drop what follows and name another directory.
-        if "?" in text or "#" in text or _CONTROL.search(path):
-            message = f"{text} is not a file URI: write '?' as %3F and '#' as %23"
+        if "#" in text or _CONTROL.search(path):
+            message = f"{text} is not a file URI: write '#' as %23"
             raise _refused(message)
         return cls(str(Path(path)))
 
@@ -87,7 +91,7 @@ class Root:
         # Lance reads these as URL syntax and obstore as plain characters: tables and objects of
         # one graph would lie under two prefixes.
         if _URL_SYNTAX.search(prefix) or not {".", ".."}.isdisjoint(prefix.split("/")):
-            message = f"{text} has a '%', '?', '#', '.' or '..' that means two things in its prefix"
+            message = f"{text} has a '%', '#', '.' or '..' that means two things in its prefix"
             raise _refused(message)
         return cls(f"s3://{bucket}/{prefix}", bucket)
 

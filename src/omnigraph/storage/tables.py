@@ -74,6 +74,11 @@ class Table:
         """The fragments' metadata, in table order. Reads nothing."""
         return tuple(each.metadata for each in self.handle.get_fragments())
 
+    def count_bytes(self) -> int:
+        """The size of the data files. Reads nothing."""
+        files = (file for fragment in self.fragments() for file in fragment.files)
+        return sum(file.file_size_bytes or 0 for file in files)
+
     def count_rows(self, filter_text: str | None = None) -> int:
         """How many rows match; without a filter this is answered from metadata."""
         with self._translating("counting rows of"):
@@ -102,6 +107,7 @@ class Table:
                 columns=None if columns is None else list(columns),
                 filter=filter_text,
                 fragments=chosen,
+                blob_handling="all_binary",
             )
             return scanner.to_reader()
 

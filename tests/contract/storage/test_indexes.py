@@ -1,0 +1,127 @@
+"""Indexes: they make reads cheaper, and never change an answer."""
+
+import pytest
+
+from omnigraph.storage.indexes import IndexSpec, covered_fragments, stage_indexes
+from omnigraph.storage.staging import stage_append, stage_delete, stage_overwrite, stage_upsert
+from omnigraph.storage.tables import Table
+from tests.support.tables import applied, create, ids, in_fragments, latest, numbered, rows
+
+ID = IndexSpec("id")
+NUMBER = IndexSpec("n")
+
+
+def fragment_ids(table: Table) -> frozenset[int]:
+    return frozenset(each.id for each in table.fragments())
+
+
+def answers(table: Table) -> list[list[str]]:
+    """What a reader learns by equality, by range and by absence, on both columns."""
+    filters = ["id = 'a'", "id IN ('b', 'x')", "id >= 'c'", "n = 0", "n = 1", "n > 0", "n IS NULL"]
+    return [ids(table, each) for each in filters]
+
+
+def test_several_indexes_are_built_in_one_transaction(table, elsewhere):
+    staged = stage_indexes(table, [ID, NUMBER])
+    indexed = applied(staged)
+
+    assert staged is not None
+    assert (indexed.version, staged.row_count) == (2, 3)
+    assert covered_fragments(indexed, ID) == covered_fragments(indexed, NUMBER) == {0}
+    assert covered_fragments(latest(elsewhere), ID) == {0}
+
+
+def test_a_table_without_an_index_covers_nothing(table):
+    assert covered_fragments(table, ID) == frozenset()
+
+
+def test_nothing_is_staged_where_nothing_is_missing(table):
+    indexed = applied(stage_indexes(table, [ID]))
+
+    assert stage_indexes(indexed, [ID]) is None
+    assert stage_indexes(indexed, []) is None
+
+
+def test_nothing_is_staged_for_an_empty_table(store):
+    assert stage_indexes(create(store), [ID, NUMBER]) is None
+
+
+def test_an_index_is_extended_to_new_fragments_only(table):
+    indexed = applied(stage_indexes(table, [ID]))
+    grown = applied(stage_append(indexed, rows("x")))
+    assert covered_fragments(grown, ID) == {0}
+    extended = applied(stage_indexes(grown, [ID]))
+
+    assert covered_fragments(extended, ID) == fragment_ids(extended) == {0, 1}
+    assert stage_indexes(extended, [ID]) is None
+
+
+def test_one_index_may_lag_behind_another(table):
+    table = applied(stage_indexes(table, [ID]))
+    table = applied(stage_append(table, rows("x", n=1)))
+    table = applied(stage_indexes(table, [NUMBER, ID]))
+
+    assert covered_fragments(table, ID) == covered_fragments(table, NUMBER) == {0, 1}
+    assert answers(table)[1] == ["b", "x"]
+
+
+CHANGES = {
+    "append": lambda table: stage_append(table, rows("x", n=1)),
+    "upsert of some": lambda table: stage_upsert(table, numbered({"a": 1, "x": 1, "c": None})),
+    "upsert of all": lambda table: stage_upsert(table, rows("abcdef", n=1)),
+    "deletion of some": lambda table: stage_delete(table, ids=["a", "f"]),
+    "deletion of a fragment": lambda table: stage_delete(table, ids=["a", "b", "c"]),
+    "deletion of all": lambda table: stage_delete(table, filter_text="true"),
+    "overwrite": lambda table: stage_overwrite(table, rows("abx", n=1)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_an_answer_is_the_same_with_an_index_and_without(store, local, change):
+    plain = in_fragments(local, "abc", "def")
+    indexed = applied(stage_indexes(in_fragments(store, "abc", "def"), [ID, NUMBER]))
+    assert answers(indexed) == answers(plain)
+
+    plain, indexed = applied(change(plain)), applied(change(indexed))
+    assert answers(indexed) == answers(plain)
+
+    if (missing := stage_indexes(indexed, [ID, NUMBER])) is not None:
+        indexed = applied(missing)
+    assert answers(indexed) == answers(plain)
+    assert fragment_ids(indexed) <= covered_fragments(indexed, ID)
+
+    plain = applied(stage_upsert(plain, numbered({"a": 2, "b": 0, "z": 1})))
+    indexed = applied(stage_upsert(indexed, numbered({"a": 2, "b": 0, "z": 1})))
+    assert answers(indexed) == answers(plain)
+
+
+def test_an_index_is_used(local):
+    many = [f"{number:05}" for number in range(20_000)]
+    table = create(local, many)
+    indexed = applied(stage_indexes(table, [ID]))
+
+    plan = indexed.handle.scanner(filter="id = '00777'").explain_plan()
+    assert "ScalarIndexQuery" in plan
+    assert ids(indexed, "id = '00777'") == ["00777"]
+
+
+def test_an_index_built_on_a_ref_answers_there_and_is_unknown_elsewhere(table, store):
+    fork = store.refs.create(table.address.location, "draft", source=None, version=1)
+    fork = applied(stage_append(fork, rows("x", n=1)))
+    fork = applied(stage_indexes(fork, [ID, NUMBER]))
+
+    assert ids(fork, "id IN ('a', 'x')") == ["a", "x"]
+    assert covered_fragments(latest(store, ref="draft"), ID) == {0, 1}
+    assert covered_fragments(latest(store), ID) == frozenset()
+
+
+def test_an_inherited_index_answers_on_a_ref_and_is_extended_there(table, store):
+    table = applied(stage_indexes(table, [ID, NUMBER]))
+    fork = store.refs.create(table.address.location, "draft", source=None, version=2)
+    assert ids(fork, "id = 'b'") == ["b"]
+
+    fork = applied(stage_upsert(fork, numbered({"b": 1, "x": 1})))
+    fork = applied(stage_indexes(fork, [ID, NUMBER]))
+
+    assert answers(fork) == [["a"], ["b", "x"], ["c", "x"], ["a", "c"], ["b", "x"], ["b", "x"], []]
+    assert answers(latest(store)) == [["a"], ["b"], ["c"], ["a", "b", "c"], [], [], []]
