@@ -143,6 +143,12 @@ def _text_comparison(
     left, right = operand(written.left, scope), operand(written.right, scope)
     if left is None or right is None:
         return None
+    for side, found in ((written.left, left), (written.right, right)):
+        if isinstance(side, ast.Variable) and isinstance(found, ir.ColumnValue):
+            message = f"${side.name} is a whole row, and {written.sign} compares texts"
+            hint = f"write ${side.name}.id if that is what you mean"
+            scope.report.add(QueryCode.TEXT_OPERATOR, side.span, message, hint)
+            return None
     if left.type is Scalar.STRING and right.type is Scalar.STRING:
         return ir.Comparison(left, operator, right)
     needs = "a list and an item, or two Strings" if written.sign == "contains" else "two Strings"

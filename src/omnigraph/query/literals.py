@@ -211,7 +211,7 @@ def _report_mismatch(
     hint = ""
     if isinstance(literal, ast.Text) and isinstance(wanted, Scalar):
         hint = _QUOTE_HINTS.get(wanted, "leave the quotes out" if wanted.is_numeric else "")
-    elif wanted is Scalar.STRING:
+    elif wanted is Scalar.STRING and isinstance(found, Scalar):
         hint = "quote it"
     elif isinstance(wanted, ListType) and not isinstance(found, ListType):
         hint = list_hint

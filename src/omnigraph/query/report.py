@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from omnigraph.lang.diagnostics import Diagnostic, did_you_mean
+from omnigraph.lang.diagnostics import Diagnostic, Severity, did_you_mean
 from omnigraph.lang.source import Span
 from omnigraph.query.codes import QueryCode
 
@@ -16,18 +16,22 @@ DIAGNOSTICS_MAX: Final = 100
 
 @dataclass(slots=True)
 class Report:
-    """Gathers diagnostics, up to `DIAGNOSTICS_MAX`; later ones are dropped."""
+    """Gathers diagnostics, `DIAGNOSTICS_MAX` of each severity; later ones are dropped."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    _room: dict[Severity, int] = field(
+        default_factory=lambda: dict.fromkeys(Severity, DIAGNOSTICS_MAX)
+    )
 
     def add(self, code: QueryCode, span: Span, message: str, hint: str = "") -> None:
         """Report that a rule is broken, or nearly so."""
-        if len(self.diagnostics) < DIAGNOSTICS_MAX:
+        if self._room[code.severity]:
+            self._room[code.severity] -= 1
             self.diagnostics.append(Diagnostic(code, span, message, hint, code.severity))
 
     def add_misspelt(
         self, code: QueryCode, name: str, span: Span, message: str, known: Iterable[str]
     ) -> None:
         """Report a name that is unknown, with the nearest known one."""
-        if len(self.diagnostics) < DIAGNOSTICS_MAX:
+        if self._room[code.severity]:
             self.add(code, span, message, did_you_mean(name, known))

@@ -62,6 +62,12 @@ def test_no_more_is_reported_than_anyone_reads():
     assert len(reading.diagnostics) == DIAGNOSTICS_MAX
 
 
+def test_many_warnings_do_not_hide_an_error():
+    clauses = "$p: Person " + "$p.name is null " * 200
+    text = f"query a() {{ match {{ {clauses} $p.agee = 3 }} return {{ $p }} }}"
+    assert read_queries(text, CATALOG).queries is None
+
+
 def test_warnings_do_not_refuse_a_query():
     text = "query a($x: I64) { match { $p: Person } return { $p } }"
     reading = read_queries(text, CATALOG)
