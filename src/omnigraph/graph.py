@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self
 
 from omnigraph.clock import Clock, SystemClock
+from omnigraph.engine.queries import Explanation, Queries, QueryResult
 from omnigraph.errors import InvalidInputError, InvalidParameterError, NotFoundError
 from omnigraph.limits import ACTOR_LENGTH_MAX, MESSAGE_LENGTH_MAX
 from omnigraph.manifest import lifecycle, lineage
@@ -77,6 +79,7 @@ class Graph:
         self._store = store
         self._clock = clock
         self._manifest = Manifest(store)
+        self._queries = Queries(store, clock)
         self.read_only = read_only
 
     @property
@@ -110,6 +113,46 @@ class Graph:
         if version is None:
             return self._manifest.current(name)
         return self._manifest.at_version(name, version)
+
+    def query(
+        self,
+        source: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        commit: str | None = None,
+        version: int | None = None,
+        engine: str | None = None,
+    ) -> QueryResult:
+        """Answer a read query, all of it from one commit.
+
+        Args:
+            source: The text of one or more `.gq` queries.
+            name: Which of them to run; not needed when there is one.
+            engine: `local`, `spark` or `auto`.
+
+        Raises:
+            DiagnosticsError: the text is no query of this graph. Nothing was read.
+            InvalidParameterError: a parameter is missing, unknown or ill-typed. Nothing was read.
+        """
+        snapshot = self.snapshot(branch=branch, commit=commit, version=version)
+        return self._queries.run(snapshot, source, params, name=name, engine=engine)
+
+    def explain(
+        self,
+        source: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        commit: str | None = None,
+        version: int | None = None,
+        engine: str | None = None,
+    ) -> Explanation:
+        """How `query` would answer: the plan, the engine and why, without running it."""
+        snapshot = self.snapshot(branch=branch, commit=commit, version=version)
+        return self._queries.explain(snapshot, source, params, name=name, engine=engine)
 
     def close(self) -> None:
         """Let go of the graph. Nothing is pending between calls, so nothing can be lost."""

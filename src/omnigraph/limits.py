@@ -31,6 +31,15 @@ BYTES_PER_FILE_MAX: Final = 512 << 20
 KEYS_PER_LOOKUP_MAX: Final = 10_000
 """Ids looked up in a table by filter; above it, reading the id column once is cheaper."""
 
+REDUCED_KEYS_MAX: Final = 10_000
+"""Ids a query may carry from one relation to the next before it scans the table instead."""
+
+LOCAL_BYTES_MAX: Final = 4 << 30
+"""Bytes of table data that the local engine takes on before `auto` chooses Spark."""
+
+COMPILED_QUERIES_MAX: Final = 256
+"""Compiled queries that a graph handle keeps."""
+
 OWN_TABLE_BLOCK_BYTES: Final = 1 << 20
 """Read size for our own small tables: each of their files is fetched in one request."""
 

@@ -1,0 +1,1 @@
+"""The embedded engine: DuckDB over Lance and Arrow, in process."""

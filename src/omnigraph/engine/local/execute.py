@@ -1,0 +1,135 @@
+"""Running a plan on DuckDB."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, assert_never
+
+import duckdb
+import pyarrow as pa
+
+from omnigraph.engine.local.reduce import Reducer
+from omnigraph.engine.protocol import Data, EngineName
+from omnigraph.engine.results import conform
+from omnigraph.errors import ErrorCode, InternalError, InvalidInputError, StorageError
+from omnigraph.relational.plans import GivenRows, Plan, Relation, TableRows
+
+
+_SETTINGS: Final = (
+    "TimeZone = 'UTC'",
+    # Nothing but the relations of a plan may be read: no variables, files, network, extensions.
+    "python_enable_replacements = false",
+    "autoinstall_known_extensions = false",
+    "autoload_known_extensions = false",
+    "enable_external_access = false",
+    "lock_configuration = true",
+)
+
+
+class LocalEngine:
+    """DuckDB in process: one connection, made when first needed, and a cursor per thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._threads = threading.local()
+
+    @property
+    def name(self) -> EngineName:
+        """Which engine this is."""
+        return EngineName.LOCAL
+
+    def run(self, plan: Plan, data: Data) -> pa.Table:
+        """The plan's rows, in its order, with exactly the columns it declares.
+
+        Raises:
+            InvalidInputError: a computed value does not fit its type.
+            StorageError: a table could not be read.
+        """
+        inputs = _inputs(plan, data)
+        cursor = self._cursor()
+        with _registered(cursor, inputs), _translating():
+            values = {name: bound.value for name, bound in plan.values.items()}
+            answer = cursor.sql(plan.tree.sql(dialect="duckdb"), params=values or None)
+            computed = answer.to_arrow_table()
+        return conform(computed, plan.columns)
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        cursor = getattr(self._threads, "cursor", None)
+        if cursor is None:
+            with self._lock:
+                if self._connection is None:
+                    self._connection = _connected()
+                cursor = self._connection.cursor()
+            self._threads.cursor = cursor
+        assert isinstance(cursor, duckdb.DuckDBPyConnection)
+        return cursor
+
+
+def _connected() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(":memory:")
+    for setting in _SETTINGS:
+        connection.execute(f"SET GLOBAL {setting}")
+    return connection
+
+
+def _inputs(plan: Plan, data: Data) -> dict[str, Any]:
+    inputs: dict[str, Any] = dict(Reducer(plan, data).run())
+    for name, relation in plan.relations.items():
+        if name not in inputs:
+            inputs[name] = _input(name, relation, data)
+    return inputs
+
+
+def _input(name: str, relation: Relation, data: Data) -> Any:
+    match relation:
+        case GivenRows():
+            return data.given[name]
+        case TableRows(key, columns):
+            table = data.table(key)
+            # A plain scan gives descriptions of blobs in the place of their bytes.
+            has_blobs = any(_is_blob(table.schema.field(each).type) for each in columns)
+            return table.read(columns) if has_blobs else table.handle
+        case _:
+            assert_never(relation)
+
+
+def _is_blob(kind: pa.DataType) -> bool:
+    if pa.types.is_list(kind):
+        return _is_blob(kind.value_type)
+    return isinstance(kind, pa.BaseExtensionType) or pa.types.is_struct(kind)
+
+
+@contextmanager
+def _registered(cursor: duckdb.DuckDBPyConnection, inputs: Mapping[str, Any]) -> Iterator[None]:
+    try:
+        for name, each in inputs.items():
+            cursor.register(name, each)
+        yield
+    finally:
+        for name in inputs:
+            cursor.unregister(name)
+
+
+@contextmanager
+def _translating() -> Iterator[None]:
+    """Re-raise DuckDB's failures as ours, with the original as the cause."""
+    try:
+        yield
+    except (duckdb.ConversionException, duckdb.OutOfRangeException) as cause:
+        message = f"a computed value does not fit its type: {_first_line(cause)}"
+        hint = "sum fewer rows, or take the average"
+        code = ErrorCode.VALUE_OUT_OF_RANGE
+        raise InvalidInputError(message, hint=hint, code=code) from cause
+    except (duckdb.IOException, duckdb.OutOfMemoryException) as cause:
+        message = f"the local engine could not finish: {_first_line(cause)}"
+        raise StorageError(message, hint="try engine='spark' for what does not fit") from cause
+    except duckdb.Error as cause:
+        message = f"the local engine refused a plan: {_first_line(cause)}"
+        raise InternalError(message, hint="this is a bug; please report the query") from cause
+
+
+def _first_line(cause: Exception) -> str:
+    return str(cause).partition("\n")[0][:500]

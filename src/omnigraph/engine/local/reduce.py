@@ -1,0 +1,107 @@
+"""Reading less: relations that a few ids decide are looked up by Lance before DuckDB sees them.
+
+DuckDB pushes neither IN lists nor join keys into a Lance scan (lance-facts 12), so a query from one
+node would read whole edge tables. A plan says which ids can matter where; where an index finds
+them, the few rows are fetched and stand in for the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.engine.protocol import Data
+from omnigraph.limits import REDUCED_KEYS_MAX
+from omnigraph.relational.plans import (
+    IsOneOf,
+    MatchesColumn,
+    Plan,
+    ReachedFrom,
+    Reduction,
+    TableRows,
+)
+from omnigraph.storage import filters
+from omnigraph.storage.indexes import indexed_columns
+from omnigraph.storage.tables import Table
+
+
+@dataclass(slots=True)
+class Reducer:
+    """Applies a plan's reductions as far as they pay: through an index, and for few ids."""
+
+    plan: Plan
+    data: Data
+    found: dict[str, pa.Table] = field(default_factory=dict)
+
+    def run(self) -> dict[str, pa.Table]:
+        """The relations that could be cut down, with the rows that are left of each."""
+        waiting = list(self.plan.reductions)
+        # Each round fetches at least one more relation, so there are at most as many rounds.
+        while ready := [each for each in waiting if self._fetch(each)]:
+            waiting = [each for each in waiting if each not in ready]
+        return self.found
+
+    def _fetch(self, reduction: Reduction) -> bool:
+        """Fetch the rows of one relation, if it is not there yet and its ids are known and few."""
+        if reduction.relation in self.found:
+            return False
+        relation = self.plan.relations[reduction.relation]
+        if not isinstance(relation, TableRows):
+            return False
+        match reduction.by:
+            case IsOneOf(values):
+                keys = set(values)
+            case MatchesColumn(other, column) | ReachedFrom(other, column):
+                if other not in self.found:
+                    return False
+                keys = _texts(self.found[other], [column])
+        table = self.data.table(relation.table)
+        if len(keys) > REDUCED_KEYS_MAX or reduction.column not in indexed_columns(table):
+            return False
+        if isinstance(reduction.by, ReachedFrom):
+            rows = _reached(table, relation.columns, reduction.column, reduction.by, keys)
+        else:
+            rows = _lookup(table, relation.columns, reduction.column, keys)
+        if rows is None:
+            return False
+        self.found[reduction.relation] = rows
+        return True
+
+
+def _lookup(table: Table, columns: Iterable[str], column: str, keys: set[str]) -> pa.Table:
+    wanted = filters.text_in(column, sorted(keys)) if keys else filters.NOTHING
+    return table.read(list(columns), filter_text=wanted)
+
+
+def _reached(
+    table: Table, columns: tuple[str, ...], column: str, walk: ReachedFrom, start: set[str]
+) -> pa.Table | None:
+    """Every edge that a walk of so many hops can use, or None if that becomes too many."""
+    if walk.both_ways and walk.onward not in indexed_columns(table):
+        return None
+    ways = [(column, walk.onward)]
+    if walk.both_ways:
+        ways.append((walk.onward, column))
+    seen: set[str] = set()
+    frontier = start
+    parts = [_lookup(table, columns, column, set())]
+    for _ in range(walk.hops_max):
+        if len(seen) + len(frontier) > REDUCED_KEYS_MAX:
+            return None
+        seen |= frontier
+        reached: set[str] = set()
+        for from_column, to_column in ways:
+            edges = _lookup(table, columns, from_column, frontier)
+            parts.append(edges)
+            reached |= _texts(edges, [to_column])
+        frontier = reached - seen
+        if not frontier:
+            break
+    return pa.concat_tables(parts)
+
+
+def _texts(table: pa.Table, columns: list[str]) -> set[str]:
+    return {text for name in columns for text in pc.unique(table[name]).to_pylist()}

@@ -1,0 +1,218 @@
+"""Read queries from text to answer: compile, bind, lower, choose an engine, run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from omnigraph.clock import Clock
+from omnigraph.engine.choose import Choice, choose
+from omnigraph.engine.local.execute import LocalEngine
+from omnigraph.engine.protocol import Data, EngineName
+from omnigraph.errors import InvalidInputError, InvalidParameterError
+from omnigraph.limits import COMPILED_QUERIES_MAX
+from omnigraph.manifest import schemas
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.tables import TableKey
+from omnigraph.query import ir
+from omnigraph.query.compile import compile_queries
+from omnigraph.query.lowering.plan import lower
+from omnigraph.query.parameters import bind
+from omnigraph.relational.plans import Plan, TableRows
+from omnigraph.schema.catalog import Catalog
+from omnigraph.storage.store import Store
+from omnigraph.storage.tables import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """The rows of a read query, and where they were read.
+
+    Attributes:
+        commit_id: The commit whose graph the rows were read from.
+        engine: The engine that ran it, and `why` it was chosen.
+    """
+
+    commit_id: str
+    engine: EngineName
+    why: str
+    _table: pa.Table = field(repr=False)
+    _query: _Prepared = field(repr=False)
+
+    def arrow(self) -> pa.Table:
+        """The rows as an Arrow table."""
+        return self._table
+
+    def pandas(self) -> pd.DataFrame:
+        """The rows as a pandas DataFrame; columns keep Arrow's types, so nulls stay nulls."""
+        import pandas as pd
+
+        return self._table.to_pandas(types_mapper=pd.ArrowDtype)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows as dictionaries by column name."""
+        return self._table.to_pylist()  # type: ignore[no-any-return]
+
+    def frame(self) -> DataFrame:
+        """The query as a Spark DataFrame over the same snapshot, not run before it is used."""
+        from omnigraph.engine.spark.execute import SparkEngine
+
+        return SparkEngine().frame(self._query.plan, self._query.data)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How a query would be run."""
+
+    engine: EngineName
+    why: str
+    sql: str
+    reads: Mapping[str, str]
+    """Each relation of the plan, and the table and columns it reads."""
+    looks_up: tuple[str, ...]
+    """What may be found by an index instead of a scan."""
+
+    def __str__(self) -> str:
+        reads = "\n".join(f"  {name}: {what}" for name, what in self.reads.items())
+        looks_up = "\n".join(f"  {each}" for each in self.looks_up) or "  nothing"
+        return (
+            f"engine: {self.engine}, because {self.why}\n"
+            f"reads:\n{reads}\nmay look up:\n{looks_up}\nplan:\n{self.sql}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    plan: Plan
+    data: Data
+    choice: Choice
+
+
+class Queries:
+    """Runs read queries on snapshots of one graph."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._local = LocalEngine()
+        self._catalog = lru_cache(maxsize=8)(self._load_catalog)
+        self._compiled = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._compile)
+
+    def run(
+        self,
+        snapshot: Snapshot,
+        text: str,
+        parameters: Mapping[str, object] | None,
+        *,
+        name: str | None,
+        engine: str | None,
+    ) -> QueryResult:
+        """Answer one query; every table is read at the snapshot.
+
+        Raises:
+            DiagnosticsError: the text is no query of this graph. Nothing was read.
+            InvalidParameterError: a parameter is missing, unknown or ill-typed. Nothing was read.
+        """
+        prepared = self._prepare(snapshot, text, parameters, name=name, engine=engine)
+        return QueryResult(
+            commit_id=snapshot.head.commit_id,
+            engine=prepared.choice.engine,
+            why=prepared.choice.why,
+            _table=self._answer(prepared),
+            _query=prepared,
+        )
+
+    def explain(
+        self,
+        snapshot: Snapshot,
+        text: str,
+        parameters: Mapping[str, object] | None,
+        *,
+        name: str | None,
+        engine: str | None,
+    ) -> Explanation:
+        """How a query would be run, without running it."""
+        prepared = self._prepare(snapshot, text, parameters, name=name, engine=engine)
+        plan = prepared.plan
+        dialect = "duckdb" if prepared.choice.engine is EngineName.LOCAL else "spark"
+        reads = {
+            name: f"{each.table} ({', '.join(each.columns)})"
+            for name, each in plan.relations.items()
+            if isinstance(each, TableRows)
+        }
+        looks_up = tuple(
+            dict.fromkeys(f"{each.relation}.{each.column} by {each.by}" for each in plan.reductions)
+        )
+        sql = plan.tree.sql(dialect=dialect, pretty=True)
+        return Explanation(prepared.choice.engine, prepared.choice.why, sql, reads, looks_up)
+
+    def _answer(self, prepared: _Prepared) -> pa.Table:
+        if prepared.choice.engine is EngineName.LOCAL:
+            return self._local.run(prepared.plan, prepared.data)
+        # Imported here: a query on the local engine must not pay for Spark.
+        from omnigraph.engine.spark.execute import SparkEngine
+
+        return SparkEngine().run(prepared.plan, prepared.data)
+
+    def _prepare(
+        self,
+        snapshot: Snapshot,
+        text: str,
+        parameters: Mapping[str, object] | None,
+        *,
+        name: str | None,
+        engine: str | None,
+    ) -> _Prepared:
+        query = chosen(self._compiled(snapshot.schema_digest, text), name)
+        if not isinstance(query, ir.ReadQuery):
+            message = f"the query {query.name} changes the graph"
+            raise InvalidInputError(message, hint="run it with mutate")
+        values = bind(query, parameters or {})
+        catalog = self._catalog(snapshot.schema_digest)
+        plan = lower(query, catalog, values, self._clock.now())
+        data = Data(lambda key: self._open(snapshot, key))
+        return _Prepared(plan, data, choose(plan, data, engine))
+
+    def _open(self, snapshot: Snapshot, key: TableKey) -> Table:
+        pin = snapshot.pin(key)
+        return self._store.tables.open(pin.location, ref=pin.ref, version=pin.version)
+
+    def _load_catalog(self, digest: str) -> Catalog:
+        return schemas.load(self._store.objects, digest).catalog
+
+    def _compile(self, digest: str, text: str) -> tuple[ir.Query, ...]:
+        return compile_queries(text, self._catalog(digest))
+
+
+def chosen(queries: tuple[ir.Query, ...], name: str | None) -> ir.Query:
+    """The query of that name, or the only one.
+
+    Raises:
+        InvalidParameterError: there is none of that name, or no name and several to choose from.
+    """
+    names = ", ".join(each.name for each in queries) or "none"
+    if name is None:
+        if len(queries) == 1:
+            return queries[0]
+        message = f"the text has {len(queries)} queries, and none was named"
+        raise InvalidParameterError(message, hint=f"name one of them: {names}", name="name")
+    for each in queries:
+        if each.name == name:
+            return each
+    message = f"the text has no query {json.dumps(name)}"
+    raise InvalidParameterError(message, hint=f"it has {names}", name="name")

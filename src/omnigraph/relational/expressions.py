@@ -1,0 +1,210 @@
+"""Typed expressions over columns and bound values, meaning the same on every engine.
+
+Where an engine would round (an integer beside a float), the comparison is rewritten so that it need
+not: `number = 2.7` is never true of a whole number, and 2**53 + 1 is not 2**53. NaN equals itself
+and is greater than every other number, as in both engines' own order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, assert_never
+
+from sqlglot import exp
+
+from omnigraph.model.types import (
+    BlobType,
+    EnumType,
+    ListType,
+    PropertyType,
+    Scalar,
+    VectorType,
+)
+from omnigraph.relational.numbers import Comparator, exactly, moved
+from omnigraph.relational.plans import BoundValue
+
+_SQL_TYPES: Final[dict[Scalar, str]] = {
+    Scalar.STRING: "TEXT",
+    Scalar.BOOL: "BOOLEAN",
+    Scalar.I32: "INT",
+    Scalar.I64: "BIGINT",
+    # Spark has no unsigned integers. Both engines compare these with any integer exactly.
+    Scalar.U32: "BIGINT",
+    Scalar.U64: "DECIMAL(20, 0)",
+    Scalar.F32: "FLOAT",
+    Scalar.F64: "DOUBLE",
+    Scalar.DATE: "DATE",
+    Scalar.DATETIME: "TIMESTAMPTZ",
+}
+
+_TREES: Final[dict[Comparator, type[exp.Binary]]] = {
+    Comparator.EQ: exp.EQ,
+    Comparator.NE: exp.NEQ,
+    Comparator.LT: exp.LT,
+    Comparator.LE: exp.LTE,
+    Comparator.GT: exp.GT,
+    Comparator.GE: exp.GTE,
+}
+
+_FLIPPED: Final[dict[Comparator, Comparator]] = {
+    Comparator.EQ: Comparator.EQ,
+    Comparator.NE: Comparator.NE,
+    Comparator.LT: Comparator.GT,
+    Comparator.LE: Comparator.GE,
+    Comparator.GT: Comparator.LT,
+    Comparator.GE: Comparator.LE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """An expression over columns, and the property type of its values."""
+
+    tree: exp.Expr
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A value that is known before any row is looked at."""
+
+    value: Any
+    type: PropertyType
+
+
+Side = Typed | Known
+
+
+@dataclass(slots=True)
+class Bindings:
+    """Collects the values that a plan binds beside its text."""
+
+    values: dict[str, BoundValue] = field(default_factory=dict)
+
+    def tree(self, side: Side) -> exp.Expr:
+        """The expression of a column, or a placeholder for a known value, cast to its type."""
+        if isinstance(side, Typed):
+            return side.tree.copy()
+        if side.value is None:
+            return exp.Cast(this=exp.Null(), to=sql_type(side.type))
+        if isinstance(side.type, ListType | VectorType):
+            item = side.type.item if isinstance(side.type, ListType) else Scalar.F32
+            items = [self.tree(Known(each, item)) for each in side.value]
+            return exp.Cast(this=exp.Array(expressions=items), to=sql_type(side.type))
+        name = f"p{len(self.values)}"
+        self.values[name] = BoundValue(side.value, side.type)
+        return exp.Cast(this=exp.Placeholder(this=name), to=sql_type(side.type))
+
+
+def sql_type(type_: PropertyType) -> exp.DataType:
+    """The type that values of a property type have in a plan."""
+    return exp.DataType.build(_spelt(type_))
+
+
+def _spelt(type_: PropertyType) -> str:
+    match type_:
+        case Scalar():
+            return _SQL_TYPES[type_]
+        case EnumType():
+            return "TEXT"
+        case ListType(item):
+            return f"ARRAY<{_spelt(item)}>"
+        case VectorType():
+            return "ARRAY<FLOAT>"
+        case BlobType():
+            return "VARBINARY"
+        case _:
+            assert_never(type_)
+
+
+def compare(comparator: Comparator, left: Side, right: Side, bindings: Bindings) -> exp.Expr:
+    """A comparison that is true exactly when it holds of both values; never true of a null."""
+    if isinstance(left, Known) and isinstance(right, Typed):
+        return compare(_FLIPPED[comparator], right, left, bindings)
+    if isinstance(right, Known) and right.value is None:
+        return exp.false()
+    if isinstance(left, Typed) and _is_number(left.type):
+        if isinstance(right, Known):
+            return _compare_with_number(comparator, left, right, bindings)
+        if _is_float(left.type) != _is_float(right.type):
+            return _compare_mixed(comparator, left, right)
+    return _TREES[comparator](this=bindings.tree(left), expression=bindings.tree(right))
+
+
+def contains_item(items: Side, item: Side, bindings: Bindings) -> exp.Expr:
+    """Whether a list holds a value equal to `item`; never true of a null."""
+    assert isinstance(items.type, ListType)
+    wanted = _as_item(item, items.type.item, bindings)
+    if wanted is None:
+        return exp.false()
+    return exp.ArrayContains(this=bindings.tree(items), expression=wanted)
+
+
+def is_null(side: Side, bindings: Bindings) -> exp.Expr:
+    """Whether the value is null."""
+    return exp.Is(this=bindings.tree(side), expression=exp.Null())
+
+
+def without_negative_zero(tree: exp.Expr, type_: PropertyType) -> exp.Expr:
+    """The value, with -0.0 as 0.0: they are equal, so they are one group and one distinct value."""
+    if not _is_float(type_):
+        return tree.copy()
+    zero = exp.Cast(this=exp.Literal.number(0), to=sql_type(type_))
+    is_zero = exp.EQ(this=tree.copy(), expression=zero)
+    return exp.Case(ifs=[exp.If(this=is_zero, true=zero.copy())], default=tree.copy())
+
+
+def _compare_with_number(
+    comparator: Comparator, column: Typed, known: Known, bindings: Bindings
+) -> exp.Expr:
+    assert isinstance(column.type, Scalar)
+    outcome = moved(comparator, known.value, column.type)
+    if outcome is True:
+        return exp.Not(this=is_null(column, bindings))
+    if outcome is False:
+        return exp.false()
+    comparator, value = outcome
+    bound = bindings.tree(Known(value, column.type))
+    return _TREES[comparator](this=column.tree.copy(), expression=bound)
+
+
+def _compare_mixed(comparator: Comparator, left: Typed, right: Typed) -> exp.Expr:
+    """Compare an integer column with a float column.
+
+    As doubles; where they then look equal the integer may have been rounded, and the double is
+    whole and small enough to be compared as a decimal.
+    """
+    tree = _TREES[comparator]
+    ours, theirs = _cast(left, "DOUBLE"), _cast(right, "DOUBLE")
+    rounded = tree(this=ours, expression=theirs)
+    if {left.type, right.type}.isdisjoint({Scalar.I64, Scalar.U64}):
+        return rounded
+    looks_equal = exp.EQ(this=ours.copy(), expression=theirs.copy())
+    exact = tree(this=_cast(left, "DECIMAL(20, 0)"), expression=_cast(right, "DECIMAL(20, 0)"))
+    return exp.Case(ifs=[exp.If(this=looks_equal, true=exact)], default=rounded)
+
+
+def _as_item(item: Side, wanted: Scalar | BlobType, bindings: Bindings) -> exp.Expr | None:
+    """The value in the list's own type, null where no item can equal it; None if none ever can."""
+    if isinstance(item, Known):
+        value = item.value
+        if value is not None and isinstance(wanted, Scalar) and wanted.is_numeric:
+            value = exactly(value, wanted)
+        return None if value is None else bindings.tree(Known(value, wanted))
+    if item.type == wanted or not _is_number(wanted):
+        return item.tree.copy()
+    cast = exp.TryCast(this=item.tree.copy(), to=sql_type(wanted))
+    same = compare(Comparator.EQ, Typed(cast, wanted), item, bindings)
+    return exp.Case(ifs=[exp.If(this=same, true=cast.copy())])
+
+
+def _cast(typed: Typed, sql: str) -> exp.Cast:
+    return exp.Cast(this=typed.tree.copy(), to=exp.DataType.build(sql))
+
+
+def _is_number(type_: PropertyType) -> bool:
+    return isinstance(type_, Scalar) and type_.is_numeric
+
+
+def _is_float(type_: PropertyType) -> bool:
+    return isinstance(type_, Scalar) and type_.is_float
