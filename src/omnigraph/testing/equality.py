@@ -22,6 +22,8 @@ def sort_key(value: Value) -> SortKey:
         return (0,)
     if isinstance(value, float) and math.isnan(value):
         return (2,)
+    if isinstance(value, tuple):
+        return (1, tuple(map(sort_key, value)))
     return (1, value)
 
 
