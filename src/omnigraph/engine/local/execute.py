@@ -16,7 +16,6 @@ from omnigraph.engine.results import conform
 from omnigraph.errors import ErrorCode, InternalError, InvalidInputError, StorageError
 from omnigraph.relational.plans import GivenRows, Plan, Relation, TableRows
 
-
 _SETTINGS: Final = (
     "TimeZone = 'UTC'",
     # Nothing but the relations of a plan may be read: no variables, files, network, extensions.
