@@ -1,0 +1,54 @@
+"""Our own source, as trees to walk: what tidy tests read."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+REPOSITORY: Final = Path(__file__).parents[2]
+PACKAGE: Final = REPOSITORY / "src" / "omnigraph"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One module: its path below the package, and its tree."""
+
+    path: str
+    tree: ast.Module
+
+    @classmethod
+    def parse(cls, path: str, text: str) -> "Source":
+        """A module that need not exist, for showing that a checker can fail."""
+        return cls(path, ast.parse(text))
+
+
+def every_source() -> Iterator[Source]:
+    """Every module of the package."""
+    for file in sorted(PACKAGE.rglob("*.py")):
+        path = file.relative_to(PACKAGE).as_posix()
+        yield Source.parse(path, file.read_text(encoding="utf-8"))
+
+
+def dotted(node: ast.expr) -> str:
+    """`a.b.c` for such an expression; calls and subscripts on the way are left out.
+
+    >>> dotted(ast.parse("a.b(1).c[2].d", mode="eval").body)
+    'a.b.c.d'
+    """
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=name):
+            return f"{dotted(value)}.{name}"
+        case ast.Call(func=inner) | ast.Subscript(value=inner):
+            return dotted(inner)
+        case _:
+            return ""
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    """Every call below `tree`, with the dotted name of what is called."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield dotted(node.func), node

@@ -1,0 +1,95 @@
+"""What `import omnigraph` gives is what it lists, and it costs nothing until it is used."""
+
+import ast
+import json
+import subprocess
+import sys
+from typing import Any, Final
+
+import pytest
+
+import omnigraph
+from tests.support.sources import every_source
+
+HEAVY: Final = (
+    "lance",
+    "pyarrow",
+    "obstore",
+    "numpy",
+    "pyspark",
+    "duckdb",
+    "lark",
+    "typer",
+    "rich",
+)
+
+
+def fresh(program: str) -> Any:
+    """What a new interpreter answers: nothing was imported before."""
+    said = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return json.loads(said.stdout)
+
+
+def declared_for_type_checkers() -> set[str]:
+    [root] = [each for each in every_source() if each.path == "__init__.py"]
+    [block] = [
+        node
+        for node in root.tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    return {alias.asname or alias.name for each in imports for alias in each.names}
+
+
+def test_the_list_is_sorted_and_names_nothing_twice():
+    assert list(omnigraph.__all__) == sorted(set(omnigraph.__all__))
+
+
+def test_every_listed_name_can_be_imported():
+    for name in omnigraph.__all__:
+        assert getattr(omnigraph, name) is not None
+
+
+def test_every_importable_name_is_listed():
+    assert declared_for_type_checkers() == set(omnigraph.__all__)
+    assert {*omnigraph._HOMES, "errors"} == set(omnigraph.__all__)
+
+
+def test_a_star_import_gives_exactly_the_list():
+    program = """
+import json
+before = set(globals())
+from omnigraph import *
+print(json.dumps(sorted(set(globals()) - before - {"before"})))
+"""
+    assert fresh(program) == sorted(omnigraph.__all__)
+
+
+@pytest.mark.parametrize("name", ["open", "init", "Graph", "errors", "parse_schema"])
+def test_each_name_resolves_on_its_own(name):
+    program = f"import json, omnigraph; print(json.dumps(omnigraph.{name}.__name__))"
+
+    assert fresh(program).rpartition(".")[2] == name
+
+
+def test_importing_the_package_loads_no_heavy_library():
+    loaded = f"[name for name in {HEAVY!r} if name in sys.modules]"
+
+    assert fresh(f"import json, sys, omnigraph; print(json.dumps({loaded}))") == []
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        getattr(omnigraph, "nothing")  # noqa: B009
+
+
+def test_every_module_says_what_lives_there():
+    silent = [each.path for each in every_source() if not ast.get_docstring(each.tree)]
+
+    assert silent == []
