@@ -40,6 +40,26 @@ LOCAL_BYTES_MAX: Final = 4 << 30
 COMPILED_QUERIES_MAX: Final = 256
 """Compiled queries that a graph handle keeps."""
 
+SPARK_PARTITION_ROWS_MIN: Final = 1 << 16
+SPARK_PARTITION_ROWS_MAX: Final = 1 << 20
+"""Rows of one partition of a table on Spark: below, starting its task costs more than its work."""
+
+SPARK_PARTITIONS_PER_CORE_MIN: Final = 2
+"""Partitions a table is cut into for each core, where it has the rows: the last ones even out."""
+
+SPARK_BATCH_BYTES_MAX: Final = 8 << 20
+"""About how much of a table a Spark task holds at a time, and how large a given batch becomes."""
+
+SPARK_SHUFFLE_PARTITIONS_PER_CORE: Final = 4
+"""Adaptive execution joins those that turn out small."""
+
+SPARK_DRIVER_BYTES_MIN: Final = 1 << 30
+SPARK_DRIVER_BYTES_MAX: Final = 8 << 30
+"""Memory of a local Spark, which is a quarter of the machine's within these bounds."""
+
+SPARK_ARCHIVES_MAX: Final = 3
+"""Start-up archives kept in the user's cache; each has about 150 MB."""
+
 OWN_TABLE_BLOCK_BYTES: Final = 1 << 20
 """Read size for our own small tables: each of their files is fetched in one request."""
 

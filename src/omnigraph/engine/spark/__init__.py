@@ -1,0 +1,1 @@
+"""The Spark engine: plans run by PySpark, on this machine or on a cluster."""

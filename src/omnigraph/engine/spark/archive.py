@@ -1,0 +1,163 @@
+"""The start-up archive: Spark's loaded classes, kept between runs so that a JVM starts faster.
+
+Java writes such an archive when a JVM exits and maps it into the next one. It trusts what it maps:
+a file cut short kills the JVM. So an archive gets its name, with its size in it, only after the
+process that wrote it is gone, and whoever cannot prove one whole starts without
+(tests/contract/spark/test_archive.py).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyspark
+
+from omnigraph.engine.spark.java import java_version, release_text
+from omnigraph.limits import SPARK_ARCHIVES_MAX
+
+_SUFFIX: Final = ".jsa"
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Start with the archive that an earlier run left.
+
+    Attributes:
+        path: The archive; delete it if the JVM does not survive it.
+    """
+
+    path: Path
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What to tell the JVM."""
+        # Checked by checksum: one changed byte in the classes would otherwise be executed.
+        return (f"-XX:SharedArchiveFile={self.path}", "-XX:+VerifySharedSpaces")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Start without an archive and leave one behind.
+
+    Attributes:
+        lock: An open file that the JVM must inherit: while it lives, nobody else records, and
+            nobody takes the unfinished archive for a whole one.
+    """
+
+    path: Path
+    lock: int
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What to tell the JVM."""
+        return (f"-XX:ArchiveClassesAtExit={self.path}",)
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """Start plainly: somebody else is recording, or there is nowhere to keep an archive."""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What to tell the JVM."""
+        return ()
+
+
+Start = Replay | Record | Without
+
+
+def cache_directory() -> Path:
+    """Where this user keeps what can be made again."""
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "omnigraph"
+
+
+def choose_start(directory: Path, java: Path) -> Start:
+    """How the next JVM starts. Never raises: what is in the way costs only time."""
+    try:
+        return _choose(directory, archive_stem(java))
+    except OSError:
+        return Without()
+
+
+def archive_stem(java: Path) -> str:
+    """The beginning of an archive's name: which Java and which Spark it belongs to.
+
+    Java itself refuses an archive of another build, or of jars that moved or changed, so all of
+    these are in the name.
+    """
+    jars = Path(pyspark.__file__).parent / "jars"
+    changed = jars.stat().st_mtime_ns if jars.is_dir() else 0
+    identity = "\n".join([str(java.resolve()), release_text(java), str(jars), str(changed)])
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:12]
+    return f"spark-{pyspark.__version__}-java-{java_version(java) or 'unknown'}-{digest}"
+
+
+def _choose(directory: Path, stem: str) -> Start:
+    directory.mkdir(parents=True, exist_ok=True)
+    if path := _whole(directory, stem):
+        return Replay(path)
+    lock = os.open(directory / f"{stem}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Whoever held the lock until now may have just finished.
+        path = _whole(directory, stem) or _adopted(directory, stem)
+        if path is None:
+            return Record(_unfinished(directory, stem), os.dup(lock))
+    except BlockingIOError:
+        return Without()
+    finally:
+        os.close(lock)
+    return Replay(path)
+
+
+def _whole(directory: Path, stem: str) -> Path | None:
+    for path in sorted(directory.glob(f"{stem}-*{_SUFFIX}")):
+        if path.name == _name(stem, path.stat().st_size) and os.access(path, os.R_OK):
+            # The time of last use decides which archives go when there are too many.
+            with suppress(OSError):
+                os.utime(path)
+            return path
+        path.unlink(missing_ok=True)
+    return None
+
+
+def _adopted(directory: Path, stem: str) -> Path | None:
+    """Name the archive that a JVM has finished; the lock must be held."""
+    unfinished = _unfinished(directory, stem)
+    if not _has_header(unfinished):
+        unfinished.unlink(missing_ok=True)
+        return None
+    path = directory / _name(stem, unfinished.stat().st_size)
+    unfinished.replace(path)
+    _forget_oldest(directory)
+    return path
+
+
+def _has_header(path: Path) -> bool:
+    """Whether Java came to the end of writing: it writes the first bytes last."""
+    try:
+        with path.open("rb") as file:
+            return any(file.read(4))
+    except FileNotFoundError:
+        return False
+
+
+def _forget_oldest(directory: Path) -> None:
+    archives = sorted(directory.glob(f"spark-*{_SUFFIX}"), key=lambda path: path.stat().st_mtime)
+    for path in archives[:-SPARK_ARCHIVES_MAX]:
+        path.unlink(missing_ok=True)
+
+
+def _name(stem: str, size: int) -> str:
+    return f"{stem}-{size}{_SUFFIX}"
+
+
+def _unfinished(directory: Path, stem: str) -> Path:
+    return directory / f"{stem}.unfinished"

@@ -1,0 +1,167 @@
+"""Running a plan on Spark."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, NoReturn, assert_never
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from sqlglot import exp
+
+from omnigraph.engine.protocol import Data, EngineName
+from omnigraph.engine.results import conform
+from omnigraph.engine.spark.failures import translating
+from omnigraph.engine.spark.relations import given_frame, table_frame
+from omnigraph.engine.spark.session import SessionSettings, open_session, plan_session
+from omnigraph.engine.spark.types import spark_type
+from omnigraph.engine.spark.values import bind
+from omnigraph.limits import KEYS_PER_LOOKUP_MAX
+from omnigraph.relational.plans import GivenRows, IsOneOf, Plan, Relation, TableRows
+from omnigraph.storage import filters
+
+_VIEW_NUMBERS: Final = itertools.count()
+
+
+class SparkEngine:
+    """Spark, in the given session or the active one; where there is none, it is started."""
+
+    def __init__(
+        self, session: SparkSession | None = None, *, settings: SessionSettings | None = None
+    ) -> None:
+        self._given = session
+        self._settings = settings
+        self._session: SparkSession | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> EngineName:
+        """Which engine this is."""
+        return EngineName.SPARK
+
+    @property
+    def session(self) -> SparkSession:
+        """The session that plans run in; the first use may start Spark.
+
+        Raises:
+            InvalidInputError: there is no Java that can run Spark.
+        """
+        with self._lock:
+            if self._session is None:
+                self._session = plan_session(self._given or open_session(self._settings))
+            return self._session
+
+    def run(self, plan: Plan, data: Data) -> pa.Table:
+        """The plan's rows, in its order, with exactly the columns it declares.
+
+        Raises:
+            InvalidInputError: a computed value does not fit its type, or there is no Java.
+            StorageError: a table could not be read.
+        """
+        session = self.session
+        with translating("the plan"):
+            computed = _computed(session, plan, data).toArrow()
+        return conform(computed, plan.columns)
+
+    def frame(self, plan: Plan, data: Data) -> DataFrame:
+        """The plan as a DataFrame of its columns, in their types; it runs when it is used.
+
+        What fails then, fails with Spark's own errors.
+
+        Raises:
+            InvalidInputError: there is no Java.
+            StorageError: a table could not be opened.
+        """
+        session = self.session
+        with translating("the plan"):
+            computed = _computed(session, plan, data)
+            # By place: names in the tree mean nothing and may stand twice.
+            places = computed.toDF(*(f"c{place}" for place in range(len(plan.columns))))
+            return places.select(
+                [
+                    sql.col(f"c{place}").cast(spark_type(column.type)).alias(column.name)
+                    for place, column in enumerate(plan.columns)
+                ]
+            )
+
+    def __reduce__(self) -> NoReturn:
+        message = "a SparkEngine cannot be pickled; executors get a ReadTask"
+        raise TypeError(message)
+
+
+def _computed(session: SparkSession, plan: Plan, data: Data) -> DataFrame:
+    frames = {
+        name: _relation_frame(session, plan, name, relation, data)
+        for name, relation in plan.relations.items()
+    }
+    with _views(session, frames) as views:
+        tree, arguments = bind(spark_tree(plan.tree, views), plan.values)
+        # Spark resolves views here and not when the rows are computed, so they may go afterwards.
+        return session.sql(tree.sql(dialect="spark", identify=True), args=arguments)
+
+
+def _relation_frame(
+    session: SparkSession, plan: Plan, name: str, relation: Relation, data: Data
+) -> DataFrame:
+    match relation:
+        case GivenRows():
+            return given_frame(session, data.given[name])
+        case TableRows(key, columns):
+            filter_text = _filter_text(plan, name)
+            return table_frame(session, data.table(key), columns, filter_text=filter_text)
+        case _:
+            assert_never(relation)
+
+
+def _filter_text(plan: Plan, relation: str) -> str | None:
+    """What of the plan's reductions can be asked of Lance before anything was read.
+
+    The others name rows of other relations; Spark's joins see to those.
+    """
+    for each in plan.reductions:
+        if each.relation == relation and isinstance(each.by, IsOneOf):
+            values = each.by.values
+            if len(values) <= KEYS_PER_LOOKUP_MAX:
+                return filters.text_in(each.column, values) if values else "false"
+    return None
+
+
+def spark_tree(tree: exp.Query, views: Mapping[str, str]) -> exp.Query:
+    """A copy of the tree over views in the place of its relations, as Spark can run it."""
+    shadowed = {each.alias for each in tree.find_all(exp.CTE)} & views.keys()
+    assert not shadowed, f"{shadowed} name relations and parts of the plan"
+
+    def rewritten(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.CTE):
+            # Spark decides by itself, and has no word for it.
+            node.set("materialized", None)
+        elif isinstance(node, exp.Table) and not node.db and node.name in views:
+            if not node.alias:
+                node.set("alias", exp.TableAlias(this=exp.to_identifier(node.name)))
+            node.set("this", exp.to_identifier(views[node.name]))
+        return node
+
+    over_views = tree.transform(rewritten)
+    assert isinstance(over_views, exp.Query), "only names were replaced"
+    return over_views
+
+
+@contextmanager
+def _views(session: SparkSession, frames: Mapping[str, DataFrame]) -> Iterator[dict[str, str]]:
+    """Each frame as a temporary view under a name of its own, for as long as the block lasts.
+
+    Several plans may run at once in one session.
+    """
+    views = {name: f"omnigraph_{os.getpid()}_{next(_VIEW_NUMBERS)}" for name in frames}
+    try:
+        for name, frame in frames.items():
+            frame.createTempView(views[name])
+        yield views
+    finally:
+        for view in views.values():
+            session.catalog.dropTempView(view)

@@ -1,0 +1,118 @@
+"""Relations: a pinned table, or rows that are given, as a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.types import crossing_schema, spark_schema, to_crossing
+from omnigraph.limits import (
+    SPARK_BATCH_BYTES_MAX,
+    SPARK_PARTITION_ROWS_MAX,
+    SPARK_PARTITION_ROWS_MIN,
+    SPARK_PARTITIONS_PER_CORE_MIN,
+)
+from omnigraph.storage.scans import open_address, scan_batches, scan_schema
+from omnigraph.storage.tables import Table, TableAddress
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """All an executor needs to read its part of a table: no session, no graph, no handle.
+
+    Attributes:
+        groups: Positions of the fragments that each partition reads.
+        filter_text: Built with `storage.filters`; None reads every row.
+    """
+
+    address: TableAddress
+    columns: tuple[str, ...]
+    groups: tuple[tuple[int, ...], ...]
+    filter_text: str | None = None
+
+
+def table_frame(
+    session: SparkSession,
+    table: Table,
+    columns: Sequence[str],
+    *,
+    filter_text: str | None = None,
+) -> DataFrame:
+    """The named columns of a pinned table, in this order; executors read them when it is used.
+
+    Without columns the frame has as many rows as the table and nothing in them; nothing is read,
+    and the filter is not applied.
+    """
+    if not columns:
+        return _empty_rows(session, table.count_rows())
+    schema = spark_schema(scan_schema(table, columns))
+    cores = session.sparkContext.defaultParallelism
+    groups = pack([each.num_rows for each in table.fragments()], cores)
+    task = ReadTask(table.address, tuple(columns), groups, filter_text)
+    # One number per partition, and each partition its own group of fragments.
+    numbers = session.range(0, len(groups), 1, numPartitions=max(1, len(groups)))
+    return numbers.mapInArrow(partial(read_fragments, task), schema)
+
+
+def read_fragments(task: ReadTask, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Stream the rows of the groups with these numbers. Runs in an executor; safe to run twice."""
+    with reporting():
+        table = open_address(task.address)
+        for number in (each for batch in numbers for each in batch.column(0).to_pylist()):
+            for batch in scan_batches(
+                table,
+                task.columns,
+                fragments=task.groups[number],
+                filter_text=task.filter_text,
+                batch_bytes=SPARK_BATCH_BYTES_MAX,
+            ):
+                yield to_crossing(batch)
+
+
+def given_frame(session: SparkSession, rows: pa.Table) -> DataFrame:
+    """The given rows with all their values; unsigned integers and vectors in Spark's types.
+
+    Raises:
+        InvalidInputError: a column has a type that no property has.
+    """
+    if not rows.num_columns:
+        return _empty_rows(session, rows.num_rows)
+    crossing = rows.cast(crossing_schema(rows.schema), safe=True)
+    # Spark makes a partition of each chunk and limits chunks by rows alone, so wide rows would
+    # become tasks too large to send.
+    rows_max = max(1, SPARK_BATCH_BYTES_MAX * crossing.num_rows // max(1, crossing.nbytes))
+    batches = crossing.to_batches(max_chunksize=rows_max)
+    chunked = pa.Table.from_batches(batches, schema=crossing.schema)
+    return session.createDataFrame(chunked, schema=spark_schema(rows.schema))
+
+
+def pack(row_counts: Sequence[int], cores: int) -> tuple[tuple[int, ...], ...]:
+    """Group fragments, in order, into partitions that are neither tiny nor huge.
+
+    A fragment is never divided: our own files are bounded in rows already.
+
+    >>> pack([10, 20, 30], cores=8)
+    ((0, 1, 2),)
+    >>> pack([1_000_000, 1_000_000, 100_000, 50_000], cores=2)
+    ((0,), (1,), (2, 3))
+    """
+    share = sum(row_counts) // (cores * SPARK_PARTITIONS_PER_CORE_MIN)
+    rows_max = max(SPARK_PARTITION_ROWS_MIN, min(SPARK_PARTITION_ROWS_MAX, share))
+    groups: list[list[int]] = []
+    held = rows_max
+    for position, rows in enumerate(row_counts):
+        if held + rows > rows_max:
+            groups.append([])
+            held = 0
+        groups[-1].append(position)
+        held += rows
+    return tuple(map(tuple, groups))
+
+
+def _empty_rows(session: SparkSession, count: int) -> DataFrame:
+    return session.range(count).select()

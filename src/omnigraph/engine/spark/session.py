@@ -1,0 +1,294 @@
+"""The one home of session defaults, and of starting a JVM quickly and quietly.
+
+A session that exists is used as it is and never stopped. What plans rely on (`PLAN_SETTINGS`) is
+then set on a session of our own beside it, so that the caller's keeps its settings.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import site
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final, assert_never
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+import omnigraph
+from omnigraph.engine.spark.archive import Record, Replay, Start, Without, choose_start
+from omnigraph.engine.spark.archive import cache_directory as default_cache_directory
+from omnigraph.engine.spark.java import require_java, unavailable
+from omnigraph.limits import (
+    SPARK_DRIVER_BYTES_MAX,
+    SPARK_DRIVER_BYTES_MIN,
+    SPARK_SHUFFLE_PARTITIONS_PER_CORE,
+)
+
+MASTER_VARIABLE: Final = "OMNIGRAPH_SPARK_MASTER"
+
+PLAN_SETTINGS: Final[Mapping[str, str]] = {
+    # A cast or a sum that does not fit is an error, never a null or a wrong number.
+    "spark.sql.ansi.enabled": "true",
+    # Instants are UTC everywhere; with another zone, casts to and from text and dates would differ.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    # Properties that differ only in case are two properties, as in the schema language.
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Otherwise failures of a worker come as a line without their cause.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+    # Spark reads '\n' in a quoted text as two characters or one; sqlglot writes it as one.
+    "spark.sql.parser.escapedStringLiterals": "false",
+}
+"""What a session must say for plans to mean the same on it as on any other engine."""
+
+_LOCAL: Final = re.compile(r"local(\[(?P<cores>\*|\d+)(,\s*\d+)?\])?")
+_LOOPBACK: Final = "127.0.0.1"
+_NOISE: Final = b"WARNING: Using incubator modules"
+_JVM_LOGGING: Final = Path(__file__).parent / "log4j2.properties"
+_OPENING: Final = threading.Lock()
+
+
+class Work(Enum):
+    """What a JVM that we start is for."""
+
+    SHORT = "seconds to a few minutes: quick to start, compiled once and lightly"
+    LONG = "longer: slower to start, compiled for speed"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """How to start Spark where it does not run yet; a running session ignores all of this.
+
+    Attributes:
+        master: Any Spark master; when None, `OMNIGRAPH_SPARK_MASTER`, else `local[*]`.
+        show_ui: Whether to serve Spark's web pages.
+        work: What it will be used for.
+        driver_memory: As Spark spells sizes; when None, a quarter of this machine's memory within
+            bounds.
+        cache_directory: Where start-up archives are kept; the user's cache when None.
+        options: Further Spark options; they win over ours.
+    """
+
+    master: str | None = None
+    show_ui: bool = False
+    work: Work = Work.LONG
+    driver_memory: str | None = None
+    cache_directory: Path | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def chosen_master(self) -> str:
+        """The master that a start will use."""
+        return self.master or os.environ.get(MASTER_VARIABLE) or "local[*]"
+
+
+def open_session(settings: SessionSettings | None = None) -> SparkSession:
+    """The session that is active, or else a new one that lasts as long as this process.
+
+    Raises:
+        InvalidInputError: there is no Java that can run Spark, or it did not start.
+    """
+    _quieten_pyspark()
+    with _OPENING:
+        if (session := _running_session()) is not None:
+            return session
+        settings = settings or SessionSettings()
+        if "PYSPARK_GATEWAY_PORT" in os.environ:
+            # spark-submit started the JVM and was told how to.
+            return SparkSession.builder.getOrCreate()
+        conf = SparkConf(loadDefaults=False).setAll(list(spark_options(settings).items()))
+        # A JVM whose session was stopped stays, and cannot be started again with other options.
+        if SparkContext._gateway is None:  # noqa: SLF001
+            _start(conf, settings)
+        return SparkSession.builder.config(conf=conf).getOrCreate()
+
+
+def plan_session(session: SparkSession) -> SparkSession:
+    """A session for plans: the given one if it is set up for them, else one of our own beside it.
+
+    Both share the context, and so executors and masters; the given one keeps its settings.
+    """
+    _quieten_pyspark()
+    wanted = PLAN_SETTINGS.items()
+    if all(session.conf.get(name, None) == value for name, value in wanted):
+        return session
+    beside = session.newSession()
+    for name, value in wanted:
+        beside.conf.set(name, value)
+    return beside
+
+
+def spark_options(settings: SessionSettings) -> dict[str, str]:
+    """Every option that a session of ours is started with."""
+    options = {
+        "spark.master": settings.chosen_master,
+        "spark.app.name": "omnigraph",
+        "spark.ui.enabled": str(settings.show_ui).lower(),
+        "spark.ui.showConsoleProgress": "false",
+        # Without Hive, whose database would be created in the working directory.
+        "spark.sql.catalogImplementation": "in-memory",
+        **PLAN_SETTINGS,
+    }
+    if (cores := local_cores(settings.chosen_master)) is not None:
+        options |= _local_options(cores)
+    if settings.driver_memory is not None:
+        options["spark.driver.memory"] = settings.driver_memory
+    return options | dict(settings.options)
+
+
+def local_cores(master: str) -> int | None:
+    """How many cores a local master uses; None for a master on other machines.
+
+    >>> local_cores("local"), local_cores("local[4]"), local_cores("spark://host:7077")
+    (1, 4, None)
+    """
+    found = _LOCAL.fullmatch(master)
+    if found is None:
+        return None
+    cores = found["cores"] or "1"
+    return len(os.sched_getaffinity(0)) if cores == "*" else int(cores)
+
+
+def _local_options(cores: int) -> dict[str, str]:
+    options = {
+        "spark.driver.host": _LOOPBACK,
+        "spark.driver.bindAddress": _LOOPBACK,
+        "spark.driver.memory": f"{_driver_bytes() >> 20}m",
+        "spark.sql.shuffle.partitions": str(cores * SPARK_SHUFFLE_PARTITIONS_PER_CORE),
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+    }
+    # Workers run this same interpreter, and so find what is installed for it, but not a source
+    # tree that only this process was pointed to.
+    package_root = str(Path(omnigraph.__file__).parents[1])
+    if package_root not in site.getsitepackages():
+        paths = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
+        options["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(paths)
+    return options
+
+
+def _driver_bytes() -> int:
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(SPARK_DRIVER_BYTES_MIN, min(SPARK_DRIVER_BYTES_MAX, total // 4))
+
+
+def _quieten_pyspark() -> None:
+    # It says so at every use of Arrow. Both versions are pinned, and tests run on them.
+    words = "PySpark does not yet fully support pandas"
+    warnings.filterwarnings("ignore", message=words, category=FutureWarning)
+
+
+def _running_session() -> SparkSession | None:
+    try:
+        session = SparkSession.active()
+    except PySparkRuntimeError:
+        return None
+    # A context that was stopped by itself leaves its session behind.
+    return session if session.sparkContext._jsc is not None else None  # noqa: SLF001
+
+
+def _start(conf: SparkConf, settings: SessionSettings) -> None:
+    java = require_java()
+    start = choose_start(settings.cache_directory or default_cache_directory(), java)
+    try:
+        try:
+            _launch(conf, settings, java, start)
+        except _DID_NOT_START:
+            if not isinstance(start, Replay):
+                raise
+            start.path.unlink(missing_ok=True)
+            _launch(conf, settings, java, Without())
+    except _DID_NOT_START as cause:
+        message = f"Spark did not start with {java}: {str(cause).partition(chr(10))[0]}"
+        raise unavailable(message) from cause
+
+
+_DID_NOT_START: Final = (PySparkRuntimeError, Py4JError, OSError)
+
+
+def _launch(conf: SparkConf, settings: SessionSettings, java: Path, start: Start) -> None:
+    """Start a JVM and its context; both last as long as this process.
+
+    All that the JVM prints goes through us to standard error: standard output is for data.
+    """
+    reads, writes = os.pipe()
+    inherited = _inherited(start)
+    process: dict[str, Any] = {"stdout": writes, "stderr": writes, "pass_fds": inherited}
+    try:
+        with _environment(_jvm_environment(settings, java, start)), warnings.catch_warnings():
+            # The fork that Lance warns of is followed by exec, and never runs Lance.
+            warnings.filterwarnings("ignore", message="lance is not fork-safe")
+            gateway = launch_gateway(conf, popen_kwargs=process)  # type: ignore[no-untyped-call]
+    finally:
+        for each in (writes, *inherited):
+            os.close(each)
+        threading.Thread(target=_relay, args=(reads,), daemon=True, name="spark-stderr").start()
+    SparkContext(conf=conf, gateway=gateway)
+
+
+def _inherited(start: Start) -> tuple[int, ...]:
+    match start:
+        case Record():
+            return (start.lock,)
+        case Replay() | Without():
+            return ()
+        case _:
+            assert_never(start)
+
+
+def _jvm_environment(settings: SessionSettings, java: Path, start: Start) -> dict[str, str]:
+    options = [
+        f"-Dlog4j2.configurationFile={_JVM_LOGGING}",
+        # The JVM's own warnings, most of them about archives, would go to standard output.
+        "-Xlog:disable",
+        "-Xlog:all=error:stderr",
+        *start.options,
+    ]
+    if settings.work is Work.SHORT:
+        options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    said = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    environment = {
+        "JAVA_HOME": str(java.parent.parent),
+        # What the user says comes last, and wins.
+        "SPARK_SUBMIT_OPTS": f"{shlex.join(options)} {said}".strip(),
+    }
+    if local_cores(settings.chosen_master) is not None:
+        environment["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", _LOOPBACK)
+    return environment
+
+
+@contextmanager
+def _environment(changed: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for a child that is started in the block; pyspark passes it all of ours."""
+    before = {name: os.environ.get(name) for name in changed}
+    os.environ.update(changed)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _relay(reads: int) -> None:
+    """Copy what the JVM prints to standard error, without the line it prints at every start."""
+    with os.fdopen(reads, "rb") as lines:
+        for line in lines:
+            if not line.startswith(_NOISE):
+                os.write(2, line)
