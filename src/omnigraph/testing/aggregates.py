@@ -104,4 +104,4 @@ def _to_float(number: Fraction | int) -> float:
     try:
         return float(number)
     except OverflowError:
-        return math.copysign(math.inf, number)
+        return math.inf if number > 0 else -math.inf

@@ -1,0 +1,36 @@
+"""Queries and what they return: golden truths for the reference and for every engine.
+
+An engine is held to them like this, with its rows as `testing.tables.to_rows` gives them:
+
+    if isinstance(case.expected, TooLarge):
+        with pytest.raises(InvalidInputError):
+            run(case.compiled(), case.values(), NOW)
+    else:
+        found = run(case.compiled(), case.values(), NOW)
+        assert_same_rows(case.compiled(), case.reference(), found)
+
+`tests/unit/testing/test_reference.py` shows that `case.reference()` is what was expected.
+"""
+
+from tests.support.query_cases import (
+    comparisons,
+    groups,
+    negations,
+    results,
+    scalars,
+    traversals,
+    walks,
+)
+from tests.support.query_cases.case import NOW, Answer, CaseGraph, QueryCase, TooLarge
+
+CASES: tuple[QueryCase, ...] = (
+    *comparisons.CASES,
+    *traversals.CASES,
+    *walks.CASES,
+    *negations.CASES,
+    *results.CASES,
+    *groups.CASES,
+    *scalars.CASES,
+)
+
+__all__ = ["CASES", "NOW", "Answer", "CaseGraph", "QueryCase", "TooLarge"]

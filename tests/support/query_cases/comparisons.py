@@ -1,0 +1,125 @@
+"""Cases: bindings, filters, and null in every operator."""
+
+from __future__ import annotations
+
+from tests.support.query_cases.case import QueryCase, answer, ask
+from tests.support.query_cases.graphs import PEOPLE
+
+
+def people(title: str, clauses: str, *names: str, takes: str = "", **given: object) -> QueryCase:
+    """Which people meet the clauses."""
+    body = f"match {{ $p: Person {clauses} }} return {{ $p.name }}"
+    return ask(title, PEOPLE, body, answer("p.name", *names), takes, **given)
+
+
+def pairs(title: str, clauses: str, *rows: tuple[str, str]) -> QueryCase:
+    """Which pairs of people meet the clauses."""
+    body = f"match {{ $p: Person $q: Person {clauses} }} return {{ $p.name $q.name }}"
+    return ask(title, PEOPLE, body, answer("p.name q.name", *rows))
+
+
+CASES = (
+    people("a binding alone scans its type", "", "ada", "bob", "cy", "dee", "eve"),
+    people("null is not greater", "$p.age > 30", "ada", "dee"),
+    people("null is not less", "$p.age < 36", "cy"),
+    people("null is not at least", "$p.age >= 36", "ada", "dee"),
+    people("null is not at most", "$p.age <= 25", "cy"),
+    people("null equals no value", "$p.age = 36", "ada", "dee"),
+    people("null differs from no value", "$p.age != 36", "cy"),
+    people(
+        "null contains nothing, nor does the empty list", '$p.tags contains "code"', "ada", "dee"
+    ),
+    people("null starts with nothing", '$p.city starts_with ""', "ada", "bob", "dee"),
+    people("null has no part", '$p.city contains "o"', "ada", "dee"),
+    people("is null finds what no comparison does", "$p.age is null", "bob", "eve"),
+    people("is not null finds the others", "$p.age is not null", "ada", "cy", "dee"),
+    people("an empty list is not null", "$p.tags is not null", "ada", "bob", "dee", "eve"),
+    people("a null parameter equals nothing", "$p.age = $age", takes="$age: I64?", age=None),
+    people("a null parameter differs from nothing", "$p.age != $age", takes="$age: I64?"),
+    people("a null parameter is part of nothing", "$p.city contains $x", takes="$x: String?"),
+    people("a null parameter is an item of nothing", "$p.tags contains $x", takes="$x: String?"),
+    people("a null list contains nothing", "$all contains $p.name", takes="$all: [String]?"),
+    people("an inline value is equality", "$p: Person {age: 36}", "ada", "dee"),
+    people("an inline null parameter matches nothing", "$p: Person {age: $x}", takes="$x: I64?"),
+    people("inline values hold together", '$p: Person {city: "London", team: "red"}', "ada"),
+    people("an inline value on a list is membership", '$p: Person {tags: "code"}', "ada", "dee"),
+    people(
+        "naming a variable again adds constraints",
+        '$p: Person {city: "London"} $p: Person {team: "red"}',
+        "ada",
+    ),
+    people(
+        "a literal list is searched for a property", '["London"] contains $p.city', "ada", "dee"
+    ),
+    people("a literal may stand first", "30 < $p.age", "ada", "dee"),
+    people("all filters must hold", '$p.age >= 30 $p.city = "London" $p.name != "ada"', "dee"),
+    people("contradictions leave nothing", "$p.age > 30 $p.age < 30"),
+    people("an enum equals its value", '$p.team = "red"', "ada", "eve"),
+    people("an enum differs only where it is", '$p.team != "red"', "bob"),
+    people("an enum meets a text", "$p.team = $t", "bob", takes="$t: String", t="blue"),
+    people("an enum never equals a text outside it", "$p.team = $t", takes="$t: String", t="green"),
+    people("a filter on parameters alone can be false", "$n > 3", takes="$n: I64", n=3),
+    people(
+        "a filter on parameters alone can be true",
+        '$n > 3 $p.name = "cy"',
+        "cy",
+        takes="$n: I64",
+        n=4,
+    ),
+    people("ids are readable", '$p.id >= "d"', "dee", "eve"),
+    people("a bare variable is its id", '$p = "cy"', "cy"),
+    pairs(
+        "nulls on both sides are not equal",
+        "$p.age = $q.age",
+        ("ada", "ada"),
+        ("ada", "dee"),
+        ("cy", "cy"),
+        ("dee", "ada"),
+        ("dee", "dee"),
+    ),
+    pairs(
+        "null on either side does not differ",
+        "$p.age != $q.age",
+        ("ada", "cy"),
+        ("cy", "ada"),
+        ("cy", "dee"),
+        ("dee", "cy"),
+    ),
+    pairs(
+        "enums compare with one another",
+        "$p.team = $q.team",
+        ("ada", "ada"),
+        ("ada", "eve"),
+        ("bob", "bob"),
+        ("eve", "ada"),
+        ("eve", "eve"),
+    ),
+    pairs(
+        "a list is searched for another row's property",
+        "$p.tags contains $q.name",
+    ),
+    pairs(
+        "two variables of one type may be the same node",
+        '$p = $q $p.city = "London"',
+        ("ada", "ada"),
+        ("dee", "dee"),
+    ),
+    ask(
+        "bindings that nothing connects give their product",
+        PEOPLE,
+        "match { $c: Company $d: Company } return { $c $d }",
+        answer("c d", *((c, d) for c in ("acme", "ada", "bell") for d in ("acme", "ada", "bell"))),
+    ),
+    ask(
+        "ids of different types may be equal",
+        PEOPLE,
+        "match { $p: Person $c: Company $p.id = $c.id } return { $p $c }",
+        answer("p c", ("ada", "ada")),
+    ),
+    ask(
+        "numbers of two types compare across a product",
+        PEOPLE,
+        "match { $p: Person $c: Company $c.size > $p.age } return { $p $c }",
+        answer("p c", ("cy", "acme")),
+    ),
+)

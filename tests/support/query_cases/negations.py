@@ -1,0 +1,183 @@
+"""Cases: `not`, which keeps an outer row for which its clauses have none."""
+
+from __future__ import annotations
+
+from tests.support.query_cases.case import answer, ask
+from tests.support.query_cases.comparisons import people
+from tests.support.query_cases.graphs import NOBODY, PEOPLE, SHAPES
+
+CASES = (
+    people("who has no job", "not { $p worksAt $_ }", "dee", "eve"),
+    people(
+        "who does not work at acme",
+        'not { $p worksAt $c $c.name = "acme" }',
+        "cy",
+        "dee",
+        "eve",
+    ),
+    people(
+        "who does not work at bell, by a binding",
+        'not { $p worksAt $c $c: Company {name: "bell"} }',
+        "bob",
+        "cy",
+        "dee",
+        "eve",
+    ),
+    people("not on a filter keeps nulls", "not { $p.age = 36 }", "bob", "cy", "eve"),
+    people("not on an inequality keeps nulls", "not { $p.age != 36 }", "ada", "bob", "dee", "eve"),
+    people("not on a test for null", "not { $p.age is null }", "ada", "cy", "dee"),
+    people(
+        "not on more about an outer variable",
+        'not { $p: Person {city: "London"} }',
+        "bob",
+        "cy",
+        "eve",
+    ),
+    people(
+        "not needs all of its clauses to fail to keep a row",
+        'not { $p.age = 36 $p.team = "red" }',
+        "bob",
+        "cy",
+        "dee",
+        "eve",
+    ),
+    people("two nots both hold", "not { $p worksAt $_ } not { $p knows $_ }", "eve"),
+    people("not over an undirected edge", "not { $p <knows> $_ }", "eve"),
+    people("not over a loop", "not { $p knows $p }", "ada", "bob", "cy", "eve"),
+    people(
+        "not over a bound edge and its property",
+        "not { $p $w:worksAt $_ $w.role is null }",
+        "ada",
+        "cy",
+        "dee",
+        "eve",
+    ),
+    people(
+        "not over a product",
+        "not { $c: Company $c.size > $p.age }",
+        "ada",
+        "bob",
+        "dee",
+        "eve",
+    ),
+    people(
+        "not with a parameter",
+        "not { $p worksAt $c $c.name = $name }",
+        "bob",
+        "cy",
+        "dee",
+        "eve",
+        takes="$name: String",
+        name="bell",
+    ),
+    people(
+        "not with a null parameter keeps everything",
+        "not { $p worksAt $c $c.name = $name }",
+        "ada",
+        "bob",
+        "cy",
+        "dee",
+        "eve",
+        takes="$name: String?",
+    ),
+    people("not of not keeps each row once", "not { not { $p worksAt $_ } }", "ada", "bob", "cy"),
+    people("not of not of not", "not { not { not { $p worksAt $_ } } }", "dee", "eve"),
+    people(
+        "who knows only people with a job",
+        "not { $p knows $q not { $q worksAt $_ } }",
+        "ada",
+        "bob",
+        "cy",
+        "eve",
+    ),
+    people(
+        "who knows somebody, and only people with a job",
+        "$p knows $_ not { $p knows $q not { $q worksAt $_ } }",
+        "ada",
+        "bob",
+        "cy",
+    ),
+    people(
+        "a nested not of two filters",
+        'not { $p.age > 30 not { $p.team = "red" } }',
+        "ada",
+        "bob",
+        "cy",
+        "eve",
+    ),
+    people("not with a walk", "not { $p knows{2,3} $_ }", "eve"),
+    ask(
+        "not and its complement share all rows",
+        PEOPLE,
+        'match { $p: Person $p worksAt $c $c.name = "acme" } return { $p }',
+        answer("p", "ada", "bob"),
+    ),
+    ask(
+        "who works wherever bob works",
+        PEOPLE,
+        'match { $b: Person {name: "bob"} $p: Person not { $b worksAt $c not { $p worksAt $c } } } '
+        "return { $p }",
+        answer("p", "ada", "bob"),
+    ),
+    ask(
+        "not looks at each outer row by itself",
+        PEOPLE,
+        "match { $p worksAt $c not { $q worksAt $c $q != $p } } return { $p $c }",
+        answer("p c", ("cy", "ada"), ("ada", "bell")),
+    ),
+    ask(
+        "a nested not uses the outermost row",
+        PEOPLE,
+        "match { $p worksAt $c not { $q knows $p not { $q worksAt $c } } } return { $p $c }",
+        answer("p c", ("bob", "acme")),
+    ),
+    ask(
+        "not with two outer ends",
+        PEOPLE,
+        'match { $a: Person {city: "London"} $b: Person {city: "London"} not { $a knows $b } } '
+        "return { $a $b }",
+        answer("a b", ("ada", "ada"), ("ada", "dee")),
+    ),
+    ask(
+        "the types decide the direction inside not",
+        PEOPLE,
+        'match { $c: Company not { $c worksAt $p $p.city = "Paris" } } return { $c }',
+        answer("c", "ada", "bell"),
+    ),
+    ask(
+        "not sees an outer edge",
+        PEOPLE,
+        "match { $a $k:knows $b not { $a $l:knows $b $l.since > $k.since } } return { $k }",
+        answer("k", "k2", "k3", "k4", "k6", "k5"),
+    ),
+    ask(
+        "not over an empty type keeps every row",
+        NOBODY,
+        "match { $c: Company not { $p worksAt $c } } return { $c }",
+        answer("c", "acme"),
+    ),
+    ask(
+        "not of not over an empty type keeps no row",
+        NOBODY,
+        "match { $c: Company not { not { $p worksAt $c } } } return { $c }",
+        answer("c"),
+    ),
+    ask(
+        "not does not change how often a row stands",
+        PEOPLE,
+        "match { $p worksAt $_ not { $p.age is null } } return { $p }",
+        answer("p", "ada", "ada", "cy"),
+    ),
+    ask(
+        "inner variables of two nots may share a name",
+        SHAPES,
+        "match { $s: Spot $s to $_ not { $t to $s $t != $s } not { $s has $t } } return { $s }",
+        answer("s", "d", "d", "h", "m", "s", "s"),
+    ),
+    ask(
+        "rows that not keeps are grouped",
+        PEOPLE,
+        "match { $p: Person not { $p worksAt $_ } } return { $p.city count($p) as n }",
+        answer("p.city n", (None, 1), ("London", 1)),
+    ),
+)

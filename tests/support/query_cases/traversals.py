@@ -1,0 +1,268 @@
+"""Cases: one edge at a time, bound and unbound, either way, with ends bound or not."""
+
+from __future__ import annotations
+
+from tests.support.query_cases.case import answer, ask
+from tests.support.query_cases.graphs import NOBODY, PEOPLE
+
+EMPLOYED = answer("p.name c.name", ("ada", "acme"), ("bob", "acme"), ("cy", "ada"), ("ada", "bell"))
+"""By company first: ties are broken in the order of the variables' names."""
+
+CASES = (
+    ask(
+        "parallel edges are one pair",
+        PEOPLE,
+        "match { $a: Person $a knows $b } return { $a $b }",
+        answer("a b", ("ada", "bob"), ("bob", "cy"), ("cy", "ada"), ("dee", "ada"), ("dee", "dee")),
+    ),
+    ask(
+        "a bound edge gives a row per edge",
+        PEOPLE,
+        "match { $a $k:knows $b } return { $a $b $k $k.since }",
+        answer(
+            "a b k k.since",
+            ("ada", "bob", "k1", 2001),
+            ("ada", "bob", "k2", 2005),
+            ("bob", "cy", "k3", None),
+            ("cy", "ada", "k4", 2010),
+            ("dee", "ada", "k6", 2001),
+            ("dee", "dee", "k5", 1999),
+        ),
+    ),
+    ask(
+        "an undirected edge gives each pair once",
+        PEOPLE,
+        "match { $a <knows> $b } return { $a $b }",
+        answer(
+            "a b",
+            ("ada", "bob"),
+            ("ada", "cy"),
+            ("ada", "dee"),
+            ("bob", "ada"),
+            ("bob", "cy"),
+            ("cy", "ada"),
+            ("cy", "bob"),
+            ("dee", "ada"),
+            ("dee", "dee"),
+        ),
+    ),
+    ask(
+        "a bound undirected edge gives a row per edge and way, a loop one",
+        PEOPLE,
+        "match { $a $k:<knows> $b } return { $a $b $k }",
+        answer(
+            "a b k",
+            ("ada", "bob", "k1"),
+            ("ada", "bob", "k2"),
+            ("ada", "cy", "k4"),
+            ("ada", "dee", "k6"),
+            ("bob", "ada", "k1"),
+            ("bob", "ada", "k2"),
+            ("bob", "cy", "k3"),
+            ("cy", "ada", "k4"),
+            ("cy", "bob", "k3"),
+            ("dee", "ada", "k6"),
+            ("dee", "dee", "k5"),
+        ),
+    ),
+    ask(
+        "an edge between types is walked from its source",
+        PEOPLE,
+        "match { $p: Person $p worksAt $c } return { $p.name $c.name }",
+        EMPLOYED,
+    ),
+    ask(
+        "an edge between types is walked from its target where the types say so",
+        PEOPLE,
+        'match { $c: Company {name: "acme"} $c worksAt $p } return { $p.name }',
+        answer("p.name", "ada", "bob"),
+    ),
+    ask(
+        "a company bound first gives its employees",
+        PEOPLE,
+        'match { $c: Company {name: "acme"} $p worksAt $c } return { $p.name }',
+        answer("p.name", "ada", "bob"),
+    ),
+    ask(
+        "between nodes of one type the written order decides",
+        PEOPLE,
+        'match { $a knows $b $b.name = "ada" } return { $a }',
+        answer("a", "cy", "dee"),
+    ),
+    ask(
+        "ends that nothing binds scan their types",
+        PEOPLE,
+        "match { $p worksAt $c } return { $p.name $c.name }",
+        EMPLOYED,
+    ),
+    ask(
+        "both ends bound are joined",
+        PEOPLE,
+        "match { $p: Person $c: Company $p worksAt $c } return { $p.name $c.name }",
+        EMPLOYED,
+    ),
+    ask(
+        "the order of clauses does not matter",
+        PEOPLE,
+        'match { $c.name != "bell" $p worksAt $c $c: Company $p.age > 30 } return { $p $c }',
+        answer("p c", ("ada", "acme")),
+    ),
+    ask(
+        "an edge word is matched ignoring case",
+        PEOPLE,
+        "match { $p wORKSaT $c $p: Person } return { $p.name $c.name }",
+        EMPLOYED,
+    ),
+    ask(
+        "the same variable at both ends is a loop",
+        PEOPLE,
+        "match { $p knows $p } return { $p }",
+        answer("p", "dee"),
+    ),
+    ask(
+        "the same variable at both ends of an undirected edge is a loop",
+        PEOPLE,
+        "match { $p <knows> $p } return { $p }",
+        answer("p", "dee"),
+    ),
+    ask(
+        "a bound loop is one row",
+        PEOPLE,
+        "match { $p $k:<knows> $p } return { $k }",
+        answer("k", "k5"),
+    ),
+    ask(
+        "an end without a name multiplies rows",
+        PEOPLE,
+        "match { $p worksAt $_ } return { $p }",
+        answer("p", "ada", "ada", "bob", "cy"),
+    ),
+    ask(
+        "an end without a name collapses parallel edges",
+        PEOPLE,
+        "match { $_ knows $b } return { $b }",
+        answer("b", "ada", "ada", "bob", "cy", "dee"),
+    ),
+    ask(
+        "two ends without names are two nodes",
+        PEOPLE,
+        "match { $p knows $_ $p worksAt $_ } return { $p }",
+        answer("p", "ada", "ada", "bob", "cy"),
+    ),
+    ask(
+        "an edge may be bound between ends without names",
+        PEOPLE,
+        "match { $_ $k:knows $_ } return { $k }",
+        answer("k", "k1", "k2", "k3", "k4", "k5", "k6"),
+    ),
+    ask(
+        "an undirected edge between ends without names stands once for each way",
+        PEOPLE,
+        "match { $_ $k:<knows> $_ $k.since >= 2001 } return { $k }",
+        answer("k", "k1", "k1", "k2", "k2", "k4", "k4", "k6", "k6"),
+    ),
+    ask(
+        "an edge is filtered by its properties",
+        PEOPLE,
+        "match { $a $k:knows $b $k.since > 2001 } return { $k }",
+        answer("k", "k2", "k4"),
+    ),
+    ask(
+        "an edge's property may be null",
+        PEOPLE,
+        "match { $a $k:knows $b $k.since is null } return { $k }",
+        answer("k", "k3"),
+    ),
+    ask(
+        "an edge has src and dst, whichever way it is walked",
+        PEOPLE,
+        "match { $c: Company $c $w:worksAt $p } return { $c $p $w.src $w.dst $w.role }",
+        answer(
+            "c p w.src w.dst w.role",
+            ("acme", "ada", "ada", "acme", "dev"),
+            ("acme", "bob", "bob", "acme", None),
+            ("ada", "cy", "cy", "ada", "dev"),
+            ("bell", "ada", "ada", "bell", "ops"),
+        ),
+    ),
+    ask(
+        "edges chain through a shared variable",
+        PEOPLE,
+        "match { $a knows $b $b worksAt $c } return { $a $b $c }",
+        answer(
+            "a b c",
+            ("ada", "bob", "acme"),
+            ("bob", "cy", "ada"),
+            ("cy", "ada", "acme"),
+            ("cy", "ada", "bell"),
+            ("dee", "ada", "acme"),
+            ("dee", "ada", "bell"),
+        ),
+    ),
+    ask(
+        "two edges between the same ends must both be there",
+        PEOPLE,
+        "match { $a knows $b $b knows $a } return { $a $b }",
+        answer("a b", ("dee", "dee")),
+    ),
+    ask(
+        "a triangle is found from each corner, and a loop is one",
+        PEOPLE,
+        "match { $a knows $b $b knows $c $c knows $a } return { $a $b $c }",
+        answer(
+            "a b c",
+            ("ada", "bob", "cy"),
+            ("bob", "cy", "ada"),
+            ("cy", "ada", "bob"),
+            ("dee", "dee", "dee"),
+        ),
+    ),
+    ask(
+        "two sources meet at one destination",
+        PEOPLE,
+        "match { $a worksAt $c $b worksAt $c $a != $b } return { $a $b $c }",
+        answer("a b c", ("ada", "bob", "acme"), ("bob", "ada", "acme")),
+    ),
+    ask(
+        "two bound edges between the same ends are independent",
+        PEOPLE,
+        'match { $a $k:knows $b $a $l:knows $b $a.name = "ada" } return { $k $l }',
+        answer("k l", ("k1", "k1"), ("k1", "k2"), ("k2", "k1"), ("k2", "k2")),
+    ),
+    ask(
+        "an unbound edge beside a bound one adds nothing",
+        PEOPLE,
+        'match { $a $k:knows $b $a knows $b $a.name = "ada" } return { $k }',
+        answer("k", "k1", "k2"),
+    ),
+    ask(
+        "the same unbound edge twice is still one pair",
+        PEOPLE,
+        'match { $a knows $b $a knows $b $a.name = "ada" } return { $b }',
+        answer("b", "bob"),
+    ),
+    ask(
+        "equal ids of different types do not connect",
+        PEOPLE,
+        "match { $p worksAt $c $p.id = $c.id } return { $p }",
+        answer("p"),
+    ),
+    ask(
+        "two edges compare by their properties",
+        PEOPLE,
+        "match { $a $v:worksAt $c $b $w:worksAt $d $v.role = $w.role $v != $w } return { $v $w }",
+        answer("v w", ("w1", "w4"), ("w4", "w1")),
+    ),
+    ask(
+        "a traversal without edges finds nothing",
+        NOBODY,
+        "match { $c: Company $p worksAt $c } return { $p $c }",
+        answer("p c"),
+    ),
+    ask(
+        "a product with nothing is nothing",
+        NOBODY,
+        "match { $c: Company $p: Person } return { $c }",
+        answer("c"),
+    ),
+)
