@@ -45,7 +45,8 @@ DIFFERENT = [
     (1.5, 1.6), (nan, None), (None, nan), (nan, inf), (1, 1.0), (1.0, 1), (1, True), (0.0, -0.0),
     ("a", "A"), ((1, 2), (1,)), ((1, 2), (2, 1)), ((), None), ((1,), [1]),
     (NOON, NOON.replace(tzinfo=None)), (NOON, NOON.astimezone(timezone(timedelta(hours=1)))),
-    (Rounded(1.0, 1e-15), 1.1), (Rounded(1.0, 1e-15), 1), (Rounded(1.0, 1e-15), nan), (Rounded(1.0, 0.0), None),
+    (Rounded(1.0, 1e-15), 1.1), (Rounded(1.0, 1e-15), 1), (Rounded(1.0, 1e-15), nan),
+    (Rounded(1.0, 0.0), None),
 ]
 # fmt: on
 
