@@ -1,10 +1,17 @@
 """Fixtures that more than one suite uses."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
+
 from tests.support import s3
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +30,15 @@ def s3_bucket(s3_server: s3.S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
     for name, value in s3_server.environment.items():
         monkeypatch.setenv(name, value)
     return s3_server.create_bucket()
+
+
+@pytest.fixture(scope="session")
+def spark(request: pytest.FixtureRequest) -> SparkSession:
+    """One Spark session for the run (one per worker under xdist)."""
+    # Imported here: most test runs never need it.
+    from tests.support.spark import small_session
+
+    cache = request.config.cache
+    assert cache is not None
+    # Kept between runs, so that all but the first start quickly.
+    return small_session(cache.mkdir("spark-start-up"))

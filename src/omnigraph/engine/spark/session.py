@@ -111,10 +111,11 @@ def open_session(settings: SessionSettings | None = None) -> SparkSession:
             # spark-submit started the JVM and was told how to.
             return SparkSession.builder.getOrCreate()
         conf = SparkConf(loadDefaults=False).setAll(list(spark_options(settings).items()))
-        # A JVM whose session was stopped stays, and cannot be started again with other options.
-        if SparkContext._gateway is None:  # noqa: SLF001
-            _start(conf, settings)
-        return SparkSession.builder.config(conf=conf).getOrCreate()
+        with _environment(_worker_environment(settings)):
+            # A JVM whose session was stopped stays; it cannot be started with other options.
+            if SparkContext._gateway is None:  # noqa: SLF001
+                _start(conf, settings)
+            return SparkSession.builder.config(conf=conf).getOrCreate()
 
 
 def plan_session(session: SparkSession) -> SparkSession:
@@ -169,8 +170,6 @@ def _local_options(cores: int) -> dict[str, str]:
         "spark.driver.bindAddress": _LOOPBACK,
         "spark.driver.memory": f"{_driver_bytes() >> 20}m",
         "spark.sql.shuffle.partitions": str(cores * SPARK_SHUFFLE_PARTITIONS_PER_CORE),
-        "spark.pyspark.python": sys.executable,
-        "spark.pyspark.driver.python": sys.executable,
     }
     # Workers run this same interpreter, and so find what is installed for it, but not a source
     # tree that only this process was pointed to.
@@ -179,6 +178,13 @@ def _local_options(cores: int) -> dict[str, str]:
         paths = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
         options["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(paths)
     return options
+
+
+def _worker_environment(settings: SessionSettings) -> dict[str, str]:
+    """What decides which Python the workers run; a context looks at it when it is made."""
+    if local_cores(settings.chosen_master) is None:
+        return {}
+    return {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
 
 
 def _driver_bytes() -> int:

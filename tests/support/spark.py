@@ -1,0 +1,19 @@
+"""One small Spark session for a whole test run."""
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from omnigraph.engine.spark.session import SessionSettings, Work, open_session
+
+
+def small_session(cache_directory: Path) -> SparkSession:
+    """The session of this process: two cores, one gigabyte, few partitions, quick to start."""
+    settings = SessionSettings(
+        master="local[2]",
+        work=Work.SHORT,
+        driver_memory="1g",
+        cache_directory=cache_directory,
+        options={"spark.sql.shuffle.partitions": "3"},
+    )
+    return open_session(settings)
