@@ -12,7 +12,7 @@ from omnigraph.clock import Clock, SystemClock
 from omnigraph.engine.queries import Explanation, Queries, QueryResult
 from omnigraph.errors import InvalidInputError, InvalidParameterError, NotFoundError
 from omnigraph.limits import ACTOR_LENGTH_MAX, MESSAGE_LENGTH_MAX
-from omnigraph.manifest import lifecycle, lineage
+from omnigraph.manifest import lifecycle, lineage, schemas
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import AcceptedSchema
 from omnigraph.manifest.snapshot import Snapshot
@@ -91,6 +91,11 @@ class Graph:
     def commits(self) -> Commits:
         """The graph's history."""
         return Commits(self._manifest)
+
+    @property
+    def schema(self) -> Schema:
+        """The graph's schema."""
+        return Schema(self, self._store)
 
     def snapshot(
         self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
@@ -206,6 +211,26 @@ class Commits:
         return self._manifest.find(CommitId.parse(commit_id))
 
 
+class Schema:
+    """A graph's schema: `graph.schema`."""
+
+    def __init__(self, graph: Graph, store: Store) -> None:
+        self._graph = graph
+        self._store = store
+
+    def show(
+        self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
+    ) -> AcceptedSchema:
+        """The schema that the graph's rows follow at one commit: its text, and what it means.
+
+        Raises:
+            NotFoundError: the branch, the commit or the version does not exist.
+            InvalidInputError: a commit was given together with a branch or a version.
+        """
+        snapshot = self._graph.snapshot(branch=branch, commit=commit, version=version)
+        return schemas.load(self._store.objects, snapshot.schema_digest)
+
+
 def checked_actor(actor: str | None) -> str | None:
     """An actor a caller may write as.
 
@@ -244,7 +269,7 @@ def _accepted(schema: str | Path | Catalog) -> AcceptedSchema:
         return AcceptedSchema(parse_schema(schema), schema)
     path = Path(schema)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as cause:
         message = f"there is no schema file {path}"
         raise NotFoundError(message, hint="give a .pg file, or the schema's text") from cause

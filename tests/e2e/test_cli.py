@@ -1,42 +1,23 @@
 """The command line as a person meets it: good input, bad input, and no stack traces."""
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from omnigraph import graph
 from omnigraph.cli.exits import Exit
+from tests.support import commands
+from tests.support.commands import Answer
 from tests.support.publishing import SCHEMA
 
 
-class Answer:
-    """What one run of the command said."""
-
-    def __init__(self, run: subprocess.CompletedProcess[str]) -> None:
-        self.code = run.returncode
-        self.out = run.stdout
-        self.err = run.stderr
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
 def omnigraph(*arguments: str, env: dict[str, str] | None = None) -> Answer:
-    command = [sys.executable, "-m", "omnigraph", *arguments]
-    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", **(env or {})}
-    run = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=environment, timeout=60
-    )
-    answer = Answer(run)
-    assert "Traceback" not in answer.err, answer.err
+    answer = commands.omnigraph(*arguments, env=env)
     assert not (answer.code and answer.out), "a failure leaves nothing on standard output"
     return answer
 
@@ -218,7 +199,7 @@ def as_nobody(*arguments: str) -> Answer:
         check=False,
         timeout=60,
     )
-    answer = Answer(run)
+    answer = Answer(run.returncode, run.stdout, run.stderr)
     assert "Traceback" not in answer.err, answer.err
     return answer
 
@@ -255,13 +236,26 @@ def test_a_graph_on_s3_is_made_and_read_by_the_same_commands(s3_bucket: str, sch
     assert omnigraph("snapshot", "--store", store, "--json").json["branch"] == "main"
 
 
-def test_help_loads_no_heavy_library() -> None:
+HEAVY = {
+    *("lance", "pyarrow", "numpy", "pandas", "duckdb", "pyspark", "py4j", "fastapi", "obstore"),
+    *("lark", "sqlglot", "omnigraph.graph"),
+}
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["query", "--help"], ["lint", "--help"], ["version"]]
+)
+def test_help_loads_no_heavy_library(arguments: list[str]) -> None:
+    assert loaded_by(*arguments) & HEAVY == set()
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """The modules that a run of the command has loaded when it ends."""
     code = (
         "import sys\n"
         "from omnigraph.cli.main import main\n"
-        "assert main(['--help']) == 0\n"
-        "heavy = {'lance', 'pyarrow', 'numpy', 'duckdb', 'pyspark', 'fastapi', 'obstore', 'lark'}\n"
-        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+        f"assert main({list(arguments)!r}) == 0\n"
+        "print(*sys.modules, file=sys.stderr)\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stderr.strip() == "[]"
+    return set(run.stderr.split())

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from omnigraph.cli import render
-from omnigraph.cli.commands import commit, init, snapshot, version
+from omnigraph.cli import output, render
+from omnigraph.cli.commands import commit, init, lint, query, schema, snapshot, version
 from omnigraph.cli.exits import Exit, exit_code
 from omnigraph.errors import OmnigraphError
 
@@ -21,6 +21,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("init")(init.init)
+app.command("query")(query.query)
+app.command("lint")(lint.lint)
+app.add_typer(schema.group, name="schema")
 app.add_typer(commit.group, name="commit")
 app.command("snapshot")(snapshot.snapshot)
 app.command("version")(version.version)
@@ -43,15 +46,25 @@ def main(arguments: Sequence[str]) -> int:
     """Run one command; every failure becomes a message on standard error and an exit code."""
     talk = render.Talk()
     try:
-        app(list(arguments), obj=talk)
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else Exit.FAILED
+        code = _ran(arguments, talk)
+        output.finish()
+    except output.OutputClosedError:
+        # As with `head`: whoever asked has all they wanted.
+        return Exit.DONE
     except OmnigraphError as error:
         render.show_error(error, talk)
         return exit_code(error)
     except Exception as error:  # noqa: BLE001  # the outermost frame: a bug must not print a stack
         render.show_error(error, talk)
         return Exit.FAILED
+    return code
+
+
+def _ran(arguments: Sequence[str], talk: render.Talk) -> int:
+    try:
+        app(list(arguments), obj=talk)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else Exit.FAILED
     return Exit.DONE
 
 

@@ -9,10 +9,16 @@ import typer
 from omnigraph.cli.render import Talk
 
 
-def _remember_json(context: typer.Context, value: bool) -> bool:  # noqa: FBT001  # typer's call
+def speak_json(context: typer.Context) -> None:
+    """From here on, an error of this run is JSON."""
     talk = context.find_object(Talk)
     if talk is not None:
-        talk.json = value
+        talk.json = True
+
+
+def _remember_json(context: typer.Context, value: bool) -> bool:  # noqa: FBT001  # typer's call
+    if value:
+        speak_json(context)
     return value
 
 
@@ -30,6 +36,15 @@ Store = Annotated[
     ),
 ]
 Branch = Annotated[str, typer.Option("--branch", metavar="NAME", help="The branch to read.")]
+AtBranch = Annotated[
+    str | None, typer.Option("--branch", metavar="NAME", help="The branch; main by default.")
+]
+AtCommit = Annotated[
+    str | None, typer.Option("--commit", metavar="ID", help="A commit, of any branch.")
+]
+AtVersion = Annotated[
+    int | None, typer.Option("--version", metavar="N", help="A manifest version.")
+]
 Actor = Annotated[
     str | None,
     typer.Option("--actor", envvar="OMNIGRAPH_ACTOR", help="Who is doing this; kept in history."),

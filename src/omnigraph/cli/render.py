@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TextIO
 
+from omnigraph.cli import output
 from omnigraph.errors import OmnigraphError
-
-_PIPE_WIDTH: Final = 1_000_000
-"""No terminal, no width: a table in a pipe is never folded."""
 
 
 @dataclass(slots=True)
@@ -26,22 +23,34 @@ class Talk:
 
 def show_json(value: object) -> None:
     """Print one JSON document on standard output."""
-    print(_dumped(value))  # noqa: T201  # the one place that prints data
+    output.write_text(f"{_dumped(value)}\n")
 
 
-def show_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+def show_text(text: str) -> None:
+    """Print a text on standard output, and end its last line if it does not."""
+    output.write_text(text if text.endswith("\n") else f"{text}\n")
+
+
+def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows under their column names on standard output."""
-    # Imported here: only commands that draw a table pay for rich.
-    from rich import box
-    from rich.table import Table
+    page = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    show_pages(columns, [page])
 
-    console = _console(sys.stdout)
-    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*("" if cell is None else str(cell) for cell in row))
-    console.print(table, highlight=False, markup=False)
+
+def show_pages(columns: Sequence[str], pages: Iterable[Sequence[Sequence[str]]]) -> None:
+    """Print rows under their column names on standard output, one page after the other.
+
+    A terminal gets a table for each page, folded to its width. Anywhere else nothing is folded,
+    the names stand once, and the first page decides how wide the columns are.
+    """
+    with output.standard_output() as stream:
+        draw = _draw_page if stream.isatty() else _AlignedPages().draw
+        empty = True
+        for page in pages:
+            draw(columns, page)
+            empty = False
+        if empty:
+            draw(columns, ())
 
 
 def show_facts(facts: Mapping[str, object]) -> None:
@@ -49,7 +58,7 @@ def show_facts(facts: Mapping[str, object]) -> None:
     width = max(map(len, facts))
     for name, value in facts.items():
         if value is not None:
-            print(f"{name:<{width}}  {value}")  # noqa: T201  # data, as above
+            output.write_text(f"{name:<{width}}  {value}\n")
 
 
 def say(text: str) -> None:
@@ -58,7 +67,10 @@ def say(text: str) -> None:
 
 
 def show_error(error: BaseException, talk: Talk) -> None:
-    """Say what went wrong, and what to do next; the stack only when it was asked for."""
+    """Say what went wrong, and what to do next; the stack only when it was asked for.
+
+    An error about a text has every fault of it in its message, each with a caret.
+    """
     if talk.debug:
         say("".join(traceback.format_exception(error)).rstrip())
     if not isinstance(error, OmnigraphError):
@@ -80,10 +92,48 @@ def show_error(error: BaseException, talk: Talk) -> None:
         say(f"  hint: {hint}")
 
 
-def _console(stream: TextIO) -> Any:
+def _draw_page(columns: Sequence[str], page: Sequence[Sequence[str]]) -> None:
+    # Imported here: only commands that draw a table pay for rich.
+    from rich import box
     from rich.console import Console
+    from rich.table import Table
 
-    return Console(file=stream, width=None if stream.isatty() else _PIPE_WIDTH)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in page:
+        table.add_row(*map(_printable, row))
+    Console(file=sys.stdout).print(table, highlight=False, markup=False, emoji=False)
+
+
+@dataclass(slots=True)
+class _AlignedPages:
+    """Draws pages in columns of one width, found on the first of them."""
+
+    widths: Sequence[int] = ()
+
+    def draw(self, columns: Sequence[str], page: Sequence[Sequence[str]]) -> None:
+        from rich.cells import cell_len
+
+        rows = [[_printable(cell) for cell in row] for row in page]
+        if not self.widths:
+            rows.insert(0, list(columns))
+            self.widths = [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
+        output.write_text("".join(f"{self._line(row, cell_len)}\n" for row in rows))
+
+    def _line(self, row: Sequence[str], cell_len: Callable[[str], int]) -> str:
+        padded = (
+            cell + " " * (width - cell_len(cell))
+            for cell, width in zip(row, self.widths, strict=True)
+        )
+        return "  ".join(padded).rstrip()
+
+
+def _printable(text: str) -> str:
+    """Text that stays in its cell: what would move the cursor, or worse, is escaped."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def _dumped(value: object) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from omnigraph.cli import options, render
 
@@ -16,15 +14,9 @@ if TYPE_CHECKING:
 def snapshot(
     *,
     store: options.Store = None,
-    branch: Annotated[
-        str | None, typer.Option("--branch", metavar="NAME", help="The branch; main by default.")
-    ] = None,
-    commit: Annotated[
-        str | None, typer.Option("--commit", metavar="ID", help="A commit, of any branch.")
-    ] = None,
-    version: Annotated[
-        int | None, typer.Option("--version", metavar="N", help="A manifest version.")
-    ] = None,
+    branch: options.AtBranch = None,
+    commit: options.AtCommit = None,
+    version: options.AtVersion = None,
     json: options.Json = False,
 ) -> None:
     """Show which version of each table a commit reads, and how many rows it has."""

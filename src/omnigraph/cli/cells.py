@@ -1,0 +1,107 @@
+"""Cells: how the values of a result are spelt in JSON, in CSV and in a table."""
+
+from __future__ import annotations
+
+import json
+import math
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, date, datetime
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+Plain = str | int | float | bool | list[Any] | None
+"""A value that JSON has."""
+
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
+
+def plain_rows(batch: pa.RecordBatch) -> Iterator[tuple[Plain, ...]]:
+    """The rows of a batch, each value one that JSON has.
+
+    Integers stay whole and exact, whatever their width. A float has the fewest digits that read
+    back as the same float of its width; JSON has no number for the rest of them, so they are the
+    texts "NaN", "Infinity" and "-Infinity", and no number is ever taken for a null. Dates and
+    instants are ISO-8601, instants in UTC with a `Z`. Bytes are base64.
+
+    >>> from datetime import date
+    >>> batch = pa.record_batch({"n": [2**63 - 1], "x": [math.inf], "d": [date(2024, 2, 29)]})
+    >>> list(plain_rows(batch))
+    [(9223372036854775807, 'Infinity', '2024-02-29')]
+    """
+    columns = [_plain_values(column) for column in batch.columns]
+    return zip(*columns, strict=True)
+
+
+def to_json(value: object) -> str:
+    """One JSON text on one line."""
+    return _ENCODER.encode(value)
+
+
+def to_text(value: Plain) -> str:
+    """A value that is not null as plain text: a list as JSON, all else without quotes.
+
+    >>> [to_text(each) for each in ("a b", True, 2.5, ["x", 1])]
+    ['a b', 'true', '2.5', '["x", 1]']
+    """
+    return value if isinstance(value, str) else to_json(value)
+
+
+def csv_line(values: Sequence[Plain]) -> str:
+    r"""One record as RFC 4180 has it: a null is empty, an empty text is a pair of quotes.
+
+    >>> csv_line(["a", None, "", 'say "hi" twice', [1, 2]])
+    'a,,"","say ""hi"" twice","[1, 2]"\r\n'
+    """
+    return ",".join("" if each is None else _csv_field(to_text(each)) for each in values) + "\r\n"
+
+
+def _csv_field(text: str) -> str:
+    if text and not any(each in text for each in ',"\r\n'):
+        return text
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def _plain_values(column: pa.Array) -> list[Plain]:
+    spelt = _spelling(column.type)
+    values = column.to_pylist()
+    if spelt is None:
+        return values  # type: ignore[no-any-return]
+    return [None if each is None else spelt(each) for each in values]
+
+
+def _spelling(kind: pa.DataType) -> Callable[[Any], Plain] | None:
+    """How values of a type become plain; None if they are so already."""
+    if pa.types.is_float32(kind):
+        return _plain_float_32
+    if pa.types.is_floating(kind):
+        return _plain_float
+    if pa.types.is_timestamp(kind):
+        return _plain_instant
+    if pa.types.is_date(kind):
+        return date.isoformat
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return lambda value: b64encode(value).decode()
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+        item = _spelling(kind.value_type)
+        if item is None:
+            return None
+        return lambda items: [None if each is None else item(each) for each in items]
+    return None
+
+
+def _plain_float(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _plain_float_32(value: float) -> float | str:
+    return _plain_float(float(str(np.float32(value))))
+
+
+def _plain_instant(value: datetime) -> str:
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,189 @@
+"""`omnigraph lint`: everything there is to say about schemas and queries, without running them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from omnigraph.cli import options, render
+from omnigraph.cli.exits import Exit
+from omnigraph.cli.texts import read_text
+
+if TYPE_CHECKING:
+    from omnigraph.lang.diagnostics import Diagnostic
+    from omnigraph.lang.source import Source
+    from omnigraph.query import ir
+    from omnigraph.schema.catalog import Catalog
+
+_SCHEMA: Final = ".pg"
+_QUERIES: Final = ".gq"
+
+
+@dataclass(frozen=True, slots=True)
+class Linted:
+    """What one file is found to be.
+
+    Attributes:
+        queries: What the queries of a `.gq` file mean; None if it has errors, or is a schema.
+        checked: False if only the syntax was looked at, since there was no schema without errors.
+    """
+
+    source: Source
+    diagnostics: tuple[Diagnostic, ...]
+    queries: tuple[ir.Query, ...] | None = None
+    checked: bool = True
+
+
+def lint(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help=".pg and .gq files.")],
+    *,
+    schema: Annotated[
+        str | None,
+        typer.Option("--schema", metavar="FILE", help="The schema that the queries are about."),
+    ] = None,
+    store: options.Store = None,
+    branch: options.AtBranch = None,
+    json: options.Json = False,
+) -> None:
+    """Check schemas and queries, and show every error and warning where it is.
+
+    Queries are checked against --schema, or else against the schema of --store.
+    """
+    _refuse_other_files(files)
+    schemas = {path: _lint_schema(path) for path in dict.fromkeys(files) if _is_schema(path)}
+    catalog = None
+    if any(not _is_schema(path) for path in files):
+        if schema is not None:
+            # A schema given for the queries' sake is looked at like any other.
+            schemas = {schema: _lint_schema(schema), **schemas}
+            catalog = schemas[schema][1]
+        else:
+            catalog = _stored_catalog(store, branch)
+    found = [linted for linted, _ in schemas.values()]
+    found += [_lint_queries(path, catalog) for path in dict.fromkeys(files) if not _is_schema(path)]
+    errors, warnings = _counts(found)
+    if json:
+        render.show_json(
+            {"errors": errors, "warnings": warnings, "files": [_file_facts(each) for each in found]}
+        )
+    else:
+        _show(found, errors=errors, warnings=warnings)
+    if errors:
+        raise typer.Exit(Exit.INVALID)
+
+
+def _is_schema(path: str) -> bool:
+    return PurePath(path).suffix == _SCHEMA
+
+
+def _refuse_other_files(files: Iterable[str]) -> None:
+    for path in files:
+        if PurePath(path).suffix not in (_SCHEMA, _QUERIES):
+            message = f"{path} is neither a {_SCHEMA} nor a {_QUERIES} file"
+            raise typer.BadParameter(message, param_hint="FILE")
+
+
+def _stored_catalog(store: str | None, branch: str | None) -> Catalog:
+    from omnigraph import graph
+
+    if store is None:
+        message = "queries are checked against a schema: give --schema FILE or --store URI"
+        raise typer.BadParameter(message, param_hint="--schema")
+    return graph.open(store, read_only=True).schema.show(branch=branch).catalog
+
+
+def _lint_schema(path: str) -> tuple[Linted, Catalog | None]:
+    from omnigraph.schema.parser import read_schema
+
+    reading = read_schema(read_text(path), path)
+    return Linted(reading.source, reading.diagnostics), reading.catalog
+
+
+def _lint_queries(path: str, catalog: Catalog | None) -> Linted:
+    from omnigraph.lang.source import Source
+    from omnigraph.query.compile import read_queries
+    from omnigraph.query.parser import read
+
+    text = read_text(path)
+    if catalog is None:
+        source = Source(path, text)
+        return Linted(source, read(source).diagnostics, checked=False)
+    reading = read_queries(text, catalog, path)
+    return Linted(reading.source, reading.diagnostics, reading.queries)
+
+
+def _counts(found: Iterable[Linted]) -> tuple[int, int]:
+    from omnigraph.lang.diagnostics import errors_in
+
+    everything = [each for linted in found for each in linted.diagnostics]
+    errors = len(errors_in(everything))
+    return errors, len(everything) - errors
+
+
+def _show(found: Sequence[Linted], *, errors: int, warnings: int) -> None:
+    for linted in found:
+        for each in linted.diagnostics:
+            render.show_text(f"{each.render(linted.source)}\n\n")
+    for linted in found:
+        if not linted.checked:
+            name = linted.source.name
+            render.say(f"{name}: only the syntax was checked, since the schema has errors")
+    render.say(
+        f"{_plural(errors, 'error')} and {_plural(warnings, 'warning')} "
+        f"in {_plural(len(found), 'file')}"
+    )
+
+
+def _plural(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+def _file_facts(linted: Linted) -> dict[str, object]:
+    facts: dict[str, object] = {
+        "file": linted.source.name,
+        "diagnostics": [_diagnostic_facts(each, linted.source) for each in linted.diagnostics],
+    }
+    if not _is_schema(linted.source.name):
+        facts["checked"] = linted.checked
+        facts["queries"] = linted.queries and [_query_facts(each) for each in linted.queries]
+    return facts
+
+
+def _diagnostic_facts(diagnostic: Diagnostic, source: Source) -> dict[str, object]:
+    line, column = source.position(diagnostic.span.start)
+    end_line, end_column = source.position(diagnostic.span.end)
+    return {
+        "code": diagnostic.code,
+        "severity": diagnostic.severity,
+        "line": line,
+        "column": column,
+        "end_line": end_line,
+        "end_column": end_column,
+        "message": diagnostic.message,
+        "hint": diagnostic.hint,
+    }
+
+
+def _query_facts(query: ir.Query) -> dict[str, object]:
+    from omnigraph.query.ir import MutationQuery, ReadQuery
+
+    columns = query.columns if isinstance(query, ReadQuery) else ()
+    writes = query.writes if isinstance(query, MutationQuery) else ()
+    return {
+        "name": query.name,
+        "kind": "read" if isinstance(query, ReadQuery) else "mutation",
+        "description": query.description,
+        "instruction": query.instruction,
+        "parameters": [_value_facts(each.name, each) for each in query.parameters],
+        "columns": [_value_facts(each.name, each.expression) for each in columns],
+        "reads": sorted(map(str, query.reads)),
+        "writes": sorted(map(str, writes)),
+    }
+
+
+def _value_facts(name: str, value: ir.Parameter | ir.Expression) -> dict[str, object]:
+    return {"name": name, "type": str(value.type), "nullable": value.nullable}

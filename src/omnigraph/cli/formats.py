@@ -1,0 +1,116 @@
+"""Formats of a result: each written a batch at a time, so that a large answer needs no room."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from omnigraph.cli import output, render
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from omnigraph.cli.cells import Plain
+
+ROWS_PER_BATCH: Final = 1000
+"""Rows that are spelt out at a time; also the page by which a table's columns are sized."""
+
+
+class Format(StrEnum):
+    """The spellings of a result."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+    CSV = "csv"
+    ARROW = "arrow"
+
+
+def write_result(result: pa.Table, wanted: Format) -> None:
+    """Write a result to standard output.
+
+    Raises:
+        OutputClosedError: the reader is gone.
+        StorageError: standard output cannot be written.
+    """
+    if wanted is Format.TABLE:
+        render.show_pages(result.column_names, _pages(result))
+    elif wanted is Format.ARROW:
+        _write_arrow(result)
+    else:
+        for piece in _SPELLINGS[wanted](result):
+            output.write_bytes(piece.encode())
+
+
+def _batches(result: pa.Table) -> Iterator[list[tuple[Plain, ...]]]:
+    # Imported here: the list of formats is part of --help, and pyarrow is not.
+    from omnigraph.cli.cells import plain_rows
+
+    for batch in result.to_batches(max_chunksize=ROWS_PER_BATCH):
+        yield list(plain_rows(batch))
+
+
+def _pages(result: pa.Table) -> Iterator[list[list[str]]]:
+    from omnigraph.cli.cells import to_text
+
+    for batch in _batches(result):
+        yield [["null" if cell is None else to_text(cell) for cell in row] for row in batch]
+
+
+def _json(result: pa.Table) -> Iterator[str]:
+    opening = "[\n"
+    for batch in _objects(result):
+        yield opening + ",\n".join(f"  {each}" for each in batch)
+        opening = ",\n"
+    yield "[]\n" if opening == "[\n" else "\n]\n"
+
+
+def _jsonl(result: pa.Table) -> Iterator[str]:
+    for batch in _objects(result):
+        yield "".join(f"{each}\n" for each in batch)
+
+
+def _objects(result: pa.Table) -> Iterator[list[str]]:
+    from omnigraph.cli.cells import to_json
+
+    names = result.column_names
+    for batch in _batches(result):
+        if batch:
+            yield [to_json(dict(zip(names, row, strict=True))) for row in batch]
+
+
+def _csv(result: pa.Table) -> Iterator[str]:
+    from omnigraph.cli.cells import csv_line
+
+    for batch in chain([[tuple(result.column_names)]], _batches(result)):
+        yield "".join(map(csv_line, batch))
+
+
+_SPELLINGS: Final[Mapping[Format, Callable[[pa.Table], Iterator[str]]]] = {
+    Format.JSON: _json,
+    Format.JSONL: _jsonl,
+    Format.CSV: _csv,
+}
+
+
+def _write_arrow(result: pa.Table) -> None:
+    import pyarrow as pa
+
+    with pa.ipc.new_stream(_Sink(), result.schema) as stream:
+        for batch in result.to_batches():
+            stream.write_batch(batch)
+
+
+class _Sink(io.RawIOBase):
+    """Standard output as the file that Arrow wants to write to."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        content = bytes(memoryview(data))  # type: ignore[arg-type]
+        output.write_bytes(content)
+        return len(content)

@@ -1,0 +1,104 @@
+"""Graphs with rows in them, written by storage and one publish: no loader takes part."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from omnigraph import graph
+from omnigraph.clock import SystemClock
+from omnigraph.manifest.expectations import TableAt
+from omnigraph.manifest.publisher import Publication, publish
+from omnigraph.manifest.reader import Manifest
+from omnigraph.model.commits import OperationKind
+from omnigraph.model.identity import identity_of
+from omnigraph.model.ids import CommitId, OperationId
+from omnigraph.model.names import MAIN
+from omnigraph.model.tables import TablePin
+from omnigraph.model.types import Scalar
+from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.catalog import Catalog, SchemaType
+from omnigraph.storage import heads, staging
+from omnigraph.storage.store import Store
+
+Rows: TypeAlias = "Iterable[Mapping[str, Any]] | pa.Table"
+
+_clock = SystemClock()
+
+
+def graph_with(
+    uri: str | Path, schema: str | Path | Catalog, rows: Mapping[str, Rows]
+) -> graph.Graph:
+    """A new graph whose types have these rows, all of them from one commit."""
+    made = graph.init(uri, schema)
+    add_rows(made, rows)
+    return made
+
+
+def add_rows(target: graph.Graph, rows: Mapping[str, Rows]) -> str:
+    """Append rows to types, publish them as one commit on main, and give its id.
+
+    A row is a mapping by column, absent ones null, or a whole Arrow table of the type's own schema.
+    A row without an `id` gets the one its key spells, or a new one. Nothing is checked: a test may
+    write what no loader would.
+    """
+    store = Store.open(target.uri)
+    manifest = Manifest(store)
+    now = manifest.current(MAIN)
+    catalog = target.schema.show().catalog
+    commit_id = CommitId(_clock.ulid())
+    author = heads.Authorship(OperationId(commit_id), OperationKind.LOAD)
+    before: list[TablePin] = []
+    after: list[TablePin] = []
+    for name, given in rows.items():
+        type_ = catalog.type_named(name)
+        pin = now.pin(type_.table_key)
+        table = store.tables.open(pin.location, ref=pin.ref, version=pin.version)
+        staged = staging.stage_append(table, _table(type_, given))
+        moved = heads.apply(staged, author)
+        before.append(pin)
+        after.append(replace(pin, version=moved.version, row_count=staged.row_count))
+    publication = Publication(
+        MAIN,
+        commit_id,
+        OperationKind.LOAD,
+        pins=tuple(after),
+        expecting=tuple(TableAt(pin.key, pin.version, pin.ref) for pin in before),
+    )
+    return publish(manifest, _clock, publication).commit_id
+
+
+def _table(type_: SchemaType, given: Rows) -> pa.Table:
+    if isinstance(given, pa.Table):
+        return given
+    schema = table_schema(type_)
+    rows = [{"id": _id(type_, row), **row} for row in given]
+    unknown = {name for row in rows for name in row} - set(schema.names)
+    assert not unknown, f"{type_.name} has no {', '.join(sorted(unknown))}"
+    return pa.Table.from_pylist([_converted(row, schema) for row in rows], schema=schema)
+
+
+def _id(type_: SchemaType, row: Mapping[str, Any]) -> str:
+    if not type_.key or "id" in row:
+        return _clock.ulid()
+    types: list[Any] = []
+    for each in type_.key:
+        is_end = each in ("src", "dst")
+        types.append(Scalar.STRING if is_end else type_.property_named(each).type)
+    return identity_of(types, [row[each] for each in type_.key])
+
+
+def _converted(row: Mapping[str, Any], schema: pa.Schema) -> dict[str, Any]:
+    return {name: _value(row.get(name), schema.field(name).type) for name in schema.names}
+
+
+def _value(value: Any, kind: pa.DataType) -> Any:
+    """Dates and instants may be written as ISO-8601 text, which reads better in tests."""
+    if isinstance(value, str) and pa.types.is_date(kind):
+        return date.fromisoformat(value)
+    if isinstance(value, str) and pa.types.is_timestamp(kind):
+        return datetime.fromisoformat(value)
+    return value
