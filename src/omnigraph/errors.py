@@ -71,6 +71,7 @@ class ErrorCode(StrEnum):
     STORAGE_DENIED = "storage_denied"
     CORRUPTED = "corrupted"
     INTERNAL = "internal"
+    INTEGRITY = "integrity"
 
 
 class OmnigraphError(Exception):

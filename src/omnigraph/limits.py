@@ -63,7 +63,7 @@ SPARK_ARCHIVES_MAX: Final = 3
 OWN_TABLE_BLOCK_BYTES: Final = 1 << 20
 """Read size for our own small tables: each of their files is fetched in one request."""
 
-HOPS_MAX: Final = 1000
+HOPS_MAX: Final = 64
 """The longest walk a query may ask for; nothing that people draw is wider."""
 
 BRANCH_NAME_LENGTH_MAX: Final = 200
@@ -72,3 +72,6 @@ BRANCH_NAME_LENGTH_MAX: Final = 200
 TYPE_NAME_LENGTH_MAX: Final = 128
 MESSAGE_LENGTH_MAX: Final = 64 << 10
 ACTOR_LENGTH_MAX: Final = 256
+
+OFFENDERS_SHOWN_MAX: Final = 20
+"""Offenders that a report keeps of each rule, type and property; the others are counted."""

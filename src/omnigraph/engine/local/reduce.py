@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from omnigraph.engine.protocol import Data
 from omnigraph.limits import REDUCED_KEYS_MAX
 from omnigraph.relational.plans import (
+    GivenRows,
     IsOneOf,
     MatchesColumn,
     Plan,
@@ -55,9 +56,11 @@ class Reducer:
             case IsOneOf(values):
                 keys = set(values)
             case MatchesColumn(other, column) | ReachedFrom(other, column):
-                if other not in self.found:
+                known = self._known(other)
+                # A load may bring more rows than should ever become Python objects.
+                if known is None or pc.count_distinct(known[column]).as_py() > REDUCED_KEYS_MAX:
                     return False
-                keys = _texts(self.found[other], [column])
+                keys = _texts(known, column)
         table = self.data.table(relation.table)
         if len(keys) > REDUCED_KEYS_MAX or reduction.column not in indexed_columns(table):
             return False
@@ -69,6 +72,12 @@ class Reducer:
             return False
         self.found[reduction.relation] = rows
         return True
+
+    def _known(self, name: str) -> pa.Table | None:
+        """The rows of a relation that are at hand: given with the plan, or fetched by now."""
+        if isinstance(self.plan.relations[name], GivenRows):
+            return self.data.given[name]
+        return self.found.get(name)
 
 
 def _lookup(table: Table, columns: Iterable[str], column: str, keys: set[str]) -> pa.Table:
@@ -96,12 +105,13 @@ def _reached(
         for from_column, to_column in ways:
             edges = _lookup(table, columns, from_column, frontier)
             parts.append(edges)
-            reached |= _texts(edges, [to_column])
+            reached |= _texts(edges, to_column)
         frontier = reached - seen
         if not frontier:
             break
     return pa.concat_tables(parts)
 
 
-def _texts(table: pa.Table, columns: list[str]) -> set[str]:
-    return {text for name in columns for text in pc.unique(table[name]).to_pylist()}
+def _texts(table: pa.Table, column: str) -> set[str]:
+    # Null equals nothing, so no row is looked up for it.
+    return set(pc.unique(table[column]).drop_null().to_pylist())

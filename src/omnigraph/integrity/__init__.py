@@ -1,0 +1,1 @@
+"""Integrity: one set of rules, compiled from the catalog, that every writer is held to."""

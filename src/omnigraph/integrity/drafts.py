@@ -1,0 +1,197 @@
+"""Drafts: a rule's plan in the making, over what the delta brings and what is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sqlglot import exp
+
+from omnigraph.integrity.deltas import ORIGIN, DeltaRows, Part, Shape
+from omnigraph.limits import OFFENDERS_SHOWN_MAX
+from omnigraph.model.tables import TableKey
+from omnigraph.model.types import PropertyType, Scalar
+from omnigraph.query.lowering.workbench import Place, column, named, table
+from omnigraph.relational.expressions import Bindings
+from omnigraph.relational.plans import (
+    GivenRows,
+    MatchesColumn,
+    OutputColumn,
+    Plan,
+    Reduction,
+    Relation,
+    TableRows,
+)
+
+FOUND: Final = "f"
+"""The alias of the offenders in a plan."""
+
+_LEADING: Final = ("origin", "id")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A plan, and what of the delta each of its given relations is."""
+
+    plan: Plan
+    given: Mapping[str, DeltaRows]
+
+
+@dataclass(slots=True)
+class Draft:
+    """One plan in the making. Names are numbered, so that nothing a user wrote becomes one."""
+
+    shape: Shape
+    bindings: Bindings = field(default_factory=Bindings)
+    _relations: dict[str, Relation] = field(default_factory=dict)
+    _given: dict[str, DeltaRows] = field(default_factory=dict)
+    _tables: list[exp.CTE] = field(default_factory=list)
+    _reductions: list[Reduction] = field(default_factory=list)
+
+    def upserts(self, key: TableKey, *columns: str) -> str:
+        """A relation of the delta's rows of a table; the shape must have some."""
+        assert key in self.shape.upserted, f"the delta upserts nothing into {key}"
+        return self._give(DeltaRows(key, Part.UPSERTS, columns))
+
+    def deletions(self, key: TableKey) -> str:
+        """A relation of the ids that the delta deletes; the shape must have some."""
+        assert key in self.shape.deleted, f"the delta deletes nothing from {key}"
+        return self._give(DeltaRows(key, Part.DELETIONS, ("id",)))
+
+    def committed(self, key: TableKey, *columns: str, by: str, among: Place | None) -> str:
+        """A relation of committed rows; only those whose column `by` is `among` others matter."""
+        name = f"r{len(self._relations)}"
+        self._relations[name] = TableRows(key, columns)
+        if among is not None:
+            matches = MatchesColumn(among.relation, among.column)
+            self._reductions.append(Reduction(name, by, matches))
+        return name
+
+    def remaining(
+        self,
+        key: TableKey,
+        *columns: str,
+        by: str,
+        among: Place | None,
+        replaced: bool,
+    ) -> str | None:
+        """A table of the committed rows that the delta leaves; None where it overwrites all.
+
+        Args:
+            columns: `id` must be one of them.
+            replaced: Whether rows that the delta upserts anew count as left.
+        """
+        if key in self.shape.overwritten:
+            return None
+        relation = self.committed(key, *columns, by=by, among=among)
+        query = exp.select(*(column(name, "c") for name in columns)).from_(table(relation, "c"))
+        if key in self.shape.deleted:
+            query = without(query, column("id", "c"), self.deletions(key), "d")
+        if key in self.shape.upserted and not replaced:
+            query = without(query, column("id", "c"), self.upserts(key, "id"), "u")
+        return self.define(query)
+
+    def define(self, query: exp.Query) -> str:
+        """Name an intermediate table."""
+        name = f"t{len(self._tables)}"
+        alias = exp.TableAlias(this=exp.to_identifier(name))
+        self._tables.append(exp.CTE(this=query, alias=alias))
+        return name
+
+    def offenders(self, query: exp.Select, *more: tuple[str, PropertyType]) -> Offenders:
+        """What a query finds: `origin`, `id`, and more columns of these names and types."""
+        columns = [(name, Scalar.STRING) for name in _LEADING]
+        return Offenders(self, self.define(query), (*columns, *more))
+
+    def question(self, query: exp.Query, columns: Sequence[OutputColumn]) -> Question:
+        """The finished plan."""
+        if self._tables:
+            query.set("with_", exp.With(expressions=[each.copy() for each in self._tables]))
+        plan = Plan(
+            tree=query,
+            relations=dict(self._relations),
+            columns=tuple(columns),
+            values=dict(self.bindings.values),
+            reductions=tuple(self._reductions),
+        )
+        return Question(plan, dict(self._given))
+
+    def _give(self, rows: DeltaRows) -> str:
+        for name, known in self._given.items():
+            if known == rows:
+                return name
+        name = f"r{len(self._relations)}"
+        self._relations[name] = GivenRows()
+        self._given[name] = rows
+        return name
+
+
+@dataclass(frozen=True, slots=True)
+class Offenders:
+    """A table of offenders, from which the first and their number can be asked."""
+
+    draft: Draft
+    name: str
+    columns: tuple[tuple[str, PropertyType], ...]
+
+    def first(self) -> Question:
+        """The first offenders, in the order of their origins, then of their ids and values.
+
+        Origins of one file are ordered by their lines: `a.csv:9` comes before `a.csv:10`.
+        """
+        origin = column("origin", FOUND)
+        keys = [exp.Length(this=origin), *(column(name, FOUND) for name, _ in self.columns)]
+        query = (
+            exp.select(*(column(name, FOUND) for name, _ in self.columns))
+            .from_(table(self.name, FOUND))
+            .order_by(*(exp.Ordered(this=each, nulls_first=True) for each in keys))
+            .limit(OFFENDERS_SHOWN_MAX)
+        )
+        outputs = [OutputColumn(name, type_, nullable=True) for name, type_ in self.columns]
+        return self.draft.question(query, outputs)
+
+    def count(self) -> Question:
+        """How many offenders there are, in one row."""
+        query = exp.select(named(exp.Count(this=exp.Star()), "n")).from_(table(self.name, FOUND))
+        return self.draft.question(query, [OutputColumn("count", Scalar.I64, nullable=False)])
+
+
+def origin_of(alias: str) -> exp.Expr:
+    """Where a row of the delta came from; never null, so that offenders have one order."""
+    return exp.Coalesce(this=column(ORIGIN, alias), expressions=[exp.Literal.string("")])
+
+
+def aliased(**trees: exp.Expr) -> list[exp.Expr]:
+    """Each expression under its name, quoted: some of the names are words of SQL."""
+    return [
+        exp.Alias(this=tree, alias=exp.to_identifier(name, quoted=True))
+        for name, tree in trees.items()
+    ]
+
+
+def among(query: exp.Select, value: exp.Expr, name: str, alias: str, at: str = "id") -> exp.Select:
+    """The rows of a query whose value is one of a table's column."""
+    return _matched(query, value, name, alias, at, "semi")
+
+
+def without(
+    query: exp.Select, value: exp.Expr, name: str, alias: str, at: str = "id"
+) -> exp.Select:
+    """The rows of a query whose value is none of a table's column."""
+    return _matched(query, value, name, alias, at, "anti")
+
+
+def _matched(
+    query: exp.Select, value: exp.Expr, name: str, alias: str, at: str, kind: str
+) -> exp.Select:
+    on = exp.EQ(this=value, expression=column(at, alias))
+    return query.join(table(name, alias), on=on, join_type=kind)
+
+
+def every(queries: Sequence[exp.Select]) -> exp.Query:
+    """The rows of all queries, one after the other."""
+    found: exp.Query = queries[0]
+    for each in queries[1:]:
+        found = exp.union(found, each, distinct=False)
+    return found

@@ -1,0 +1,66 @@
+"""Evaluating a rule set: which rules a delta breaks, how often, and who is first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from omnigraph.engine.protocol import Data, Engine
+from omnigraph.integrity.deltas import Delta, Shape
+from omnigraph.integrity.drafts import Question
+from omnigraph.integrity.rows import RowRules
+from omnigraph.integrity.rules import RuleSet, SetRule
+from omnigraph.integrity.violations import Report, Tally
+from omnigraph.limits import OFFENDERS_SHOWN_MAX
+
+
+def evaluate(rule_set: RuleSet, delta: Delta, data: Data, engine: Engine) -> Report:
+    """What the graph would break if it had the delta; the same report on every engine.
+
+    The committed tables are taken to be right. Of a delta without violations each table is read
+    once for its row rules, and each other rule that the delta could break is one plan; a broken
+    row rule costs one more, and another broken one at most one more. At most
+    `OFFENDERS_SHOWN_MAX` offenders of a rule are ever held.
+
+    Raises:
+        StorageError: a table could not be read.
+    """
+    asked = _Asked(delta, delta.shape(), data, engine)
+    tally = Tally()
+    for rules in rule_set.row_rules_for(asked.shape):
+        _check_rows(rules, asked, tally)
+    for rule in rule_set.set_rules_for(asked.shape):
+        _check_set(rule, asked, tally)
+    return tally.report()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What stays the same while a delta is checked."""
+
+    delta: Delta
+    shape: Shape
+    data: Data
+    engine: Engine
+
+    def answer(self, question: Question) -> pa.Table:
+        given = {name: rows.of(self.delta) for name, rows in question.given.items()}
+        return self.engine.run(question.plan, replace(self.data, given=given))
+
+
+def _check_rows(rules: RowRules, asked: _Asked, tally: Tally) -> None:
+    [counts] = asked.answer(rules.counts(asked.shape)).to_pylist()
+    for rule, count in zip(rules.rules, counts.values(), strict=True):
+        if count:
+            first = asked.answer(rules.offenders(rule, asked.shape).first())
+            tally.add_counted(rule.breach, count, map(rule.described, first.to_pylist()))
+
+
+def _check_set(rule: SetRule, asked: _Asked, tally: Tally) -> None:
+    offenders = rule.offenders(asked.shape)
+    first = asked.answer(offenders.first())
+    count = first.num_rows
+    if count == OFFENDERS_SHOWN_MAX:
+        count = asked.answer(offenders.count())["count"][0].as_py()
+    tally.add_counted(rule.breach, count, map(rule.described, first.to_pylist()))

@@ -1,0 +1,92 @@
+"""Identity rules: an id stands once in a delta, and `append` brings none that exists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from omnigraph.integrity.deltas import ORIGIN, Shape
+from omnigraph.integrity.drafts import Draft, Offenders, aliased, among, origin_of
+from omnigraph.integrity.violations import Breach, Rule, Violation, shortened
+from omnigraph.model.types import Scalar
+from omnigraph.query.lowering.workbench import Place, column, table
+from omnigraph.schema.catalog import SchemaType
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctIds:
+    """No id stands twice among the rows to write. An offender is an id, not a row."""
+
+    type: SchemaType
+
+    @property
+    def breach(self) -> Breach:
+        """What an offender breaks."""
+        return Breach(Rule.KEY, self.type.name, self.type.key or ("id",))
+
+    def applies(self, shape: Shape) -> bool:
+        """Whether a delta of this shape could break it."""
+        return self.type.table_key in shape.upserted
+
+    def offenders(self, shape: Shape) -> Offenders:
+        """The ids that stand more than once, with two of the places."""
+        draft = Draft(shape)
+        relation = draft.upserts(self.type.table_key, "id", ORIGIN)
+        times = exp.Count(this=exp.Star())
+        columns = aliased(
+            origin=exp.Min(this=origin_of("d")),
+            id=column("id", "d"),
+            other=exp.Max(this=origin_of("d")),
+            times=times,
+        )
+        query = (
+            exp.select(*columns)
+            .from_(table(relation, "d"))
+            .where(exp.Not(this=exp.Is(this=column("id", "d"), expression=exp.Null())))
+            .group_by(column("id", "d"))
+            .having(exp.GT(this=times.copy(), expression=exp.Literal.number(1)))
+        )
+        return draft.offenders(query, ("other", Scalar.STRING), ("times", Scalar.I64))
+
+    def described(self, row: dict[str, object]) -> Violation:
+        """The violation that a row of `offenders` is."""
+        found, origin, other = str(row["id"]), str(row["origin"]), str(row["other"])
+        message = f"{self.type.name} {shortened(found)} stands {row['times']} times"
+        if other != origin:
+            message += f", also at {other}"
+        return Violation(self.breach, found, found, origin, message)
+
+
+@dataclass(frozen=True, slots=True)
+class NewIds:
+    """Where only new rows are wanted, no id is that of a committed row which stays."""
+
+    type: SchemaType
+
+    @property
+    def breach(self) -> Breach:
+        """What an offender breaks."""
+        return Breach(Rule.EXISTS, self.type.name, self.type.key or ("id",))
+
+    def applies(self, shape: Shape) -> bool:
+        """Whether a delta of this shape could break it."""
+        key = self.type.table_key
+        return key in shape.only_new & shape.upserted - shape.overwritten
+
+    def offenders(self, shape: Shape) -> Offenders:
+        """The rows of the delta whose id is taken."""
+        draft = Draft(shape)
+        key = self.type.table_key
+        relation = draft.upserts(key, "id", ORIGIN)
+        left = draft.remaining(key, "id", by="id", among=Place(relation, "id"), replaced=True)
+        assert left is not None, "nothing exists where all is overwritten"
+        query = exp.select(*aliased(origin=origin_of("d"), id=column("id", "d")))
+        query = among(query.from_(table(relation, "d")), column("id", "d"), left, "c")
+        return draft.offenders(query)
+
+    def described(self, row: dict[str, object]) -> Violation:
+        """The violation that a row of `offenders` is."""
+        found = str(row["id"])
+        message = f"{self.type.name} {shortened(found)} exists already"
+        return Violation(self.breach, found, found, str(row["origin"]), message)

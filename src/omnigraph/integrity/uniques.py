@@ -1,0 +1,146 @@
+"""Unique rules: no two rows, of the delta or left by it, share a tuple without nulls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from omnigraph.integrity.deltas import ORIGIN, Shape
+from omnigraph.integrity.drafts import Draft, Offenders, aliased, every, origin_of
+from omnigraph.integrity.violations import Breach, Rule, Violation, shortened
+from omnigraph.model.types import EnumType, PropertyType, Scalar
+from omnigraph.query.lowering.workbench import Place, column, table
+from omnigraph.relational.expressions import without_negative_zero
+from omnigraph.schema.catalog import ENDPOINTS, SchemaType
+
+_ID: exp.DataType = exp.DataType.build("TEXT")
+
+
+@dataclass(frozen=True, slots=True)
+class Unique:
+    """One `@unique` of a type. An offender is a tuple, however many rows share it.
+
+    Rows that the delta deletes, replaces or overwrites hold nothing: what they held may be taken.
+    """
+
+    type: SchemaType
+    members: tuple[str, ...]
+
+    @property
+    def breach(self) -> Breach:
+        """What an offender breaks."""
+        return Breach(Rule.UNIQUE, self.type.name, self.members)
+
+    def applies(self, shape: Shape) -> bool:
+        """Whether a delta of this shape could break it: only what is written claims a tuple."""
+        return self.type.table_key in shape.upserted
+
+    def offenders(self, shape: Shape) -> Offenders:
+        """The tuples that several ids claim, with ids that do."""
+        draft = Draft(shape)
+        key = self.type.table_key
+        relation = draft.upserts(key, *dict.fromkeys(["id", ORIGIN, *self.members]))
+        claims = draft.define(self._claims(relation))
+        left = draft.remaining(
+            key,
+            *dict.fromkeys(["id", *self.members]),
+            by=self._lookup or "",
+            among=Place(relation, self._lookup) if self._lookup else None,
+            replaced=False,
+        )
+        holders = [exp.select(*map(_own, self._columns("id", "mine", "o"))).from_(_as(claims))]
+        if left is not None:
+            holders.append(self._rivals(left, claims))
+        ids = exp.Count(this=exp.Distinct(expressions=[column("id", "h")]))
+        shared = (
+            exp.select(
+                *aliased(
+                    origin=exp.Coalesce(
+                        this=exp.Min(this=column("o", "h")), expressions=[exp.Literal.string("")]
+                    ),
+                    id=exp.Min(this=column("mine", "h")),
+                    least=exp.Min(this=column("id", "h")),
+                    greatest=exp.Max(this=column("id", "h")),
+                ),
+                *(column(name, "h") for name in self._tuple),
+            )
+            .from_(table(draft.define(every(holders)), "h"))
+            .group_by(*(column(name, "h") for name in self._tuple))
+            .having(exp.GT(this=ids, expression=exp.Literal.number(1)))
+        )
+        more: list[tuple[str, PropertyType]] = [
+            ("least", Scalar.STRING),
+            ("greatest", Scalar.STRING),
+        ]
+        values = zip(self._tuple, map(self._type_of, self.members), strict=True)
+        return draft.offenders(shared, *more, *values)
+
+    def described(self, row: dict[str, object]) -> Violation:
+        """The violation that a row of `offenders` is."""
+        found = str(row["id"])
+        other = row["greatest"] if row["greatest"] != found else row["least"]
+        values = tuple(row[name] for name in self._tuple)
+        value = values[0] if len(values) == 1 else values
+        message = (
+            f"{self.type.name} {shortened(found)} and {shortened(other)} "
+            f"share {', '.join(self.members)} {shortened(value)}"
+        )
+        return Violation(self.breach, found, value, str(row["origin"]), message)
+
+    @property
+    def _tuple(self) -> list[str]:
+        return [f"k{place}" for place in range(len(self.members))]
+
+    @property
+    def _lookup(self) -> str | None:
+        """The member by whose texts committed rows may be looked up."""
+        for name in self.members:
+            if self._type_of(name) is Scalar.STRING:
+                return name
+        return None
+
+    def _columns(self, *more: str) -> list[str]:
+        return [*self._tuple, *more]
+
+    def _type_of(self, name: str) -> Scalar | EnumType:
+        if name in ENDPOINTS:
+            return Scalar.STRING
+        found = self.type.property_named(name).type
+        assert isinstance(found, Scalar | EnumType), "a unique has scalars and enums only"
+        return found
+
+    def _values(self, alias: str) -> dict[str, exp.Expr]:
+        return {
+            name: without_negative_zero(column(member, alias), self._type_of(member))
+            for name, member in zip(self._tuple, self.members, strict=True)
+        }
+
+    def _claims(self, relation: str) -> exp.Select:
+        has_all = [
+            exp.Not(this=exp.Is(this=column(member, "d"), expression=exp.Null()))
+            for member in self.members
+        ]
+        columns = aliased(
+            **self._values("d"), id=column("id", "d"), mine=column("id", "d"), o=origin_of("d")
+        )
+        return exp.select(*columns).from_(table(relation, "d")).where(*has_all)
+
+    def _rivals(self, left: str, claims: str) -> exp.Select:
+        """The rows left by the delta that hold a tuple which it claims."""
+        values = self._values("c")
+        same = [
+            exp.EQ(this=tree.copy(), expression=column(name, "q")) for name, tree in values.items()
+        ]
+        nothing = exp.Cast(this=exp.Null(), to=_ID)
+        columns = aliased(**values, id=column("id", "c"), mine=nothing, o=nothing.copy())
+        query = exp.select(*columns).from_(table(left, "c"))
+        return query.join(table(claims, "q"), on=exp.and_(*same), join_type="semi")
+
+
+def _own(name: str) -> exp.Column:
+    return column(name, "q")
+
+
+def _as(claims: str) -> exp.Table:
+    return table(claims, "q")
