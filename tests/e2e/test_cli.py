@@ -205,13 +205,14 @@ def as_nobody(*arguments: str) -> Answer:
 
 
 AS_NOBODY = f"""
-import contextlib, io, os, sys, tempfile
+import contextlib, io, os, pathlib, sys, tempfile
 from omnigraph import graph
 from omnigraph.cli.main import main
 
 # Once as ourselves, so that every module is loaded: nobody may not even read our Python.
 with tempfile.TemporaryDirectory() as warm, contextlib.redirect_stdout(io.StringIO()):
-    graph.init(warm + "/g", {SCHEMA!r})
+    pathlib.Path(warm, "s.pg").write_text({SCHEMA!r})
+    graph.init(warm + "/g", warm + "/s.pg")
     with contextlib.redirect_stderr(io.StringIO()):
         main(["snapshot", "--store", warm + "/g"])
         main(["snapshot", "--store", warm + "/none"])

@@ -1,0 +1,101 @@
+"""Every example of the README and of the guides does what its page says."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support import docs
+
+ROOT: Final = Path(__file__).parents[2]
+PAGES: Final = [
+    ROOT / "README.md",
+    *sorted(
+        each for each in ROOT.glob("docs/**/*.md") if (ROOT / "docs/decisions") not in each.parents
+    ),
+]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda each: str(each.relative_to(ROOT)))
+def test_the_examples_of_a_page_print_what_it_says(page: Path, tmp_path: Path) -> None:
+    wrong = docs.differences(page, tmp_path)
+    if wrong and os.environ.get("OMNIGRAPH_BLESS"):
+        docs.bless(page, wrong, tmp_path)
+        return
+    assert not wrong, "\n\n".join(map(str, wrong))
+
+
+def differences(text: str, tmp_path: Path) -> list[str]:
+    """What a page of this text gets wrong, one line of code each."""
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    return [each.step.code for each in docs.differences(page, folder)]
+
+
+@pytest.mark.parametrize(
+    ("block", "wrong"),
+    [
+        ("console\n$ echo one\none", []),
+        ("console\n$ echo one\ntwo", ["echo one"]),
+        ("console\n$ echo one", ["echo one"]),
+        ("console\n$ echo one\none\nmore", ["echo one"]),
+        ("console\n$ true\n$ echo two\nthree", ["echo two"]),
+        ("console\n$ echo a lot\na … t", ["echo a lot"]),
+        ("console\n$ echo a lot\na …t", []),
+        ("console\n$ printf 'a\\nb\\n'\n…", ["printf 'a\\nb\\n'"]),
+        ("console\n$ printf 'no end'\nno end", []),
+        ("console\n$ echo talk >&2\ntalk", []),
+        ("console\n$ pwd\n…", []),
+        ("console\n$ cat file\nmade here\n$ cat file | tr a-z A-Z\nMADE HERE", []),
+        ("console\n$ cat file\nmade here\n$ cat file\nnot this", ["cat file"]),
+        ("console\n$ export X=1; cd /\n$ echo $X $PWD\n1 /", []),
+        ("console\n$ (exit 3)\n$ echo $?\n3", []),
+        ("console\n$ echo a \\\n    b\na b", []),
+        ("console\n$ cat - | wc -c\n0", []),
+        ("console\n$ make test\nnobody runs this", []),
+        ("console\n$ echo 01M7GC5A9QKCZHY9Q1JZB0D5T7\n01M7GC5A9JBCX7R4DHW3M727JV", []),
+        ("console\n$ echo 2026-11-15 19:50:16\n2024-01-01 00:00:00", []),
+        ("console\n$ exit", ["exit"]),
+        ("python\nx = 1\n```\n\n```python\nprint(x)\n```\n\n```\n1", []),
+        ("python\nprint(1)\n```\n\n```\n2", ["print(1)"]),
+        ("python\nprint(1)", ["print(1)"]),
+        ("python\nprint(1)\n```\nProse between.\n```\n1", ["print(1)"]),
+        ("json\n{not run}", []),
+    ],
+)
+def test_the_runner_can_fail(tmp_path: Path, block: str, wrong: list[str]) -> None:
+    assert differences(f"Some prose.\n\n```{block}\n```\n", tmp_path) == wrong
+
+
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        ("pg\nnode Person { name: Strng }", "did you mean String?"),
+        ("gq\nquery q() { match { $p: Person } return { $p } }", "no schema"),
+        ("python\nraise OSError('planted')", "planted"),
+    ],
+)
+def test_an_example_that_cannot_work_fails(tmp_path: Path, block: str, said: str) -> None:
+    with pytest.raises((AssertionError, OSError), match=said.replace("?", r"\?")):
+        differences(f"```{block}\n```\n", tmp_path)
+
+
+def test_queries_are_held_to_the_schema_that_the_page_made(tmp_path: Path) -> None:
+    schema = "```console\n$ cat a.pg\nnode Person { name: String @key }\n```\n"
+    with pytest.raises(AssertionError, match="did you mean Person"):
+        differences(
+            f"{schema}```gq\nquery q() {{ match {{ $p: Persn }} return {{ $p }} }}\n```\n", tmp_path
+        )
+
+
+def test_blessing_writes_what_is_printed_now(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```console\n$ echo one\ntwo\nthree\n$ pwd\n$ echo x\nx\n```\nEnd.\n")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    docs.bless(page, docs.differences(page, folder), folder)
+    assert page.read_text() == "```console\n$ echo one\none\n$ pwd\n…\n$ echo x\nx\n```\nEnd.\n"
+    assert docs.differences(page, folder) == []

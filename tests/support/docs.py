@@ -1,0 +1,275 @@
+"""Runs the examples of a page as its reader would, and compares what they print with the page.
+
+What a page may hold, in fenced blocks:
+
+- `console`: commands after `$ `, each followed by all that it prints. They run in one shell per
+  page, in an empty directory. A command goes on after a line that ends in a backslash.
+- `$ cat FILE`, where FILE does not exist yet, makes it: the lines shown are its text.
+- `python`: run in one namespace per page, in that same directory. A plain block right after one is
+  what it prints; without one it prints nothing.
+- `pg`: a schema without errors. `gq`: queries without errors, of the schema in the `.pg` file that
+  the page made first.
+
+Ids, times, digests and the directory's own path differ from run to run and are not compared, nor
+are blanks at the end of a line. `…` stands for anything within a line. `make` is shown, and not
+run: it is what runs this. `OMNIGRAPH_BLESS=1` writes what is printed now into the page.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import chdir, redirect_stdout
+from dataclasses import dataclass, field
+from io import StringIO
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from omnigraph.lang.diagnostics import errors_in
+from omnigraph.query.compile import read_queries
+from omnigraph.schema.parser import parse_schema, read_schema
+
+_NOT_RUN: Final = "make"
+_NOWHERE: Final = 0
+_CREATES: Final = re.compile(r"cat (?P<file>[\w./-]+)")
+_VARYING: Final = (
+    (re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b"), "<id>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?"), "<time>"),
+    (re.compile(r"\b[0-9a-f]{64}\b"), "<digest>"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block: its language, the number of its first line, and its lines."""
+
+    language: str
+    start: int
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to run, and the lines of the page that say what it prints."""
+
+    code: str
+    start: int
+    expected: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Difference:
+    """An example that does not print what its page says."""
+
+    step: Step
+    found: tuple[str, ...]
+
+    def __str__(self) -> str:
+        said = "\n".join(f"  - {each}" for each in self.step.expected)
+        found = "\n".join(f"  + {each}" for each in self.found)
+        return f"line {self.step.start}: {self.step.code}\n{said}\n{found}"
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The fenced blocks of a page, in order."""
+    language, start, lines = None, 0, []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.startswith("```"):
+            lines.append(line)
+        elif language is None:
+            language, start, lines = line[3:].strip(), number + 1, []
+        else:
+            yield Block(language, start, tuple(lines))
+            language = None
+    assert language is None, f"the block before line {start} has no end"
+
+
+def commands(block: Block) -> Iterator[Step]:
+    """The commands of a console block."""
+    code, start, expected = "", block.start, list[str]()
+    for number, line in enumerate(block.lines, block.start):
+        if line.startswith("$ "):
+            if code:
+                yield Step(code, start, tuple(expected))
+            code, start, expected = line[2:], number + 1, []
+        elif code.endswith("\\") and not expected:
+            code, start = f"{code}\n{line}", number + 1
+        else:
+            assert code, f"line {number}: output without a command"
+            expected.append(line)
+    if code:
+        yield Step(code, start, tuple(expected))
+
+
+def differences(page: Path, folder: Path) -> list[Difference]:
+    """Every example of the page that prints something else than the page says."""
+    text = page.read_text(encoding="utf-8")
+    found = list(blocks(text))
+    follows = _outputs(found, text)
+    run = _Page(folder, page.name)
+    with run.shell:
+        return [
+            each
+            for place, block in enumerate(found)
+            for each in run.block(block, follows.get(place))
+        ]
+
+
+def bless(page: Path, wrong: Iterable[Difference], folder: Path) -> None:
+    """Write what is printed now into the page."""
+    lines = page.read_text(encoding="utf-8").split("\n")
+    for each in sorted(wrong, key=lambda each: -each.step.start):
+        assert each.step.start != _NOWHERE, f"the page has no plain block after\n{each.step.code}"
+        first = each.step.start - 1
+        shown = [line.replace(str(folder), "…") for line in each.found]
+        lines[first : first + len(each.step.expected)] = shown
+    page.write_text("\n".join(lines), encoding="utf-8")
+
+
+def matches(expected: Iterable[str], found: Iterable[str], folder: Path) -> bool:
+    """Whether output is what the page says, but for what varies."""
+    said, seen = [list(map(str.rstrip, each)) for each in (expected, found)]
+    if len(said) != len(seen):
+        return False
+    pairs = zip(said, seen, strict=True)
+    return all(_pattern(line).fullmatch(_settled(other, folder)) for line, other in pairs)
+
+
+def _pattern(line: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, _steady(line).split("…"))))
+
+
+def _settled(line: str, folder: Path) -> str:
+    return _steady(line.replace(str(folder), "<folder>"))
+
+
+def _steady(line: str) -> str:
+    for varying, name in _VARYING:
+        line = varying.sub(name, line)
+    return line
+
+
+def _outputs(found: list[Block], text: str) -> dict[int, Block]:
+    """The plain blocks that stand right after Python ones, by the places of those."""
+    lines = text.split("\n")
+    pairs: dict[int, Block] = {}
+    for place, (block, after) in enumerate(pairwise(found)):
+        between = lines[block.start + len(block.lines) : after.start - 2]
+        if block.language == "python" and after.language == "" and not "".join(between).strip():
+            pairs[place] = after
+    return pairs
+
+
+@dataclass(slots=True)
+class _Page:
+    """One page while its examples run."""
+
+    folder: Path
+    name: str
+    shell: _Shell = field(init=False)
+    names: dict[str, Any] = field(default_factory=dict)
+    schemas: list[Path] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.shell = _Shell(self.folder)
+
+    def block(self, block: Block, output: Block | None) -> Iterator[Difference]:
+        match block.language:
+            case "console":
+                for step in commands(block):
+                    yield from self._compared(step, self._command(step))
+            case "python":
+                where = (output.start, output.lines) if output else (_NOWHERE, ())
+                step = Step("\n".join(block.lines), *where)
+                yield from self._compared(step, self._python(step, block.start))
+            case "pg" | "gq":
+                self._check("\n".join(block.lines), block)
+            case _:
+                pass
+
+    def _compared(self, step: Step, found: tuple[str, ...]) -> Iterator[Difference]:
+        if not matches(step.expected, found, self.folder):
+            yield Difference(step, found)
+
+    def _command(self, step: Step) -> tuple[str, ...]:
+        if step.code.split()[0] == _NOT_RUN:
+            return step.expected
+        made = _CREATES.fullmatch(step.code)
+        if made and not (path := self.folder / made["file"]).exists():
+            path.write_text("".join(f"{line}\n" for line in step.expected), encoding="utf-8")
+            if path.suffix == ".pg":
+                self.schemas.append(path)
+            return step.expected
+        return self.shell.run(step.code)
+
+    def _python(self, step: Step, line: int) -> tuple[str, ...]:
+        # The blank lines let an error name the line of the page.
+        code = compile("\n" * (line - 1) + step.code, self.name, "exec")
+        with chdir(self.folder), redirect_stdout(StringIO()) as printed:
+            exec(code, self.names)
+        return tuple(printed.getvalue().splitlines())
+
+    def _check(self, text: str, block: Block) -> None:
+        if block.language == "pg":
+            found, source = (reading := read_schema(text, self.name)).diagnostics, reading.source
+        else:
+            assert self.schemas, f"line {block.start}: the page has made no schema"
+            catalog = parse_schema(self.schemas[0].read_text(encoding="utf-8"))
+            queries = read_queries(text, catalog, self.name)
+            found, source = queries.diagnostics, queries.source
+        wrong = [each.render(source) for each in errors_in(found)]
+        assert not wrong, f"the block at line {block.start} has errors\n" + "\n\n".join(wrong)
+
+
+@dataclass(slots=True)
+class _Shell:
+    """One shell in which the commands of a page run, each with its own output."""
+
+    folder: Path
+    process: subprocess.Popen[str] = field(init=False)
+
+    def __enter__(self) -> _Shell:
+        bin_folder = str(Path(sys.executable).parent)
+        kept = {name: value for name, value in os.environ.items() if "OMNIGRAPH" not in name}
+        path = f"{bin_folder}{os.pathsep}{os.environ.get('PATH', '')}"
+        environment = {**kept, "PATH": path, "NO_COLOR": "1", "COLUMNS": "80"}
+        self.process = subprocess.Popen(
+            ["bash", "--norc", "--noprofile"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=self.folder,
+            env=environment,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.wait(10)
+        self.process.stdout.close()
+
+    def run(self, command: str) -> tuple[str, ...]:
+        """What a command prints, on both streams; `$?` is that of the one before."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        mark = "--- the end of a command ---"
+        self.process.stdin.write(
+            f"(exit ${{code:-0}})\n{{ {command}\n}} </dev/null\ncode=$?\nprintf '\\n{mark}\\n'\n"
+        )
+        self.process.stdin.flush()
+        found: list[str] = []
+        for line in self.process.stdout:
+            if line.rstrip("\n") == mark:
+                break
+            found.append(line.rstrip("\n"))
+        else:
+            found.append("the shell ended")
+        # The mark starts a line of its own, after whatever the command left open.
+        return tuple(found[:-1] if found and not found[-1] else found)
