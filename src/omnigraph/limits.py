@@ -75,3 +75,6 @@ ACTOR_LENGTH_MAX: Final = 256
 
 OFFENDERS_SHOWN_MAX: Final = 20
 """Offenders that a report keeps of each rule, type and property; the others are counted."""
+
+ROWS_PER_BATCH_MAX: Final = 1 << 13
+"""Rows that are held as Python values while they become a batch of columns."""

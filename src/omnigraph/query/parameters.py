@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import binascii
-import re
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Final, SupportsIndex, assert_never
+from typing import Final
 
 from omnigraph.errors import InvalidParameterError
 from omnigraph.lang.diagnostics import nearest
-from omnigraph.model.types import BlobType, EnumType, ListType, PropertyType, Scalar, VectorType
+from omnigraph.model.types import BlobType, PropertyType
 from omnigraph.query.ir import Parameter, Query, Value
-from omnigraph.schema.catalog import Value as PlainValue
-from omnigraph.schema.values import Misfit, fit
+from omnigraph.schema.conversion import Reading, convert, convert_scalar, not_of
+from omnigraph.schema.values import Misfit
 
-_DECIMAL: Final = re.compile(r"-?[0-9]{1,20}")
 _SHOWN_MAX: Final = 100
 
 
@@ -76,7 +73,7 @@ def _signature(query: Query) -> str:
 
 
 def _typed(parameter: Parameter, value: object) -> Value | Misfit:
-    found = _fit(parameter.type, value)
+    found = _convert(parameter.type, value)
     low, high = parameter.minimum, parameter.maximum
     if isinstance(found, int) and (
         (low is not None and found < low) or (high is not None and found > high)
@@ -86,64 +83,13 @@ def _typed(parameter: Parameter, value: object) -> Value | Misfit:
     return found
 
 
-def _fit(type_: PropertyType, value: object) -> Value | Misfit:
-    match type_:
-        case Scalar():
-            return _fit_scalar(type_, value)
-        case EnumType():
-            return _fit_scalar(Scalar.STRING, value)
-        case ListType(item):
-            return _fit_items(item, value, type_)
-        case VectorType(dimension):
-            found = _fit_items(Scalar.F32, value, type_)
-            if isinstance(found, tuple) and len(found) != dimension:
-                return Misfit(f"{len(found)} numbers are no {type_}")
-            return found
-        case BlobType():
-            return _fit_bytes(value)
-        case _:
-            assert_never(type_)
+def _convert(type_: PropertyType, value: object) -> Value | Misfit:
+    found = convert(type_, value, _READING)
+    assert not (isinstance(found, tuple) and None in found), "items that are null are refused"
+    return found  # type: ignore[return-value]  # the tuple has no null
 
 
-def _fit_scalar(type_: Scalar, value: object) -> PlainValue | Misfit:
-    if type_ in (Scalar.I64, Scalar.U64) and isinstance(value, str) and _DECIMAL.fullmatch(value):
-        value = int(value)
-    elif type_.is_numeric and isinstance(value, SupportsIndex) and not isinstance(value, bool):
-        # Integers of other libraries are integers too.
-        value = value.__index__()
-    if isinstance(value, str) and not _is_unicode(value):
-        return Misfit("the text has half of a surrogate pair")
-    if isinstance(value, str | int | float | date):
-        return fit(type_, value)
-    return _not_of(type_, value)
-
-
-def _fit_items(
-    item: Scalar | BlobType, value: object, type_: ListType | VectorType
-) -> Value | Misfit:
-    items = _sequence(value)
-    if items is None:
-        return _not_of(type_, value)
-    found: list[PlainValue | bytes] = []
-    for place, each in enumerate(items):
-        fitted = _fit_bytes(each) if isinstance(item, BlobType) else _fit_scalar(item, each)
-        if isinstance(fitted, Misfit):
-            return Misfit(f"item {place}: {fitted.reason}", fitted.hint)
-        found.append(fitted)
-    return tuple(found)
-
-
-def _sequence(value: object) -> Sequence[object] | None:
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
-        return value
-    # An array of another library becomes a list of Python's own numbers.
-    if callable(to_list := getattr(value, "tolist", None)):
-        listed = to_list()
-        return listed if isinstance(listed, list) else None
-    return None
-
-
-def _fit_bytes(value: object) -> bytes | Misfit:
+def _read_bytes(value: object) -> bytes | Misfit:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     if isinstance(value, str):
@@ -151,12 +97,7 @@ def _fit_bytes(value: object) -> bytes | Misfit:
             return b64decode(value, validate=True)
         except (binascii.Error, ValueError):
             return Misfit("the text is not base64")
-    return _not_of(BlobType(), value)
+    return not_of(BlobType(), value)
 
 
-def _not_of(type_: PropertyType, value: object) -> Misfit:
-    return Misfit(f"a value of Python's {type(value).__name__} is not of type {type_}")
-
-
-def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= each <= "\udfff" for each in text)
+_READING: Final = Reading(scalar=convert_scalar, blob=_read_bytes)

@@ -1,0 +1,113 @@
+"""Conversion: what JSON, Python and other libraries bring, made into values of a property's type.
+
+Parameters of queries and rows of data are converted alike, save for what `Reading` says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Final, SupportsIndex, assert_never
+
+from omnigraph.model.types import BlobType, EnumType, ListType, PropertyType, Scalar, VectorType
+from omnigraph.schema.catalog import Value as PlainValue
+from omnigraph.schema.values import Misfit, fit
+
+Item = PlainValue | bytes
+"""What a list can hold."""
+
+Converted = Item | tuple[Item | None, ...]
+"""A value as its property holds it: a list or a vector is a tuple."""
+
+_DECIMAL: Final = re.compile(r"-?[0-9]{1,20}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What depends on where values come from.
+
+    Attributes:
+        scalar: Reads a value of a plain type.
+        blob: Reads bytes.
+        keeps_null_items: Whether a list with a null in it is read, and left to others to refuse.
+    """
+
+    scalar: Callable[[Scalar, object], PlainValue | Misfit]
+    blob: Callable[[object], bytes | Misfit]
+    keeps_null_items: bool = False
+
+
+def convert(type_: PropertyType, value: object, reading: Reading) -> Converted | Misfit:
+    """The value as the type holds it, or why it is none. It is not null.
+
+    A list is any sequence but text; a vector has its exact length. Whether a text is one of an
+    enum's values is not asked here.
+    """
+    match type_:
+        case Scalar():
+            return reading.scalar(type_, value)
+        case EnumType():
+            return reading.scalar(Scalar.STRING, value)
+        case ListType(item):
+            return _convert_items(item, value, type_, reading)
+        case VectorType(dimension):
+            found = _convert_items(Scalar.F32, value, type_, reading)
+            if isinstance(found, tuple) and len(found) != dimension:
+                return Misfit(f"{len(found)} numbers are no {type_}")
+            return found
+        case BlobType():
+            return reading.blob(value)
+        case _:
+            assert_never(type_)
+
+
+def convert_scalar(type_: Scalar, value: object) -> PlainValue | Misfit:
+    """What `values.fit` takes, and also integers of other libraries, and I64 and U64 as text."""
+    if type_ in (Scalar.I64, Scalar.U64) and isinstance(value, str) and _DECIMAL.fullmatch(value):
+        value = int(value)
+    elif type_.is_numeric and isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        value = value.__index__()
+    if isinstance(value, str) and not _is_unicode(value):
+        return Misfit("the text has half of a surrogate pair")
+    if isinstance(value, str | int | float | date):
+        return fit(type_, value)
+    return not_of(type_, value)
+
+
+def not_of(type_: PropertyType, value: object) -> Misfit:
+    """The misfit of a value that is of another kind altogether."""
+    return Misfit(f"a value of Python's {type(value).__name__} is not of type {type_}")
+
+
+def _convert_items(
+    item: Scalar | BlobType, value: object, type_: ListType | VectorType, reading: Reading
+) -> tuple[Item | None, ...] | Misfit:
+    items = _sequence(value)
+    if items is None:
+        return not_of(type_, value)
+    found: list[Item | None] = []
+    for place, each in enumerate(items):
+        if each is None and reading.keeps_null_items:
+            found.append(None)
+            continue
+        read = reading.blob(each) if isinstance(item, BlobType) else reading.scalar(item, each)
+        if isinstance(read, Misfit):
+            return Misfit(f"item {place}: {read.reason}", read.hint)
+        found.append(read)
+    return tuple(found)
+
+
+def _sequence(value: object) -> Sequence[object] | None:
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
+        return value
+    # An array of another library becomes a list of Python's own numbers.
+    if callable(to_list := getattr(value, "tolist", None)):
+        listed = to_list()
+        return listed if isinstance(listed, list) else None
+    return None
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= each <= "\udfff" for each in text)
