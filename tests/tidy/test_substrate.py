@@ -8,7 +8,11 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "substrate.md"
-SUITES: Final = (ROOT / "tests/contract/lance", ROOT / "tests/contract/objects")
+SUITES: Final = (
+    ROOT / "tests/contract/lance",
+    ROOT / "tests/contract/objects",
+    ROOT / "tests/contract/spark/facts",
+)
 
 
 def written() -> Counter[tuple[str, str]]:

@@ -72,7 +72,8 @@ VALUES: Final[Mapping[PropertyType, Sequence[Any]]] = {
 def every_type() -> pa.Table:
     """One column per property type, named `c0`, `c1` and so on, ending in a row of nulls."""
     rows = max(map(len, VALUES.values())) + 1
-    fields, columns = [pa.field("id", pa.utf8(), nullable=False)], [list(map(str, range(rows)))]
+    fields = [pa.field("id", pa.utf8(), nullable=False)]
+    columns: list[list[Any]] = [list(map(str, range(rows)))]
     for place, (type_, values) in enumerate(VALUES.items()):
         fields.append(value_field(f"c{place}", type_, nullable=True))
         columns.append([*values, *[None] * (rows - len(values))])

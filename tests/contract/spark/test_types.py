@@ -4,11 +4,10 @@ import math
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import types as spark_types
 
 from omnigraph.engine.spark.types import spark_type, to_crossing
 from omnigraph.errors import InvalidInputError
-from omnigraph.model.types import BlobType, EnumType, ListType, Scalar, VectorType
+from omnigraph.model.types import BlobType, EnumType, ListType, PropertyType, Scalar, VectorType
 from tests.contract.spark.builders import (
     GIVEN,
     VALUES,
@@ -111,8 +110,8 @@ def test_rows_of_other_arrow_libraries_are_taken_too(engine):
             "t": pa.array([1_000], pa.timestamp("ns", tz="Europe/Paris")),
         }
     )
-    columns = {"s": Scalar.STRING, "d": Scalar.STRING, "l": ListType(Scalar.U64)}
-    columns["t"] = Scalar.DATETIME
+    texts: dict[str, PropertyType] = {"s": Scalar.STRING, "d": Scalar.STRING}
+    columns = {**texts, "l": ListType(Scalar.U64), "t": Scalar.DATETIME}
 
     found = engine.run(
         plan("SELECT s, d, l, t FROM given", columns, relations=GIVEN), data(given=rows)
@@ -132,27 +131,6 @@ def test_a_column_that_no_property_has_is_refused(engine):
         )
 
 
-def test_spark_refuses_unsigned_integers_from_arrow(spark):
-    from pyspark.errors import PySparkTypeError
-
-    for type_ in (pa.uint32(), pa.uint64()):
-        with pytest.raises(PySparkTypeError, match="UNSUPPORTED_DATA_TYPE_FOR_ARROW_CONVERSION"):
-            spark.createDataFrame(pa.table({"x": pa.array([1], type_)}))
-
-
-def test_spark_takes_neither_vectors_nor_unsigned_integers_from_a_worker(spark):
-    from pyspark.errors import UnsupportedOperationException
-
-    def vectors(batches):
-        import pyarrow as pa
-
-        for _ in batches:
-            yield pa.record_batch({"x": pa.array([[1, 2]], pa.list_(pa.float32(), 2))})
-
-    with pytest.raises(UnsupportedOperationException, match="FixedSizeList"):
-        spark.range(1).mapInArrow(vectors, "x array<float>").toArrow()
-
-
 def test_a_crossing_batch_keeps_every_value():
     batch = every_type().to_batches()[0]
 
@@ -164,4 +142,12 @@ def test_a_crossing_batch_keeps_every_value():
         2**63,
         2**64 - 1,
     ]
-    assert spark_types.DecimalType(20, 0).simpleString() == "decimal(20,0)"
+
+
+def test_an_instant_finer_than_a_microsecond_is_refused(engine):
+    rows = pa.table({"t": pa.array([1_001], pa.timestamp("ns", tz="UTC"))})
+
+    with pytest.raises(InvalidInputError, match="would lose data"):
+        engine.run(
+            plan("SELECT t FROM given", {"t": Scalar.DATETIME}, relations=GIVEN), data(given=rows)
+        )

@@ -9,8 +9,9 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeAlias
 
+import pyarrow as pa
 from py4j.protocol import (  # type: ignore[import-untyped]
     Py4JError,
     Py4JJavaError,
@@ -29,6 +30,8 @@ from omnigraph.errors import (
     StorageError,
 )
 
+_Failure: TypeAlias = "PySparkException | Py4JError | pa.ArrowInvalid | EOFError | ConnectionError"
+
 _KINDS: Final = {
     name: kind
     for name, kind in inspect.getmembers(errors, inspect.isclass)
@@ -41,6 +44,7 @@ _REPORTED: Final = re.compile(r"TaskFailedError: (\{.*\})\s*$", re.MULTILINE)
 _ADVICE: Final = re.compile(r" (Use|If necessary set|Consider|Correct the value)\b.*")
 _LABEL: Final = re.compile(r"^\[[A-Z_.]+\]\s*")
 _JAVA_ERROR: Final = re.compile(r"^(?:Caused by: |: )(?:[\w$]+\.)+[\w$]+(?:: (?P<said>.*))?$", re.M)
+_SQL_STATE: Final = re.compile(r"SQLSTATE: (\w{5})\b")
 _STORAGE: Final = re.compile(
     r"No space left|Permission denied|Disk quota|java\.nio\.file\.|FileNotFoundException"
 )
@@ -86,18 +90,19 @@ def translating(action: str) -> Iterator[None]:
     _TRANSLATING.depth = depth + 1
     try:
         yield
-    except (PySparkException, Py4JError) as cause:
+    # The last three: rows that stopped coming in the middle, because the other end is gone.
+    except (PySparkException, Py4JError, pa.ArrowInvalid, EOFError, ConnectionError) as cause:
         raise _translated(action, cause) from cause
     finally:
         _TRANSLATING.depth = depth
 
 
-def _translated(action: str, cause: PySparkException | Py4JError) -> OmnigraphError:
+def _translated(action: str, cause: _Failure) -> OmnigraphError:
     text = _text(cause)
     if (reported := _reported(text)) is not None:
         return reported
     said = _useful_line(cause, text)
-    if _sql_state(cause).startswith(_DATA_EXCEPTION):
+    if _sql_state(cause, text).startswith(_DATA_EXCEPTION):
         message = f"a computed value does not fit its type: {said}"
         hint = "sum fewer rows, or take the average"
         return InvalidInputError(message, hint=hint, code=ErrorCode.VALUE_OUT_OF_RANGE)
@@ -110,7 +115,8 @@ def _translated(action: str, cause: PySparkException | Py4JError) -> OmnigraphEr
     if "Python worker exited unexpectedly" in text:
         message = f"{action} on Spark lost a worker process"
         return InternalError(message, hint="it may have run out of memory; use more partitions")
-    if isinstance(cause, Py4JNetworkError) or "OutOfMemoryError" in text:
+    gone = not isinstance(cause, PySparkException | Py4JError)
+    if gone or isinstance(cause, Py4JNetworkError) or "OutOfMemoryError" in text:
         message = f"{action} lost Spark: {said}"
         return InternalError(message, hint="it may have run out of memory; start again with more")
     if _STORAGE.search(text):
@@ -120,7 +126,7 @@ def _translated(action: str, cause: PySparkException | Py4JError) -> OmnigraphEr
     return InternalError(message, hint="this is a bug; please report it")
 
 
-def _text(cause: PySparkException | Py4JError) -> str:
+def _text(cause: _Failure) -> str:
     # Py4J calls back into the JVM for the stack, which may no longer be there.
     try:
         return str(cause)
@@ -137,13 +143,15 @@ def _reported(text: str) -> OmnigraphError | None:
     return kind(told["message"], hint=told["hint"], code=ErrorCode(told["code"]), **told["details"])
 
 
-def _sql_state(cause: PySparkException | Py4JError) -> str:
-    if not isinstance(cause, PySparkException):
-        return ""
-    return cause.getSqlState() or ""
+def _sql_state(cause: _Failure, text: str) -> str:
+    if isinstance(cause, PySparkException):
+        return cause.getSqlState() or ""
+    # What pyspark does not recognise comes as a Java stack, the innermost cause last.
+    found = _SQL_STATE.findall(text)
+    return found[-1] if found else ""
 
 
-def _useful_line(cause: PySparkException | Py4JError, text: str) -> str:
+def _useful_line(cause: _Failure, text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if isinstance(cause, PythonException):
         # The last line of a Python traceback that is not part of its drawing.

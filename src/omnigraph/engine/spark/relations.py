@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from omnigraph.engine.spark.failures import reporting
 from omnigraph.engine.spark.types import crossing_schema, spark_schema, to_crossing
+from omnigraph.errors import ErrorCode, InvalidInputError
 from omnigraph.limits import (
     SPARK_BATCH_BYTES_MAX,
     SPARK_PARTITION_ROWS_MAX,
@@ -78,17 +79,28 @@ def given_frame(session: SparkSession, rows: pa.Table) -> DataFrame:
     """The given rows with all their values; unsigned integers and vectors in Spark's types.
 
     Raises:
-        InvalidInputError: a column has a type that no property has.
+        InvalidInputError: a column has a type or a value that no property has.
     """
     if not rows.num_columns:
         return _empty_rows(session, rows.num_rows)
-    crossing = rows.cast(crossing_schema(rows.schema), safe=True)
+    schema = spark_schema(rows.schema)
+    if not rows.num_rows:
+        return session.createDataFrame([], schema)
+    crossing = _crossed(rows)
     # Spark makes a partition of each chunk and limits chunks by rows alone, so wide rows would
     # become tasks too large to send.
     rows_max = max(1, SPARK_BATCH_BYTES_MAX * crossing.num_rows // max(1, crossing.nbytes))
     batches = crossing.to_batches(max_chunksize=rows_max)
     chunked = pa.Table.from_batches(batches, schema=crossing.schema)
-    return session.createDataFrame(chunked, schema=spark_schema(rows.schema))
+    return session.createDataFrame(chunked, schema)
+
+
+def _crossed(rows: pa.Table) -> pa.Table:
+    try:
+        return rows.cast(crossing_schema(rows.schema), safe=True)
+    except pa.ArrowInvalid as cause:
+        message = f"a given value is not of its property's type: {cause}"
+        raise InvalidInputError(message, code=ErrorCode.VALUE_OUT_OF_RANGE) from cause
 
 
 def pack(row_counts: Sequence[int], cores: int) -> tuple[tuple[int, ...], ...]:
@@ -104,9 +116,9 @@ def pack(row_counts: Sequence[int], cores: int) -> tuple[tuple[int, ...], ...]:
     share = sum(row_counts) // (cores * SPARK_PARTITIONS_PER_CORE_MIN)
     rows_max = max(SPARK_PARTITION_ROWS_MIN, min(SPARK_PARTITION_ROWS_MAX, share))
     groups: list[list[int]] = []
-    held = rows_max
+    held = 0
     for position, rows in enumerate(row_counts):
-        if held + rows > rows_max:
+        if not groups or held + rows > rows_max:
             groups.append([])
             held = 0
         groups[-1].append(position)

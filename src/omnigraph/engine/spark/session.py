@@ -26,7 +26,6 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-import omnigraph
 from omnigraph.engine.spark.archive import Record, Replay, Start, Without, choose_start
 from omnigraph.engine.spark.archive import cache_directory as default_cache_directory
 from omnigraph.engine.spark.java import require_java, unavailable
@@ -173,7 +172,7 @@ def _local_options(cores: int) -> dict[str, str]:
     }
     # Workers run this same interpreter, and so find what is installed for it, but not a source
     # tree that only this process was pointed to.
-    package_root = str(Path(omnigraph.__file__).parents[1])
+    package_root = str(Path(__file__).parents[3])
     if package_root not in site.getsitepackages():
         paths = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
         options["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(paths)
