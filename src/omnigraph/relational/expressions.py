@@ -193,7 +193,7 @@ def _as_item(item: Side, wanted: Scalar | BlobType, bindings: Bindings) -> exp.E
         return None if value is None else bindings.tree(Known(value, wanted))
     if item.type == wanted or not _is_number(wanted):
         return item.tree.copy()
-    cast = exp.TryCast(this=item.tree.copy(), to=sql_type(wanted))
+    cast = exp.TryCast(this=item.tree.copy(), to=sql_type(wanted), safe=True)
     same = compare(Comparator.EQ, Typed(cast, wanted), item, bindings)
     return exp.Case(ifs=[exp.If(this=same, true=cast.copy())])
 

@@ -45,7 +45,7 @@ def lower(
         tree = source.select(*map(_numbered, range(len(columns)), columns))
         keys = [(each.expression, each.descending) for each in query.order]
         ordered = [(results.operand(each), down) for each, down in keys if _varies(each)]
-        tree = tree.order_by(*_order(ordered), *_order(results.ties(query)))
+        tree = _ordered(tree, [*ordered, *results.ties(query)])
     limit = _limit(query, values)
     if limit is not None:
         tree = tree.limit(limit)
@@ -106,7 +106,7 @@ class _Results:
         keys = [self._over_groups(each) for each in dict.fromkeys(query.group_keys)]
         if keys:
             tree = tree.group_by(*keys)
-        return tree.order_by(*_order(order), *_order(ties)) if keys else tree
+        return _ordered(tree, [*order, *ties]) if keys else tree
 
     def _over_groups(self, expression: ir.Expression) -> exp.Expr:
         match expression:
@@ -153,11 +153,12 @@ def _summand(value: exp.Expr, argument: ir.Operand) -> exp.Expr:
     return exp.Cast(this=value, to=exp.DataType.build("DECIMAL(20, 0)" if is_whole else "DOUBLE"))
 
 
-def _order(keys: Sequence[tuple[exp.Expr, bool]]) -> list[exp.Ordered]:
-    return [
+def _ordered(query: exp.Select, keys: Sequence[tuple[exp.Expr, bool]]) -> exp.Select:
+    order = [
         exp.Ordered(this=tree, desc=descending, nulls_first=not descending)
         for tree, descending in keys
     ]
+    return query.order_by(*order) if order else query
 
 
 def _varies(expression: ir.Expression) -> bool:

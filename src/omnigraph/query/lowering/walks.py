@@ -16,6 +16,9 @@ from omnigraph.schema.catalog import ENDPOINTS
 FROM, TO = "a", "b"
 """The columns of a table of ends: the traversal's source and its destination."""
 
+HOPS = "h"
+"""The least number of hops that leads from one to the other, while a walk is going on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
@@ -75,9 +78,9 @@ def walk_ends(
 ) -> Ends:
     """One row per pair whose least number of hops lies within the traversal's bounds.
 
-    Level by level: the pairs that a walk of exactly k hops connects, and of each pair the least k.
-    A pair's least k is its distance, whatever longer walks connect it too. A node that leads back
-    to itself counts only by a self-loop.
+    Breadth first, a level at a time: each level is the pairs reached so far with their least number
+    of hops, and only what was reached last goes on. Each level names the one before it once, so
+    that a plan grows with the number of hops and not with its power.
 
     Args:
         start: The ids to walk from; every node of the type when None.
@@ -88,9 +91,9 @@ def walk_ends(
     if backward:
         source, destination = destination, source
     step = bench.define(_step(bench, traversal, relation, source, destination), reused=True)
-    levels = [bench.define(_first_level(step, start), reused=True)]
-    for _ in range(traversal.hops_max - 1):
-        levels.append(bench.define(_next_level(levels[-1], step), reused=True))
+    level = bench.define(_first_level(step, start))
+    for hops in range(2, traversal.hops_max + 1):
+        level = bench.define(_next_level(level, step, hops))
     if start is not None:
         both_ways = traversal.direction is ir.Direction.BOTH
         for place in start.places:
@@ -99,7 +102,7 @@ def walk_ends(
             )
             bench.reductions.append(Reduction(relation, source, by))
     ends = (TO, FROM) if backward else (FROM, TO)
-    return Ends(bench.define(_nearest(levels, traversal.hops_min, ends)))
+    return Ends(bench.define(_within_bounds(level, traversal.hops_min, ends)))
 
 
 def _key(traversal: ir.Traversal) -> TableKey:
@@ -131,7 +134,8 @@ def _step(
 
 
 def _first_level(step: str, start: Start | None) -> exp.Select:
-    level = exp.select(column(FROM, "s"), column(TO, "s")).from_(table(step, "s"))
+    one = named(exp.Literal.number(1), HOPS)
+    level = exp.select(column(FROM, "s"), column(TO, "s"), one).from_(table(step, "s"))
     if start is None:
         return level
     ids = exp.select(named(column(start.column, "i"), "x")).from_(table(start.table, "i"))
@@ -139,33 +143,39 @@ def _first_level(step: str, start: Start | None) -> exp.Select:
     return level.join(nested(ids.distinct(), "o"), on=on)
 
 
-def _next_level(level: str, step: str) -> exp.Select:
-    onward = exp.EQ(this=column(TO, "l"), expression=column(FROM, "s"))
-    return (
-        exp.select(column(FROM, "l"), column(TO, "s"))
+def _next_level(level: str, step: str, hops: int) -> exp.Select:
+    """What was reached so far, and what one more hop reaches from what was reached last."""
+    was_last = exp.EQ(this=column(HOPS, "l"), expression=exp.Literal.number(hops - 1))
+    leads_on = exp.EQ(this=column(TO, "l"), expression=column(FROM, "s"))
+    # Two rows stand for each: the pair as it was, and the pair that the hop makes of it.
+    ways = exp.values([(0,), (1,)], alias="w", columns=["onward"])
+    stays = exp.EQ(this=exp.column("onward", table="w"), expression=exp.Literal.number(0))
+    reached = exp.Case(ifs=[exp.If(this=stays, true=column(TO, "l"))], default=column(TO, "s"))
+    took = exp.Case(
+        ifs=[exp.If(this=stays.copy(), true=column(HOPS, "l"))], default=exp.Literal.number(hops)
+    )
+    both = (
+        exp.select(column(FROM, "l"), named(reached, TO), named(took, HOPS))
         .from_(table(level, "l"))
-        .join(table(step, "s"), on=onward)
-        .distinct()
+        .join(table(step, "s"), on=exp.and_(leads_on, was_last), join_type="left")
+        .join(ways, join_type="cross")
+    )
+    least = named(exp.Min(this=column(HOPS, "b")), HOPS)
+    return (
+        exp.select(column(FROM, "b"), column(TO, "b"), least)
+        .from_(nested(both, "b"))
+        .where(exp.Not(this=exp.Is(this=column(TO, "b"), expression=exp.Null())))
+        .group_by(column(FROM, "b"), column(TO, "b"))
     )
 
 
-def _nearest(levels: Sequence[str], hops_min: int, ends: tuple[str, str]) -> exp.Select:
-    hops = [
-        exp.select(
-            column(FROM, "l"), column(TO, "l"), named(exp.Literal.number(number), "h")
-        ).from_(table(level, "l"))
-        for number, level in enumerate(levels, start=1)
-    ]
-    every: exp.Query = hops[0]
-    for each in hops[1:]:
-        every = exp.union(every, each, distinct=False)
-    least = exp.Min(this=column("h", "w"))
-    leads_on = exp.NEQ(this=column(FROM, "w"), expression=column(TO, "w"))
-    is_loop = exp.EQ(this=least.copy(), expression=exp.Literal.number(1))
-    is_far_enough = exp.GTE(this=least, expression=exp.Literal.number(hops_min))
+def _within_bounds(level: str, hops_min: int, ends: tuple[str, str]) -> exp.Select:
+    hops = column(HOPS, "l")
+    is_far_enough = exp.GTE(this=hops, expression=exp.Literal.number(hops_min))
+    leads_on = exp.NEQ(this=column(FROM, "l"), expression=column(TO, "l"))
+    is_loop = exp.EQ(this=hops.copy(), expression=exp.Literal.number(1))
     return (
-        exp.select(named(column(ends[0], "w"), FROM), named(column(ends[1], "w"), TO))
-        .from_(nested(every, "w"))
-        .group_by(column(FROM, "w"), column(TO, "w"))
-        .having(exp.and_(is_far_enough, exp.or_(leads_on, is_loop)))
+        exp.select(named(column(ends[0], "l"), FROM), named(column(ends[1], "l"), TO))
+        .from_(table(level, "l"))
+        .where(is_far_enough, exp.or_(leads_on, is_loop))
     )

@@ -1,0 +1,64 @@
+"""Every engine returns what was worked out by hand, with and without indexes."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from omnigraph.engine.local.execute import LocalEngine
+from omnigraph.engine.protocol import Engine
+from omnigraph.errors import ErrorCode, InvalidInputError
+from omnigraph.model.tables import TableKey
+from omnigraph.query.ir import Value
+from omnigraph.storage.tables import Table
+from omnigraph.testing.comparisons import assert_same_rows
+from tests.support.engines import answer, stored
+from tests.support.query_cases import CASES, QueryCase, TooLarge
+from tests.support.query_cases.case import CaseGraph
+
+Tables = Callable[[CaseGraph], dict[TableKey, Table]]
+
+
+def made_once(root: Path, *, indexed: bool) -> Tables:
+    @cache
+    def make(on: CaseGraph) -> dict[TableKey, Table]:
+        return stored(root / str(id(on)), on.graph, on.catalog, indexed=indexed)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    return made_once(tmp_path_factory.mktemp("plain"), indexed=False)
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    return made_once(tmp_path_factory.mktemp("indexed"), indexed=True)
+
+
+def check(engine: Engine, tables: Tables, case: QueryCase) -> None:
+    def ask() -> list[dict[str, Value]]:
+        on = case.on
+        return answer(engine, tables(on), case.compiled(), on.catalog, case.values())
+
+    if isinstance(case.expected, TooLarge):
+        with pytest.raises(InvalidInputError) as refused:
+            ask()
+        assert refused.value.code is ErrorCode.VALUE_OUT_OF_RANGE
+        return
+    # The reference's rows are the expected ones, with the slack that sums of floats need.
+    assert_same_rows(case.compiled(), case.reference(), ask())
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_an_engine_returns_what_was_worked_out_by_hand(
+    engine: Engine, plain: Tables, case: QueryCase
+) -> None:
+    check(engine, plain, case)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_looking_rows_up_by_index_changes_no_answer(indexed: Tables, case: QueryCase) -> None:
+    check(LocalEngine(), indexed, case)

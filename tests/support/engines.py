@@ -1,0 +1,65 @@
+"""Engines over graphs that lie in real tables: what the engine suites run on."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+
+from omnigraph.engine.protocol import Data, Engine
+from omnigraph.model.commits import OperationKind
+from omnigraph.model.ids import OperationId
+from omnigraph.model.tables import TableKey, TableKind
+from omnigraph.query import ir
+from omnigraph.query.ir import Value
+from omnigraph.query.lowering.plan import lower
+from omnigraph.schema.catalog import Catalog
+from omnigraph.storage import heads, staging
+from omnigraph.storage.indexes import IndexSpec, stage_indexes
+from omnigraph.storage.store import Store
+from omnigraph.storage.tables import Table
+from omnigraph.testing.reference import ReferenceGraph
+from omnigraph.testing.tables import to_rows, to_tables
+from tests.support.query_cases import NOW
+
+AUTHOR = heads.Authorship(OperationId("test"), OperationKind.LOAD)
+
+
+def stored(
+    root: Path, graph: ReferenceGraph, catalog: Catalog, *, indexed: bool
+) -> dict[TableKey, Table]:
+    """Each type's rows in a Lance table of two fragments, its keys indexed or not."""
+    store = Store.open(root)
+    tables = {}
+    for key, rows in to_tables(graph, catalog).items():
+        location = f"{key.kind.folder}/{key.type_name}"
+        table = heads.apply(
+            staging.stage_create(store.tables, location, rows.slice(0, rows.num_rows // 2)), AUTHOR
+        )
+        if indexed:
+            table = _with_indexes(key, table)
+        rest = rows.slice(rows.num_rows // 2)
+        if rest.num_rows:
+            # After the index: its coverage is partial, as it is after every write.
+            table = heads.apply(staging.stage_append(table, rest), AUTHOR)
+        tables[key] = table
+    return tables
+
+
+def _with_indexes(key: TableKey, table: Table) -> Table:
+    columns = ["id"] if key.kind is TableKind.NODE else ["id", "src", "dst"]
+    staged = stage_indexes(table, [IndexSpec(each) for each in columns])
+    return table if staged is None else heads.apply(staged, AUTHOR)
+
+
+def answer(
+    engine: Engine,
+    tables: Mapping[TableKey, Table],
+    query: ir.ReadQuery,
+    catalog: Catalog,
+    values: Mapping[str, Value],
+) -> list[dict[str, Value]]:
+    """The rows that an engine gives for a query over these tables."""
+    plan = lower(query, catalog, values, NOW)
+    found = engine.run(plan, Data(tables.__getitem__))
+    assert isinstance(found, pa.Table)
+    return to_rows(found)
