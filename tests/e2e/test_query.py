@@ -385,6 +385,14 @@ def test_output_that_is_closed_is_an_error(store: str) -> None:
     assert "Traceback" not in run.stderr
 
 
+def test_an_encoding_that_lacks_a_letter_costs_no_answer(tmp_path: Path) -> None:
+    made = graph_with(tmp_path / "names.omni", SCHEMA, {"Thing": [{"name": "Zoë"}]})
+    ascii_only = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    asked = ("query", "--store", made.uri, "-e", NAMES)
+    assert omnigraph(*asked, env=ascii_only).out == "t.name\nZo\\xeb\n"
+    assert omnigraph(*asked, "--json", env=ascii_only).json == [{"t.name": "Zoë"}]
+
+
 def test_a_terminal_gets_a_drawn_table_and_a_count(store: str) -> None:
     said = on_a_terminal("query", "--store", store, "-e", NAMES)
     assert "t.name" in said

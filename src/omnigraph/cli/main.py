@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -70,4 +71,7 @@ def _ran(arguments: Sequence[str], talk: render.Talk) -> int:
 
 def run() -> None:
     """The `omnigraph` command."""
+    # A name that the terminal's encoding lacks is escaped: better an odd letter than no answer.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(main(sys.argv[1:]))

@@ -65,8 +65,9 @@ def query(
     commit: options.AtCommit = None,
     version: options.AtVersion = None,
     engine: Annotated[
-        Engine, typer.Option("--engine", help="What runs it; auto goes by size.")
-    ] = Engine.AUTO,
+        Engine | None,
+        typer.Option("--engine", help="What runs it; auto, the default, goes by size."),
+    ] = None,
     format_: Annotated[
         Format | None,
         typer.Option(
@@ -89,7 +90,7 @@ def query(
     types = declared_types(source, name) if pairs else {}
     parameters = read_parameters(document, pairs or (), types=types)
     opened = graph.open(options.required_store(store), read_only=True)
-    asked = None if engine is Engine.AUTO else engine.value
+    asked = engine and engine.value
     place = {"branch": branch, "commit": commit}
     with _diagnostics_called(called):
         if explain:
@@ -126,7 +127,7 @@ def _source(file: str | None, text: str | None) -> tuple[str, str]:
         message = "give the query by --query FILE or by -e TEXT, one of the two"
         raise typer.BadParameter(message, param_hint="--query")
     if text is not None:
-        return text, "-e"
+        return text, "query"
     assert file is not None
     return read_text(file), shown_name(file)
 

@@ -1,0 +1,260 @@
+"""Writes the reference pages from what the code itself says: `python -m tools.reference`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from omnigraph import errors
+from omnigraph.cli.exits import Exit, exit_code
+from omnigraph.cli.main import app
+from omnigraph.errors import ErrorCode, OmnigraphError
+from omnigraph.integrity.violations import IntegrityError
+from omnigraph.query.codes import QueryCode
+from omnigraph.schema.findings import SchemaCode
+
+ROOT: Final = Path(__file__).parents[1]
+
+_GENERATED: Final = (
+    "<!-- Written by `python -m tools.reference`; change the code it is made from instead. -->"
+)
+
+_SENTENCES: Final[Mapping[ErrorCode, tuple[type[OmnigraphError], str]]] = {
+    ErrorCode.INVALID_INPUT: (errors.InvalidInputError, "The request, or a text in it, is wrong."),
+    ErrorCode.INVALID_NAME: (errors.InvalidNameError, "A name breaks the naming rules."),
+    ErrorCode.INVALID_PARAMETER: (
+        errors.InvalidParameterError,
+        "A parameter or an option is missing, unknown, or not of its type.",
+    ),
+    ErrorCode.INVALID_SCHEMA: (errors.InvalidInputError, "A schema breaks the schema's rules."),
+    ErrorCode.INVALID_URI: (errors.InvalidInputError, "That is no place for a graph."),
+    ErrorCode.NOT_FOUND: (errors.NotFoundError, "What was named does not exist."),
+    ErrorCode.GRAPH_NOT_FOUND: (errors.GraphNotFoundError, "There is no graph at that URI."),
+    ErrorCode.BUCKET_NOT_FOUND: (errors.NotFoundError, "There is no such bucket."),
+    ErrorCode.BRANCH_NOT_FOUND: (errors.BranchNotFoundError, "The graph has no such branch."),
+    ErrorCode.COMMIT_NOT_FOUND: (errors.CommitNotFoundError, "No branch has such a commit."),
+    ErrorCode.VERSION_NOT_FOUND: (errors.NotFoundError, "The manifest has no such version."),
+    ErrorCode.TYPE_NOT_FOUND: (errors.TypeNotFoundError, "The schema has no such type."),
+    ErrorCode.ALREADY_EXISTS: (errors.AlreadyExistsError, "The name is taken."),
+    ErrorCode.GRAPH_EXISTS: (errors.AlreadyExistsError, "The place holds a graph already."),
+    ErrorCode.REF_EXISTS: (errors.AlreadyExistsError, "A table has a ref of that name already."),
+    ErrorCode.FOREIGN_DIRECTORY: (
+        errors.AlreadyExistsError,
+        "The place holds files that are not a graph's.",
+    ),
+    ErrorCode.CONFLICT: (errors.ConflictError, "Somebody else changed the same thing first."),
+    ErrorCode.STALE_HEAD: (errors.StaleHeadError, "The branch moved on in the meantime."),
+    ErrorCode.EXPECTED_VERSION_MISMATCH: (
+        errors.TableConflictError,
+        "A table is not at the version that the write was planned on.",
+    ),
+    ErrorCode.TABLE_HEAD_MOVED: (
+        errors.TableConflictError,
+        "A table moved under a write that was being applied.",
+    ),
+    ErrorCode.SCHEMA_CHANGED: (errors.ConflictError, "The schema changed in the meantime."),
+    ErrorCode.PUBLISH_CONTENTION: (
+        errors.ConflictError,
+        "So many writers were publishing that every attempt lost its race.",
+    ),
+    ErrorCode.OBJECT_CHANGED: (errors.ConflictError, "An object changed under an update of it."),
+    ErrorCode.NOT_ALLOWED: (errors.NotAllowedError, "This is not permitted here."),
+    ErrorCode.READ_ONLY: (errors.NotAllowedError, "The graph was opened to be read only."),
+    ErrorCode.LIMIT_EXCEEDED: (errors.LimitExceededError, "The request is larger than a limit."),
+    ErrorCode.VALUE_OUT_OF_RANGE: (
+        errors.InvalidInputError,
+        "A value does not fit its type: a sum too large, a float that is not finite.",
+    ),
+    ErrorCode.NOT_YET: (errors.InvalidInputError, "It is understood, and cannot be run yet."),
+    ErrorCode.ENGINE_UNAVAILABLE: (
+        errors.InvalidInputError,
+        "The engine that was asked for cannot run on this machine.",
+    ),
+    ErrorCode.INTEGRITY: (IntegrityError, "The data breaks rules of the schema."),
+    ErrorCode.FORMAT: (errors.FormatError, "The graph's format and this release do not meet."),
+    ErrorCode.FORMAT_TOO_NEW: (errors.FormatError, "A newer release wrote this: upgrade."),
+    ErrorCode.FORMAT_TOO_OLD: (errors.FormatError, "The format is too old for this release."),
+    ErrorCode.RECOVERY_NEEDED: (
+        errors.RecoveryNeededError,
+        "An interrupted write left something that nobody should guess about.",
+    ),
+    ErrorCode.OUTCOME_UNKNOWN: (
+        errors.OutcomeUnknownError,
+        "The write may have landed: look for its commit before writing again.",
+    ),
+    ErrorCode.STORAGE: (errors.StorageError, "The storage failed, or standard output did."),
+    ErrorCode.STORAGE_DENIED: (errors.StorageError, "The storage denied access."),
+    ErrorCode.CORRUPTED: (errors.StorageError, "The storage holds what nobody can have written."),
+    ErrorCode.INTERNAL: (errors.InternalError, "A bug. Please report it."),
+}
+"""The class that carries a code, and what the code means; `errors_page` needs all of them."""
+
+_EXITS: Final[Mapping[Exit, str]] = {
+    Exit.DONE: "done",
+    Exit.FAILED: "failed, and not through any fault of the request",
+    Exit.USAGE: "the command line is wrong",
+    Exit.INVALID: "the input is invalid, or breaks a rule",
+    Exit.CONFLICT: "a conflict, or a name that is taken",
+    Exit.NOT_FOUND: "what was named does not exist",
+    Exit.RECOVERY: "look, or repair, before going on",
+    Exit.INTERRUPTED: "interrupted",
+}
+
+
+def cli_page() -> str:
+    """The command line: every command with its arguments and options."""
+    lines = [
+        "# Command line",
+        "",
+        _GENERATED,
+        "",
+        "Standard output is data; standard error is talk. Exit codes are in [errors](errors.md).",
+    ]
+    for path, command in commands():
+        if not getattr(command, "commands", None):
+            lines += ["", *_command(path, command)]
+    lines += ["", "## Options before any command", "", *_options(_root().params)]
+    return "\n".join(lines) + "\n"
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Every command and group by its full name, in the order of `--help`."""
+    pending = [("omnigraph", _root())]
+    while pending:
+        path, command = pending.pop(0)
+        yield path, command
+        below = getattr(command, "commands", {})
+        pending = [(f"{path} {name}", each) for name, each in below.items()] + pending
+
+
+def errors_page() -> str:
+    """Every error code, every exit code, and every rule of both languages."""
+    undocumented = set(ErrorCode) - _SENTENCES.keys()
+    assert not undocumented, f"give {sorted(undocumented)} a sentence in tools/reference.py"
+    causes = [
+        (f"`{code}`", f"`{kind.__name__}`", _exit(kind), sentence)
+        for code, (kind, sentence) in ((each, _SENTENCES[each]) for each in ErrorCode)
+    ]
+    exits = [(each.value, _EXITS[each]) for each in Exit]
+    schema = [(f"`{each}`", each.severity, each.sentence) for each in SchemaCode]
+    query = [(f"`{each}`", each.severity, each.sentence) for each in QueryCode]
+    lines = [
+        "# Errors",
+        "",
+        _GENERATED,
+        "",
+        "An error has a code that never changes its meaning, a message, and often a hint. In",
+        "Python it is an exception of the class shown, below `omnigraph.errors.OmnigraphError`;",
+        "on the command line the process ends with the exit code.",
+        "",
+        "## Codes",
+        "",
+        *_table(("code", "class", "exit", "meaning"), causes),
+        "",
+        "## Exit codes",
+        "",
+        *_table(("exit", "meaning"), exits),
+        "",
+        "A reader that closes its end of a pipe, as `head` does, is no error.",
+        "",
+        "## Rules of schemas",
+        "",
+        *_table(("code", "severity", "rule"), schema),
+        "",
+        "## Rules of queries",
+        "",
+        *_table(("code", "severity", "rule"), query),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "docs/reference/cli.md": cli_page,
+    "docs/reference/errors.md": errors_page,
+}
+"""The pages that are generated, by their paths."""
+
+
+def write_pages() -> None:
+    """Write every page anew."""
+    for path, page in PAGES.items():
+        (ROOT / path).write_text(page(), encoding="utf-8")
+
+
+def _exit(kind: type[OmnigraphError]) -> int:
+    # The table of exits goes by class, and asks nothing of the error.
+    return exit_code(kind.__new__(kind)).value
+
+
+def _root() -> Any:
+    return typer.main.get_command(app)
+
+
+def _command(path: str, command: Any) -> Iterator[str]:
+    arguments = [each for each in command.params if each.param_type_name == "argument"]
+    words = [path, *(_argument_word(each) for each in arguments), "[OPTIONS]"]
+    yield f"## {path}"
+    yield ""
+    yield f"`{' '.join(words)}`"
+    yield ""
+    yield command.help.replace("\b", "").strip()
+    if command.params:
+        yield ""
+        yield from _options(command.params)
+
+
+def _argument_word(argument: Any) -> str:
+    name = (argument.metavar or argument.name.upper()).strip("[]")
+    return name if argument.required else f"[{name}]"
+
+
+def _options(parameters: Iterable[Any]) -> Iterator[str]:
+    rows = [
+        (_spelling(each), _default(each), _meaning(each)) for each in parameters if not each.hidden
+    ]
+    yield from _table(("option", "default", "meaning"), rows)
+
+
+def _spelling(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return f"`{_argument_word(parameter)}`"
+    names = ", ".join(f"`{each}`" for each in parameter.opts)
+    if parameter.is_flag:
+        return names
+    return f"{names} `{parameter.metavar or parameter.name.strip('_').upper()}`"
+
+
+def _default(parameter: Any) -> str:
+    if parameter.required:
+        return "required"
+    if parameter.default in (None, False):
+        return ""
+    value = parameter.default
+    return f"`{value.value if isinstance(value, Enum) else value}`"
+
+
+def _meaning(parameter: Any) -> str:
+    words = [parameter.help or ""]
+    kind = parameter.type_descriptor.annotation
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        words.append(f"One of {', '.join(f'`{each.value}`' for each in kind)}.")
+    if getattr(parameter, "multiple", False):
+        words.append("May be repeated.")
+    if parameter.envvar:
+        words.append(f"Also `${parameter.envvar}`.")
+    return " ".join(words)
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    yield f"| {' | '.join(header)} |"
+    yield f"|{'---|' * len(header)}"
+    for row in rows:
+        yield f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in row)} |"
+
+
+if __name__ == "__main__":
+    write_pages()
