@@ -56,7 +56,12 @@ PLAN_SETTINGS: Final[Mapping[str, str]] = {
 
 _LOCAL: Final = re.compile(r"local(\[(?P<cores>\*|\d+)(,\s*\d+)?\])?")
 _LOOPBACK: Final = "127.0.0.1"
-_NOISE: Final = b"WARNING: Using incubator modules"
+_NOISE: Final = (
+    b"WARNING: Using incubator modules",
+    b"WARNING: package sun.security.action not in",
+)
+"""What Java prints about options that Spark itself gives it, and nobody can change."""
+
 _JVM_LOGGING: Final = Path(__file__).parent / "log4j2.properties"
 _OPENING: Final = threading.Lock()
 
@@ -258,9 +263,9 @@ def _inherited(start: Start) -> tuple[int, ...]:
 def _jvm_environment(settings: SessionSettings, java: Path, start: Start) -> dict[str, str]:
     options = [
         f"-Dlog4j2.configurationFile={_JVM_LOGGING}",
-        # The JVM's own warnings, most of them about archives, would go to standard output.
+        # The JVM's own log, most of it about archives, would go to standard output; newer ones call
+        # an archive that they pass over an error. What kills a JVM is printed all the same.
         "-Xlog:disable",
-        "-Xlog:all=error:stderr",
         *start.options,
     ]
     if settings.work is Work.SHORT:
@@ -292,7 +297,7 @@ def _environment(changed: Mapping[str, str]) -> Iterator[None]:
 
 
 def _relay(reads: int) -> None:
-    """Copy what the JVM prints to standard error, without the line it prints at every start."""
+    """Copy what the JVM prints to standard error, without what it prints at every start."""
     with os.fdopen(reads, "rb") as lines:
         for line in lines:
             if not line.startswith(_NOISE):
