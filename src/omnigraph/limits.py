@@ -37,6 +37,9 @@ REDUCED_KEYS_MAX: Final = 10_000
 LOCAL_BYTES_MAX: Final = 4 << 30
 """Bytes of table data that the local engine takes on before `auto` chooses Spark."""
 
+MANIFEST_STATES_MAX: Final = 8
+"""Manifest states that a graph handle keeps; each is as large as the schema has types."""
+
 COMPILED_QUERIES_MAX: Final = 256
 """Compiled queries that a graph handle keeps."""
 
@@ -59,6 +62,9 @@ SPARK_DRIVER_BYTES_MAX: Final = 8 << 30
 
 SPARK_ARCHIVES_MAX: Final = 3
 """Start-up archives kept in the user's cache; each has about 150 MB."""
+
+PINNED_TABLES_MAX: Final = 256
+"""Open tables that a graph handle keeps for the next reader of the same versions."""
 
 OWN_TABLE_BLOCK_BYTES: Final = 1 << 20
 """Read size for our own small tables: each of their files is fetched in one request."""

@@ -11,6 +11,7 @@ from omnigraph.model.ids import OperationId
 from omnigraph.model.tables import TableKey, TableKind
 from omnigraph.query import ir
 from omnigraph.query.ir import Value
+from omnigraph.query.lowering.operands import Given
 from omnigraph.query.lowering.plan import lower
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage import heads, staging
@@ -59,7 +60,8 @@ def answer(
     values: Mapping[str, Value],
 ) -> list[dict[str, Value]]:
     """The rows that an engine gives for a query over these tables."""
-    plan = lower(query, catalog, values, NOW)
+    given = Given(values, NOW)
+    plan = lower(query, catalog, given).plan(given)
     found = engine.run(plan, Data(tables.__getitem__))
     assert isinstance(found, pa.Table)
     return to_rows(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,7 +21,8 @@ from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.tables import TableKey
 from omnigraph.query import ir
 from omnigraph.query.compile import compile_queries
-from omnigraph.query.lowering.plan import lower
+from omnigraph.query.lowering.operands import Given
+from omnigraph.query.lowering.plan import Template, lower
 from omnigraph.query.parameters import bind
 from omnigraph.relational.plans import Plan, TableRows
 from omnigraph.schema.catalog import Catalog
@@ -30,7 +31,8 @@ from omnigraph.storage.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pyspark.sql import DataFrame
+
+    from omnigraph.engine.spark.execute import Frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class QueryResult:
         """The rows as dictionaries by column name."""
         return self._table.to_pylist()  # type: ignore[no-any-return]
 
-    def frame(self) -> DataFrame:
+    def frame(self) -> Frame:
         """The query as a Spark DataFrame over the same snapshot, not run before it is used."""
         from omnigraph.engine.spark.execute import SparkEngine
 
@@ -103,6 +105,19 @@ class _Prepared:
     choice: Choice
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Shaped:
+    """What a query is run with, equal to anything that the same lowered query serves."""
+
+    given: Given
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Shaped) and self.given.shape == other.given.shape
+
+    def __hash__(self) -> int:
+        return hash(self.given.shape)
+
+
 class Queries:
     """Runs read queries on snapshots of one graph."""
 
@@ -112,6 +127,7 @@ class Queries:
         self._local = LocalEngine()
         self._catalog = lru_cache(maxsize=8)(self._load_catalog)
         self._compiled = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._compile)
+        self._lowered = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._lower)
 
     def run(
         self,
@@ -182,10 +198,9 @@ class Queries:
         if not isinstance(query, ir.ReadQuery):
             message = f"the query {query.name} changes the graph"
             raise InvalidInputError(message, hint="run it with mutate")
-        values = bind(query, parameters or {})
-        catalog = self._catalog(snapshot.schema_digest)
-        plan = lower(query, catalog, values, self._clock.now())
-        data = Data(lambda key: self._open(snapshot, key))
+        given = Given(bind(query, parameters or {}), self._clock.now())
+        plan = self._lowered(snapshot.schema_digest, query, _Shaped(given)).plan(given)
+        data = Data(cache(partial(self._open, snapshot)))
         return _Prepared(plan, data, choose(plan, data, engine))
 
     def _open(self, snapshot: Snapshot, key: TableKey) -> Table:
@@ -197,6 +212,9 @@ class Queries:
 
     def _compile(self, digest: str, text: str) -> tuple[ir.Query, ...]:
         return compile_queries(text, self._catalog(digest))
+
+    def _lower(self, digest: str, query: ir.ReadQuery, shaped: _Shaped) -> Template:
+        return lower(query, self._catalog(digest), shaped.given)
 
 
 def chosen(queries: tuple[ir.Query, ...], name: str | None) -> ir.Query:

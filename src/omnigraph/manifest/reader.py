@@ -14,6 +14,7 @@ from omnigraph.errors import (
     NotFoundError,
     StorageError,
 )
+from omnigraph.limits import MANIFEST_STATES_MAX
 from omnigraph.manifest import format as manifest_format
 from omnigraph.manifest import legacy, rows
 from omnigraph.manifest.layout import MANIFEST
@@ -62,6 +63,7 @@ class Manifest:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self._states: dict[str, rows.Contents] = {}
 
     def branches(self) -> tuple[BranchName, ...]:
         """Every branch people can name, main first."""
@@ -148,10 +150,21 @@ class Manifest:
         """A manifest version, the newest unless one is named, with its first fragment read."""
         table = self._table(branch, version)
         stamp = manifest_format.stamp_of(table)
+        if stamp == manifest_format.CURRENT:
+            return Opened(table, stamp, self._state(table))
         # Formats before lineage moved in have no order of fragments: every row is state.
-        fragments = [0] if stamp == manifest_format.CURRENT else None
-        contents = rows.decode(table.read(fragments=fragments), uri=str(table.address))
-        return Opened(table, stamp, contents)
+        return Opened(table, stamp, rows.decode(table.read(), uri=str(table.address)))
+
+    def _state(self, table: Table) -> rows.Contents:
+        """The first fragment, read once: no two data files ever have one name."""
+        file = table.fragments()[0].files[0].path
+        known = self._states.get(file)
+        if known is None:
+            known = rows.decode(table.read(fragments=[0]), uri=str(table.address))
+            while len(self._states) >= MANIFEST_STATES_MAX:
+                self._states.pop(next(iter(self._states)), None)
+            self._states[file] = known
+        return known
 
     def snapshot(self, opened: Opened, branch: BranchName) -> Snapshot:
         """What an opened manifest version shows."""

@@ -66,10 +66,15 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A value that is known before any row is looked at."""
+    """A value that is known before any row is looked at.
+
+    Attributes:
+        source: What gave it, if nothing but the value itself changes when another is given.
+    """
 
     value: Any
     type: PropertyType
+    source: str | None = None
 
 
 Side = Typed | Known
@@ -92,7 +97,7 @@ class Bindings:
             items = [self.tree(Known(each, item)) for each in side.value]
             return exp.Cast(this=exp.Array(expressions=items), to=sql_type(side.type))
         name = f"p{len(self.values)}"
-        self.values[name] = BoundValue(side.value, side.type)
+        self.values[name] = BoundValue(side.value, side.type, side.source)
         return exp.Cast(this=exp.Placeholder(this=name), to=sql_type(side.type))
 
 

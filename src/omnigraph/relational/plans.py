@@ -34,10 +34,15 @@ Relation = TableRows | GivenRows
 
 @dataclass(frozen=True, slots=True)
 class BoundValue:
-    """A value that reaches the engine beside the text, never in it."""
+    """A value that reaches the engine beside the text, never in it.
+
+    Attributes:
+        source: What gave the value, if the same tree serves other values of it too.
+    """
 
     value: Any
     type: PropertyType
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,15 @@ class Reduction:
 
 
 @dataclass(frozen=True, slots=True)
+class Lookup:
+    """The row of a table that has an id, if there is one, and the columns wanted of it."""
+
+    table: TableKey
+    id: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """One question to an engine.
 
@@ -102,6 +116,8 @@ class Plan:
             mean nothing, so that names which engines would fold or refuse cannot matter.
         values: What each placeholder of the tree stands for.
         columns: What the caller gets, in the order of the tree's columns.
+        lookup: Set where the answer is one row found by its id: the `Lookup` says the same as the
+            tree, and an engine with an index on ids may read just that.
     """
 
     tree: exp.Query
@@ -109,3 +125,4 @@ class Plan:
     columns: tuple[OutputColumn, ...]
     values: Mapping[str, BoundValue] = field(default_factory=dict)
     reductions: tuple[Reduction, ...] = ()
+    lookup: Lookup | None = None

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-
 NOTHING: Final = "false"
 """The filter that no row passes."""
 

@@ -14,7 +14,7 @@ from lance import LanceDataset
 from lance.fragment import FragmentMetadata
 
 from omnigraph.errors import ErrorCode, NotFoundError
-from omnigraph.limits import OWN_TABLE_BLOCK_BYTES
+from omnigraph.limits import OWN_TABLE_BLOCK_BYTES, PINNED_TABLES_MAX
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.roots import Root
@@ -141,6 +141,7 @@ class Tables:
         self._meter = meter
         self._session = lance.Session()  # type: ignore[attr-defined]  # missing from __all__
         self._handles: dict[str, LanceDataset] = {}
+        self._pinned: dict[TableAddress, Table] = {}
         self._lock = threading.Lock()
 
     def uri(self, location: str) -> str:
@@ -163,8 +164,23 @@ class Tables:
             StorageError: the version or the ref is gone, or cannot be read.
         """
         address = self.address(location, ref=ref, version=version)
+        if ref is None:
+            with self._lock:
+                pinned = self._pinned.get(address)
+            if pinned is not None:
+                return pinned
         with translating("opening", str(address)):
-            return Table(address, self.main(location).checkout_version((ref, version)))
+            table = Table(address, self.main(location).checkout_version((ref, version)))
+        if ref is None:
+            # A version of main never changes. A ref may be deleted and made again.
+            self._remember(table)
+        return table
+
+    def _remember(self, table: Table) -> None:
+        with self._lock:
+            while len(self._pinned) >= PINNED_TABLES_MAX:
+                del self._pinned[next(iter(self._pinned))]
+            self._pinned[table.address] = table
 
     def open_latest(self, location: str, *, ref: str | None) -> Table:
         """The table at the newest version of this ref, read from storage, never from a cache.

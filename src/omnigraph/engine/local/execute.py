@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, assert_never
 
 import duckdb
 import pyarrow as pa
+from sqlglot import exp
 
-from omnigraph.engine.local.reduce import Reducer
+from omnigraph.engine.local.reduce import Reducer, look_up
 from omnigraph.engine.protocol import Data, EngineName
 from omnigraph.engine.results import conform
 from omnigraph.errors import ErrorCode, InternalError, InvalidInputError, StorageError
+from omnigraph.limits import COMPILED_QUERIES_MAX
 from omnigraph.relational.plans import GivenRows, Plan, Relation, TableRows
 
 _SETTINGS: Final = (
@@ -34,6 +37,7 @@ class LocalEngine:
         self._lock = threading.Lock()
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._threads = threading.local()
+        self._texts = _Texts()
 
     @property
     def name(self) -> EngineName:
@@ -47,11 +51,13 @@ class LocalEngine:
             InvalidInputError: a computed value does not fit its type.
             StorageError: a table could not be read.
         """
+        if (found := look_up(plan, data)) is not None:
+            return conform(found, plan.columns)
         inputs = _inputs(plan, data)
         cursor = self._cursor()
         with _registered(cursor, inputs), _translating():
             values = {name: bound.value for name, bound in plan.values.items()}
-            answer = cursor.sql(plan.tree.sql(dialect="duckdb"), params=values or None)
+            answer = cursor.sql(self._texts.of(plan.tree), params=values or None)
             computed = answer.to_arrow_table()
         return conform(computed, plan.columns)
 
@@ -65,6 +71,28 @@ class LocalEngine:
             self._threads.cursor = cursor
         assert isinstance(cursor, duckdb.DuckDBPyConnection)
         return cursor
+
+
+class _Texts:
+    """The SQL of trees that were run before: rendering one costs as much as running a small one."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[int, tuple[exp.Query, str]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, tree: exp.Query) -> str:
+        """The text of a tree, which must not be changed any more."""
+        with self._lock:
+            # By identity: the tree is kept too, so no other can have its id meanwhile.
+            if kept := self._kept.get(id(tree)):
+                self._kept.move_to_end(id(tree))
+                return kept[1]
+        text = tree.sql(dialect="duckdb")
+        with self._lock:
+            self._kept[id(tree)] = tree, text
+            if len(self._kept) > COMPILED_QUERIES_MAX:
+                self._kept.popitem(last=False)
+        return text
 
 
 def _connected() -> duckdb.DuckDBPyConnection:

@@ -29,6 +29,20 @@ from omnigraph.storage.indexes import indexed_columns
 from omnigraph.storage.tables import Table
 
 
+def look_up(plan: Plan, data: Data) -> pa.Table | None:
+    """The answer of a plan that asks for one row by its id, if an index finds ids."""
+    if plan.lookup is None:
+        return None
+    table = data.table(plan.lookup.table)
+    if "id" not in indexed_columns(table):
+        return None
+    columns = plan.lookup.columns
+    found = _lookup(table, dict.fromkeys(columns), "id", {plan.lookup.id})
+    return pa.Table.from_arrays(
+        [found[name] for name in columns], names=[*map(str, range(len(columns)))]
+    )
+
+
 @dataclass(slots=True)
 class Reducer:
     """Applies a plan's reductions as far as they pay: through an index, and for few ids."""

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final, NoReturn, assert_never
+from typing import Final, NoReturn, TypeAlias, assert_never
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +26,10 @@ from omnigraph.relational.plans import GivenRows, IsOneOf, Plan, Relation, Table
 from omnigraph.storage import filters
 
 _VIEW_NUMBERS: Final = itertools.count()
+
+
+Frame: TypeAlias = DataFrame
+"""Spark's own DataFrame, for annotations where pyspark itself must not be imported."""
 
 
 class SparkEngine:

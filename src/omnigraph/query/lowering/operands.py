@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Final, TypeAlias, assert_never
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any, Final, TypeAlias, assert_never
 
 from sqlglot import exp
 
@@ -22,6 +22,7 @@ from omnigraph.relational.expressions import (
     is_null,
 )
 from omnigraph.relational.numbers import Comparator
+from omnigraph.relational.plans import BoundValue
 
 Scope: TypeAlias = "Mapping[tuple[str, str], exp.Expr]"
 """Where a row has the value of (variable, column)."""
@@ -36,6 +37,10 @@ _COMPARATORS: Final[Mapping[ir.Operator, Comparator]] = {
 }
 
 
+NOW: Final = "now()"
+"""The source of a query's instant; no parameter has such a name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Given:
     """What a query is run with: the values of its parameters, and its instant."""
@@ -47,11 +52,12 @@ class Given:
         """The value of an operand that needs no row."""
         match operand:
             case ir.ParameterValue(name, type_):
-                return Known(self.values[name], type_)
+                value = self.values[name]
+                return Known(value, type_, name if is_late(value) else None)
             case ir.Constant(value, type_):
                 return Known(value, type_)
             case ir.Now():
-                return Known(self.now, operand.type)
+                return Known(self.now, operand.type, NOW)
             case _:
                 assert_never(operand)
 
@@ -60,6 +66,29 @@ class Given:
         if isinstance(operand, ir.ColumnValue):
             return Typed(scope[operand.variable, operand.column], operand.type)
         return self.known(operand)
+
+    def again(self, bound: BoundValue) -> BoundValue:
+        """The same placeholder for these values."""
+        if bound.source is None:
+            return bound
+        return replace(bound, value=self.now if bound.source == NOW else self.values[bound.source])
+
+    @property
+    def shape(self) -> Hashable:
+        """What a tree depends on: of late values only that they are there, of others the value."""
+        return tuple(
+            (name, None if is_late(value) else (type(value), repr(value)))
+            for name, value in sorted(self.values.items())
+        )
+
+
+def is_late(value: ir.Value) -> bool:
+    """Whether a value stands in a tree as a placeholder and nothing else.
+
+    Numbers do not: they are moved into the type of what they are compared with. Nulls and lists
+    change the tree's form.
+    """
+    return isinstance(value, str | bool | bytes | date)
 
 
 def filter_tree(condition: ir.Filter, scope: Scope, given: Given, bindings: Bindings) -> exp.Expr:
@@ -89,26 +118,35 @@ def _comparison(operator: ir.Operator, left: Side, right: Side, bindings: Bindin
             return compare(_COMPARATORS[operator], left, right, bindings)
 
 
-def texts_wanted(
-    condition: ir.Filter, given: Given
-) -> tuple[ir.ColumnValue, tuple[str, ...]] | None:
-    """The column and the texts it must be one of, if that is what the filter says."""
+def texts_wanted(condition: ir.Filter, given: Given) -> ir.ColumnValue | None:
+    """The column that must be one of a few texts, if that is what the filter says."""
+    column, known = _wanted(condition, given)
+    values = _listed(known)
+    return column if values and all(isinstance(each, str) for each in values) else None
+
+
+def texts_of(condition: ir.Filter, given: Given) -> tuple[str, ...]:
+    """Those texts, for the values the query is run with now."""
+    _, known = _wanted(condition, given)
+    return tuple(_listed(known))
+
+
+def _wanted(condition: ir.Filter, given: Given) -> tuple[ir.ColumnValue, Known] | tuple[None, None]:
     if not isinstance(condition, ir.Comparison):
-        return None
-    match condition.operator, condition.right:
-        case (ir.Operator.EQ, ir.ColumnValue()) | (ir.Operator.CONTAINS_ITEM, _):
-            left, right = condition.right, condition.left
-        case ir.Operator.EQ, _:
-            left, right = condition.left, condition.right
-        case _:
-            return None
-    if not isinstance(left, ir.ColumnValue) or isinstance(right, ir.ColumnValue):
-        return None
-    known = given.known(right)
-    values = known.value if isinstance(known.type, ListType) else (known.value,)
-    if values is None or not all(isinstance(each, str) for each in values):
-        return None
-    return left, tuple(values)
+        return None, None
+    left, operator, right = condition.left, condition.operator, condition.right
+    if operator is ir.Operator.EQ and isinstance(left, ir.ColumnValue):
+        return (None, None) if isinstance(right, ir.ColumnValue) else (left, given.known(right))
+    may_be_turned = operator in (ir.Operator.EQ, ir.Operator.CONTAINS_ITEM)
+    if may_be_turned and isinstance(right, ir.ColumnValue) and not isinstance(left, ir.ColumnValue):
+        return right, given.known(left)
+    return None, None
+
+
+def _listed(known: Known | None) -> tuple[Any, ...]:
+    if known is None or known.value is None:
+        return ()
+    return tuple(known.value) if isinstance(known.type, ListType) else (known.value,)
 
 
 def operands_of(condition: ir.Filter) -> tuple[ir.Operand, ...]:

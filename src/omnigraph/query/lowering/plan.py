@@ -2,54 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Final, assert_never
 
 from sqlglot import exp
 
 from omnigraph.model.types import Scalar
 from omnigraph.query import ir
+from omnigraph.query.lowering.keys import key_lookup
 from omnigraph.query.lowering.operands import Given, Scope, not_yet
 from omnigraph.query.lowering.rows import block_rows
 from omnigraph.query.lowering.usage import uses_of_block, uses_of_results
 from omnigraph.query.lowering.workbench import Workbench, column, named, table
 from omnigraph.relational.expressions import without_negative_zero
-from omnigraph.relational.plans import OutputColumn, Plan
+from omnigraph.relational.plans import BoundValue, Lookup, OutputColumn, Plan, Reduction, Relation
 from omnigraph.schema.catalog import Catalog
 
 _ROWS: Final = "q"
 
 
-def lower(
-    query: ir.ReadQuery, catalog: Catalog, values: Mapping[str, ir.Value], now: datetime
-) -> Plan:
-    """The plan whose rows are the query's answer, in its order.
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A lowered query, for every set of values of one `Given.shape`."""
 
-    Args:
-        values: The value of every parameter, as `parameters.bind` gives them.
+    tree: exp.Query
+    relations: Mapping[str, Relation]
+    columns: tuple[OutputColumn, ...]
+    values: Mapping[str, BoundValue]
+    reductions: tuple[Reduction, ...]
+    seeds: tuple[Callable[[Given], Reduction], ...]
+    lookup: Callable[[Given], Lookup] | None
+
+    def plan(self, given: Given) -> Plan:
+        """The plan whose rows are the query's answer, in its order."""
+        return Plan(
+            tree=self.tree,
+            relations=self.relations,
+            columns=self.columns,
+            values={name: given.again(bound) for name, bound in self.values.items()},
+            reductions=(*(seed(given) for seed in self.seeds), *self.reductions),
+            lookup=None if self.lookup is None else self.lookup(given),
+        )
+
+
+def lower(query: ir.ReadQuery, catalog: Catalog, given: Given) -> Template:
+    """Lower a query for values like the given ones.
 
     Raises:
         InvalidInputError: the query uses a search function, which no engine runs yet.
     """
-    bench = Workbench(catalog, Given(values, now))
+    bench = Workbench(catalog, given)
     uses = frozenset([*uses_of_block(query.match), *uses_of_results(query)])
     rows = block_rows(bench, query.match, uses)
     results = _Results(bench, rows.scope(_ROWS))
     source = exp.Select().from_(table(rows.table, _ROWS))
-    if query.is_grouped:
-        tree = results.grouped(query, source)
-    else:
-        columns = [results.operand(each.expression) for each in query.columns]
-        tree = source.select(*map(_numbered, range(len(columns)), columns))
-        keys = [(each.expression, each.descending) for each in query.order]
-        ordered = [(results.operand(each), down) for each, down in keys if _varies(each)]
-        tree = _ordered(tree, [*ordered, *results.ties(query)])
-    limit = _limit(query, values)
+    tree = results.grouped(query, source) if query.is_grouped else results.plain(query, source)
+    limit = _limit(query, given.values)
     if limit is not None:
         tree = tree.limit(limit)
-    return Plan(
+    return Template(
         tree=bench.finished(tree),
         relations=bench.relations,
         columns=tuple(
@@ -58,6 +70,8 @@ def lower(
         ),
         values=bench.bindings.values,
         reductions=tuple(bench.reductions),
+        seeds=tuple(bench.seeds),
+        lookup=key_lookup(query, catalog, given),
     )
 
 
@@ -81,8 +95,14 @@ class _Results:
             case _:
                 assert_never(expression)
 
-    def ties(self, query: ir.ReadQuery) -> Sequence[tuple[exp.Expr, bool]]:
-        return [(self.operand(each), False) for each in query.tie_breakers if _varies(each)]
+    def plain(self, query: ir.ReadQuery, source: exp.Select) -> exp.Select:
+        """One row of the result for each row."""
+        columns = [self.operand(each.expression) for each in query.columns]
+        keys = [(each.expression, each.descending) for each in query.order]
+        keys += [(each, False) for each in query.tie_breakers]
+        order = [(self.operand(each), down) for each, down in keys if _varies(each)]
+        tree = source.select(*map(_numbered, range(len(columns)), columns))
+        return _ordered(tree, order)
 
     def grouped(self, query: ir.ReadQuery, source: exp.Select) -> exp.Select:
         """Group rows by the plain columns.
@@ -91,12 +111,9 @@ class _Results:
         then a group key like any other, and no engine takes it for the number of a column.
         """
         columns = [self._over_groups(each.expression) for each in query.columns]
-        order = [
-            (self._over_groups(each.expression), each.descending)
-            for each in query.order
-            if _varies(each.expression)
-        ]
-        ties = [(self._over_groups(each), False) for each in query.tie_breakers if _varies(each)]
+        sorted_by = [(each.expression, each.descending) for each in query.order]
+        sorted_by += [(each, False) for each in query.tie_breakers]
+        order = [(self._over_groups(each), down) for each, down in sorted_by if _varies(each)]
         computed = [
             named(without_negative_zero(self.operand(each), each.type), name)
             for each, name in self.inner.items()
@@ -106,7 +123,7 @@ class _Results:
         keys = [self._over_groups(each) for each in dict.fromkeys(query.group_keys)]
         if keys:
             tree = tree.group_by(*keys)
-        return _ordered(tree, [*order, *ties]) if keys else tree
+        return _ordered(tree, order) if keys else tree
 
     def _over_groups(self, expression: ir.Expression) -> exp.Expr:
         match expression:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import cast
+from functools import partial
 
 from sqlglot import exp
 
-from omnigraph.model.identity import KeyType, KeyValue, identity_of
 from omnigraph.model.tables import TableKey, TableKind
 from omnigraph.query import ir
+from omnigraph.query.lowering.keys import FixedKey, fixed_key
 from omnigraph.query.lowering.operands import (
+    Given,
     Scope,
     filter_tree,
     operands_of,
+    texts_of,
     texts_wanted,
 )
 from omnigraph.query.lowering.usage import Use, uses_of_block
@@ -179,31 +180,11 @@ class _Joins:
     def _seed(self, node: ir.NodeBinding, relation: str, filters: list[ir.Filter]) -> None:
         """Say which ids and texts the filters leave, for engines that can look those up."""
         for condition in filters:
-            if wanted := texts_wanted(condition, self.bench.given):
-                at, values = wanted
-                self.bench.reductions.append(Reduction(relation, at.column, IsOneOf(values)))
-        node_type = self.bench.catalog.node_type(node.type_name)
-        key = [node_type.property_named(name) for name in node_type.key]
-        given = dict(filter(None, map(self._equals, filters)))
-        if key and all(each.name in given for each in key):
-            identity = identity_of(
-                [cast("KeyType", each.type) for each in key], [given[each.name] for each in key]
-            )
-            self.bench.reductions.append(Reduction(relation, "id", IsOneOf((identity,))))
-
-    def _equals(self, condition: ir.Filter) -> tuple[str, KeyValue] | None:
-        """The column and the one value it must have, if that is what the filter says."""
-        match condition:
-            case ir.Comparison(
-                ir.ColumnValue(_, name, type_),
-                ir.Operator.EQ,
-                (ir.Constant() | ir.ParameterValue()) as right,
-            ):
-                known = self.bench.given.known(right)
-                has_it = known.type == type_ and _has_identity(known.value)
-                return (name, known.value) if has_it else None
-            case _:
-                return None
+            if at := texts_wanted(condition, self.bench.given):
+                self.bench.seeds.append(partial(_texts_seed, relation, at, condition))
+        key = fixed_key(node.type_name, filters, self.bench.catalog, self.bench.given)
+        if key is not None:
+            self.bench.seeds.append(partial(_key_seed, relation, key))
 
     def _join_traversal(self, traversal: ir.Traversal) -> None:
         ends = self._ends(traversal)
@@ -302,5 +283,9 @@ def _variables(condition: ir.Filter) -> set[str]:
     return {each.variable for each in operands_of(condition) if isinstance(each, ir.ColumnValue)}
 
 
-def _has_identity(value: object) -> bool:
-    return value is not None and not (isinstance(value, float) and not math.isfinite(value))
+def _texts_seed(relation: str, at: ir.ColumnValue, condition: ir.Filter, given: Given) -> Reduction:
+    return Reduction(relation, at.column, IsOneOf(texts_of(condition, given)))
+
+
+def _key_seed(relation: str, key: FixedKey, given: Given) -> Reduction:
+    return Reduction(relation, "id", IsOneOf((key.identity(given),)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -32,6 +32,8 @@ class Workbench:
     relations: dict[str, Relation] = field(default_factory=dict)
     tables: list[exp.CTE] = field(default_factory=list)
     reductions: list[Reduction] = field(default_factory=list)
+    seeds: list[Callable[[Given], Reduction]] = field(default_factory=list)
+    """Reductions that depend on the values the query is run with."""
 
     def scan(self, table: TableKey, columns: Iterable[str]) -> str:
         """A new relation over the rows of a type; its name."""
