@@ -24,6 +24,7 @@ from omnigraph.manifest.layout import (
     STAMP,
     UNIQUE_ID,
 )
+from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from tests.support.forge import DRAFT, STALE_RUNS, Forged, forge
 from tests.support.publishing import PERSON, advance, manifest_at
@@ -38,7 +39,7 @@ def stamp(uri: str, branch: BranchName = MAIN) -> int:
     return manifest_at(uri).open(branch).stamp
 
 
-def history(graph: omnigraph.Graph, branch: str = MAIN) -> list[tuple[str, str | None]]:
+def history(graph: omnigraph.Graph, branch: str = MAIN) -> list[tuple[CommitId, str | None]]:
     """Ids and actors, oldest first."""
     return [(each.commit_id, each.actor) for each in graph.commits.list(branch=branch)][::-1]
 
@@ -189,7 +190,7 @@ def test_a_killed_migration_is_finished_by_the_next_open(tmp_path: Path, point: 
     assert_migrated(forged)
 
 
-def _open(barrier: threading.Barrier, uri: str) -> list[tuple[str, str | None]]:
+def _open(barrier: threading.Barrier, uri: str) -> list[tuple[CommitId, str | None]]:
     barrier.wait(60)
     return history(omnigraph.open(uri))
 

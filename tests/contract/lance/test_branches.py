@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from lance import LanceDataset
 from lance.fragment import write_fragments
+
 from tests.contract.lance.builders import (
     append,
     commit,

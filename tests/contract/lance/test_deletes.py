@@ -4,6 +4,7 @@ import lance
 import pytest
 from lance import LanceDataset, LanceOperation
 from lance.fragment import LanceFragment
+
 from tests.contract.lance.builders import append, commit, create, delete, keys_of
 
 

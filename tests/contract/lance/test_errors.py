@@ -16,6 +16,7 @@ import pytest
 from lance import LanceDataset, LanceOperation
 from lance.commit import CommitConflictError
 from lance.fragment import write_fragments
+
 from tests.contract.lance.builders import (
     SCHEMA,
     append,

@@ -3,6 +3,7 @@
 import lance
 import pytest
 from lance import LanceDataset, LanceOperation
+
 from tests.contract.lance.builders import (
     append,
     commit,

@@ -6,6 +6,7 @@ import lance
 import pytest
 from lance import LanceDataset, LanceOperation
 from lance.fragment import write_fragments
+
 from tests.contract.lance.builders import (
     SCHEMA,
     append,

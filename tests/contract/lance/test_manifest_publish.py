@@ -7,6 +7,7 @@ from lance import LanceDataset, LanceOperation
 from lance.commit import CommitConflictError
 from lance.dataset import Transaction
 from lance.fragment import write_fragments
+
 from tests.contract.lance.builders import SCHEMA, commit, create, fragments_of, keys_of, staged
 
 

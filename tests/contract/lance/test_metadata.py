@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from lance import LanceDataset, LanceOperation
 from lance.commit import CommitConflictError
+
 from tests.contract.lance.builders import (
     SCHEMA,
     append,

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from lance import LanceOperation
 from lance.fragment import write_fragments
+
 from tests.contract.lance.builders import (
     SCHEMA,
     append,

@@ -6,6 +6,7 @@ import lance
 import pytest
 from lance import LanceDataset, LanceOperation
 from lance.commit import CommitConflictError
+
 from tests.contract.lance.builders import OPERATIONS, append, commit, create, keys_of, restore
 
 FENCED: Final = {

@@ -6,6 +6,7 @@ import pytest
 from lance import LanceDataset, LanceOperation
 from lance.fragment import write_fragments
 from lance.schema import LanceSchema
+
 from tests.contract.lance.builders import (
     add_column,
     commit,

@@ -9,6 +9,7 @@ import pytest
 from lance import LanceDataset, LanceOperation
 from lance.commit import CommitConflictError
 from lance.dataset import Transaction
+
 from tests.contract.lance.builders import (
     OPERATIONS,
     SCHEMA,

@@ -7,6 +7,7 @@ import lance
 import pytest
 from lance import LanceDataset, LanceOperation
 from lance.dataset import Transaction
+
 from tests.contract.lance.builders import (
     OPERATIONS,
     append,

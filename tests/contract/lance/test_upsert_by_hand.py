@@ -5,6 +5,7 @@ import dataclasses
 import lance
 from lance import LanceDataset, LanceOperation
 from lance.fragment import RowIdSequence
+
 from tests.contract.lance.builders import (
     append,
     commit,

@@ -2,6 +2,7 @@
 
 import dataclasses
 import threading
+from typing import NoReturn
 
 import pytest
 
@@ -107,7 +108,11 @@ def test_the_race_would_notice_a_publish_that_is_no_compare_and_swap(
     monkeypatch.setattr(heads, "apply", last_writer_wins)
     # Both have read before either commits, so only the commit itself can tell them apart.
     meeting = threading.Barrier(2)
-    with armed(Failpoint.PUBLISH_AFTER_STAGE, lambda: meeting.wait(30) and None):
+
+    def meet() -> None:
+        meeting.wait(30)
+
+    with armed(Failpoint.PUBLISH_AFTER_STAGE, meet):
         outcomes = race(graph.uri, (PERSON, PERSON), rounds=1, crowd="threads")
 
     assert not any(isinstance(outcome, Lost) for outcome in outcomes[0])
@@ -199,7 +204,7 @@ def test_every_unmet_expectation_is_named(graph: omnigraph.Graph) -> None:
     assert "node:City" in said[1]
 
 
-def lose_the_answer() -> None:
+def lose_the_answer() -> NoReturn:
     message = "the connection broke after the request was sent"
     raise StorageError(message)
 
@@ -246,8 +251,8 @@ def test_an_outcome_that_cannot_be_looked_up_is_unknown_and_names_the_commit(
     commit_id = CommitId(SystemClock().ulid())
 
     class Unreadable(Manifest):
-        def open(self, *_: object, **__: object) -> object:  # type: ignore[override]
-            return lose_the_answer()
+        def open(self, *_: object, **__: object) -> NoReturn:  # type: ignore[override]
+            lose_the_answer()
 
     def break_the_line() -> None:
         manifest.__class__ = Unreadable
@@ -288,7 +293,7 @@ def test_a_crash_of_publish_is_all_or_nothing(graph: omnigraph.Graph, point: Fai
 def test_a_publish_that_always_loses_gives_up_and_says_so(graph: omnigraph.Graph) -> None:
     manifest = manifest_at(graph.uri)
     rival = manifest_at(graph.uri)
-    attempts = []
+    attempts: list[str] = []
 
     def be_overtaken() -> None:
         if attempts and attempts[-1] == "rival":

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from obstore.exceptions import GenericError
 from obstore.store import S3Store, from_url
+
 from tests.support.s3 import S3Server
 
 NOWHERE = "http://127.0.0.1:9"
