@@ -251,7 +251,7 @@ def test_an_outcome_that_cannot_be_looked_up_is_unknown_and_names_the_commit(
     commit_id = CommitId(SystemClock().ulid())
 
     class Unreadable(Manifest):
-        def open(self, *_: object, **__: object) -> NoReturn:  # type: ignore[override]
+        def open(self, *_: object, **__: object) -> NoReturn:
             lose_the_answer()
 
     def break_the_line() -> None:

@@ -1,0 +1,123 @@
+"""`graph.query`: one snapshot, two engines, every form of the answer."""
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+from omnigraph.engine.choose import ENVIRONMENT_VARIABLE, choose
+from omnigraph.engine.protocol import EngineName
+from omnigraph.errors import ErrorCode, InvalidInputError, InvalidParameterError, NotFoundError
+from omnigraph.graph import Graph
+from omnigraph.lang.diagnostics import DiagnosticsError
+from tests.support.asked import PEOPLE, SCHEMA
+from tests.support.graphs import add_rows, graph_with
+
+PEOPLE_BY_NAME = "query all() { match { $p: Person } return { $p.name, $p.age } }"
+TWO = PEOPLE_BY_NAME + " query none() { match { $c: City } return { count($c) as n } }"
+
+
+def test_an_answer_comes_in_every_form(graph: Graph, engine: str) -> None:
+    answer = graph.query(PEOPLE_BY_NAME, engine=engine)
+    expected = [{"p.name": each["name"], "p.age": each["age"]} for each in PEOPLE]
+
+    assert answer.rows() == expected
+    assert answer.arrow().schema.field("p.age").type == pa.int32()
+    assert answer.pandas()["p.name"].to_list() == ["ada", "bob", "cy"]
+    assert len(answer) == 3
+    assert pa.table(answer).to_pylist() == expected
+    assert answer.commit_id == graph.snapshot().head.commit_id
+    assert answer.engine == engine
+    assert answer.why == "it was asked for"
+
+
+def test_an_answer_as_a_frame_has_the_same_rows(graph: Graph, engine: str, spark: object) -> None:
+    assert spark is not None
+    answer = graph.query(PEOPLE_BY_NAME, engine=engine)
+    assert answer.frame().toArrow().to_pylist() == answer.rows()
+
+
+def test_a_query_is_chosen_by_its_name(graph: Graph) -> None:
+    assert graph.query(TWO, name="none").rows() == [{"n": 1}]
+    with pytest.raises(InvalidParameterError, match="none was named"):
+        graph.query(TWO)
+    with pytest.raises(InvalidParameterError, match='no query "some"'):
+        graph.query(TWO, name="some")
+
+
+def test_a_mutation_is_refused_with_the_way_to_run_it(graph: Graph) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        graph.query('query add() { insert City { name: "Rome" } }')
+    assert "mutate" in refused.value.hint
+
+
+def test_what_is_wrong_with_a_text_is_shown_at_its_place(graph: Graph) -> None:
+    with pytest.raises(DiagnosticsError) as refused:
+        graph.query("query q() { match { $p: Persn } return { $p.nam } }")
+    (found,) = [each for each in refused.value.diagnostics if each.code == "T1"]
+    assert "Person" in found.hint
+
+
+def test_search_functions_are_understood_but_not_yet_run(graph: Graph) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        graph.query('query q() { match { $p: Person search($p.note, "a") } return { $p } }')
+    assert refused.value.code is ErrorCode.NOT_YET
+
+
+def test_reads_see_the_commit_they_name_and_nothing_later(tmp_path_factory: object) -> None:
+    assert isinstance(tmp_path_factory, pytest.TempPathFactory)
+    where = tmp_path_factory.mktemp("later") / "graph.omni"
+    graph = graph_with(where, SCHEMA, {"Person": PEOPLE})
+    before = graph.snapshot()
+    count = "query q() { match { $p: Person } return { count($p) as n } }"
+    add_rows(graph, {"Person": [{"name": "di", "age": 1, "note": None}]})
+
+    assert graph.query(count).rows() == [{"n": 4}]
+    assert graph.query(count, commit=before.head.commit_id).rows() == [{"n": 3}]
+    assert graph.query(count, version=before.manifest_version).rows() == [{"n": 3}]
+    with pytest.raises(NotFoundError, match="no branch draft"):
+        graph.query(count, branch="draft")
+
+
+def test_the_clock_of_the_graph_gives_now(tmp_path_factory: pytest.TempPathFactory) -> None:
+    graph = graph_with(tmp_path_factory.mktemp("now") / "g", SCHEMA, {"City": [{"name": "Oslo"}]})
+    before = datetime.now(UTC)  # noqa: TID251  # the real one, to compare with
+    (row,) = graph.query(
+        "query q() { match { $c: City } return { now() as t, now() as u } }"
+    ).rows()
+    assert row["t"] == row["u"] >= before
+
+
+def test_the_engine_may_come_from_the_environment(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, "local")
+    assert graph.query(PEOPLE_BY_NAME).why == "it was asked for"
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, "abacus")
+    with pytest.raises(InvalidParameterError, match="abacus"):
+        graph.query(PEOPLE_BY_NAME)
+
+
+def test_small_plans_stay_local_and_large_ones_go_to_spark(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = graph.explain(PEOPLE_BY_NAME)
+    assert chosen.engine is EngineName.LOCAL
+    assert "bytes" in chosen.why
+    monkeypatch.setitem(choose.__globals__, "LOCAL_BYTES_MAX", 10)
+    chosen = graph.explain(PEOPLE_BY_NAME)
+    assert chosen.engine is EngineName.SPARK
+    assert "more than 10" in chosen.why
+
+
+def test_an_explanation_says_what_is_read_and_how(graph: Graph) -> None:
+    told = str(
+        graph.explain(
+            "query q($n: String) { match { $p: Person {name: $n} $p knows $q } return { $q.age } }",
+            {"n": "ada"},
+        )
+    )
+    assert "node:Person (id, name)" in told
+    assert "edge:Knows (src, dst)" in told
+    assert "SELECT" in told
+    assert "'ada'" not in told.partition("plan:")[2], "values never stand in the text"
