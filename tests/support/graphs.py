@@ -17,11 +17,12 @@ from omnigraph.model.commits import OperationKind
 from omnigraph.model.identity import identity_of
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import MAIN
-from omnigraph.model.tables import TablePin
+from omnigraph.model.tables import TableKind, TablePin
 from omnigraph.model.types import Scalar
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog, SchemaType
 from omnigraph.storage import heads, staging
+from omnigraph.storage.indexes import IndexSpec, stage_indexes
 from omnigraph.storage.store import Store
 
 Rows: TypeAlias = "Iterable[Mapping[str, Any]] | pa.Table"
@@ -69,6 +70,22 @@ def add_rows(target: graph.Graph, rows: Mapping[str, Rows]) -> str:
         expecting=tuple(TableAt(pin.key, pin.version, pin.ref) for pin in before),
     )
     return publish(manifest, _clock, publication).commit_id
+
+
+def add_indexes(target: graph.Graph) -> None:
+    """Index the ids and ends of every type, as an index writer would, and publish that."""
+    manifest = Manifest(target._store)
+    now = manifest.current(MAIN)
+    author = heads.Authorship(OperationId(_clock.ulid()), OperationKind.INDEX)
+    moved = []
+    for key, pin in now.pins.items():
+        table = target._store.tables.open(pin.location, ref=pin.ref, version=pin.version)
+        columns = ["id"] if key.kind is TableKind.NODE else ["id", "src", "dst"]
+        staged = stage_indexes(table, [IndexSpec(each) for each in columns])
+        if staged is not None:
+            moved.append(replace(pin, version=heads.apply(staged, author).version))
+    commit_id = CommitId(_clock.ulid())
+    publish(manifest, _clock, Publication(MAIN, commit_id, OperationKind.INDEX, tuple(moved)))
 
 
 def _table(type_: SchemaType, given: Rows) -> pa.Table:
