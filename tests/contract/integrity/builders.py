@@ -106,7 +106,10 @@ class World:
         self, catalog: Catalog, committed: Rows, change: Change, *, indexed: bool = False
     ) -> Report:
         """What the change would break."""
-        data = self.data(catalog, committed, indexed=indexed)
+        return self.check_on(self.data(catalog, committed, indexed=indexed), catalog, change)
+
+    def check_on(self, data: Data, catalog: Catalog, change: Change) -> Report:
+        """What the change would break in a graph that is there already."""
         return evaluate(RuleSet.compile(catalog), change.delta(catalog), data, self.engine)
 
 

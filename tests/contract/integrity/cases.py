@@ -77,6 +77,15 @@ VALUES: Final = {
         put(P=[node("1", n=-math.inf), node("2", n=1.0), node("3", n=1.0000001192092896)]),
         [("range", "P", "n", "3", 1.0000001192092896)],
     ),
+    "NaN is in no range, open or not": Case(
+        "node P { a: F64?  b: F32?  c: F64?  @range(a, 0..)  @range(b, ..1)  @range(c, 0..1) }",
+        put(P=[node("1", a=math.nan), node("2", b=math.nan), node("3", c=math.nan)]),
+        [
+            ("range", "P", "a", "1", math.nan),
+            ("range", "P", "b", "2", math.nan),
+            ("range", "P", "c", "3", math.nan),
+        ],
+    ),
     "big numbers are compared as they are": Case(
         "node P { i: I64?  u: U64?  @range(i, ..9007199254740992)"
         "  @range(u, 18446744073709551615..) }",

@@ -59,6 +59,7 @@ _CARDINALITIES: Final = (
     Cardinality(),
     Cardinality(0, 1),
     Cardinality(0, 2),
+    Cardinality(1, 1),
     Cardinality(1, 2),
     Cardinality(1),
 )
@@ -95,11 +96,7 @@ def _bodies(draw: st.DrawFn, ends: tuple[str, ...], *, at_least: int) -> dict[st
             Property(name, _POOLS[name][0], nullable=draw(st.booleans())) for name in names
         ),
         "uniques": tuple(tuple(each) for each in uniques if each and "-" not in each),
-        "ranges": tuple(
-            draw(st.sampled_from(_RANGES[name]))
-            for name in names
-            if name in _RANGES and draw(st.booleans())
-        ),
+        "ranges": tuple(draw(st.sampled_from(_RANGES[name])) for name in names if name in _RANGES),
         "checks": tuple(
             Check("text", draw(st.sampled_from(_PATTERNS)))
             for _ in range(draw(st.integers(0, 1)))
@@ -131,7 +128,8 @@ def worlds(draw: st.DrawFn) -> tuple[Catalog, Rows, Change]:
 def _rows(draw: st.DrawFn, type_: SchemaType, committed: Rows) -> Row:
     there = [str(row["id"]) for row in committed[type_.name]]
     row: dict[str, Any] = {
-        "id": draw(st.sampled_from([*there, *_IDS])),
+        # What is there already is the more interesting: it is replaced, moved, or in the way.
+        "id": draw(st.sampled_from([*there, *there, *_IDS])),
         ORIGIN: draw(st.sampled_from((None, "f:1", "f:9", "f:10"))),
     }
     if isinstance(type_, EdgeType):

@@ -13,7 +13,7 @@ from tests.contract.integrity.builders import World, world
 from tests.contract.integrity.naive import Broken, counts
 from tests.contract.integrity.random_changes import worlds
 
-EXAMPLES: Final = {EngineName.LOCAL: 60, EngineName.SPARK: 4}
+EXAMPLES: Final = {EngineName.LOCAL: 100, EngineName.SPARK: 4}
 """A change costs a local engine milliseconds, and Spark seconds."""
 
 slow_to_draw = settings(
