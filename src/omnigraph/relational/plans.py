@@ -60,6 +60,9 @@ class IsOneOf:
 
     values: tuple[str, ...]
 
+    def __str__(self) -> str:
+        return f"{len(self.values)} given value{'s' * (len(self.values) != 1)}"
+
 
 @dataclass(frozen=True, slots=True)
 class MatchesColumn:
@@ -67,6 +70,9 @@ class MatchesColumn:
 
     relation: str
     column: str
+
+    def __str__(self) -> str:
+        return f"what {self.relation}.{self.column} holds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +90,9 @@ class ReachedFrom:
     onward: str
     hops_max: int
     both_ways: bool
+
+    def __str__(self) -> str:
+        return f"what {self.hops_max} hops reach from {self.relation}.{self.column}"
 
 
 @dataclass(frozen=True, slots=True)

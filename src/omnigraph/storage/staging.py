@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset, LanceOperation
+from lance.dataset import Transaction
 from lance.fragment import RowIdSequence, write_fragments
 from lance.schema import LanceSchema
 
@@ -68,8 +69,9 @@ class Deletions:
 def stage_create(tables: Tables, location: str, rows: pa.Table) -> Staged:
     """Prepare a table that does not exist yet; `rows` gives its schema and may be empty."""
     uri = tables.uri(location)
-    fragments = _write_files(uri, uri, rows, mode="create") if rows.num_rows else []
-    operation = LanceOperation.Overwrite(rows.schema, fragments)
+    operation = LanceOperation.Overwrite(rows.schema, [])
+    if rows.num_rows:
+        operation = _write_whole(uri, uri, rows, rows.schema, mode="create")
     address = tables.address(location, ref=None, version=0)
     return Staged(address, uri, operation, rows.num_rows)
 
@@ -145,17 +147,19 @@ def stage_overwrite(
     only this one is a true compare-and-swap on the head (docs/decisions/0002).
 
     Args:
-        schema: The table's schema from then on, with its metadata; unchanged when None.
+        schema: The table's schema from then on, with its metadata; when None, the columns are those
+            of the rows and the metadata stays.
         carrying: Fragments of this same table, kept by reference and without deletions. The
             table must never have dropped a column.
     """
-    schema = table.schema if schema is None else schema
     assert not carrying or _is_numbered_by_position(table), "carried columns would be mixed up"
-    # As for a new table: an Overwrite numbers its columns afresh, and files that keep the numbers
-    # of a table that dropped a column would be read as the wrong ones (lance-facts 9).
-    files = _write_files(table.handle, table.address.uri, rows, mode="overwrite")
-    operation = LanceOperation.Overwrite(schema, [*files, *carrying])
-    return _staged(table, operation, sum(each.physical_rows for each in [*files, *carrying]))
+    schema = rows.schema.with_metadata(table.schema.metadata) if schema is None else schema
+    operation = _write_whole(table.handle, table.address.uri, rows, schema, mode="overwrite")
+    if carrying:
+        fragments = [*operation.fragments, *carrying]
+        operation = LanceOperation.Overwrite(schema, fragments)
+    row_count = sum(each.physical_rows for each in operation.fragments)
+    return _staged(table, operation, row_count)
 
 
 def stage_columns(
@@ -219,7 +223,17 @@ def write_files(table: Table, rows: Rows, *, row_ids: Sequence[int] = ()) -> tup
     """
     # The handle and not the URI: a branch handle's uri is the root's, and files written there
     # would land among main's (lance-facts 4).
-    fragments = _write_files(table.handle, table.address.uri, rows, mode="append")
+    with translating("staging rows in", table.address.uri):
+        fragments = write_fragments(
+            rows,
+            table.handle,
+            schema=rows.schema,
+            mode="append",
+            max_rows_per_file=ROWS_PER_FILE_MAX,
+            max_bytes_per_file=BYTES_PER_FILE_MAX,
+            enable_stable_row_ids=True,
+        )
+    assert isinstance(fragments, list), "no transaction was asked for"
     bound, taken = [], 0
     for each in fragments:
         ids = row_ids[taken : taken + each.physical_rows]
@@ -286,19 +300,35 @@ def _require_distinct_ids(rows: pa.Table) -> None:
     raise InvalidInputError(message)
 
 
-def _write_files(base: LanceDataset | str, uri: str, rows: Rows, *, mode: str) -> list[Fragment]:
+def _write_whole(
+    base: LanceDataset | str, uri: str, rows: Rows, schema: pa.Schema, *, mode: str
+) -> LanceOperation.Overwrite:
+    """Write `rows` as all that a table will hold, under columns numbered afresh.
+
+    Lance's own operation is used and not one made of Arrow's schema: it knows how columns were
+    numbered in the files, which a dropped column or a blob changes (lance-facts 9 and 10).
+    """
+    # Lance takes the metadata from the rows, whatever schema it is given beside them.
+    rows = (
+        rows.cast(schema)
+        if isinstance(rows, pa.Table)
+        else pa.RecordBatchReader.from_batches(schema, rows)
+    )
     with translating("staging rows in", uri):
-        written = write_fragments(
+        transaction = write_fragments(
             rows,
             base,
-            schema=rows.schema,
+            schema=schema,
             mode=mode,
             max_rows_per_file=ROWS_PER_FILE_MAX,
             max_bytes_per_file=BYTES_PER_FILE_MAX,
             enable_stable_row_ids=True,
+            return_transaction=True,
         )
-    assert isinstance(written, list), "return_transaction was not asked for"
-    return written
+    assert isinstance(transaction, Transaction), "it was asked for"
+    operation = transaction.operation
+    assert isinstance(operation, LanceOperation.Overwrite), "that is what these modes make"
+    return operation
 
 
 def _is_numbered_by_position(table: Table) -> bool:

@@ -19,7 +19,7 @@ from omnigraph.engine.results import conform
 from omnigraph.engine.spark.failures import translating
 from omnigraph.engine.spark.relations import given_frame, table_frame
 from omnigraph.engine.spark.session import SessionSettings, open_session, plan_session
-from omnigraph.engine.spark.types import spark_type, with_null_vectors
+from omnigraph.engine.spark.types import spark_type
 from omnigraph.engine.spark.values import bind
 from omnigraph.limits import KEYS_PER_LOOKUP_MAX
 from omnigraph.relational.plans import GivenRows, IsOneOf, Plan, Relation, TableRows
@@ -70,7 +70,7 @@ class SparkEngine:
         session = self.session
         with translating("the plan"):
             computed = _computed(session, plan, data).toArrow()
-        return conform(with_null_vectors(computed, plan.columns), plan.columns)
+        return conform(computed, plan.columns)
 
     def frame(self, plan: Plan, data: Data) -> DataFrame:
         """The plan as a DataFrame of its columns, in their types; it runs when it is used.

@@ -11,6 +11,7 @@ import re
 import shlex
 import site
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -144,8 +145,10 @@ def spark_options(settings: SessionSettings) -> dict[str, str]:
         "spark.app.name": "omnigraph",
         "spark.ui.enabled": str(settings.show_ui).lower(),
         "spark.ui.showConsoleProgress": "false",
-        # Without Hive, whose database would be created in the working directory.
+        # Without Hive, whose database would be created in the working directory, as the warehouse
+        # would be; we keep no tables of Spark's own.
         "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "omnigraph-spark-warehouse")),
         **PLAN_SETTINGS,
     }
     if (cores := local_cores(settings.chosen_master)) is not None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import types as spark
 
 from omnigraph.errors import InternalError, InvalidInputError
-from omnigraph.model.types import PropertyType, VectorType
-from omnigraph.relational.plans import OutputColumn
+from omnigraph.model.types import PropertyType
 from omnigraph.schema.arrow import value_field
 
 _UINT64: Final = pa.decimal128(20, 0)
@@ -92,28 +90,6 @@ def crossing_schema(schema: pa.Schema) -> pa.Schema:
 def to_crossing(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The same values in the types that cross the edge."""
     return batch.cast(crossing_schema(batch.schema), safe=True)
-
-
-def with_null_vectors(computed: pa.Table, columns: Sequence[OutputColumn]) -> pa.Table:
-    """The same table, with vectors that are all null already of their own type.
-
-    To make vectors of lists that are all null, and therefore have no items, kills pyarrow
-    (tests/contract/spark/facts/test_arrow.py).
-    """
-    for place, column in enumerate(columns):
-        found = computed.column(place)
-        if isinstance(column.type, VectorType) and any(map(_all_null, found.chunks)):
-            field = value_field(computed.field(place).name, column.type, nullable=True)
-            chunks = [
-                pa.nulls(len(each), field.type) if _all_null(each) else each.cast(field.type)
-                for each in found.chunks
-            ]
-            computed = computed.set_column(place, field, pa.chunked_array(chunks, field.type))
-    return computed
-
-
-def _all_null(array: pa.Array) -> bool:
-    return bool(array.null_count == len(array))
 
 
 def _named(crossing: pa.DataType) -> spark.DataType:
