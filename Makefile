@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint soak bless lock clean
+.PHONY: help demo test quick lint soak bench bless lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -38,6 +38,10 @@ lint: $(READY) ## style, types, import directions
 
 soak: $(READY) ## long runs: many examples, many kills
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m soak
+
+bench: $(READY) ## benchmarks, as ratios against the same work done another way
+	-@$(BIN)/python -m benchmarks.peers.install
+	$(BIN)/python -m benchmarks.query --write
 
 bless: $(READY) ## rewrite the golden files; review the diff as prose
 	OMNIGRAPH_BLESS=1 $(BIN)/pytest -q tests/golden

@@ -1,0 +1,1 @@
+"""Benchmarks: our work against the same work done another way, in one run on one machine."""

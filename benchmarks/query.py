@@ -1,0 +1,149 @@
+"""Read queries: ours against hand-written DuckDB over the same tables, Kuzu and lance-graph.
+
+python -m benchmarks.query [--people N] [--quick] [--write]
+"""
+
+import argparse
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import duckdb
+
+from benchmarks import points, report, social
+from benchmarks.peers.process import Peer
+from benchmarks.questions import QUESTIONS, Question
+from benchmarks.rounds import ROUNDS, Answer, Outcome, compete, rows_of, timed
+from omnigraph import graph
+
+OURS: Final = "ours"
+BY_HAND: Final = "DuckDB"
+PEERS: Final = {"Kuzu": "kuzu_family", "lance-graph": "lance_graph_cypher"}
+
+Asker = Callable[[str, Question], Answer]
+
+READING: Final = """\
+Every number below is a ratio of medians from one run on one machine, where the contestants took
+turns: above 1, ours was faster. "DuckDB" is SQL written by hand over the same Lance tables at the
+same versions. Every answer was compared with ours first; a wrong one has no time."""
+
+
+def main() -> None:
+    """Run everything, print it, and with `--write` keep it in RESULTS.md."""
+    given = _arguments()
+    with tempfile.TemporaryDirectory(prefix="omnigraph-bench-") as folder:
+        text = run(given, Path(folder))
+    print(text)
+    if given.write:
+        report.write_section("Query", text)
+
+
+def run(given: argparse.Namespace, folder: Path) -> str:
+    """The section's text."""
+    commit = report.commit()
+    size = social.Size(given.people)
+    rows = social.generate(size)
+    made = social.write_graph(folder / "graph", rows)
+    peers: dict[str, Peer] = {}
+    if given.peers:
+        social.write_parquet(folder / "rows", rows)
+        peers = {name: Peer(module, folder / "rows") for name, module in PEERS.items()}
+    try:
+        asked = ask_all({**local(made), **{name: each.ask for name, each in peers.items()}}, given)
+    finally:
+        for each in peers.values():
+            each.close()
+    from_key = {
+        f"one of {given.rows:,} people by key": points.lookups(
+            folder / "people", people=given.rows, rounds=given.rounds
+        ),
+        "paths of two hops from one person": points.two_hops(
+            made, people=size.people, rounds=given.rounds
+        ),
+    }
+    counts = f"{size.people:,} people, {rows['Follows'].num_rows:,} follows edges"
+    return "\n\n".join(
+        [
+            READING,
+            f"The graph: {counts}, {given.rounds} rounds after two warm-ups.",
+            report.circumstances(commit, versions=[each.version for each in peers.values()]),
+            "### Goals",
+            _goals(asked, from_key),
+            "### Nine questions: the others' time divided by ours",
+            report.ratios(asked, to=OURS),
+            "### Nine questions: time divided by hand-written DuckDB's",
+            report.ratios(asked, to=BY_HAND),
+            "### From one key: the others' time divided by ours",
+            *(report.ratios({title: each}, to=OURS) for title, each in from_key.items()),
+            "### Medians, for scale only",
+            report.times(asked),
+            *(report.times({title: each}) for title, each in from_key.items()),
+        ]
+    )
+
+
+def ask_all(askers: dict[str, Asker], given: argparse.Namespace) -> dict[str, dict[str, Outcome]]:
+    """Every question to everyone."""
+    outcomes = {}
+    for number, question in QUESTIONS.items():
+        contestants = {
+            name: lambda ask=ask, number=number, question=question: ask(number, question)
+            for name, ask in askers.items()
+        }
+        outcomes[f"{number}. {question.title}"] = compete(contestants, rounds=given.rounds)
+    return outcomes
+
+
+def local(made: graph.Graph) -> dict[str, Asker]:
+    """Ours, and SQL by hand over the very tables that ours reads."""
+    connection = duckdb.connect()
+    for name in social.TYPES:
+        connection.register(_snake(name), social.pinned(made, name))
+    return {
+        OURS: lambda _, question: timed(lambda: made.query(question.gq).arrow(), rows_of),
+        BY_HAND: lambda _, question: timed(
+            lambda: connection.sql(question.sql).to_arrow_table(), rows_of
+        ),
+    }
+
+
+def _goals(asked: report.Outcomes, from_key: report.Outcomes) -> str:
+    lines = []
+    if ratio := report.median_ratio(asked, OURS, BY_HAND):
+        lines.append(_goal(f"median {ratio:.2f} times hand-written DuckDB", "1.3", ratio <= 1.3))
+    for name, least in (("lance-graph", 9), ("Kuzu", 6)):
+        if all(name in each for each in asked.values()):
+            won = report.wins(asked, OURS, name)
+            lines.append(_goal(f"faster than {name} on {won} of 9", f"{least}", won >= least))
+    lookup = next(iter(from_key.values()))
+    if ratio := report.ratio_of(lookup[OURS], lookup["Lance scanner"]):
+        lines.append(_goal(f"lookup by key {ratio:.1f} times the bare scanner", "3", ratio <= 3))
+    return "\n".join(lines)
+
+
+def _goal(found: str, goal: str, met: bool) -> str:  # noqa: FBT001
+    return f"- {'met' if met else '**missed**'}: {found} (goal {goal})"
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--people", type=int, default=100_000)
+    parser.add_argument("--rows", type=int, default=2_000_000, help="people to look one up among")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--quick", action="store_true", help="2,000 people: does it run at all?")
+    parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--write", action="store_true", help="keep the answer in RESULTS.md")
+    given = parser.parse_args()
+    if given.quick:
+        given.people, given.rows, given.rounds = 2_000, 2_000, 1
+    return given
+
+
+if __name__ == "__main__":
+    main()
