@@ -44,7 +44,7 @@ bench: $(READY) ## benchmarks, as ratios against the same work done another way
 	$(BIN)/python -m benchmarks.query --write
 
 bless: $(READY) ## rewrite the golden files; review the diff as prose
-	OMNIGRAPH_BLESS=1 $(BIN)/pytest -q tests/golden
+	OMNIGRAPH_BLESS=1 $(BIN)/pytest -q tests/golden tests/docs
 
 lock: ## resolve the pinned dependencies again (needs uv)
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 \

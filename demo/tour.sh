@@ -28,14 +28,21 @@ run omnigraph snapshot
 step "3. Its history: one commit so far"
 run omnigraph commit list
 
-step "4. Programs get JSON"
-run omnigraph snapshot --json
+step "4. Queries are checked against the schema before anything runs"
+run cat people.gq
+run omnigraph lint people.gq
+run omnigraph query neighbours --query people.gq --param city=Oslo
+run omnigraph query circle --query people.gq --param name=Ada --json
 
-step "5. Mistakes get one clear message, and an exit code"
+step "5. Programs get JSON"
+run omnigraph commit list --json
+
+step "6. Mistakes get one clear message, and an exit code"
 refused omnigraph init --schema schema.pg
 refused omnigraph snapshot --branch mian
+refused omnigraph query -e 'query q() { match { $p: Persn } return { $p.nam } }'
 
-step "6. An init that is killed leaves nothing in the way"
+step "7. An init that is killed leaves nothing in the way"
 export OMNIGRAPH_STORE="$work/killed.omni"
 OMNIGRAPH_FAILPOINTS=init.after_stage=kill refused omnigraph init --schema schema.pg
 refused omnigraph snapshot

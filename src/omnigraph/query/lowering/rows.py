@@ -114,6 +114,8 @@ class _Joins:
     """The tables of node variables, filtered, by variable."""
     joined: set[str] = field(default_factory=set)
     conditions: list[exp.Expr] = field(default_factory=list)
+    reached: list[tuple[str, Place]] = field(default_factory=list)
+    """Variables at the far end of a walk, and where their ids are found among others."""
     aliases: int = 0
 
     def run(self) -> None:
@@ -133,7 +135,7 @@ class _Joins:
                 self._join_traversal(traversal)
             else:
                 self._join_node(waiting[0], [])
-        self._link_outer()
+        self._link_places()
         for condition in self.block.filters:
             if condition not in local:
                 self.conditions.append(self._filter(condition, self.scope))
@@ -225,11 +227,14 @@ class _Joins:
             return edge_ends(self.bench, traversal, names)
         if traversal.hops_max == 1:
             return pair_ends(self.bench, traversal)
-        start = self._start(traversal.source)
-        if start is not None:
-            return walk_ends(self.bench, traversal, start, backward=False)
-        start = self._start(traversal.destination)
-        return walk_ends(self.bench, traversal, start, backward=start is not None)
+        start, far = self._start(traversal.source), traversal.destination
+        backward = start is None
+        if backward:
+            start, far = self._start(traversal.destination), traversal.source
+        ends = walk_ends(self.bench, traversal, start, backward=backward and start is not None)
+        if ends.reached is not None and start is not None and isinstance(far, str):
+            self.reached.append((far, ends.reached))
+        return ends
 
     def _start(self, end: str | ir.Anonymous) -> Start | None:
         """Where a walk can start from this end, if that is fewer than every node of its type."""
@@ -271,7 +276,10 @@ class _Joins:
     def _filter(self, condition: ir.Filter, scope: Scope) -> exp.Expr:
         return filter_tree(condition, scope, self.bench.given, self.bench.bindings)
 
-    def _link_outer(self) -> None:
+    def _link_places(self) -> None:
+        """Let the ids of a variable that are found in one place cut down the others."""
+        for variable, place in self.reached:
+            self.bench.link([place], self.places.get(variable, ()))
         for variable, found in self.places.items():
             for each in found:
                 self.bench.link([each], [other for other in found if other != each])

@@ -36,12 +36,15 @@ class Ends:
     Attributes:
         edge_columns: The columns of the bound edge, by their own names.
         source_places: Where the ids of the source are read from, to cut down what is read.
+        reached: Where every id that a walk leads to is found too, among others on its way: those
+            must not be cut down by what the walk's end is.
     """
 
     table: str
     edge_columns: tuple[str, ...] = ()
     source_places: tuple[Place, ...] = ()
     destination_places: tuple[Place, ...] = ()
+    reached: Place | None = None
 
 
 def edge_ends(bench: Workbench, traversal: ir.Traversal, columns: Sequence[str]) -> Ends:
@@ -94,15 +97,16 @@ def walk_ends(
     level = bench.define(_first_level(step, start))
     for hops in range(2, traversal.hops_max + 1):
         level = bench.define(_next_level(level, step, hops))
+    both_ways = traversal.direction is ir.Direction.BOTH
     if start is not None:
-        both_ways = traversal.direction is ir.Direction.BOTH
         for place in start.places:
             by = ReachedFrom(
                 place.relation, place.column, destination, traversal.hops_max, both_ways
             )
             bench.reductions.append(Reduction(relation, source, by))
     ends = (TO, FROM) if backward else (FROM, TO)
-    return Ends(bench.define(_within_bounds(level, traversal.hops_min, ends)))
+    reached = None if both_ways else Place(relation, destination)
+    return Ends(bench.define(_within_bounds(level, traversal.hops_min, ends)), reached=reached)
 
 
 def _key(traversal: ir.Traversal) -> TableKey:
