@@ -2,8 +2,10 @@
 
     OmnigraphError                     code, message, hint, details, retryable
     ├── InvalidInputError              fix the request                         (also ValueError)
+    │   ├── DiagnosticsError           fix the .pg or .gq text                 (lang)
     │   ├── InvalidNameError
-    │   └── InvalidParameterError
+    │   ├── InvalidParameterError
+    │   └── InvalidSchemaError         fix the catalog built in Python         (schema)
     ├── NotFoundError                  name something that exists              (also LookupError)
     │   ├── GraphNotFoundError
     │   ├── BranchNotFoundError
@@ -13,6 +15,7 @@
     ├── ConflictError                  read again, plan again                  retryable
     │   ├── StaleHeadError             the branch moved; nothing became visible
     │   └── TableConflictError         a table moved under a staged write
+    ├── IntegrityError                 fix the data                            (integrity)
     ├── NotAllowedError                ask for the right
     ├── LimitExceededError             ask for less
     ├── FormatError                    upgrade one side
@@ -21,7 +24,8 @@
     ├── StorageError                   wait, or call an operator               retryable
     └── InternalError                  report a bug
 
-An error knows nothing of HTTP or exit codes: `cli.exits` maps classes to exit codes in one table.
+Errors with a payload are defined in the room that the last column names. An error knows nothing of
+HTTP or exit codes: `cli.exits` maps classes to exit codes in one table.
 """
 
 from __future__ import annotations

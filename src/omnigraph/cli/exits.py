@@ -6,6 +6,7 @@ from enum import IntEnum
 from typing import Final
 
 from omnigraph import errors
+from omnigraph.integrity.violations import IntegrityError
 
 
 class Exit(IntEnum):
@@ -26,6 +27,7 @@ _EXITS: Final[dict[type[errors.OmnigraphError], Exit]] = {
     errors.NotFoundError: Exit.NOT_FOUND,
     errors.AlreadyExistsError: Exit.CONFLICT,
     errors.ConflictError: Exit.CONFLICT,
+    IntegrityError: Exit.INVALID,
     errors.NotAllowedError: Exit.FAILED,
     errors.LimitExceededError: Exit.INVALID,
     errors.FormatError: Exit.FAILED,

@@ -12,17 +12,18 @@ from omnigraph.integrity.deltas import ORIGIN, DeltaRows, Part, Shape
 from omnigraph.limits import OFFENDERS_SHOWN_MAX
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import PropertyType, Scalar
-from omnigraph.query.lowering.workbench import Place, column, named, table
 from omnigraph.relational.expressions import Bindings
 from omnigraph.relational.plans import (
     GivenRows,
     MatchesColumn,
     OutputColumn,
+    Place,
     Plan,
     Reduction,
     Relation,
     TableRows,
 )
+from omnigraph.relational.trees import column, named, table
 
 FOUND: Final = "f"
 """The alias of the offenders in a plan."""

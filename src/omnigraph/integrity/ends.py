@@ -10,7 +10,8 @@ from omnigraph.integrity.deltas import ORIGIN, Shape
 from omnigraph.integrity.drafts import Draft, Offenders, aliased, among, origin_of, without
 from omnigraph.integrity.violations import Breach, Rule, Violation, shortened
 from omnigraph.model.types import Scalar
-from omnigraph.query.lowering.workbench import Place, column, table
+from omnigraph.relational.plans import Place
+from omnigraph.relational.trees import column, table
 from omnigraph.schema.catalog import EdgeType, NodeType
 
 

@@ -20,10 +20,10 @@ from omnigraph.model.types import (
     Scalar,
     VectorType,
 )
-from omnigraph.query.lowering.workbench import column, named, table
 from omnigraph.relational.expressions import Bindings, Known, Typed, compare, is_null, sql_type
 from omnigraph.relational.numbers import Comparator
 from omnigraph.relational.plans import OutputColumn
+from omnigraph.relational.trees import column, named, table
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Property, Range, SchemaType, Value
 

@@ -10,8 +10,9 @@ from omnigraph.integrity.deltas import ORIGIN, Shape
 from omnigraph.integrity.drafts import Draft, Offenders, aliased, every, origin_of
 from omnigraph.integrity.violations import Breach, Rule, Violation, shortened
 from omnigraph.model.types import EnumType, PropertyType, Scalar
-from omnigraph.query.lowering.workbench import Place, column, table
 from omnigraph.relational.expressions import without_negative_zero
+from omnigraph.relational.plans import Place
+from omnigraph.relational.trees import column, table
 from omnigraph.schema.catalog import ENDPOINTS, SchemaType
 
 _ID: exp.DataType = exp.DataType.build("TEXT")

@@ -13,7 +13,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from omnigraph.errors import ErrorCode, InvalidInputError
+from omnigraph.errors import ErrorCode, OmnigraphError
 from omnigraph.limits import OFFENDERS_SHOWN_MAX
 
 _NAMED_MAX: Final = 3
@@ -173,7 +173,7 @@ class Tally:
         return Report(MappingProxyType(dict(self._counts)), violations)
 
 
-class IntegrityError(InvalidInputError):
+class IntegrityError(OmnigraphError):
     """The data breaks rules of the schema; `report` has all of it. Nothing became visible."""
 
     default_code = ErrorCode.INTEGRITY

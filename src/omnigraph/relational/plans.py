@@ -55,6 +55,14 @@ class OutputColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A column of a relation that holds the ids of something."""
+
+    relation: str
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
 class IsOneOf:
     """The column of a relation holds one of these texts, in every row that can matter."""
 

@@ -14,9 +14,10 @@ from omnigraph.query.lowering.keys import key_lookup
 from omnigraph.query.lowering.operands import Given, Scope, not_yet
 from omnigraph.query.lowering.rows import block_rows
 from omnigraph.query.lowering.usage import uses_of_block, uses_of_results
-from omnigraph.query.lowering.workbench import Workbench, column, named, table
+from omnigraph.query.lowering.workbench import Workbench
 from omnigraph.relational.expressions import without_negative_zero
 from omnigraph.relational.plans import BoundValue, Lookup, OutputColumn, Plan, Reduction, Relation
+from omnigraph.relational.trees import column, named, table
 from omnigraph.schema.catalog import Catalog
 
 _ROWS: Final = "q"

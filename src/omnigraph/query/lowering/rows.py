@@ -29,15 +29,9 @@ from omnigraph.query.lowering.walks import (
     pair_ends,
     walk_ends,
 )
-from omnigraph.query.lowering.workbench import (
-    Place,
-    Workbench,
-    column,
-    named,
-    nested,
-    table,
-)
-from omnigraph.relational.plans import IsOneOf, Reduction
+from omnigraph.query.lowering.workbench import Workbench
+from omnigraph.relational.plans import IsOneOf, Place, Reduction
+from omnigraph.relational.trees import column, named, nested, table
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from sqlglot import exp
 
 from omnigraph.model.tables import TableKey, TableKind
 from omnigraph.query import ir
-from omnigraph.query.lowering.workbench import Place, Workbench, column, named, nested, table
-from omnigraph.relational.plans import ReachedFrom, Reduction
+from omnigraph.query.lowering.workbench import Workbench
+from omnigraph.relational.plans import Place, ReachedFrom, Reduction
+from omnigraph.relational.trees import column, named, nested, table
 from omnigraph.schema.catalog import ENDPOINTS
 
 FROM, TO = "a", "b"

@@ -10,16 +10,9 @@ from sqlglot import exp
 from omnigraph.model.tables import TableKey
 from omnigraph.query.lowering.operands import Given
 from omnigraph.relational.expressions import Bindings
-from omnigraph.relational.plans import MatchesColumn, Reduction, Relation, TableRows
+from omnigraph.relational.plans import MatchesColumn, Place, Reduction, Relation, TableRows
+from omnigraph.relational.trees import alias
 from omnigraph.schema.catalog import Catalog
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A column of a relation that holds a variable's id."""
-
-    relation: str
-    column: str
 
 
 @dataclass(slots=True)
@@ -44,7 +37,7 @@ class Workbench:
     def define(self, query: exp.Query, *, reused: bool = False) -> str:
         """Name an intermediate table; `reused` ones are worth computing once."""
         name = f"t{len(self.tables)}"
-        self.tables.append(exp.CTE(this=query, alias=_alias(name), materialized=reused or None))
+        self.tables.append(exp.CTE(this=query, alias=alias(name), materialized=reused or None))
         return name
 
     def link(self, places: Sequence[Place], onto: Sequence[Place]) -> None:
@@ -60,27 +53,3 @@ class Workbench:
         if self.tables:
             query.set("with_", exp.With(expressions=self.tables))
         return query
-
-
-def column(name: str, table: str) -> exp.Column:
-    """A column of a table or relation by its own name, quoted."""
-    return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(table))
-
-
-def named(tree: exp.Expr, name: str) -> exp.Alias:
-    """An expression under one of our own names."""
-    return exp.Alias(this=tree, alias=exp.to_identifier(name))
-
-
-def table(name: str, alias: str) -> exp.Table:
-    """A relation or intermediate table, under an alias."""
-    return exp.Table(this=exp.to_identifier(name), alias=_alias(alias))
-
-
-def nested(query: exp.Query, alias: str) -> exp.Subquery:
-    """A query in the place of a table."""
-    return exp.Subquery(this=query, alias=_alias(alias))
-
-
-def _alias(name: str) -> exp.TableAlias:
-    return exp.TableAlias(this=exp.to_identifier(name))
