@@ -13,6 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from omnigraph.engine.local.reduce import Reducer, look_up
+from omnigraph.engine.local.scans import scannable
 from omnigraph.engine.protocol import Data, EngineName
 from omnigraph.engine.results import conform
 from omnigraph.errors import ErrorCode, InternalError, InvalidInputError, StorageError
@@ -115,18 +116,9 @@ def _input(name: str, relation: Relation, data: Data) -> Any:
         case GivenRows():
             return data.given[name]
         case TableRows(key, columns):
-            table = data.table(key)
-            # A plain scan gives descriptions of blobs in the place of their bytes.
-            has_blobs = any(_is_blob(table.schema.field(each).type) for each in columns)
-            return table.read(columns) if has_blobs else table.handle
+            return scannable(data.table(key), columns)
         case _:
             assert_never(relation)
-
-
-def _is_blob(kind: pa.DataType) -> bool:
-    if pa.types.is_list(kind):
-        return _is_blob(kind.value_type)
-    return isinstance(kind, pa.BaseExtensionType) or pa.types.is_struct(kind)
 
 
 @contextmanager
