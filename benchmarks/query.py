@@ -20,14 +20,35 @@ from omnigraph import graph
 
 OURS: Final = "ours"
 BY_HAND: Final = "DuckDB"
+BARE: Final = "Lance scanner"
 PEERS: Final = {"Kuzu": "kuzu_family", "lance-graph": "lance_graph_cypher"}
 
 Asker = Callable[[str, Question], Answer]
 
 READING: Final = """\
-Every number below is a ratio of medians from one run on one machine, where the contestants took
-turns: above 1, ours was faster. "DuckDB" is SQL written by hand over the same Lance tables at the
-same versions. Every answer was compared with ours first; a wrong one has no time."""
+Every ratio divides medians from one run on one machine, where the contestants took turns. In a
+column "X / ours", above 1 means that ours was faster; in "ours / DuckDB", that it was slower.
+"DuckDB" is SQL written by hand over the same Lance tables at the same versions. Kuzu and
+lance-graph have a copy of the rows each, loaded before the clock starts: Kuzu in its own storage,
+lance-graph as Arrow in memory, so that it never reads a Lance file. The versions are below; of each
+peer it is the newest whose wheel installs on this machine. Every answer was compared with ours
+first; a wrong one has no time."""
+
+# What a profile said when the goal was last missed; shown only while it is.
+WHY_MISSED: Final = {
+    BY_HAND: (
+        "DuckDB takes every Lance dataset for one row, so it orders the joins of a generated plan"
+        " blindly (question 9); and a person groups before joining, where we join first (1 and 2)."
+    ),
+    "lance-graph": (
+        "Its rows are in memory; about half of our time on 3 to 7 is reading and decoding them."
+    ),
+    "Kuzu": (
+        "It keeps edges as adjacency lists, where we hash ids, and counts the paths of question 8"
+        " without making them."
+    ),
+    BARE: "What is not the scan is mostly building the plan's tree anew for each query.",
+}
 
 
 def main() -> None:
@@ -112,19 +133,24 @@ def local(made: graph.Graph) -> dict[str, Asker]:
 def _goals(asked: report.Outcomes, from_key: report.Outcomes) -> str:
     lines = []
     if ratio := report.median_ratio(asked, OURS, BY_HAND):
-        lines.append(_goal(f"median {ratio:.2f} times hand-written DuckDB", "1.3", ratio <= 1.3))
+        found = f"median {ratio:.3f} times hand-written DuckDB; the goal is 1.3"
+        lines.append(_goal(found, BY_HAND, is_met=ratio <= 1.3))
     for name, least in (("lance-graph", 9), ("Kuzu", 6)):
-        if all(name in each for each in asked.values()):
-            won = report.wins(asked, OURS, name)
-            lines.append(_goal(f"faster than {name} on {won} of 9", f"{least}", won >= least))
+        won, compared = report.wins(asked, OURS, name)
+        if compared:
+            found = f"faster than {name} on {won} of {compared}; the goal is {least} of 9"
+            lines.append(_goal(found, name, is_met=won >= least))
+        else:
+            lines.append(f"- not compared: {name} took no part")
     lookup = next(iter(from_key.values()))
-    if ratio := report.ratio_of(lookup[OURS], lookup["Lance scanner"]):
-        lines.append(_goal(f"lookup by key {ratio:.1f} times the bare scanner", "3", ratio <= 3))
+    if ratio := report.ratio_of(lookup[OURS], lookup[BARE]):
+        found = f"a lookup by key takes {ratio:.1f} times the bare scanner's; the goal is 3"
+        lines.append(_goal(found, BARE, is_met=ratio <= 3))
     return "\n".join(lines)
 
 
-def _goal(found: str, goal: str, met: bool) -> str:  # noqa: FBT001
-    return f"- {'met' if met else '**missed**'}: {found} (goal {goal})"
+def _goal(found: str, rival: str, *, is_met: bool) -> str:
+    return f"- met: {found}." if is_met else f"- **missed**: {found}. {WHY_MISSED[rival]}"
 
 
 def _snake(name: str) -> str:

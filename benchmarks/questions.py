@@ -38,7 +38,7 @@ QUESTIONS: Final = {
            SELECT dst, name, followers FROM top JOIN person p ON p.id = dst
            ORDER BY followers DESC, dst""",
         """MATCH (f:Person)-[:Follows]->(p:Person)
-           RETURN p.id AS person, p.name AS name, count(f.id) AS followers
+           RETURN p.id AS person, p.name AS name, count(*) AS followers
            ORDER BY followers DESC, person LIMIT 3""",
     ),
     "2": Question(
@@ -52,7 +52,7 @@ QUESTIONS: Final = {
                          GROUP BY dst ORDER BY followers DESC, dst LIMIT 1)
             SELECT p.id, followers, c.name, s.name, n.name FROM top p {_PLACE_SQL}""",
         """MATCH (f:Person)-[:Follows]->(p:Person)
-           WITH p, count(f.id) AS followers ORDER BY followers DESC, p.id LIMIT 1
+           WITH p, count(*) AS followers ORDER BY followers DESC, p.id LIMIT 1
            MATCH (p)-[:LivesIn]->(c:City)-[:CityIn]->(s:State)-[:StateIn]->(n:Country)
            RETURN p.id AS person, followers, c.name AS city, s.name AS state, n.name AS country""",
     ),
@@ -80,7 +80,7 @@ QUESTIONS: Final = {
             WHERE p.age BETWEEN 30 AND 40 GROUP BY n.name ORDER BY people DESC, n.name LIMIT 3""",
         """MATCH (p:Person)-[:LivesIn]->(c:City)-[:CityIn]->(s:State)-[:StateIn]->(n:Country)
            WHERE p.age >= 30 AND p.age <= 40
-           RETURN n.name AS country, count(p.id) AS people
+           RETURN n.name AS country, count(*) AS people
            ORDER BY people DESC, country LIMIT 3""",
     ),
     "5": Question(
@@ -94,7 +94,7 @@ QUESTIONS: Final = {
             WHERE p.gender = 'male' AND i.name = 'Fine Dining' AND c.name = 'City 7'""",
         """MATCH (p:Person)-[:HasInterest]->(i:Interest), (p)-[:LivesIn]->(c:City)
            WHERE p.gender = 'male' AND i.name = 'Fine Dining' AND c.name = 'City 7'
-           RETURN count(p.id) AS people""",
+           RETURN count(*) AS people""",
     ),
     "6": Question(
         "cities with most women who like tennis",
@@ -109,7 +109,7 @@ QUESTIONS: Final = {
             GROUP BY c.id, c.name ORDER BY people DESC, c.id LIMIT 5""",
         """MATCH (p:Person)-[:HasInterest]->(i:Interest), (p)-[:LivesIn]->(c:City)
            WHERE p.gender = 'female' AND i.name = 'Tennis'
-           RETURN c.id AS id, c.name AS city, count(p.id) AS people
+           RETURN c.id AS id, c.name AS city, count(*) AS people
            ORDER BY people DESC, id LIMIT 5""",
     ),
     "7": Question(
@@ -127,7 +127,7 @@ QUESTIONS: Final = {
                  (p)-[:HasInterest]->(i:Interest)
            WHERE p.age >= 23 AND p.age <= 30
              AND i.name = 'Photography' AND n.name = 'United States'
-           RETURN s.id AS id, s.name AS state, count(p.id) AS people
+           RETURN s.id AS id, s.name AS state, count(*) AS people
            ORDER BY people DESC, id LIMIT 1""",
     ),
     "8": Question(

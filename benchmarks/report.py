@@ -52,10 +52,11 @@ def median_ratio(outcomes: Outcomes, one: str, other: str) -> float | None:
     return median(known) if known else None
 
 
-def wins(outcomes: Outcomes, one: str, other: str) -> int:
-    """The number of tasks that the one did faster, or that the other could not do."""
-    found = [(each[one], each.get(other)) for each in outcomes.values()]
-    return sum(isinstance(b, Untimed) or (ratio_of(a, b) or 2) < 1 for a, b in found)
+def wins(outcomes: Outcomes, one: str, other: str) -> tuple[int, int]:
+    """On how many tasks the one was faster, and how many have a time of both."""
+    found = [ratio_of(each[one], each.get(other)) for each in outcomes.values()]
+    known = [each for each in found if each is not None]
+    return sum(each < 1 for each in known), len(known)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

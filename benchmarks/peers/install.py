@@ -1,25 +1,21 @@
 """Building the peers' environment, as far as this machine can have it."""
 
-import argparse
 import subprocess
-import sys
 import venv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-FOLDER: Final = Path(".venv-peers")
+FOLDER: Final = Path(__file__).parents[2] / ".venv-peers"
+REQUIREMENTS: Final = Path(__file__).parent / "requirements.txt"
 INSTALL_SECONDS_MAX: Final = 170
 
 
 def main() -> None:
     """Install what is not there yet; whoever fails is absent from the run, and says so there."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--requirements", type=Path, default=Path(__file__).parent)
-    given = parser.parse_args()
     if not python().exists():
         venv.create(FOLDER, with_pip=True)
-    for alternatives in _paragraphs(given.requirements / "requirements.txt"):
+    for alternatives in _paragraphs():
         taken = next(filter(_install, alternatives), None)
         print(f"{taken} is there" if taken else f"none of {', '.join(alternatives)} installs here")
 
@@ -29,8 +25,8 @@ def python() -> Path:
     return FOLDER / "bin" / "python"
 
 
-def _paragraphs(path: Path) -> Iterator[list[str]]:
-    for paragraph in path.read_text().split("\n\n"):
+def _paragraphs() -> Iterator[list[str]]:
+    for paragraph in REQUIREMENTS.read_text().split("\n\n"):
         if pins := [line for line in paragraph.splitlines() if line and not line.startswith("#")]:
             yield pins
 
@@ -50,4 +46,4 @@ def _install(pin: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

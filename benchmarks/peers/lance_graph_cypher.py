@@ -16,7 +16,7 @@ _EDGES = ("Follows", "LivesIn", "CityIn", "StateIn", "HasInterest")
 _OTHERWISE = {
     "2": """MATCH (f:Person)-[:Follows]->(p:Person)-[:LivesIn]->(c:City)
               -[:CityIn]->(s:State)-[:StateIn]->(n:Country)
-            RETURN p.id AS person, count(f.id) AS followers,
+            RETURN p.id AS person, count(*) AS followers,
               c.name AS city, s.name AS state, n.name AS country
             ORDER BY followers DESC, person LIMIT 1""",
 }
