@@ -1,6 +1,7 @@
 """Engines over graphs that lie in real tables: what the engine suites run on."""
 
 from collections.abc import Mapping
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from omnigraph.testing.reference import ReferenceGraph
 from omnigraph.testing.tables import to_rows, to_tables
 from tests.support.query_cases import NOW
 
+EARLIER = datetime(2001, 2, 3, tzinfo=UTC)
 AUTHOR = heads.Authorship(OperationId("test"), OperationKind.LOAD)
 
 
@@ -59,9 +61,31 @@ def answer(
     catalog: Catalog,
     values: Mapping[str, Value],
 ) -> list[dict[str, Value]]:
-    """The rows that an engine gives for a query over these tables."""
+    """The rows that an engine gives for a query over these tables.
+
+    The query is lowered for other values of the same shape, as if they had been asked for before.
+    """
     given = Given(values, NOW)
-    plan = lower(query, catalog, given).plan(given)
+    before = Given({name: _another(value) for name, value in values.items()}, EARLIER)
+    assert before.shape == given.shape
+    plan = lower(query, catalog, before).plan(given)
     found = engine.run(plan, Data(tables.__getitem__))
     assert isinstance(found, pa.Table)
     return to_rows(found)
+
+
+def _another(value: Value) -> Value:
+    """Another value that the same lowered query serves; the same where there is none."""
+    match value:
+        case bool():
+            return not value
+        case str():
+            return f"{value}~"
+        case bytes():
+            return value + b"~"
+        case datetime():
+            return EARLIER
+        case date():
+            return EARLIER.date()
+        case _:
+            return value

@@ -221,9 +221,15 @@ def chosen(queries: tuple[ir.Query, ...], name: str | None) -> ir.Query:
     """The query of that name, or the only one.
 
     Raises:
-        InvalidParameterError: there is none of that name, or no name and several to choose from.
+        InvalidParameterError: there is none at all or none of that name, or no name and several to
+            choose from.
     """
-    names = ", ".join(each.name for each in queries) or "none"
+    if not queries:
+        message = "the text has no query"
+        raise InvalidParameterError(
+            message, hint="write query q() { match { … } return { … } }", name="source"
+        )
+    names = ", ".join(each.name for each in queries)
     if name is None:
         if len(queries) == 1:
             return queries[0]

@@ -7,7 +7,9 @@ and is greater than every other number, as in both engines' own order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, assert_never
 
 from sqlglot import exp
@@ -54,6 +56,16 @@ _FLIPPED: Final[dict[Comparator, Comparator]] = {
     Comparator.GT: Comparator.LT,
     Comparator.GE: Comparator.LE,
 }
+
+_HOLDS: Final[dict[Comparator, Callable[[Any, Any], bool]]] = {
+    Comparator.EQ: operator.eq,
+    Comparator.NE: operator.ne,
+    Comparator.LT: operator.lt,
+    Comparator.LE: operator.le,
+    Comparator.GT: operator.gt,
+    Comparator.GE: operator.ge,
+}
+"""What each comparison says of two numbers; Python rounds neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +140,9 @@ def compare(comparator: Comparator, left: Side, right: Side, bindings: Bindings)
         return compare(_FLIPPED[comparator], right, left, bindings)
     if isinstance(right, Known) and right.value is None:
         return exp.false()
+    if isinstance(left, Known) and left.value is not None and _is_number(left.type):
+        assert isinstance(right, Known), "a column stands on the left"
+        return exp.convert(_HOLDS[comparator](left.value, right.value))
     if isinstance(left, Typed) and _is_number(left.type):
         if isinstance(right, Known):
             return _compare_with_number(comparator, left, right, bindings)
@@ -195,7 +210,7 @@ def _as_item(item: Side, wanted: Scalar | BlobType, bindings: Bindings) -> exp.E
         value = item.value
         if value is not None and isinstance(wanted, Scalar) and wanted.is_numeric:
             value = exactly(value, wanted)
-        return None if value is None else bindings.tree(Known(value, wanted))
+        return None if value is None else bindings.tree(replace(item, value=value, type=wanted))
     if item.type == wanted or not _is_number(wanted):
         return item.tree.copy()
     cast = exp.TryCast(this=item.tree.copy(), to=sql_type(wanted), safe=True)

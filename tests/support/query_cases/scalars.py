@@ -71,9 +71,17 @@ LISTS = values(
     c={"days": (date(2024, 2, 29),), "ints": (2**53 + 1,), "f64": 2.0**53},
     d={},
 )
+NEAR = "$i: I64, $f: F64, $n: F32?"
+NEARLY: dict[str, object] = {"i": 2**53 + 1, "f": 2.0**53}
 FLAGS = values(a={"flag": True}, b={"flag": False}, c={})
 
 CASES = (
+    which("given numbers are not rounded to be equal", LARGE, "$i = $f", "", NEAR, **NEARLY),
+    which("given numbers that differ, differ", LARGE, "$i != $f", "a b c", NEAR, **NEARLY),
+    which(
+        "a literal meets a given number", LARGE, "9007199254740993 > $f", "a b c", NEAR, **NEARLY
+    ),
+    which("a given null equals no number", LARGE, "$n != $i", "", NEAR, **NEARLY),
     which("no integer is 2.7", INTEGERS, "$v.i64 = 2.7", ""),
     which("every integer differs from 2.7", INTEGERS, "$v.i64 != 2.7", "a b c"),
     which("two is less than 2.7", INTEGERS, "$v.i64 < 2.7", "a b"),

@@ -165,5 +165,5 @@ def operands_of(condition: ir.Filter) -> tuple[ir.Operand, ...]:
 def not_yet(what: str) -> InvalidInputError:
     """What to raise for a part of the language that no engine runs so far."""
     message = f"{what}(…) is understood, but cannot be run yet"
-    hint = "search functions come with a later release; use = , contains or starts_with"
+    hint = "search functions come with a later release; use =, contains or starts_with"
     return InvalidInputError(message, hint=hint, code=ErrorCode.NOT_YET)
