@@ -40,6 +40,12 @@ LOCAL_BYTES_MAX: Final = 4 << 30
 MANIFEST_STATES_MAX: Final = 8
 """Manifest states that a graph handle keeps; each is as large as the schema has types."""
 
+KEPT_TABLE_BYTES_MAX: Final = 256 << 20
+"""Data files of a table whose columns the local engine reads into memory to join them."""
+
+KEPT_COLUMNS_BYTES_MAX: Final = 512 << 20
+"""Columns that a graph handle keeps in memory for the next query."""
+
 COMPILED_QUERIES_MAX: Final = 256
 """Compiled queries that a graph handle keeps."""
 

@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
+from omnigraph.engine.local.columns import Columns
 from omnigraph.engine.local.reduce import Reducer, look_up
 from omnigraph.engine.local.scans import scannable
 from omnigraph.engine.protocol import Data, EngineName
@@ -39,6 +40,7 @@ class LocalEngine:
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._threads = threading.local()
         self._texts = _Texts()
+        self._columns = Columns()
 
     @property
     def name(self) -> EngineName:
@@ -54,13 +56,32 @@ class LocalEngine:
         """
         if (found := look_up(plan, data)) is not None:
             return conform(found, plan.columns)
-        inputs = _inputs(plan, data)
+        inputs = self._inputs(plan, data)
         cursor = self._cursor()
         with _registered(cursor, inputs), _translating():
             values = {name: bound.value for name, bound in plan.values.items()}
             answer = cursor.sql(self._texts.of(plan.tree), params=values or None)
             computed = answer.to_arrow_table()
         return conform(computed, plan.columns)
+
+    def _inputs(self, plan: Plan, data: Data) -> dict[str, Any]:
+        inputs: dict[str, Any] = dict(Reducer(plan, data).run())
+        joins = len(plan.relations) > 1
+        for name, relation in plan.relations.items():
+            if name not in inputs:
+                inputs[name] = self._input(name, relation, data, joins=joins)
+        return inputs
+
+    def _input(self, name: str, relation: Relation, data: Data, *, joins: bool) -> Any:
+        match relation:
+            case GivenRows():
+                return data.given[name]
+            case TableRows(key, columns):
+                table = data.table(key)
+                kept = self._columns.read(table, columns) if joins else None
+                return scannable(table, columns) if kept is None else kept
+            case _:
+                assert_never(relation)
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         cursor = getattr(self._threads, "cursor", None)
@@ -101,24 +122,6 @@ def _connected() -> duckdb.DuckDBPyConnection:
     for setting in _SETTINGS:
         connection.execute(f"SET GLOBAL {setting}")
     return connection
-
-
-def _inputs(plan: Plan, data: Data) -> dict[str, Any]:
-    inputs: dict[str, Any] = dict(Reducer(plan, data).run())
-    for name, relation in plan.relations.items():
-        if name not in inputs:
-            inputs[name] = _input(name, relation, data)
-    return inputs
-
-
-def _input(name: str, relation: Relation, data: Data) -> Any:
-    match relation:
-        case GivenRows():
-            return data.given[name]
-        case TableRows(key, columns):
-            return scannable(data.table(key), columns)
-        case _:
-            assert_never(relation)
 
 
 @contextmanager
