@@ -14,12 +14,11 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.storage.objects import Objects
-from omnigraph.storage.tables import Table, Tables
+from omnigraph.storage.tables import REF_FOLDER, Table, Tables
 from omnigraph.storage.translate import translating
 
 _FOLDER: Final = "_refs/branches"
 _SUFFIX: Final = ".json"
-_TREE: Final = "tree"
 _DELETES_MAX: Final = 5
 _LOOKS_MAX: Final = 50
 _LOOK_SECONDS: Final = 0.02
@@ -55,8 +54,10 @@ class Refs:
         """
         self._require_path_free(location, name)
         uri = self._tables.uri(location)
-        # Not the shared handle: while it makes a ref, Lance refuses every other call on it.
-        own = self._tables.open(location, ref=source, version=version).handle
+        # Not a handle that others may have, as `Tables.open` gives: while it makes a ref, Lance
+        # refuses every other call on it.
+        with translating("opening", uri):
+            own = self._tables.main(location).checkout_version((source, version))
         try:
             with translating("creating a ref on", uri):
                 own.create_branch(name, (source, version))
@@ -110,7 +111,7 @@ class Refs:
             if other == name or other.startswith(f"{name}/"):
                 message = f"{self._tables.uri(location)} has a ref {other}: it is not a leftover"
                 raise AlreadyExistsError(message, code=ErrorCode.REF_EXISTS)
-        for path in self._objects.list(f"{location}/{_TREE}/{name}"):
+        for path in self._objects.list(f"{location}/{REF_FOLDER}/{name}"):
             self._objects.delete(path)
 
     def _appears(self, location: str, name: str) -> bool:
@@ -118,7 +119,7 @@ class Refs:
         for _ in range(_LOOKS_MAX):
             if self.exists(location, name):
                 return True
-            if not self._objects.holds_any(f"{location}/{_TREE}/{name}"):
+            if not self._objects.holds_any(f"{location}/{REF_FOLDER}/{name}"):
                 return False
             time.sleep(_LOOK_SECONDS)
         return False

@@ -26,6 +26,9 @@ ROW_ID: Final = "_rowid"
 ROW_ADDRESS: Final = "_rowaddr"
 """Fragment id in the upper 32 bits, physical offset in the lower: where a row lies now."""
 
+REF_FOLDER: Final = "tree"
+"""Where Lance keeps what only a ref has, each below its name."""
+
 Fragment = FragmentMetadata
 """One fragment's metadata: which files, which deletions, which row ids. Opaque outside storage."""
 
@@ -154,7 +157,17 @@ class Tables:
 
     def exists(self, location: str) -> bool:
         """Whether a table was ever committed at `location`; staged files alone do not count."""
-        return self._objects.holds_any(f"{location}/_versions")
+        return self._objects.holds_any(_versions_folder(location, ref=None))
+
+    def has_version(self, location: str, *, ref: str | None, version: int) -> bool:
+        """Whether this ref has a version of this number, readable or not: asked when a read failed.
+
+        A ref has the version it started at and those made on it; what lies below is its source's.
+        """
+        paths = self._objects.list(_versions_folder(location, ref=ref))
+        # Lance counts down from the top, so that the newest is listed first; old tables count up.
+        names = {f"{(1 << 64) - 1 - version:020}.manifest", f"{version}.manifest"}
+        return any(path.rpartition("/")[2] in names for path in paths)
 
     def open(self, location: str, *, ref: str | None, version: int) -> Table:
         """The table pinned at exactly this version of this ref.
@@ -217,3 +230,8 @@ class Tables:
         self._meter.watch(handle)
         with self._lock:
             return self._handles.setdefault(location, handle)
+
+
+def _versions_folder(location: str, *, ref: str | None) -> str:
+    own = f"{location}/{REF_FOLDER}/{ref}" if ref else location
+    return f"{own}/_versions"

@@ -29,6 +29,18 @@ def test_a_pinned_table_keeps_its_rows_while_the_head_moves_on(table, store, els
     assert numbers(table) == expected[0]
 
 
+def test_each_ref_has_the_version_it_started_at_and_its_own(table, store, elsewhere):
+    second = applied(stage_append(table, rows("x")))
+    draft = store.refs.create(LOCATION, "review/1", source=None, version=second.version)
+    applied(stage_append(draft, rows("y")))
+
+    def versions(ref):
+        numbers = (-1, 0, 1, 2, 3, 4, 1 << 64)
+        return [n for n in numbers if elsewhere.tables.has_version(LOCATION, ref=ref, version=n)]
+
+    assert (versions(None), versions("review/1"), versions("gone")) == ([1, 2], [2, 3], [])
+
+
 def test_columns_are_read_by_name_in_the_order_asked_for(table):
     assert table.read(["note", "id"]).column_names == ["note", "id"]
     assert table.read([ROW_ID, ROW_ADDRESS]).column_names == [ROW_ID, ROW_ADDRESS]
