@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.errors import AlreadyExistsError, ErrorCode, GraphNotFoundError, StorageError
+from omnigraph.errors import (
+    AlreadyExistsError,
+    ErrorCode,
+    GraphNotFoundError,
+    OmnigraphError,
+    StorageError,
+    TableConflictError,
+)
 from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint, SimulatedCrash, armed
 from omnigraph.manifest.layout import SCHEMA_TEXT
 from tests.support.publishing import CITY, KNOWS, PERSON, SCHEMA
@@ -100,10 +107,11 @@ def test_a_read_only_open_after_a_crash_writes_nothing(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_lost_answer_to_init_is_recognised(uri: str) -> None:
+@pytest.mark.parametrize("said", [StorageError, TableConflictError])
+def test_a_lost_answer_to_init_is_recognised(uri: str, said: type[OmnigraphError]) -> None:
     def lose_the_answer() -> None:
         message = "the connection broke after the request was sent"
-        raise StorageError(message)
+        raise said(message)
 
     with armed(Failpoint.INIT_AFTER_MANIFEST, lose_the_answer):
         graph = omnigraph.init(uri, SCHEMA)

@@ -22,14 +22,19 @@ def stamp_of(manifest: Table) -> int:
     """The stamp of one manifest version, refused when this release cannot read it.
 
     Raises:
-        FormatError: the stamp is above ours, below our floor, or no number. Nothing was written.
+        FormatError: the stamp is above ours, below our floor, or no number, or the table is no
+            manifest. Nothing was written.
     """
+    if "object_id" not in manifest.schema.names:
+        # A file of zeros reads as a table without columns, and would pass for the first format.
+        message = f"{manifest.address} is no manifest: it has no object_id"
+        raise _corrupted(message)
     metadata = manifest.schema.metadata or {}
     text = metadata.get(STAMP.encode(), str(UNSTAMPED).encode()).decode(errors="replace")
     graph = manifest.address.root.uri
     if not text.isdecimal():
         message = f"the graph {graph} has the format stamp {text!r}, which is no number"
-        raise FormatError(message, code=ErrorCode.CORRUPTED, found=text, supported=CURRENT)
+        raise _corrupted(message, found=text)
     stamp = int(text)
     if stamp > CURRENT:
         message = f"the graph {graph} has format {stamp}; this release reads up to {CURRENT}"
@@ -42,3 +47,8 @@ def stamp_of(manifest: Table) -> int:
         code = ErrorCode.FORMAT_TOO_OLD
         raise FormatError(message, hint=hint, code=code, found=stamp, supported=MIN_SUPPORTED)
     return stamp
+
+
+def _corrupted(message: str, **details: object) -> FormatError:
+    hint = "restore the graph's files from a backup, and report how this came about"
+    return FormatError(message, hint=hint, code=ErrorCode.CORRUPTED, supported=CURRENT, **details)

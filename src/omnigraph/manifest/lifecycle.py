@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omnigraph.clock import Clock
-from omnigraph.errors import AlreadyExistsError, ErrorCode, StorageError
+from omnigraph.errors import AlreadyExistsError, ErrorCode, StorageError, TableConflictError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import rows, schemas
 from omnigraph.manifest.layout import MANIFEST, SCHEMA_TEXT, SCHEMAS
@@ -63,7 +63,8 @@ def create(
         hit(Failpoint.INIT_AFTER_STAGE)
         heads.apply(staged, author)
         hit(Failpoint.INIT_AFTER_MANIFEST)
-    except StorageError:
+    except (StorageError, TableConflictError):
+        # A lost answer may look like a race lost to ourselves, as it does to a publisher.
         if not _landed(store, commit):
             _require_vacant(store)
             raise

@@ -10,6 +10,7 @@ from omnigraph.clock import Clock, back_off
 from omnigraph.errors import (
     ConflictError,
     ErrorCode,
+    OmnigraphError,
     OutcomeUnknownError,
     StorageError,
     TableConflictError,
@@ -81,7 +82,7 @@ def publish(manifest: Manifest, clock: Clock, publication: Publication) -> Commi
             if landed := _attempt(manifest, clock, publication, created_at, first=attempt == 0):
                 return landed
             back_off(clock, attempt, seconds_max=PUBLISH_BACKOFF_SECONDS_MAX)
-    if landed := _landed(manifest, manifest.open(publication.branch), publication):
+    if landed := _look_again(manifest, publication):
         return landed
     message = f"branch {publication.branch} moved {PUBLISH_ATTEMPTS_MAX} times during one publish"
     hint = "many writers are busy on this branch; try again"
@@ -97,10 +98,16 @@ def _attempt(
     first: bool,
 ) -> Commit | None:
     """One read, check and compare-and-swap; None if the race was lost."""
-    opened = _open_migrated(manifest, clock, publication.branch)
+    try:
+        opened = _open_migrated(manifest, clock, publication.branch)
+        # A lost answer looks like a race lost to ourselves.
+        landed = None if first else _landed(manifest, opened, publication)
+    except OmnigraphError as failure:
+        if first:
+            raise
+        raise _unknown(publication, failure) from failure
     hit(Failpoint.PUBLISH_AFTER_READ)
-    # A lost answer looks like a race lost to ourselves.
-    if not first and (landed := _landed(manifest, opened, publication)):
+    if landed:
         return landed
     now = manifest.snapshot(opened, publication.branch)
     require(publication.expecting, now)
@@ -113,8 +120,8 @@ def _attempt(
         hit(Failpoint.PUBLISH_AFTER_COMMIT)
     except TableConflictError:
         return None
-    except StorageError as failure:
-        if landed := _look_again(manifest, publication, failure):
+    except StorageError:
+        if landed := _look_again(manifest, publication):
             return landed
         raise
     return commit
@@ -132,18 +139,20 @@ def _landed(manifest: Manifest, opened: Opened, publication: Publication) -> Com
     return manifest.lookup(opened, publication.branch, publication.commit_id)
 
 
-def _look_again(
-    manifest: Manifest, publication: Publication, failure: StorageError
-) -> Commit | None:
+def _look_again(manifest: Manifest, publication: Publication) -> Commit | None:
     try:
         return _landed(manifest, manifest.open(publication.branch), publication)
-    except StorageError as second:
-        message = (
-            f"the answer to publishing {publication.commit_id} was lost, and the branch "
-            f"{publication.branch} cannot be read: {second.message}"
-        )
-        hint = "look for the commit with 'omnigraph commit show' before writing again"
-        raise OutcomeUnknownError(message, hint=hint, commit_id=publication.commit_id) from failure
+    except OmnigraphError as failure:
+        raise _unknown(publication, failure) from failure
+
+
+def _unknown(publication: Publication, failure: OmnigraphError) -> OutcomeUnknownError:
+    message = (
+        f"the answer to publishing {publication.commit_id} was lost, and the branch "
+        f"{publication.branch} cannot be read: {failure.message}"
+    )
+    hint = "look for the commit with 'omnigraph commit show' before writing again"
+    return OutcomeUnknownError(message, hint=hint, commit_id=publication.commit_id)
 
 
 def _commit(publication: Publication, now: Snapshot, created_at: datetime) -> Commit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -64,6 +65,7 @@ class Manifest:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._states: dict[str, rows.Contents] = {}
+        self._lock = threading.Lock()
 
     def branches(self) -> tuple[BranchName, ...]:
         """Every branch people can name, main first."""
@@ -86,6 +88,7 @@ class Manifest:
 
         Raises:
             NotFoundError: the branch's manifest has no such version.
+            StorageError: the version is there and cannot be read.
         """
         return self.snapshot(self.open(branch, version=version), branch)
 
@@ -94,13 +97,14 @@ class Manifest:
 
         Raises:
             CommitNotFoundError: no branch has such a commit, or its manifest is gone.
+            StorageError: its manifest is there and cannot be read.
         """
         commit = self.find(commit_id)
         try:
             opened = self.open(commit.branch, version=commit.manifest_version)
         except NotFoundError as cause:
-            message = f"commit {commit_id} cannot be read: the branch {commit.branch} is gone"
-            raise CommitNotFoundError(message, hint="see 'omnigraph branch list'") from cause
+            message = f"commit {commit_id} cannot be read: {cause.message}"
+            raise CommitNotFoundError(message, hint="see 'omnigraph commit list'") from cause
         # A branch that was deleted and made again counts its versions anew.
         if opened.contents.head not in (commit_id, None):
             message = f"commit {commit_id} cannot be read: its branch {commit.branch} was made anew"
@@ -157,13 +161,19 @@ class Manifest:
 
     def _state(self, table: Table) -> rows.Contents:
         """The first fragment, read once: no two data files ever have one name."""
-        file = table.fragments()[0].files[0].path
-        known = self._states.get(file)
+        fragments = table.fragments()
+        if not fragments:
+            message = f"the manifest {table.address} is empty"
+            raise rows.corrupted(message)
+        file = fragments[0].files[0].path
+        with self._lock:
+            known = self._states.get(file)
         if known is None:
             known = rows.decode(table.read(fragments=[0]), uri=str(table.address))
-            while len(self._states) >= MANIFEST_STATES_MAX:
-                self._states.pop(next(iter(self._states)), None)
-            self._states[file] = known
+            with self._lock:
+                while len(self._states) >= MANIFEST_STATES_MAX:
+                    del self._states[next(iter(self._states))]
+                self._states[file] = known
         return known
 
     def snapshot(self, opened: Opened, branch: BranchName) -> Snapshot:
@@ -193,9 +203,9 @@ class Manifest:
             return tables.open(MANIFEST, ref=branch.ref, version=version)
         except StorageError as cause:
             self._require_branch(branch, cause)
-            if version is None:
+            if version is None or tables.has_version(MANIFEST, ref=branch.ref, version=version):
                 raise
-            message = f"branch {branch} has no readable manifest version {version}"
+            message = f"branch {branch} has no manifest version {version}"
             hint = "see 'omnigraph commit list'"
             code = ErrorCode.VERSION_NOT_FOUND
             raise NotFoundError(message, hint=hint, code=code, version=version) from cause

@@ -88,7 +88,7 @@ def decode(rows: pa.Table, *, uri: str) -> Contents:
                     heads.append(CommitId.parse(json.loads(row["metadata"])["commit"]))
                 case ObjectType.COMMIT:
                     commits.append(_commit(row))
-        except (ValueError, KeyError, TypeError, InvalidInputError) as cause:
+        except (ValueError, KeyError, TypeError, AttributeError, InvalidInputError) as cause:
             message = f"the manifest of {uri} has a row that makes no sense: {row}"
             raise corrupted(message) from cause
     if len(heads) > 1:

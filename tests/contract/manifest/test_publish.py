@@ -2,6 +2,8 @@
 
 import dataclasses
 import threading
+from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 import omnigraph
 from omnigraph.clock import SystemClock
 from omnigraph.errors import (
+    CommitNotFoundError,
     ConflictError,
     ErrorCode,
     OutcomeUnknownError,
@@ -18,22 +21,24 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import Failpoint, SimulatedCrash, armed
 from omnigraph.limits import PUBLISH_ATTEMPTS_MAX
-from omnigraph.manifest import lineage
+from omnigraph.manifest import lineage, publisher
 from omnigraph.manifest.expectations import HeadIs, SchemaIs, TableAt
 from omnigraph.manifest.layout import MANIFEST
 from omnigraph.manifest.publisher import Publication, publish
 from omnigraph.manifest.reader import Manifest
-from omnigraph.model.commits import OperationKind
+from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.tables import Tombstone
 from omnigraph.storage import heads
 from omnigraph.storage.staging import Staged
+from omnigraph.storage.store import Store
 from omnigraph.storage.tables import Table
 from tests.support.publishing import (
     CITY,
     KNOWS,
     PERSON,
+    SCHEMA,
     advance,
     manifest_at,
     moved,
@@ -220,32 +225,45 @@ def test_a_lost_answer_is_recognised_as_landed_and_not_repeated(graph: omnigraph
 
 def test_a_lost_answer_that_looks_like_a_lost_race_is_recognised(graph: omnigraph.Graph) -> None:
     manifest = manifest_at(graph.uri)
-
-    def look_like_a_race() -> None:
-        message = "somebody else was first, says the storage"
-        raise TableConflictError(message, code=ErrorCode.TABLE_HEAD_MOVED)
-
     with armed(Failpoint.PUBLISH_AFTER_COMMIT, look_like_a_race):
         commit = advance(manifest, PERSON)
 
     assert chain(manifest)[1:] == [commit.commit_id]
 
 
-def test_a_failure_that_did_not_land_is_reported_as_such(graph: omnigraph.Graph) -> None:
+def test_a_failure_that_did_not_land_is_reported_as_such(
+    graph: omnigraph.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
     manifest = manifest_at(graph.uri)
-    with (
-        armed(Failpoint.APPLY_AFTER_COMMIT, lose_the_answer),
-        armed(Failpoint.PUBLISH_AFTER_STAGE, lose_the_answer),
-        pytest.raises(StorageError, match="connection broke"),
-    ):
-        advance(manifest, PERSON)
+    pin = manifest.current(MAIN).pin(PERSON)
+
+    def fail_before_it_is_sent(*_: object) -> NoReturn:
+        lose_the_answer()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(heads, "apply", fail_before_it_is_sent)
+        with pytest.raises(StorageError, match="connection broke"):
+            publish_pin(manifest, pin)
 
     assert len(chain(manifest)) == 1
+    assert publish_pin(manifest, pin).parent == chain(manifest)[0], "and may be tried again"
 
 
+def look_like_a_race() -> NoReturn:
+    message = "somebody else was first, says the storage"
+    raise TableConflictError(message, code=ErrorCode.TABLE_HEAD_MOVED)
+
+
+@pytest.mark.parametrize("answer", [lose_the_answer, look_like_a_race])
+@pytest.mark.parametrize("attempts", [1, PUBLISH_ATTEMPTS_MAX])
 def test_an_outcome_that_cannot_be_looked_up_is_unknown_and_names_the_commit(
     graph: omnigraph.Graph,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: Callable[[], NoReturn],
+    attempts: int,
 ) -> None:
+    # With one attempt, what cannot be read is the look after the last.
+    monkeypatch.setattr(publisher, "PUBLISH_ATTEMPTS_MAX", attempts)
     manifest = manifest_at(graph.uri)
     pin = manifest.current(MAIN).pin(PERSON)
     commit_id = CommitId(SystemClock().ulid())
@@ -256,7 +274,7 @@ def test_an_outcome_that_cannot_be_looked_up_is_unknown_and_names_the_commit(
 
     def break_the_line() -> None:
         manifest.__class__ = Unreadable
-        lose_the_answer()
+        answer()
 
     with (
         armed(Failpoint.PUBLISH_AFTER_COMMIT, break_the_line),
@@ -346,11 +364,47 @@ def test_a_commit_of_a_branch_that_was_deleted_and_made_again_is_not_mistaken(
     refs = manifest.store.refs
     refs.create(MANIFEST, draft, source=None, version=1)
     gone = advance(manifest, PERSON, branch=draft)
-    # A branch that grew from it still knows the commit by its row.
-    kept = dataclasses.replace(gone, commit_id=gone.commit_id)
     refs.delete(MANIFEST, draft)
-    refs.create(MANIFEST, draft, source=None, version=1)
-    advance(manifest, CITY, branch=draft)
 
-    with pytest.raises(omnigraph.errors.CommitNotFoundError, match=kept.commit_id):
+    class Remembering(Manifest):
+        """Looked the commit up just before its branch was deleted."""
+
+        def find(self, _: CommitId) -> Commit:
+            return gone
+
+    late = Remembering(Store.open(graph.uri))
+    with pytest.raises(CommitNotFoundError, match="has no branch draft"):
+        late.at_commit(gone.commit_id)
+    refs.create(MANIFEST, draft, source=None, version=1)
+    with pytest.raises(CommitNotFoundError, match="has no manifest version 2"):
+        late.at_commit(gone.commit_id)
+    advance(manifest, CITY, branch=draft)
+    with pytest.raises(CommitNotFoundError, match="was made anew"):
+        late.at_commit(gone.commit_id)
+    with pytest.raises(CommitNotFoundError, match=f"has no commit {gone.commit_id}"):
         manifest_at(graph.uri).at_commit(gone.commit_id)
+
+
+def test_branches_carry_the_pages_they_inherit_and_fold_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publisher, "RECENT_COMMITS_MAX", 3)
+    monkeypatch.setattr(publisher, "LINEAGE_PAGE_ROWS_MAX", 7)
+    graph = omnigraph.init(tmp_path / "graph.omni", SCHEMA)
+    manifest = manifest_at(graph.uri)
+    expected = dict.fromkeys((MAIN, BranchName("draft"), BranchName("of-draft")), 1)
+    source = MAIN
+    for number, branch in enumerate(expected, start=1):
+        if branch != MAIN:
+            version = manifest.current(source).manifest_version
+            manifest.store.refs.create(MANIFEST, branch, source=source.ref, version=version)
+        for _ in range(10):
+            advance(manifest, PERSON, branch=branch)
+        expected[branch] += 10 * number
+        source = branch
+
+    found = {branch: graph.commits.list(branch=branch) for branch in expected}
+
+    assert {branch: len(commits) for branch, commits in found.items()} == expected
+    for each in found[source]:
+        assert graph.snapshot(commit=each.commit_id).head == each
