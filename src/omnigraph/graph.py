@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import Final, NoReturn, Self
 
 from omnigraph.clock import Clock, SystemClock
 from omnigraph.engine.queries import Explanation, Queries, QueryResult
@@ -23,6 +24,8 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.parser import parse_schema
 from omnigraph.schema.printer import print_schema
 from omnigraph.storage.store import Store
+
+_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
 
 def init(
@@ -235,13 +238,17 @@ def checked_actor(actor: str | None) -> str | None:
     """An actor a caller may write as.
 
     Raises:
-        InvalidParameterError: it is empty, too long, or one we keep for ourselves.
+        InvalidParameterError: it is empty, too long, not printable, or one we keep for ourselves.
     """
     if actor is None:
         return None
     if not actor.strip() or len(actor) > ACTOR_LENGTH_MAX:
         message = f"an actor has 1 to {ACTOR_LENGTH_MAX} characters; this one has {len(actor)}"
         raise InvalidParameterError(message, name="actor")
+    if not actor.isprintable():
+        message = f"the actor {actor!r} has a character that cannot be printed"
+        hint = "actors are one line of text, such as a name or an address"
+        raise InvalidParameterError(message, hint=hint, name="actor")
     if actor.startswith(RESERVED_ACTOR_PREFIX):
         message = f"the actor {actor!r} is reserved"
         hint = f"actors that start with {RESERVED_ACTOR_PREFIX!r} are Omnigraph's own"
@@ -253,9 +260,14 @@ def checked_message(message: str | None) -> str | None:
     """A commit message that fits.
 
     Raises:
-        InvalidParameterError: it is too long.
+        InvalidParameterError: it is too long, or no text.
     """
-    if message is not None and len(message) > MESSAGE_LENGTH_MAX:
+    if message is None:
+        return None
+    if (lone := _SURROGATE.search(message)) is not None:
+        fault = f"the message has {lone[0]!r} at character {lone.start() + 1}, which is no text"
+        raise InvalidParameterError(fault, hint="write the message in UTF-8", name="message")
+    if len(message) > MESSAGE_LENGTH_MAX:
         fault = f"the message has {len(message)} characters; the limit is {MESSAGE_LENGTH_MAX}"
         raise InvalidParameterError(fault, name="message")
     return message

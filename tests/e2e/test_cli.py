@@ -1,6 +1,7 @@
 """The command line as a person meets it: good input, bad input, and no stack traces."""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -61,6 +62,32 @@ def test_history_is_shown_as_a_table_and_one_commit_as_facts(store: str) -> None
     shown = omnigraph("commit", "show", commit_id, "--store", store)
     assert "ada" in shown.out
     assert commit_id in shown.out
+
+
+def test_what_would_move_the_cursor_is_shown_and_not_done(tmp_path: Path, schema: str) -> None:
+    where = str(tmp_path / "graph.omni")
+    said = "first line\n\nsecond \x1b[2J line"
+    made = omnigraph("init", where, "--schema", schema, "-m", said, "--json").json
+
+    shown = omnigraph("commit", "show", made["commit_id"], "--store", where)
+
+    lines = [line.removeprefix("message").strip() for line in shown.out.splitlines()]
+    at = lines.index("first line")
+    assert lines[at : at + 3] == ["first line", "", r"second \x1b[2J line"]
+    told = omnigraph("commit", "show", made["commit_id"], "--store", where, "--json")
+    assert told.json["message"] == said
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--actor", b"\xff"), ("--actor", b"a\nb"), ("-m", b"\xff")]
+)
+def test_an_actor_or_a_message_that_is_no_text_is_refused_before_anything_is_made(
+    tmp_path: Path, schema: str, option: str, value: bytes
+) -> None:
+    where = tmp_path / "graph.omni"
+    refused = omnigraph("init", str(where), "--schema", schema, option, os.fsdecode(value))
+    assert refused.code == Exit.INVALID
+    assert not where.exists()
 
 
 def test_commits_can_be_filtered(store: str) -> None:

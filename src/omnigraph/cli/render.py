@@ -54,11 +54,13 @@ def show_pages(columns: Sequence[str], pages: Iterable[Sequence[Sequence[str]]])
 
 
 def show_facts(facts: Mapping[str, object]) -> None:
-    """Print names and values, one a line, on standard output."""
+    """Print names and values on standard output, each value beside its name."""
     width = max(map(len, facts))
     for name, value in facts.items():
         if value is not None:
-            output.write_text(f"{name:<{width}}  {value}\n")
+            first, *others = map(_printable, str(value).split("\n"))
+            output.write_text(f"{name:<{width}}  {first}\n")
+            output.write_text("".join(f"{'':<{width}}  {line}".rstrip() + "\n" for line in others))
 
 
 def say(text: str) -> None:
