@@ -271,7 +271,7 @@ def locate(table: Table, ids: pa.Array | pa.ChunkedArray) -> pa.Table:
     """
     columns = [KEY, ROW_ID, ROW_ADDRESS]
     if len(ids) <= KEYS_PER_LOOKUP_MAX:
-        wanted = filters.text_in(KEY, ids.to_pylist()) if len(ids) else "false"
+        wanted = filters.text_in(KEY, ids.to_pylist()) if len(ids) else filters.NOTHING
         return table.read(columns, filter_text=wanted)
     wanted_ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
     reader = table.scan(columns)
