@@ -25,6 +25,12 @@ TEXTS = values(
 
 CASES = (
     ask(
+        "a limit may be larger than any answer",
+        PEOPLE,
+        "match { $p: Person } return { $p.name } limit 9223372036854775807",
+        answer("p.name", "ada", "bob", "cy", "dee", "eve"),
+    ),
+    ask(
         "a column has its alias, or the property, or the variable for a name",
         PEOPLE,
         'match { $p: Person {name: "ada"} } return { $p, $p.id, $p.name as called $p.age }',

@@ -131,7 +131,7 @@ def _filter_text(plan: Plan, relation: str) -> str | None:
         if each.relation == relation and isinstance(each.by, IsOneOf):
             values = each.by.values
             if len(values) <= KEYS_PER_LOOKUP_MAX:
-                return filters.text_in(each.column, values) if values else "false"
+                return filters.text_in(each.column, values) if values else filters.NOTHING
     return None
 
 

@@ -110,7 +110,7 @@ def _translated(action: str, cause: _Failure) -> OmnigraphError:
         message = f"{action} on Spark gave more rows than the driver may hold: {said}"
         return LimitExceededError(message, hint="ask for fewer rows, or use the DataFrame")
     if isinstance(cause, AnalysisException):
-        message = f"Spark refused the plan of {action}: {said}"
+        message = f"Spark refused {action}: {said}"
         return InternalError(message, hint="this is a bug; please report it")
     if "Python worker exited unexpectedly" in text:
         message = f"{action} on Spark lost a worker process"

@@ -44,6 +44,8 @@ def bind(
     places: dict[str, str] = {}
 
     def replaced(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Literal) and isinstance(node.parent, exp.Limit):
+            return exp.Literal.number(min(int(node.name), _ROWS_MAX))
         if not isinstance(node, exp.Placeholder):
             return node
         bound = values[node.name]
