@@ -74,6 +74,10 @@ _SENTENCES: Final[Mapping[ErrorCode, tuple[type[OmnigraphError], str]]] = {
         errors.InvalidInputError,
         "The engine that was asked for cannot run on this machine.",
     ),
+    ErrorCode.MIGRATION_REFUSED: (
+        errors.MigrationRefusedError,
+        "The schema cannot be changed that way.",
+    ),
     ErrorCode.INTEGRITY: (IntegrityError, "The data breaks rules of the schema."),
     ErrorCode.FORMAT: (errors.FormatError, "The graph's format and this release do not meet."),
     ErrorCode.FORMAT_TOO_NEW: (errors.FormatError, "A newer release wrote this: upgrade."),

@@ -16,6 +16,7 @@
     │   ├── StaleHeadError             the branch moved; nothing became visible
     │   └── TableConflictError         a table moved under a staged write
     ├── IntegrityError                 fix the data                            (integrity)
+    ├── MigrationRefusedError          change the schema plan
     ├── NotAllowedError                ask for the right
     ├── LimitExceededError             ask for less
     ├── FormatError                    upgrade one side
@@ -60,6 +61,7 @@ class ErrorCode(StrEnum):
     SCHEMA_CHANGED = "schema_changed"
     PUBLISH_CONTENTION = "publish_contention"
     OBJECT_CHANGED = "object_changed"
+    MIGRATION_REFUSED = "migration_refused"
     NOT_ALLOWED = "not_allowed"
     READ_ONLY = "read_only"
     LIMIT_EXCEEDED = "limit_exceeded"
@@ -192,6 +194,12 @@ class TableConflictError(ConflictError):
     """A table moved under a staged write; `details` has table_key, expected and actual."""
 
     default_code = ErrorCode.EXPECTED_VERSION_MISMATCH
+
+
+class MigrationRefusedError(OmnigraphError):
+    """The schema cannot be changed that way; nothing was changed."""
+
+    default_code = ErrorCode.MIGRATION_REFUSED
 
 
 class NotAllowedError(OmnigraphError):

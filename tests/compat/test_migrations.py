@@ -116,13 +116,17 @@ def test_a_long_legacy_history_is_paged(tmp_path: Path) -> None:
 
 
 def test_a_graph_from_before_lineage_gets_a_first_commit(tmp_path: Path) -> None:
-    forged = forge(tmp_path / "graph", stamp=1, lineage=False, branched=False)
+    forged = forge(tmp_path / "graph", stamp=1, lineage=False)
+    (before,) = omnigraph.open(forged.uri, read_only=True).commits.list()
 
     graph = omnigraph.open(forged.uri)
 
-    (only,) = graph.commits.list()
-    assert only.parent is None
+    assert graph.commits.list() == graph.commits.list(branch=DRAFT) == (before,)
+    assert before.parent is None
     assert graph.snapshot().pin(PERSON).row_count == 2
+    assert graph.snapshot(commit=before.commit_id).pin(PERSON).row_count == 0
+    made = advance(manifest_at(forged.uri), PERSON, branch=DRAFT_NAME)
+    assert made.parent == before.commit_id, "a branch shares it as its base"
 
 
 @pytest.mark.parametrize("old", STAMPS)

@@ -28,6 +28,7 @@ _EXITS: Final[dict[type[errors.OmnigraphError], Exit]] = {
     errors.AlreadyExistsError: Exit.CONFLICT,
     errors.ConflictError: Exit.CONFLICT,
     IntegrityError: Exit.INVALID,
+    errors.MigrationRefusedError: Exit.INVALID,
     errors.NotAllowedError: Exit.FAILED,
     errors.LimitExceededError: Exit.INVALID,
     errors.FormatError: Exit.FAILED,

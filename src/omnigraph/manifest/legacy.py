@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
-from datetime import UTC
+from datetime import UTC, datetime
 
+from omnigraph.clock import encode_ulid
 from omnigraph.manifest import schemas
 from omnigraph.manifest.layout import LEGACY_ACTORS, LEGACY_COMMITS
 from omnigraph.manifest.rows import corrupted
@@ -19,11 +21,11 @@ def commits(store: Store, branch: BranchName) -> tuple[Commit, ...]:
 
     Raises:
         StorageError: a legacy dataset exists but cannot be read. A missing one is no failure: a
-            graph may have been written before it had lineage, or actors.
+            graph may have been written before it had lineage, or actors; it then has one commit.
     """
-    if not store.tables.exists(LEGACY_COMMITS):
-        return ()
     digest = schemas.accepted_digest(store.objects)
+    if not store.tables.exists(LEGACY_COMMITS):
+        return (_unrecorded(digest),)
     actors = _actors(store)
     table = store.tables.open_latest(LEGACY_COMMITS, ref=branch.ref).read()
     found = [
@@ -42,6 +44,26 @@ def commits(store: Store, branch: BranchName) -> tuple[Commit, ...]:
         for row in table.to_pylist()
     ]
     return tuple(sorted(found, key=_age))
+
+
+def _unrecorded(digest: str) -> Commit:
+    """The one commit of a graph that was written before graphs had any lineage.
+
+    The same on every branch and for every reader, so that branches share it as their base.
+    """
+    spelt = hashlib.sha256(f"unrecorded history of {digest}".encode()).digest()
+    return Commit(
+        commit_id=CommitId(encode_ulid(int.from_bytes(spelt[:10]))),
+        branch=MAIN,
+        manifest_version=1,
+        parent=None,
+        merged_parent=None,
+        actor=None,
+        created_at=datetime.fromtimestamp(0, UTC),
+        operation=OperationKind.LEGACY,
+        message="what happened before this was not recorded",
+        schema_digest=digest,
+    )
 
 
 def head(known: Iterable[Commit], *, version: int) -> Commit:

@@ -32,8 +32,8 @@ from omnigraph.manifest import legacy, rows, schemas
 from omnigraph.manifest.format import CURRENT
 from omnigraph.manifest.layout import LEGACY_RUN_PREFIX, MANIFEST, manifest_schema
 from omnigraph.manifest.reader import Manifest, Opened
-from omnigraph.model.commits import Commit, OperationKind
-from omnigraph.model.ids import CommitId, OperationId
+from omnigraph.model.commits import OperationKind
+from omnigraph.model.ids import OperationId
 from omnigraph.model.names import BranchName
 from omnigraph.storage import heads, staging
 from omnigraph.storage.store import Store
@@ -76,7 +76,7 @@ def sweep_run_refs(source: Source) -> Migrated:
 
 def move_lineage_in(source: Source) -> Migrated:
     """3 to 4: one commit row per legacy commit and one head row; the old datasets stay."""
-    known = legacy.commits(source.store, source.branch) or (_first_commit(source),)
+    known = legacy.commits(source.store, source.branch)
     schemas.keep(source.store.objects, schemas.read_text(source.store.objects))
     head = legacy.head(known, version=source.opened.table.version)
     # The head must be among the recent commits, which readers find without opening a page.
@@ -152,19 +152,3 @@ def _delete_ref(store: Store, name: str) -> None:
         # Two processes may sweep at once; what counts is that the ref is gone.
         if store.refs.exists(MANIFEST, name):
             raise
-
-
-def _first_commit(source: Source) -> Commit:
-    """A first commit for a graph that was written before graphs had any lineage."""
-    return Commit(
-        commit_id=CommitId(source.clock.ulid()),
-        branch=source.branch,
-        manifest_version=source.opened.table.version,
-        parent=None,
-        merged_parent=None,
-        actor=None,
-        created_at=source.clock.now(),
-        operation=OperationKind.LEGACY,
-        message=None,
-        schema_digest=schemas.accepted_digest(source.store.objects),
-    )

@@ -100,8 +100,8 @@ def _attempt(
     """One read, check and compare-and-swap; None if the race was lost."""
     try:
         opened = _open_migrated(manifest, clock, publication.branch)
-        # A lost answer looks like a race lost to ourselves.
-        landed = None if first else _landed(manifest, opened, publication)
+        # A lost answer looks like a race lost to ourselves, or is a whole publish tried again.
+        landed = _recent(opened, publication) if first else _landed(manifest, opened, publication)
     except OmnigraphError as failure:
         if first:
             raise
@@ -133,6 +133,12 @@ def _open_migrated(manifest: Manifest, clock: Clock, branch: BranchName) -> Open
         return opened
     migrate(manifest, clock, branch)
     return manifest.open(branch)
+
+
+def _recent(opened: Opened, publication: Publication) -> Commit | None:
+    """The commit, if it is among the newest: looking there reads nothing more."""
+    newest = opened.contents.recent
+    return next((each for each in newest if each.commit_id == publication.commit_id), None)
 
 
 def _landed(manifest: Manifest, opened: Opened, publication: Publication) -> Commit | None:

@@ -18,7 +18,7 @@ from omnigraph.model.types import BlobType, EnumType, ListType, PropertyType, Sc
 from omnigraph.query import ast
 from omnigraph.query.operands import are_comparable, can_be_sorted, has_order
 from omnigraph.query.printer import print_expression, print_queries
-from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, SchemaType
+from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, Property, SchemaType
 
 _Drawn = TypeVar("_Drawn")
 
@@ -242,12 +242,17 @@ class _Query:
             if isinstance(each.type, Scalar | EnumType)
             or (isinstance(each.type, ListType) and isinstance(each.type.item, Scalar))
         ]
+        matched: list[Property] = []
+        if node.key and self.chance(40):
+            # Engines look a key up instead of reading the table.
+            matched = [node.property_named(each) for each in node.key]
+        elif matchable and self.chance(30):
+            matched = [self.choose(matchable)]
         matches: list[ast.PropertyMatch] = []
-        if matchable and self.chance(30):
-            chosen = self.choose(matchable)
-            type_ = chosen.type.item if isinstance(chosen.type, ListType) else chosen.type
+        for each in matched:
+            type_ = each.type.item if isinstance(each.type, ListType) else each.type
             value = self.value(type_, null=True)
-            matches.append(ast.PropertyMatch(ast.Name(chosen.name, _NOWHERE), value))
+            matches.append(ast.PropertyMatch(ast.Name(each.name, _NOWHERE), value))
         return ast.Binding(_variable(name), ast.Name(node.name, _NOWHERE), tuple(matches))
 
     def _walk(self, origins: _Scope, scope: dict[str, SchemaType]) -> ast.Clause:
