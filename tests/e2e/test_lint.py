@@ -169,3 +169,13 @@ def test_a_mistake_gets_one_clear_message_and_its_exit_code(
     assert refused.code == code, refused.err
     assert said in refused.said, refused.err
     assert refused.out == ""
+
+
+def test_the_one_schema_among_the_files_is_what_queries_are_checked_against(
+    tmp_path: Path, here: Run
+) -> None:
+    (tmp_path / "s.pg").write_text("node Person { name: String @key }")
+    (tmp_path / "q.gq").write_text("query q() { match { $p: Persn } return { $p.name } }")
+    told = here("lint", str(tmp_path / "s.pg"), str(tmp_path / "q.gq"))
+    assert told.code == Exit.INVALID
+    assert "did you mean Person?" in told.out

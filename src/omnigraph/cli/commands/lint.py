@@ -51,12 +51,15 @@ def lint(
 ) -> None:
     """Check schemas and queries, and show every error and warning where it is.
 
-    Queries are checked against --schema, or else against the schema of --store.
+    Queries are checked against --schema, or else against the one schema among the files, or else
+    against the schema of --store.
     """
     _refuse_other_files(files)
     schemas = {path: _lint_schema(path) for path in dict.fromkeys(files) if _is_schema(path)}
     catalog = None
     if any(not _is_schema(path) for path in files):
+        if schema is None and len(schemas) == 1:
+            schema = next(iter(schemas))
         if schema is not None:
             # A schema given for the queries' sake is looked at like any other.
             schemas = {schema: _lint_schema(schema), **schemas}
