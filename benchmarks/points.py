@@ -43,7 +43,7 @@ def lookups(folder: Path, *, people: int, rounds: int) -> dict[str, Outcome]:
             {
                 "ours": lambda key: rows_of(made.query(LOOKUP, {"n": key}).arrow()),
                 "Lance scanner": bare,
-                "DuckDB": lambda key: connection.execute(LOOKUP_SQL, [str(key)]).fetchall(),
+                "DuckDB": lambda key: list(connection.execute(LOOKUP_SQL, [str(key)]).fetchall()),
             },
         ),
         rounds=rounds,
@@ -69,7 +69,7 @@ def two_hops(made: graph.Graph, *, people: int, rounds: int) -> dict[str, Outcom
             {
                 "ours": lambda key: rows_of(made.query(HOPS, {"n": key}).arrow()),
                 "two Lance lookups": by_hand,
-                "DuckDB": lambda key: connection.execute(HOPS_SQL, [str(key)]).fetchall(),
+                "DuckDB": lambda key: list(connection.execute(HOPS_SQL, [str(key)]).fetchall()),
             },
         ),
         rounds=rounds,
@@ -84,7 +84,7 @@ def _over_keys(people: int, askers: dict[str, Callable[[int], list[Row]]]) -> Co
         def run() -> tuple[float, list[Row]]:
             batch = [next(keys) for _ in range(KEYS_PER_RUN)]
             seconds, found = timed(lambda: [row for key in batch for row in ask(key)], list)
-            return seconds / KEYS_PER_RUN, found
+            return seconds / KEYS_PER_RUN, list(found)
 
         return run
 

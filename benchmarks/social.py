@@ -20,6 +20,7 @@ from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import MAIN
 from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.parser import parse_schema
 from omnigraph.storage import heads, indexes, staging
 from omnigraph.storage.store import Store
 
@@ -169,7 +170,7 @@ def _edges(name: str, pairs: np.ndarray) -> pa.Table:
 
 
 def _typed(name: str, columns: Mapping[str, object]) -> pa.Table:
-    schema = table_schema(graph.parse_schema(SCHEMA).type_named(name))
+    schema = table_schema(parse_schema(SCHEMA).type_named(name))
     return pa.table({each: columns[each] for each in schema.names}, schema=schema)
 
 
