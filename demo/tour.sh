@@ -10,7 +10,8 @@ step() { printf '\n\033[1m%s\033[0m\n' "$1"; }
 show() {
   printf '$'
   for word in "$@"; do
-    case "$word" in *' '*) printf ' "%s"' "$word" ;; *) printf ' %s' "$word" ;; esac
+    # In single quotes, so that what is shown can be typed: the shell must not see a $.
+    case "$word" in *[' $']*) printf " '%s'" "$word" ;; *) printf ' %s' "$word" ;; esac
   done
   printf '\n'
 }
