@@ -33,7 +33,7 @@ anew each time. Ours is a graph handle that has been asked before, so it has the
 small tables in memory (`limits.KEPT_TABLE_BYTES_MAX`); the first query on a handle reads them.
 Kuzu and lance-graph have a copy of the rows each, loaded before the clock starts: Kuzu in its own
 storage, lance-graph as Arrow in memory. The versions are below; of each peer it is the newest whose
-wheel installs on this machine. Every answer was compared with ours first; a wrong one has no time."""
+wheel installs on this machine. Every answer was compared with ours first; a wrong one has none."""
 
 # What a profile said when the goal was last missed; shown only while it is.
 WHY_MISSED: Final = {
