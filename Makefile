@@ -1,4 +1,4 @@
-# Every target builds the environment it needs; a fresh clone needs Python 3.11 and nothing else.
+# Every target builds the environment it needs; a fresh clone needs Python 3.11, and Java 17 to test Spark.
 
 PYTHON ?= python3
 VENV := .venv
