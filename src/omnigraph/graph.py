@@ -12,6 +12,7 @@ from typing import Final, NoReturn, Self
 from omnigraph.clock import Clock, SystemClock
 from omnigraph.engine.queries import Explanation, Queries, QueryResult
 from omnigraph.errors import InvalidInputError, InvalidParameterError, NotFoundError
+from omnigraph.lang.source import decoded
 from omnigraph.limits import ACTOR_LENGTH_MAX, MESSAGE_LENGTH_MAX
 from omnigraph.manifest import lifecycle, lineage, schemas
 from omnigraph.manifest.reader import Manifest
@@ -281,11 +282,12 @@ def _accepted(schema: str | Path | Catalog) -> AcceptedSchema:
         return AcceptedSchema(parse_schema(schema), schema)
     path = Path(schema)
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        data = path.read_bytes()
     except FileNotFoundError as cause:
         message = f"there is no schema file {path}"
         raise NotFoundError(message, hint="give a .pg file, or the schema's text") from cause
-    except (OSError, UnicodeDecodeError) as cause:
-        message = f"the schema file {path} cannot be read: {cause}"
-        raise InvalidInputError(message) from cause
+    except OSError as cause:
+        message = f"the schema file {path} cannot be read: {cause.strerror}"
+        raise InvalidInputError(message, hint="give a .pg file that you may read") from cause
+    text = decoded(data, str(path))
     return AcceptedSchema(parse_schema(text, path.name), text)

@@ -26,9 +26,9 @@ from omnigraph.manifest.layout import (
 )
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
+from tests.support.concurrency import in_processes
 from tests.support.forge import DRAFT, STALE_RUNS, Forged, forge
 from tests.support.publishing import PERSON, advance, manifest_at
-from tests.support.races import run_in_processes
 
 STAMPS = [1, 2, 3]
 DRAFT_NAME = BranchName(DRAFT)
@@ -203,7 +203,7 @@ def _open(barrier: threading.Barrier, uri: str) -> list[tuple[CommitId, str | No
 def test_two_processes_migrating_at_once_both_succeed(tmp_path: Path, old: int) -> None:
     forged = forge(tmp_path / "graph", stamp=old)
 
-    assert run_in_processes(_open, [(forged.uri,)] * 2) == [list(forged.main)] * 2
+    assert in_processes(_open, [(forged.uri,)] * 2) == [list(forged.main)] * 2
 
     assert_migrated(forged)
 

@@ -20,8 +20,8 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint, SimulatedCrash, armed
 from omnigraph.manifest.layout import SCHEMA_TEXT
+from tests.support.concurrency import in_processes
 from tests.support.publishing import CITY, KNOWS, PERSON, SCHEMA
-from tests.support.races import run_in_processes
 
 POINTS = [point for point in Failpoint if point.startswith("init.")]
 OTHER_SCHEMA = "node Robot { serial: I64 @key }"
@@ -130,7 +130,7 @@ def _init(barrier: threading.Barrier, uri: str, schema: str) -> str:
 
 def test_of_two_inits_at_once_one_wins_and_its_schema_stays(uri: str) -> None:
     wanted = [(uri, OTHER_SCHEMA), (uri, SCHEMA)]
-    answers = run_in_processes(_init, wanted)
+    answers = in_processes(_init, wanted)
 
     (winner,) = [each for each in answers if each != ErrorCode.GRAPH_EXISTS]
     graph = omnigraph.open(uri)

@@ -1,6 +1,5 @@
 """Writers that race: the same work in threads and in processes, round after round."""
 
-import multiprocessing
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from omnigraph.errors import TableConflictError
 from omnigraph.manifest import publisher
 from omnigraph.model.names import MAIN
 from omnigraph.model.tables import TableKey
+from tests.support.concurrency import in_processes
 from tests.support.publishing import manifest_at, publish_pin
 
 Crowd = Literal["threads", "processes"]
@@ -32,7 +32,8 @@ def race(uri: str, keys: tuple[TableKey, ...], *, rounds: int, crowd: Crowd) -> 
 
     The writers do not take turns: without that courtesy they meet in Lance's commit itself.
     """
-    outcomes = _run(crowd, _publish_rounds, [(uri, key, rounds) for key in keys])
+    run = in_processes if crowd == "processes" else _in_threads
+    outcomes = run(_publish_rounds, [(uri, key, rounds) for key in keys])
     return [list(each) for each in zip(*outcomes, strict=True)]
 
 
@@ -49,21 +50,6 @@ def _publish_rounds(barrier: Any, uri: str, key: TableKey, rounds: int) -> list[
         except TableConflictError as lost:
             outcomes.append(Lost(lost.code.value, lost.details))
     return outcomes
-
-
-def run_in_processes(work: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
-    """Call `work(barrier, *each)` in a process each, and give back the answers in order."""
-    return _run("processes", work, arguments)
-
-
-def _run(crowd: Crowd, work: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
-    if crowd == "threads":
-        return _in_threads(work, arguments)
-    context = multiprocessing.get_context("spawn")
-    with context.Manager() as shared:
-        barrier = shared.Barrier(len(arguments))
-        with context.Pool(len(arguments)) as pool:
-            return pool.starmap(work, [(barrier, *each) for each in arguments], chunksize=1)
 
 
 def _in_threads(work: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from omnigraph.errors import InvalidInputError, NotFoundError
+from omnigraph.lang.source import decoded
 
 STANDARD_INPUT: Final = "-"
 
@@ -30,12 +31,7 @@ def read_text(path: str) -> str:
         reason = cause.strerror if isinstance(cause, OSError) else cause
         message = f"{name} cannot be read: {reason}"
         raise InvalidInputError(message) from cause
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as cause:
-        line = data.count(b"\n", 0, cause.start) + 1
-        message = f"{name} is not UTF-8: line {line} has the byte 0x{data[cause.start]:02x}"
-        raise InvalidInputError(message, hint="save it as UTF-8") from cause
+    return decoded(data, name)
 
 
 def shown_name(path: str) -> str:

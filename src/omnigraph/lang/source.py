@@ -7,6 +7,8 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from omnigraph.errors import InvalidInputError
+
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
 
 
@@ -63,3 +65,20 @@ class Source:
     def at(self, span: Span) -> str:
         """The characters a span covers."""
         return self.text[span.start : span.end]
+
+
+def decoded(data: bytes, name: str) -> str:
+    """The text of a file in UTF-8; a byte order mark at its start is no part of it.
+
+    >>> decoded("\ufeffnode".encode(), "schema.pg")
+    'node'
+
+    Raises:
+        InvalidInputError: it is not UTF-8; the message has the line and the byte.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as cause:
+        line = data.count(b"\n", 0, cause.start) + 1
+        message = f"{name} is not UTF-8: line {line} has the byte 0x{data[cause.start]:02x}"
+        raise InvalidInputError(message, hint="save it as UTF-8") from cause

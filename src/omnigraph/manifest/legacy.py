@@ -23,7 +23,7 @@ def commits(store: Store, branch: BranchName) -> tuple[Commit, ...]:
         StorageError: a legacy dataset exists but cannot be read. A missing one is no failure: a
             graph may have been written before it had lineage, or actors; it then has one commit.
     """
-    digest = schemas.accepted_digest(store.objects)
+    digest = schemas.read_text(store.objects).digest
     if not store.tables.exists(LEGACY_COMMITS):
         return (_unrecorded(digest),)
     actors = _actors(store)

@@ -60,17 +60,8 @@ def load(objects: Objects, digest: str) -> AcceptedSchema:
     return schema
 
 
-def accepted_digest(objects: Objects) -> str:
-    """The identity of the schema in the root's text file: all that old formats recorded.
-
-    Raises:
-        StorageError: the file is missing, or is no schema.
-    """
-    return read_text(objects).digest
-
-
 def read_text(objects: Objects) -> AcceptedSchema:
-    """The schema in the root's text file.
+    """The schema in the root's text file: all that old formats recorded.
 
     Raises:
         StorageError: the file is missing, or is no schema.

@@ -51,7 +51,7 @@ def bind(
         bound = values[node.name]
         # Spark takes only names of letters and digits, so ours are numbered afresh.
         place = places.setdefault(node.name, f"v{len(places)}")
-        if isinstance(node.parent, exp.Limit | exp.Offset):
+        if isinstance(node.parent, exp.Limit):
             arguments[f"{place}n"] = min(bound.value, _ROWS_MAX)
             return exp.Placeholder(this=f"{place}n")
         arguments[place] = argument(bound)
