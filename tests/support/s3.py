@@ -1,14 +1,21 @@
 """An S3 look-alike on loopback, in a process of its own that ends with the one that started it."""
 
+from __future__ import annotations
+
+import io
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.request import Request, urlopen
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 ACCESS_KEY: Final = "omnigraph-tests"
 SECRET_KEY: Final = "omnigraph-tests-secret"
@@ -77,12 +84,37 @@ def running() -> Iterator[S3Server]:
 def serve() -> None:
     """Serve until standard input ends. The port goes to standard output, on one line."""
     # Imported here, in the child: most test runs never need it.
-    from moto.server import ThreadedMotoServer
+    from moto.moto_server.werkzeug_app import (
+        DomainDispatcherApplication,
+        MotoRequestHandler,
+        create_backend_app,
+    )
+    from werkzeug.serving import make_server
 
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    _, port = server.get_host_and_port()
-    sys.stdout.write(f"{port}\n")
+    application = one_at_a_time(DomainDispatcherApplication(create_backend_app))
+    server = make_server(
+        "127.0.0.1", 0, application, threaded=True, request_handler=MotoRequestHandler
+    )
+    # A daemon: returning ends it.
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    sys.stdout.write(f"{server.port}\n")
     sys.stdout.flush()
-    # The serving thread is a daemon: returning ends it.
     sys.stdin.read()
+
+
+def one_at_a_time(application: WSGIApplication) -> WSGIApplication:
+    """The application behind a lock, so that a conditional put is one step, as it is on S3.
+
+    moto looks at If-Match and If-None-Match and then puts, in a thread per request: of two puts
+    under one condition, both may land (tests/contract/objects/test_server.py).
+    """
+    lock = threading.Lock()
+
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        # The body is here before the lock is taken: no slow sender keeps the others waiting.
+        if length := environ.get("CONTENT_LENGTH"):
+            environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(int(length)))
+        with lock:
+            return application(environ, start_response)
+
+    return answer
