@@ -34,7 +34,7 @@ class Rounded(float):
 
 
 def aggregate(function: AggregateFunction, values: list[Value], type_: PropertyType) -> Value:
-    """What the function makes of values, none of which is null.
+    """What the function makes of values, none of which is null; a sum may be too large for `type_`.
 
     Args:
         type_: Of the result.
@@ -43,9 +43,6 @@ def aggregate(function: AggregateFunction, values: list[Value], type_: PropertyT
     1.5
     >>> aggregate(AggregateFunction.SUM, [], Scalar.I64) is None
     True
-
-    Raises:
-        SumTooLargeError: the values are integers, and no `type_` is their sum.
     """
     if function is AggregateFunction.COUNT:
         return len(values)
@@ -64,6 +61,20 @@ def aggregate(function: AggregateFunction, values: list[Value], type_: PropertyT
             assert_never(function)
 
 
+def fitting(total: Value, type_: PropertyType) -> Value:
+    """The same value, which is returned and so has to fit its type.
+
+    Raises:
+        SumTooLargeError: it is an integer, and no `type_`.
+    """
+    if isinstance(total, int) and isinstance(type_, Scalar) and type_ in INTEGER_BOUNDS:
+        low, high = INTEGER_BOUNDS[type_]
+        if not low <= total <= high:
+            message = f"{total} does not fit in {type_}"
+            raise SumTooLargeError(message)
+    return total
+
+
 def _numbers(values: list[Value]) -> list[int | float]:
     return [each for each in values if isinstance(each, int | float)]
 
@@ -71,13 +82,7 @@ def _numbers(values: list[Value]) -> list[int | float]:
 def _sum(numbers: list[int | float], type_: PropertyType) -> int | float:
     if type_ is Scalar.F64:
         return Rounded(_exact_sum(numbers), _slack(numbers))
-    assert isinstance(type_, Scalar), "a sum is a number"
-    low, high = INTEGER_BOUNDS[type_]
-    total = sum(each for each in numbers if isinstance(each, int))
-    if low <= total <= high:
-        return total
-    message = f"{total} does not fit in {type_}"
-    raise SumTooLargeError(message)
+    return sum(each for each in numbers if isinstance(each, int))
 
 
 def _average(numbers: list[int | float]) -> float:

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from omnigraph.query import ir
 from omnigraph.query.ir import Value
-from omnigraph.testing.aggregates import aggregate
+from omnigraph.testing.aggregates import aggregate, fitting
 from omnigraph.testing.equality import SortKey, are_equal, distinct, sort_key, unsigned_zero
 
 Row = Mapping[str, Value]
@@ -66,7 +66,7 @@ def evaluate(
         values: As `query.parameters.bind` gives them.
 
     Raises:
-        SumTooLargeError: a sum of integers does not fit its type.
+        SumTooLargeError: a sum of integers that is returned does not fit its type.
         NotImplementedError: the query searches or ranks, which has no naive meaning.
     """
     question = _Question(graph, values, now)
@@ -85,7 +85,12 @@ def evaluate(
     directions = [*(each.descending for each in query.order), *(False for _ in query.tie_breakers)]
     for place in reversed(range(len(directions))):
         returned.sort(key=lambda each: each[1][place], reverse=directions[place])
-    return [columns for columns, _ in returned][: _limit(query, question)]
+    types = {each.name: each.expression.type for each in query.columns}
+    # Rows are cut first: order goes by exact sums, and only those that are returned have to fit.
+    return [
+        {name: fitting(value, types[name]) for name, value in columns.items()}
+        for columns, _ in returned[: _limit(query, question)]
+    ]
 
 
 def _sorted_by(query: ir.ReadQuery) -> list[ir.Expression]:

@@ -31,6 +31,14 @@ ALL = (
     "max($p.age) as high"
 )
 
+THREE_SUMS = values(
+    v0={"text": "a", "i64": 1},
+    v1={"text": "b", "i64": I64_MAX},
+    v2={"text": "b", "i64": I64_MAX},
+    v3={"text": "c", "i64": -5},
+)
+SUMS = "match { $v: Value } return { $v.text as g sum($v.i64) as n }"
+
 CASES = (
     ask(
         "aggregates leave nulls out",
@@ -239,6 +247,32 @@ CASES = (
     too_large("a sum beyond I64 is refused", "sum($v.i64)", "i64", I64_MAX, 1),
     too_large("a sum below I64 is refused", "sum($v.i64)", "i64", -(2**63), -1),
     too_large("a sum beyond U64 is refused", "sum($v.u64)", "u64", U64_MAX, 1),
+    ask(
+        "a sum that is cut off need not fit",
+        THREE_SUMS,
+        f"{SUMS} order {{ g }} limit 1",
+        answer("g n", ("a", 1)),
+    ),
+    ask("a sum that is kept has to fit", THREE_SUMS, f"{SUMS} order {{ g }} limit 2", TooLarge()),
+    ask("no sum has to fit where none is kept", THREE_SUMS, f"{SUMS} limit 0", answer("g n")),
+    ask(
+        "sums that do not fit are ordered by what they are",
+        THREE_SUMS,
+        f"{SUMS} order {{ n }} limit 2",
+        answer("g n", ("c", -5), ("a", 1)),
+    ),
+    ask(
+        "a sum that comes first since it is the largest has to fit",
+        THREE_SUMS,
+        f"{SUMS} order {{ n desc }} limit 1",
+        TooLarge(),
+    ),
+    ask(
+        "an average is not held to the type of the sum",
+        THREE_SUMS,
+        "match { $v: Value } return { $v.text as g avg($v.i64) as n } order { g desc } limit 2",
+        answer("g n", ("c", -5.0), ("b", float(I64_MAX))),
+    ),
     ask(
         "NaN is one group, zero is one group, null is one group",
         values(
