@@ -144,6 +144,7 @@ class Tables:
         self._meter = meter
         self._session = lance.Session()  # type: ignore[attr-defined]  # missing from __all__
         self._handles: dict[str, LanceDataset] = {}
+        self._ref_handles: dict[tuple[str, str], LanceDataset] = {}
         self._pinned: dict[TableAddress, Table] = {}
         self._lock = threading.Lock()
 
@@ -206,6 +207,30 @@ class Tables:
             handle = self.main(location).checkout_version((ref, None))
         address = self.address(location, ref=ref, version=handle.version)
         return Table(address, handle)
+
+    def head_version(self, location: str, *, ref: str | None) -> int:
+        """The newest version of this ref, asked of storage in one request; nothing is opened.
+
+        Raises:
+            NotFoundError: there is no such table.
+            StorageError: the ref is gone, or storage cannot be asked.
+        """
+        if ref is None:
+            handle = self.main(location)
+        else:
+            with self._lock:
+                known = self._ref_handles.get((location, ref))
+            if known is None:
+                opened = self.open_latest(location, ref=ref)
+                with self._lock:
+                    # A handle only lists its own folder, so it serves a ref that is made again too.
+                    while len(self._ref_handles) >= PINNED_TABLES_MAX:
+                        del self._ref_handles[next(iter(self._ref_handles))]
+                    self._ref_handles[location, ref] = opened.handle
+                return opened.version
+            handle = known
+        with translating("finding the newest version of", self.uri(location)):
+            return int(handle.latest_version)
 
     def main(self, location: str) -> LanceDataset:
         """The handle that every other handle of this table is checked out from.

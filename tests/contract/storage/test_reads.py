@@ -81,6 +81,31 @@ def test_the_newest_version_is_found_without_a_cache(table, elsewhere):
     assert ids(latest(elsewhere)) == ["a", "b", "c", "x"]
 
 
+def test_the_number_of_the_newest_version_is_found_without_a_cache(table, store, elsewhere):
+    assert elsewhere.tables.head_version(LOCATION, ref=None) == 1
+    second = applied(stage_append(table, rows("x")))
+    draft = store.refs.create(LOCATION, "review/1", source=None, version=second.version)
+    assert elsewhere.tables.head_version(LOCATION, ref="review/1") == 2
+    applied(stage_append(draft, rows("y")))
+
+    for each in (store, elsewhere):
+        assert each.tables.head_version(LOCATION, ref=None) == 2
+        assert each.tables.head_version(LOCATION, ref="review/1") == 3
+
+
+@pytest.mark.usefixtures("table")
+def test_the_newest_version_of_a_ref_that_was_made_again_is_its_own(store, elsewhere):
+    draft = store.refs.create(LOCATION, "draft", source=None, version=1)
+    applied(stage_append(draft, rows("y")))
+    assert elsewhere.tables.head_version(LOCATION, ref="draft") == 2
+    store.refs.delete(LOCATION, "draft")
+
+    with pytest.raises(StorageError):
+        elsewhere.tables.head_version(LOCATION, ref="draft")
+    store.refs.create(LOCATION, "draft", source=None, version=1)
+    assert elsewhere.tables.head_version(LOCATION, ref="draft") == 1
+
+
 def test_an_empty_table_has_a_schema_and_no_rows(store):
     table = create(store)
 
@@ -101,6 +126,7 @@ def test_a_missing_table_is_not_found(store):
     for opening in (
         lambda: store.tables.open(LOCATION, ref=None, version=1),
         lambda: store.tables.open_latest(LOCATION, ref=None),
+        lambda: store.tables.head_version(LOCATION, ref=None),
     ):
         with pytest.raises(NotFoundError, match=LOCATION) as missing:
             opening()
@@ -130,3 +156,5 @@ def test_a_missing_ref_is_a_storage_error(store):
         store.tables.open(LOCATION, ref="nowhere", version=1)
     with pytest.raises(StorageError):
         store.tables.open_latest(LOCATION, ref="nowhere")
+    with pytest.raises(StorageError):
+        store.tables.head_version(LOCATION, ref="nowhere")
