@@ -106,7 +106,7 @@ def one_at_a_time(application: WSGIApplication) -> WSGIApplication:
     """The application behind a lock, so that a conditional put is one step, as it is on S3.
 
     moto looks at If-Match and If-None-Match and then puts, in a thread per request: of two puts
-    under one condition, both may land (tests/contract/objects/test_server.py).
+    under one condition, both may land (tests/contract/storage/test_s3_server.py).
     """
     lock = threading.Lock()
 

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterable
 
+from omnigraph.storage.store import Store
 from tests.support.concurrency import at_once
 from tests.support.s3 import one_at_a_time
 
@@ -25,8 +26,9 @@ def test_no_two_requests_are_answered_at_once():
     assert not met
 
 
-def test_the_body_of_a_request_is_passed_on_whole(s3):
+def test_the_body_of_a_request_is_passed_on_whole(s3_bucket):
+    objects = Store.open(f"s3://{s3_bucket}").objects
     data = bytes(range(256)) * 4096
-    s3.put("a", data, use_multipart=False)
+    objects.put("a", data)
 
-    assert s3.get("a").bytes() == data
+    assert objects.read("a").data == data
