@@ -27,8 +27,10 @@ def test_no_two_requests_are_answered_at_once():
 
 
 def test_the_body_of_a_request_is_passed_on_whole(s3_bucket):
-    objects = Store.open(f"s3://{s3_bucket}").objects
+    objects = Store.open(f"s3://{s3_bucket}/graph").objects
     data = bytes(range(256)) * 4096
     objects.put("a", data)
+    found = objects.read("a")
 
-    assert objects.read("a").data == data
+    assert found is not None
+    assert found.data == data
