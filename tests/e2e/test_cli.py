@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,11 +16,19 @@ from tests.support import commands
 from tests.support.commands import Answer
 from tests.support.publishing import SCHEMA
 
+Run = Callable[..., Answer]
 
-def omnigraph(*arguments: str, env: dict[str, str] | None = None) -> Answer:
-    answer = commands.omnigraph(*arguments, env=env)
-    assert not (answer.code and answer.out), "a failure leaves nothing on standard output"
-    return answer
+
+@pytest.fixture
+def omnigraph(here: Run) -> Run:
+    """One command in this process; `commands.omnigraph` is one in a process of its own."""
+
+    def run(*arguments: str) -> Answer:
+        answer = here(*arguments)
+        assert not (answer.code and answer.out), "a failure leaves nothing on standard output"
+        return answer
+
+    return run
 
 
 @pytest.fixture
@@ -31,7 +39,7 @@ def schema(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def store(tmp_path: Path, schema: str) -> str:
+def store(tmp_path: Path, schema: str, omnigraph: Run) -> str:
     where = str(tmp_path / "graph.omni")
     assert omnigraph("init", where, "--schema", schema, "--actor", "ada").code == Exit.DONE
     return where
@@ -39,21 +47,21 @@ def store(tmp_path: Path, schema: str) -> str:
 
 def test_init_says_what_it_made(tmp_path: Path, schema: str) -> None:
     where = str(tmp_path / "graph.omni")
-    made = omnigraph("init", where, "--schema", schema, "--json")
+    made = commands.omnigraph("init", where, "--schema", schema, "--json")
 
     assert made.code == Exit.DONE
     assert made.json["graph"] == where
     assert made.json["types"] == ["node:City", "node:Person", "edge:Knows"]
-    listed = omnigraph("commit", "list", "--store", where, "--json").json
+    listed = commands.omnigraph("commit", "list", "--store", where, "--json").json
     assert [each["commit_id"] for each in listed] == [made.json["commit_id"]]
 
 
 def test_the_store_may_come_from_the_environment(store: str) -> None:
-    told = omnigraph("snapshot", "--json", env={"OMNIGRAPH_STORE": store})
+    told = commands.omnigraph("snapshot", "--json", env={"OMNIGRAPH_STORE": store})
     assert [each["row_count"] for each in told.json["tables"]] == [0, 0, 0]
 
 
-def test_history_is_shown_as_a_table_and_one_commit_as_facts(store: str) -> None:
+def test_history_is_shown_as_a_table_and_one_commit_as_facts(omnigraph: Run, store: str) -> None:
     listed = omnigraph("commit", "list", "--store", store)
     header, row = listed.out.splitlines()
     assert header.split() == ["commit", "created", "operation", "actor", "message"]
@@ -64,7 +72,9 @@ def test_history_is_shown_as_a_table_and_one_commit_as_facts(store: str) -> None
     assert commit_id in shown.out
 
 
-def test_what_would_move_the_cursor_is_shown_and_not_done(tmp_path: Path, schema: str) -> None:
+def test_what_would_move_the_cursor_is_shown_and_not_done(
+    omnigraph: Run, tmp_path: Path, schema: str
+) -> None:
     where = str(tmp_path / "graph.omni")
     said = "first line\n\nsecond \x1b[2J line"
     made = omnigraph("init", where, "--schema", schema, "-m", said, "--json").json
@@ -82,7 +92,7 @@ def test_what_would_move_the_cursor_is_shown_and_not_done(tmp_path: Path, schema
     ("option", "value"), [("--actor", b"\xff"), ("--actor", b"a\nb"), ("-m", b"\xff")]
 )
 def test_an_actor_or_a_message_that_is_no_text_is_refused_before_anything_is_made(
-    tmp_path: Path, schema: str, option: str, value: bytes
+    omnigraph: Run, tmp_path: Path, schema: str, option: str, value: bytes
 ) -> None:
     where = tmp_path / "graph.omni"
     refused = omnigraph("init", str(where), "--schema", schema, option, os.fsdecode(value))
@@ -90,7 +100,7 @@ def test_an_actor_or_a_message_that_is_no_text_is_refused_before_anything_is_mad
     assert not where.exists()
 
 
-def test_commits_can_be_filtered(store: str) -> None:
+def test_commits_can_be_filtered(omnigraph: Run, store: str) -> None:
     def found(text: str) -> int:
         return len(omnigraph("commit", "list", "--store", store, "--filter", text, "--json").json)
 
@@ -99,11 +109,11 @@ def test_commits_can_be_filtered(store: str) -> None:
     assert (refused.code, "colour=red" in refused.err) == (Exit.INVALID, True)
 
 
-def test_version_names_what_it_stands_on() -> None:
+def test_version_names_what_it_stands_on(omnigraph: Run) -> None:
     assert set(omnigraph("version", "--json").json) == {"omnigraph", "lance", "python"}
 
 
-def test_a_schema_with_errors_is_refused_with_each_place(tmp_path: Path) -> None:
+def test_a_schema_with_errors_is_refused_with_each_place(omnigraph: Run, tmp_path: Path) -> None:
     bad = tmp_path / "bad.pg"
     bad.write_text("node Person {\n  name: Strng\n  age: I23\n}\n")
     refused = omnigraph("init", str(tmp_path / "graph.omni"), "--schema", str(bad))
@@ -148,7 +158,7 @@ def test_a_schema_with_errors_is_refused_with_each_place(tmp_path: Path) -> None
     ],
 )
 def test_a_mistake_gets_one_clear_message_and_its_exit_code(
-    tmp_path: Path, store: str, arguments: list[str], code: Exit, said: str
+    omnigraph: Run, tmp_path: Path, store: str, arguments: list[str], code: Exit, said: str
 ) -> None:
     filled = [each.format(tmp=tmp_path, store=store) for each in arguments]
     refused = omnigraph(*filled)
@@ -156,7 +166,7 @@ def test_a_mistake_gets_one_clear_message_and_its_exit_code(
     assert said.format(tmp=tmp_path) in " ".join(refused.err.split()), refused.err
 
 
-def test_an_error_is_json_when_json_was_asked_for(tmp_path: Path) -> None:
+def test_an_error_is_json_when_json_was_asked_for(omnigraph: Run, tmp_path: Path) -> None:
     refused = omnigraph("snapshot", "--store", str(tmp_path / "nowhere"), "--json")
     told = json.loads(refused.err)
     assert told["code"] == "graph_not_found"
@@ -170,7 +180,7 @@ def test_debug_shows_the_cause(tmp_path: Path) -> None:
     assert "error[graph_not_found]" in run.stderr
 
 
-def test_a_corrupted_manifest_is_named(store: str) -> None:
+def test_a_corrupted_manifest_is_named(omnigraph: Run, store: str) -> None:
     for each in Path(store, "__manifest", "_versions").glob("*.manifest"):
         each.write_bytes(b"rubbish")
     refused = omnigraph("snapshot", "--store", store)
@@ -178,7 +188,7 @@ def test_a_corrupted_manifest_is_named(store: str) -> None:
     assert f"{store}/__manifest" in refused.err
 
 
-def test_a_corrupted_state_file_is_named(store: str) -> None:
+def test_a_corrupted_state_file_is_named(omnigraph: Run, store: str) -> None:
     for each in Path(store, "__manifest", "data").glob("*.lance"):
         each.write_bytes(b"rubbish" * 100)
     refused = omnigraph("snapshot", "--store", store)
@@ -251,7 +261,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_a_bucket_that_does_not_exist_is_named(s3_bucket: str) -> None:
-    refused = omnigraph("snapshot", "--store", f"s3://{s3_bucket}-missing/graph")
+    refused = commands.omnigraph("snapshot", "--store", f"s3://{s3_bucket}-missing/graph")
     assert refused.code == Exit.NOT_FOUND
     assert f"s3://{s3_bucket}-missing/graph" in refused.err
     assert "bucket" in refused.err
@@ -259,9 +269,9 @@ def test_a_bucket_that_does_not_exist_is_named(s3_bucket: str) -> None:
 
 def test_a_graph_on_s3_is_made_and_read_by_the_same_commands(s3_bucket: str, schema: str) -> None:
     store = f"s3://{s3_bucket}/graphs/social"
-    made = omnigraph("init", store, "--schema", schema, "--json")
+    made = commands.omnigraph("init", store, "--schema", schema, "--json")
     assert made.json["graph"] == store
-    assert omnigraph("snapshot", "--store", store, "--json").json["branch"] == "main"
+    assert commands.omnigraph("snapshot", "--store", store, "--json").json["branch"] == "main"
 
 
 HEAVY = {
