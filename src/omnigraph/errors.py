@@ -78,6 +78,9 @@ class ErrorCode(StrEnum):
     CORRUPTED = "corrupted"
     INTERNAL = "internal"
     INTEGRITY = "integrity"
+    TABLE_BUSY = "table_busy"
+    UNCOVERED_DRIFT = "uncovered_drift"
+    STRAY_RESTORE = "stray_restore"
 
 
 class OmnigraphError(Exception):

@@ -31,6 +31,21 @@ BYTES_PER_FILE_MAX: Final = 512 << 20
 KEYS_PER_LOOKUP_MAX: Final = 10_000
 """Ids looked up in a table by filter; above it, reading the id column once is cheaper."""
 
+KEPT_FRAGMENT_ROWS_MAX: Final = 1 << 12
+"""Rows of a fragment that no index covers whose ids are kept in memory to look rows up."""
+
+KEPT_LOOKUP_ROWS_MAX: Final = 1 << 17
+"""Rows that one lookup finds through memory; fragments beyond are scanned."""
+
+KEPT_VALUES_BYTES_MAX: Final = 64 << 20
+"""Memory that a graph handle spends on looking rows up without an index."""
+
+OPENED_FRAGMENTS_MAX: Final = 64
+"""Indexed fragments that a lookup names one by one; beyond, it asks the index for all of them."""
+
+UNINDEXED_KEYS_MAX: Final = 100
+"""Ids a query carries to a table without an index; joining it in memory is better for more."""
+
 REDUCED_KEYS_MAX: Final = 10_000
 """Ids a query may carry from one relation to the next before it scans the table instead."""
 
@@ -45,6 +60,9 @@ KEPT_TABLE_BYTES_MAX: Final = 256 << 20
 
 KEPT_COLUMNS_BYTES_MAX: Final = 512 << 20
 """Columns that a graph handle keeps in memory for the next query."""
+
+CATALOGS_MAX: Final = 8
+"""Catalogs that a graph handle keeps, one for each schema its commits name."""
 
 COMPILED_QUERIES_MAX: Final = 256
 """Compiled queries that a graph handle keeps."""
@@ -90,3 +108,26 @@ OFFENDERS_SHOWN_MAX: Final = 20
 
 ROWS_PER_BATCH_MAX: Final = 1 << 13
 """Rows that are held as Python values while they become a batch of columns."""
+
+LEASE_SECONDS: Final = 30.0
+"""How long a writer may take from its first effect to its end before others recover it."""
+
+EXCLUSION_SECONDS_MAX: Final = 45.0
+"""How long a writer waits for others that claim its tables: longer than one lease."""
+
+EXCLUSION_BACKOFF_SECONDS_MAX: Final = 0.5
+
+QUEUE_SECONDS_MAX: Final = 10.0
+"""How long a writer queues behind others of its machine before its sidecar races theirs."""
+
+REPLANS_MAX: Final = 20
+"""Times a write that only inserts is planned again because its tables moved."""
+
+RESOLVE_ATTEMPTS_MAX: Final = 5
+"""Times a recovery looks again because the branch moved while it decided."""
+
+AUDIT_ATTEMPTS_MAX: Final = 10
+"""Times a recovery tries to record itself while others do."""
+
+AUDIT_FRAGMENTS_MAX: Final = 64
+"""Recoveries that are recorded before their rows are folded into one fragment."""

@@ -10,6 +10,7 @@ MANIFEST: Final = "__manifest"
 SCHEMAS: Final = "__schemas"
 RECOVERY: Final = "__recovery"
 SCHEMA_TEXT: Final = "_schema.pg"
+RECOVERIES: Final = "_graph_commit_recoveries.lance"
 
 LEGACY_COMMITS: Final = "_graph_commits.lance"
 LEGACY_ACTORS: Final = "_graph_commit_actors.lance"

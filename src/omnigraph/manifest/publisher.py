@@ -63,11 +63,17 @@ class Publication:
     expecting: tuple[Expectation, ...] = ()
 
 
-def publish(manifest: Manifest, clock: Clock, publication: Publication) -> Commit:
+def publish(
+    manifest: Manifest, clock: Clock, publication: Publication, *, opened: Opened | None = None
+) -> Commit:
     """Make the commit visible on its branch, or leave the branch as it is.
 
     Of writers racing on one branch, those whose expectations still hold try again on fresh state,
     so writers to disjoint tables all land and form one chain.
+
+    Args:
+        opened: The branch as the caller just read it, which saves the first attempt a read. If it
+            is not the newest any more, that attempt is a lost race.
 
     Raises:
         ConflictError: an expectation does not hold, or every attempt lost its race. Nothing of this
@@ -79,7 +85,9 @@ def publish(manifest: Manifest, clock: Clock, publication: Publication) -> Commi
     root = manifest.store.root
     with turn(root, MANIFEST, seconds_max=PUBLISH_TURN_SECONDS_MAX):
         for attempt in range(PUBLISH_ATTEMPTS_MAX):
-            if landed := _attempt(manifest, clock, publication, created_at, first=attempt == 0):
+            first = attempt == 0
+            at_hand = opened if first else None
+            if landed := _attempt(manifest, clock, publication, created_at, at_hand, first=first):
                 return landed
             back_off(clock, attempt, seconds_max=PUBLISH_BACKOFF_SECONDS_MAX)
     if landed := _look_again(manifest, publication):
@@ -94,12 +102,14 @@ def _attempt(
     clock: Clock,
     publication: Publication,
     created_at: datetime,
+    opened: Opened | None,
     *,
     first: bool,
 ) -> Commit | None:
     """One read, check and compare-and-swap; None if the race was lost."""
     try:
-        opened = _open_migrated(manifest, clock, publication.branch)
+        if opened is None or opened.stamp != CURRENT:
+            opened = _open_migrated(manifest, clock, publication.branch)
         # A lost answer looks like a race lost to ourselves, or is a whole publish tried again.
         landed = _recent(opened, publication) if first else _landed(manifest, opened, publication)
     except OmnigraphError as failure:

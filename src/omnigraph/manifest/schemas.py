@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 
 from omnigraph.errors import InvalidInputError
+from omnigraph.limits import CATALOGS_MAX
 from omnigraph.manifest.layout import SCHEMA_TEXT, SCHEMAS
 from omnigraph.manifest.rows import corrupted
 from omnigraph.schema import codec
@@ -58,6 +60,17 @@ def load(objects: Objects, digest: str) -> AcceptedSchema:
         message = f"the schema {path} holds another schema, {schema.digest}"
         raise corrupted(message)
     return schema
+
+
+class Catalogs:
+    """The catalogs of one graph by their schema's identity, each read once."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self.of = lru_cache(maxsize=CATALOGS_MAX)(self._load)
+
+    def _load(self, digest: str) -> Catalog:
+        return load(self._objects, digest).catalog
 
 
 def read_text(objects: Objects) -> AcceptedSchema:

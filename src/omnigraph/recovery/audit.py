@@ -1,0 +1,181 @@
+"""The audit: one row for each recovery, in a dataset that is never branched."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+import pyarrow as pa
+
+from omnigraph.errors import ConflictError, ErrorCode, StorageError, TableConflictError
+from omnigraph.limits import AUDIT_ATTEMPTS_MAX, AUDIT_FRAGMENTS_MAX
+from omnigraph.manifest.layout import RECOVERIES
+from omnigraph.model.commits import OperationKind
+from omnigraph.model.ids import CommitId, OperationId
+from omnigraph.model.names import BranchName
+from omnigraph.model.tables import TableKey
+from omnigraph.storage import filters, heads, staging
+from omnigraph.storage.store import Store
+from omnigraph.storage.tables import Table
+
+
+class RecoveryKind(StrEnum):
+    """How an interrupted write ended."""
+
+    ROLLED_FORWARD = "rolled_forward"
+    ROLLED_BACK = "rolled_back"
+    ALREADY_PUBLISHED = "already_published"
+    """It had landed; only its sidecar was left."""
+    ORPHANED_BRANCH_DISCARDED = "orphaned_branch_discarded"
+    STRAY_RESTORE_UNDONE = "stray_restore_undone"
+    """A recovery that slept through its own lease had restored a table once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableMove:
+    """What a recovery did to one table.
+
+    Attributes:
+        to_version: For a roll back, the version whose rows are back, though the head is newer.
+    """
+
+    key: TableKey
+    from_version: int
+    to_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryEntry:
+    """One recovery.
+
+    Attributes:
+        operation_id: The write that it brought to an end.
+        recovery_for_actor: On whose behalf that write was made.
+        commit_id: The commit that the branch shows for it, if there is one.
+    """
+
+    recovery_id: OperationId
+    recovered_at: datetime
+    kind: RecoveryKind
+    operation_id: OperationId
+    writer_kind: OperationKind
+    branch: BranchName
+    recovery_for_actor: str | None
+    commit_id: CommitId | None
+    tables: tuple[TableMove, ...]
+
+
+_SCHEMA: Final = pa.schema(
+    [
+        pa.field("recovery_id", pa.string(), nullable=False),
+        pa.field("recovered_at", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("recovery_kind", pa.string(), nullable=False),
+        pa.field("operation_id", pa.string(), nullable=False),
+        pa.field("writer_kind", pa.string(), nullable=False),
+        pa.field("branch", pa.string(), nullable=False),
+        pa.field("recovery_for_actor", pa.string()),
+        pa.field("commit_id", pa.string()),
+        pa.field("tables", pa.string(), nullable=False),
+    ]
+)
+
+
+class Audit:
+    """The recoveries of one graph."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def entries(self) -> tuple[RecoveryEntry, ...]:
+        """Every recovery, oldest first."""
+        if not self._store.tables.exists(RECOVERIES):
+            return ()
+        found = self._newest().read().to_pylist()
+        return tuple(sorted(map(_decode, found), key=lambda each: each.recovery_id))
+
+    def record(self, entry: RecoveryEntry) -> None:
+        """Add one entry; of several for one operation only the first is kept.
+
+        The append is a compare-and-swap on the whole dataset, so that a recovery which slept and
+        was done again by another cannot add a second one.
+
+        Raises:
+            ConflictError: others recorded all the time.
+            StorageError: the entry was not written, or whether it was is not known.
+        """
+        for _ in range(AUDIT_ATTEMPTS_MAX):
+            try:
+                staged = self._staged(entry)
+                if staged is not None:
+                    heads.apply(staged, heads.Authorship(entry.recovery_id, OperationKind.RECOVERY))
+            except TableConflictError:
+                continue
+            except StorageError:
+                # Two may have made the dataset at once, and the answer may be lost.
+                if not self._has(entry):
+                    raise
+            return
+        message = f"the recovery of {entry.operation_id} could not be recorded: others were faster"
+        raise ConflictError(message, hint="try again", code=ErrorCode.PUBLISH_CONTENTION)
+
+    def _staged(self, entry: RecoveryEntry) -> staging.Staged | None:
+        rows = pa.Table.from_pylist([_encode(entry)], _SCHEMA)
+        if not self._store.tables.exists(RECOVERIES):
+            return staging.stage_create(self._store.tables, RECOVERIES, rows)
+        table = self._newest()
+        if _holds(table, entry):
+            return None
+        fragments = table.fragments()
+        if len(fragments) < AUDIT_FRAGMENTS_MAX:
+            return staging.stage_overwrite(table, rows, schema=_SCHEMA, carrying=fragments)
+        return staging.stage_overwrite(table, pa.concat_tables([rows, table.read()]))
+
+    def _has(self, entry: RecoveryEntry) -> bool:
+        return self._store.tables.exists(RECOVERIES) and _holds(self._newest(), entry)
+
+    def _newest(self) -> Table:
+        return self._store.tables.open_latest(RECOVERIES, ref=None)
+
+
+def _holds(table: Table, entry: RecoveryEntry) -> bool:
+    return table.count_rows(filters.text_in("operation_id", [entry.operation_id])) > 0
+
+
+def _encode(entry: RecoveryEntry) -> dict[str, object]:
+    moves = [
+        {"table_key": str(each.key), "from": each.from_version, "to": each.to_version}
+        for each in entry.tables
+    ]
+    return {
+        "recovery_id": entry.recovery_id,
+        "recovered_at": entry.recovered_at,
+        "recovery_kind": entry.kind,
+        "operation_id": entry.operation_id,
+        "writer_kind": entry.writer_kind,
+        "branch": entry.branch,
+        "recovery_for_actor": entry.recovery_for_actor,
+        "commit_id": entry.commit_id,
+        "tables": json.dumps(moves),
+    }
+
+
+def _decode(row: dict[str, object]) -> RecoveryEntry:
+    moves = json.loads(str(row["tables"]))
+    recovered_at, actor, commit = row["recovered_at"], row["recovery_for_actor"], row["commit_id"]
+    assert isinstance(recovered_at, datetime), "the column holds instants"
+    return RecoveryEntry(
+        recovery_id=OperationId(str(row["recovery_id"])),
+        recovered_at=recovered_at,
+        kind=RecoveryKind(str(row["recovery_kind"])),
+        operation_id=OperationId(str(row["operation_id"])),
+        writer_kind=OperationKind(str(row["writer_kind"])),
+        branch=BranchName(str(row["branch"])),
+        recovery_for_actor=None if actor is None else str(actor),
+        commit_id=None if commit is None else CommitId(str(commit)),
+        tables=tuple(
+            TableMove(TableKey.parse(each["table_key"]), each["from"], each["to"]) for each in moves
+        ),
+    )

@@ -1,0 +1,184 @@
+"""Intents: what a writer is about to do, and how that is written down as a sidecar."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from omnigraph.model.commits import OperationKind
+from omnigraph.model.ids import CommitId, OperationId
+from omnigraph.model.names import BranchName
+from omnigraph.model.tables import TableKey
+from omnigraph.recovery.owners import Owner
+
+SCHEMA_VERSION: Final = 2
+OLDEST_SCHEMA_VERSION: Final = 1
+"""Sidecars of one process at a time: no lease, no commit id, no confirmation of merges."""
+
+_LATER: Final = ("registrations", "tombstones", "schema_files")
+"""What writers of later releases record. Acting on the rest alone would do half of their work."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableIntent:
+    """One table head that is about to move.
+
+    Attributes:
+        ref: The Lance ref whose head it is; None is the table's main.
+        expected_version: Where the manifest pinned the table when the write was planned.
+        post_commit_pin: Where the head will be once the write is applied.
+        confirmed_version: Where it was once all heads had moved: merges write it down.
+        forks_from: The ref that `ref` is to be made from, where it is to be made.
+    """
+
+    key: TableKey
+    location: str
+    ref: str | None
+    expected_version: int
+    post_commit_pin: int
+    confirmed_version: int | None = None
+    forks_from: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """All that recovery needs to finish or undo one write.
+
+    Attributes:
+        commit_id: The commit it is to become; None in the oldest sidecars.
+        lease_until: Until then nobody else touches it, unless its process is gone.
+        guards: Tables that it does not move and that nobody else may move meanwhile.
+        schema_digest: The schema it was planned with; it may only land on that.
+        expect_head: The commit that its caller requires the branch to be at.
+        resolves: Of a recovery, the operation it brings to an end.
+        owner: The process that does it.
+    """
+
+    operation_id: OperationId
+    writer_kind: OperationKind
+    branch: BranchName
+    started_at: datetime
+    tables: tuple[TableIntent, ...]
+    actor: str | None = None
+    message: str | None = None
+    lease_until: datetime | None = None
+    commit_id: CommitId | None = None
+    merge_source_commit_id: CommitId | None = None
+    guards: tuple[TableKey, ...] = ()
+    schema_digest: str | None = None
+    expect_head: CommitId | None = None
+    resolves: OperationId | None = None
+    owner: Owner | None = None
+    schema_version: int = SCHEMA_VERSION
+
+    def overlaps(self, other: Intent) -> bool:
+        """Whether the two must not be at work at the same time."""
+        if self.branch != other.branch:
+            return False
+        return not self._claims().isdisjoint(other._claims())
+
+    def _claims(self) -> frozenset[TableKey]:
+        return frozenset((*(each.key for each in self.tables), *self.guards))
+
+
+class UnreadableIntentError(ValueError):
+    """A sidecar's bytes say nothing that this release can act on."""
+
+
+def encode(intent: Intent) -> bytes:
+    """The intent as a sidecar of the newest schema."""
+    assert intent.schema_version == SCHEMA_VERSION, "older sidecars are only read"
+    record = {
+        "schema_version": SCHEMA_VERSION,
+        "operation_id": intent.operation_id,
+        "writer_kind": intent.writer_kind,
+        "branch": intent.branch,
+        "actor": intent.actor,
+        "message": intent.message,
+        "started_at": intent.started_at.isoformat(),
+        "lease_until": intent.lease_until and intent.lease_until.isoformat(),
+        "commit_id": intent.commit_id,
+        "merge_source_commit_id": intent.merge_source_commit_id,
+        "tables": [_encode_table(each) for each in intent.tables],
+        "guards": [str(each) for each in intent.guards],
+        "schema_digest": intent.schema_digest,
+        "expect_head": intent.expect_head,
+        "resolves": intent.resolves,
+        "owner": intent.owner and asdict(intent.owner),
+    }
+    return json.dumps(record, indent=1).encode()
+
+
+def _encode_table(table: TableIntent) -> dict[str, object]:
+    return {
+        "table_key": str(table.key),
+        "location": table.location,
+        "table_branch": table.ref,
+        "expected_version": table.expected_version,
+        "post_commit_pin": table.post_commit_pin,
+        "confirmed_version": table.confirmed_version,
+        "forks_from": table.forks_from,
+    }
+
+
+def decode(data: bytes) -> Intent:
+    """The intent that a sidecar holds.
+
+    Raises:
+        UnreadableIntentError: it is cut off, of a schema newer than ours, or records what this
+            release cannot finish. It must stay where it is.
+    """
+    try:
+        record = json.loads(data)
+        version = record["schema_version"]
+    except (ValueError, KeyError, TypeError) as cause:
+        message = "it is no sidecar"
+        raise UnreadableIntentError(message) from cause
+    if not isinstance(version, int) or not OLDEST_SCHEMA_VERSION <= version <= SCHEMA_VERSION:
+        message = f"its schema is {version!r}, and this release reads up to {SCHEMA_VERSION}"
+        raise UnreadableIntentError(message)
+    if later := [name for name in _LATER if record.get(name)]:
+        message = f"it has {', '.join(later)}, which this release does not know how to finish"
+        raise UnreadableIntentError(message)
+    try:
+        return replace(_decode(record), schema_version=version)
+    except (ValueError, KeyError, TypeError, AttributeError) as cause:
+        message = f"it is incomplete: {cause!r}"
+        raise UnreadableIntentError(message) from cause
+
+
+def _decode(record: Mapping[str, Any]) -> Intent:
+    lease, commit, owner = record.get("lease_until"), record.get("commit_id"), record.get("owner")
+    source, head = record.get("merge_source_commit_id"), record.get("expect_head")
+    return Intent(
+        operation_id=OperationId(record["operation_id"]),
+        writer_kind=OperationKind(record["writer_kind"]),
+        branch=BranchName.parse(record["branch"]),
+        started_at=datetime.fromisoformat(record["started_at"]),
+        tables=tuple(map(_decode_table, record["tables"])),
+        actor=record.get("actor"),
+        message=record.get("message"),
+        lease_until=lease and datetime.fromisoformat(lease),
+        commit_id=commit and CommitId.parse(commit),
+        merge_source_commit_id=source and CommitId.parse(source),
+        guards=tuple(map(TableKey.parse, record.get("guards", ()))),
+        schema_digest=record.get("schema_digest"),
+        expect_head=head and CommitId.parse(head),
+        resolves=record.get("resolves"),
+        owner=owner and Owner(owner["host"], owner["pid"], owner["started"]),
+    )
+
+
+def _decode_table(record: Mapping[str, Any]) -> TableIntent:
+    return TableIntent(
+        key=TableKey.parse(record["table_key"]),
+        location=record["location"],
+        ref=record.get("table_branch"),
+        expected_version=int(record["expected_version"]),
+        post_commit_pin=int(record["post_commit_pin"]),
+        confirmed_version=record.get("confirmed_version"),
+        forks_from=record.get("forks_from"),
+    )

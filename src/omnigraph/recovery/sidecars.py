@@ -1,0 +1,106 @@
+"""Sidecars: the objects that hold intents, one for each write between its first effect and its end.
+
+A writer puts its own before it looks for those of others (docs/decisions/0006), so of two that
+overlap at least one sees the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from omnigraph.errors import RecoveryNeededError
+from omnigraph.manifest.layout import RECOVERY
+from omnigraph.model.ids import OperationId
+from omnigraph.recovery.intents import Intent, UnreadableIntentError, decode, encode
+from omnigraph.recovery.owners import is_gone
+from omnigraph.storage.objects import Objects
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A sidecar that nobody may act on."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Every sidecar there was when we looked."""
+
+    intents: tuple[Intent, ...]
+    unreadable: tuple[Unreadable, ...] = ()
+
+    def require_readable(self) -> tuple[Intent, ...]:
+        """The intents.
+
+        Raises:
+            RecoveryNeededError: a sidecar cannot be read. It stays, and writes wait for a person.
+        """
+        if not self.unreadable:
+            return self.intents
+        first, *others = self.unreadable
+        more = f", and {len(others)} more" if others else ""
+        message = f"the recovery file {first.path} cannot be acted on: {first.reason}{more}"
+        hint = "open the graph with the release that wrote it; reading still works, read-only"
+        raise RecoveryNeededError(message, hint=hint, path=first.path)
+
+    def holds(self, operation_id: OperationId | None) -> bool:
+        """Whether the operation's sidecar is among them."""
+        return any(each.operation_id == operation_id for each in self.intents)
+
+
+class Sidecars:
+    """The sidecars of one graph."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    def put(self, intent: Intent) -> None:
+        """Write an intent down, or write it anew."""
+        self._objects.put(_path(intent.operation_id), encode(intent))
+
+    def find(self, known: Iterable[Intent] = ()) -> Found:
+        """Every sidecar there is now; one that goes while we read is left out.
+
+        Args:
+            known: Intents whose sidecars need not be read again, such as the caller's own.
+        """
+        at_hand = {_path(each.operation_id): each for each in known}
+        intents, unreadable = [], []
+        for path in self._objects.list(RECOVERY):
+            if path in at_hand:
+                intents.append(at_hand[path])
+                continue
+            stored = self._objects.read(path)
+            if stored is None:
+                continue
+            try:
+                intents.append(_named(path, decode(stored.data)))
+            except UnreadableIntentError as refusal:
+                unreadable.append(Unreadable(path, str(refusal)))
+        return Found(tuple(intents), tuple(unreadable))
+
+    def delete(self, operation_id: OperationId) -> None:
+        """Remove an operation's sidecar; one that is not there is as good as removed."""
+        self._objects.delete(_path(operation_id))
+
+
+def is_live(intent: Intent, now: datetime) -> bool:
+    """Whether its owner may still be at work, so that nobody else may touch what it claims."""
+    if intent.lease_until is None or intent.lease_until <= now:
+        return False
+    return not is_gone(intent.owner, intent.operation_id)
+
+
+def _named(path: str, intent: Intent) -> Intent:
+    if path != _path(intent.operation_id):
+        message = f"it holds the operation {intent.operation_id}"
+        raise UnreadableIntentError(message)
+    return intent
+
+
+def _path(operation_id: OperationId) -> str:
+    return f"{RECOVERY}/{operation_id}.json"

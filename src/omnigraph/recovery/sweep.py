@@ -1,0 +1,352 @@
+"""The sweep: finds interrupted writes and brings each to an end, forward or back.
+
+It is a writer like any other: before it touches a table it puts a sidecar of its own and takes part
+in the exclusion, because a restore is the one commit that Lance never refuses. It may be killed
+anywhere, and run again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final
+
+from omnigraph.clock import Clock
+from omnigraph.errors import (
+    BranchNotFoundError,
+    ConflictError,
+    RecoveryNeededError,
+)
+from omnigraph.failpoints import Failpoint, hit
+from omnigraph.limits import RESOLVE_ATTEMPTS_MAX
+from omnigraph.manifest.expectations import Expectation, HeadIs, SchemaIs, TableAt
+from omnigraph.manifest.publisher import Publication, publish
+from omnigraph.manifest.reader import Manifest, Opened
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.commits import RECOVERY_ACTOR, Commit, OperationKind
+from omnigraph.model.ids import CommitId, OperationId
+from omnigraph.model.names import BranchName
+from omnigraph.model.tables import TablePin
+from omnigraph.recovery.audit import Audit, RecoveryEntry, RecoveryKind, TableMove
+from omnigraph.recovery.claims import claim, unclaimed_on_failure
+from omnigraph.recovery.classify import Decision, Finding, Observed, classify, decide, mode_of
+from omnigraph.recovery.intents import Intent, TableIntent
+from omnigraph.recovery.owners import this_process, working
+from omnigraph.recovery.sidecars import Found, Sidecars, is_live
+from omnigraph.storage import heads
+from omnigraph.storage.tables import Table
+
+_one_at_a_time: Final[defaultdict[str, threading.Lock]] = defaultdict(threading.Lock)
+"""Threads of one process take turns; processes exclude each other by their sidecars."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TableState:
+    """One table of an interrupted write, as it is now."""
+
+    intent: TableIntent
+    pin: TablePin
+    head: Table
+
+    @property
+    def expectation(self) -> TableAt:
+        return TableAt(self.pin.key, self.pin.version, self.pin.ref)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    kind: RecoveryKind
+    commit: Commit | None = None
+    tables: tuple[TableMove, ...] = ()
+
+
+class Recovery:
+    """Brings the interrupted writes of one graph to an end."""
+
+    def __init__(self, manifest: Manifest, clock: Clock) -> None:
+        self._manifest = manifest
+        self._store = manifest.store
+        self._clock = clock
+        self.sidecars = Sidecars(self._store.objects)
+        self.audit = Audit(self._store)
+
+    def heal(self, branch: BranchName | None = None) -> tuple[RecoveryEntry, ...]:
+        """Resolve every interrupted write, of one branch or of all. Live ones are left alone.
+
+        Raises:
+            RecoveryNeededError: a sidecar cannot be read, or what it left breaks an invariant.
+            ConflictError: others kept a table of an interrupted write busy.
+        """
+        if not self._interrupted(branch):
+            return ()
+        with _one_at_a_time[self._store.root.uri]:
+            return tuple(filter(None, map(self._resolve, self._interrupted(branch))))
+
+    def resolve(self, intent: Intent) -> RecoveryEntry | None:
+        """Bring one write to an end whose owner asks for it; None if another did.
+
+        Raises:
+            RecoveryNeededError: what it left breaks an invariant. Its sidecar stays.
+        """
+        with _one_at_a_time[self._store.root.uri]:
+            return self._resolve(intent)
+
+    def undo_strays(self, branch: BranchName, pins: Sequence[TablePin]) -> RecoveryEntry | None:
+        """Bring heads back that a recovery restored after it had slept through its own lease."""
+        with _one_at_a_time[self._store.root.uri]:
+            return self._resolve(self._intent(branch, map(_moving, pins)))
+
+    def is_stray(self, pin: TablePin, head: int) -> bool:
+        """Whether all that lies above the pin are restores of recoveries, which carry no rows."""
+        for version in range(pin.version + 1, head + 1):
+            table = self._store.tables.open(pin.location, ref=pin.ref, version=version)
+            author = heads.author_of(table)
+            if author is None or author.writer is not OperationKind.RECOVERY:
+                return False
+        return True
+
+    def _interrupted(self, branch: BranchName | None) -> tuple[Intent, ...]:
+        intents = self.sidecars.find().require_readable()
+        here = [each for each in intents if branch is None or each.branch == branch]
+        dead = [each for each in here if not is_live(each, self._clock.now())]
+        # A recovery that was interrupted is done again with the write that it was to resolve.
+        waiting = {each.operation_id for each in intents}
+        return tuple(each for each in dead if each.resolves not in waiting)
+
+    def _resolve(self, intent: Intent) -> RecoveryEntry | None:
+        own = replace(self._intent(intent.branch, intent.tables), resolves=intent.operation_id)
+        with working(own.operation_id):
+            found = claim(self.sidecars, self._clock, own, besides=intent.operation_id)
+            hit(Failpoint.RECOVERY_AFTER_INTEND)
+            if not found.holds(intent.operation_id) and not _is_recovery(intent):
+                # Another process resolved it while we waited for our turn.
+                self.sidecars.delete(own.operation_id)
+                return None
+            with unclaimed_on_failure(self.sidecars, own):
+                outcome = self._end(intent, own, _earlier(found, intent))
+                entry = self._entry(intent, own, outcome)
+                if entry is not None:
+                    self.audit.record(entry)
+                hit(Failpoint.RECOVERY_AFTER_AUDIT)
+            self.sidecars.delete(intent.operation_id)
+            hit(Failpoint.RECOVERY_AFTER_SETTLE)
+            for each in _earlier(found, intent):
+                self.sidecars.delete(each.operation_id)
+            self.sidecars.delete(own.operation_id)
+            hit(Failpoint.RECOVERY_AFTER_END)
+            return entry
+
+    def _intent(self, branch: BranchName, tables: Iterable[TableIntent]) -> Intent:
+        return Intent(
+            operation_id=OperationId(self._clock.ulid()),
+            writer_kind=OperationKind.RECOVERY,
+            branch=branch,
+            started_at=self._clock.now(),
+            tables=tuple(tables),
+            actor=RECOVERY_ACTOR,
+            commit_id=CommitId(self._clock.ulid()),
+            owner=this_process(),
+        )
+
+    def _end(self, intent: Intent, own: Intent, earlier: Sequence[Intent]) -> _Outcome | None:
+        """Make the branch and its heads agree; None if there was nothing to do."""
+        for _ in range(RESOLVE_ATTEMPTS_MAX):
+            try:
+                opened = self._manifest.open(intent.branch)
+            except BranchNotFoundError:
+                return _Outcome(RecoveryKind.ORPHANED_BRANCH_DISCARDED)
+            with suppress(ConflictError):
+                # The owner was asleep and published meanwhile: look again.
+                return self._attempt(intent, own, earlier, opened)
+        message = f"branch {intent.branch} kept moving while {intent.operation_id} was recovered"
+        raise ConflictError(message, hint="try again")
+
+    def _attempt(
+        self, intent: Intent, own: Intent, earlier: Sequence[Intent], opened: Opened
+    ) -> _Outcome | None:
+        now = self._manifest.snapshot(opened, intent.branch)
+        states = [self._state(each, now) for each in intent.tables]
+        ahead = [each for each in states if each.head.version > each.pin.version]
+        if _is_recovery(intent):
+            # What it was to resolve is resolved. It may have restored a table once more since.
+            commit = self._restore(ahead, intent, own)
+            moves = tuple(map(_back, ahead))
+            return _Outcome(RecoveryKind.STRAY_RESTORE_UNDONE, commit, moves) if ahead else None
+        if landed := self._landed(opened, intent, [intent, *earlier, own]):
+            self._restore(ahead, intent, own)
+            return _described(landed, states)
+        mode = mode_of(intent)
+        findings = [classify(mode, self._observed(each, intent)) for each in states]
+        hit(Failpoint.RECOVERY_AFTER_CLASSIFY)
+        match decide(findings):
+            case Decision.ABORT:
+                raise _broken(intent, states, findings)
+            case Decision.ROLL_FORWARD if not _unmet(intent, now):
+                moves = tuple(
+                    TableMove(each.pin.key, each.pin.version, each.head.version) for each in states
+                )
+                commit = self._roll_forward(intent, own, states)
+                return _Outcome(RecoveryKind.ROLLED_FORWARD, commit, moves)
+            case _:
+                commit = self._restore(states, intent, own)
+                return _Outcome(RecoveryKind.ROLLED_BACK, commit, tuple(map(_back, states)))
+
+    def _state(self, intent: TableIntent, now: Snapshot) -> _TableState:
+        pin = now.pin(intent.key)
+        if (pin.location, pin.ref) != (intent.location, intent.ref):
+            message = f"{intent.key} is not at {intent.location} any more, where a write left it"
+            raise RecoveryNeededError(message, hint="run 'omnigraph repair'", path=intent.location)
+        head = self._store.tables.open_latest(intent.location, ref=intent.ref)
+        return _TableState(intent, pin, head)
+
+    def _observed(self, state: _TableState, intent: Intent) -> Observed:
+        author = heads.author_of(state.head)
+        is_ours = author is not None and author.operation_id == intent.operation_id
+        return Observed(
+            head=state.head.version,
+            pinned=state.pin.version,
+            expected=state.intent.expected_version,
+            post_commit=state.intent.post_commit_pin,
+            confirmed=state.intent.confirmed_version,
+            # The first sidecars' writers did not sign their transactions.
+            is_ours=is_ours or intent.schema_version == 1,
+        )
+
+    def _landed(
+        self, opened: Opened, intent: Intent, candidates: Iterable[Intent]
+    ) -> Commit | None:
+        """The commit that already brought this write to an end: its own, or a recovery's."""
+        for each in candidates:
+            if each.commit_id is None:
+                continue
+            if found := self._manifest.lookup(opened, intent.branch, each.commit_id):
+                return found
+        return None
+
+    def _roll_forward(self, intent: Intent, own: Intent, states: Sequence[_TableState]) -> Commit:
+        pins = tuple(
+            replace(each.pin, version=each.head.version, row_count=each.head.count_rows())
+            for each in states
+        )
+        publication = Publication(
+            intent.branch,
+            intent.commit_id or _minted(own),
+            intent.writer_kind,
+            pins=pins,
+            merged_parent=intent.merge_source_commit_id,
+            actor=RECOVERY_ACTOR,
+            message=intent.message,
+            expecting=(*(each.expectation for each in states), *_conditions(intent)),
+        )
+        commit = publish(self._manifest, self._clock, publication)
+        hit(Failpoint.RECOVERY_AFTER_ROLL_FORWARD)
+        return commit
+
+    def _restore(self, states: Sequence[_TableState], intent: Intent, own: Intent) -> Commit | None:
+        """Make the pinned rows of every table the newest, and publish that.
+
+        Tables that did not move are restored too: Lance refuses whatever was staged before a
+        restore, so an owner that was only asleep can neither apply nor publish any more.
+        """
+        if not states:
+            return None
+        author = heads.Authorship(own.operation_id, OperationKind.RECOVERY)
+        pins = []
+        for each in states:
+            restored = heads.restore(each.head, each.pin.version, author)
+            pins.append(replace(each.pin, version=restored.version))
+            hit(Failpoint.RECOVERY_AFTER_EACH_RESTORE)
+        publication = Publication(
+            intent.branch,
+            _minted(own),
+            OperationKind.RECOVERY,
+            pins=tuple(pins),
+            actor=RECOVERY_ACTOR,
+            message=f"rolled back {intent.writer_kind} {intent.operation_id}",
+            expecting=tuple(each.expectation for each in states),
+        )
+        commit = publish(self._manifest, self._clock, publication)
+        hit(Failpoint.RECOVERY_AFTER_ROLL_BACK)
+        return commit
+
+    def _entry(self, intent: Intent, own: Intent, outcome: _Outcome | None) -> RecoveryEntry | None:
+        if outcome is None:
+            return None
+        return RecoveryEntry(
+            recovery_id=own.operation_id,
+            recovered_at=self._clock.now(),
+            kind=outcome.kind,
+            operation_id=intent.operation_id,
+            writer_kind=intent.writer_kind,
+            branch=intent.branch,
+            recovery_for_actor=intent.actor,
+            commit_id=None if outcome.commit is None else outcome.commit.commit_id,
+            tables=outcome.tables,
+        )
+
+
+def _is_recovery(intent: Intent) -> bool:
+    return intent.writer_kind is OperationKind.RECOVERY
+
+
+def _earlier(found: Found, intent: Intent) -> list[Intent]:
+    """Recoveries of the same write that did not come to their end."""
+    return [each for each in found.intents if each.resolves == intent.operation_id]
+
+
+def _moving(pin: TablePin) -> TableIntent:
+    return TableIntent(pin.key, pin.location, pin.ref, pin.version, pin.version + 1)
+
+
+def _minted(own: Intent) -> CommitId:
+    assert own.commit_id is not None, "every recovery has one from its start"
+    return own.commit_id
+
+
+def _back(state: _TableState) -> TableMove:
+    return TableMove(state.pin.key, state.head.version, state.pin.version)
+
+
+def _described(landed: Commit, states: Sequence[_TableState]) -> _Outcome:
+    """What an earlier attempt did, from the commit it left."""
+    if landed.operation is OperationKind.RECOVERY:
+        # A restored head lies right above the one that it was restored from.
+        back = tuple(
+            TableMove(each.pin.key, each.pin.version - 1, each.intent.expected_version)
+            for each in states
+        )
+        return _Outcome(RecoveryKind.ROLLED_BACK, landed, back)
+    forward = tuple(
+        TableMove(each.pin.key, each.intent.expected_version, each.intent.post_commit_pin)
+        for each in states
+    )
+    by_recovery = landed.actor == RECOVERY_ACTOR
+    kind = RecoveryKind.ROLLED_FORWARD if by_recovery else RecoveryKind.ALREADY_PUBLISHED
+    return _Outcome(kind, landed, forward)
+
+
+def _conditions(intent: Intent) -> tuple[Expectation, ...]:
+    """What the write required of the branch beside its tables."""
+    schema = () if intent.schema_digest is None else (SchemaIs(intent.schema_digest),)
+    head = () if intent.expect_head is None else (HeadIs(intent.expect_head),)
+    return (*schema, *head)
+
+
+def _unmet(intent: Intent, now: Snapshot) -> bool:
+    return any(each.unmet(now) for each in _conditions(intent))
+
+
+def _broken(
+    intent: Intent, states: Sequence[_TableState], findings: Sequence[Finding]
+) -> RecoveryNeededError:
+    broken = [
+        f"{each.pin.key} is pinned at {each.pin.version}, and its head is {each.head.version}"
+        for each, finding in zip(states, findings, strict=True)
+        if finding is Finding.INVARIANT_VIOLATION
+    ]
+    message = f"{intent.writer_kind} {intent.operation_id} cannot be recovered: {'; '.join(broken)}"
+    hint = "restore the graph's files from a backup, and report how this came about"
+    return RecoveryNeededError(message, hint=hint, operation_id=intent.operation_id)

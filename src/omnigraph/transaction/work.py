@@ -1,0 +1,72 @@
+"""What a writer brings to a transaction: a plan made on one view of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeAlias, TypeVar
+
+from omnigraph.engine.protocol import Data
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.commits import Commit
+from omnigraph.model.tables import TableKey
+from omnigraph.schema.catalog import Catalog
+from omnigraph.storage.staging import Staged
+from omnigraph.storage.tables import Table
+
+Report = TypeVar("Report")
+
+Stage: TypeAlias = "Callable[[Table], Staged | None]"
+"""Writes the files of one table's change, on the table it will be committed to; no head moves.
+
+None says that there is nothing to change after all."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The graph at one commit, as a writer plans on it.
+
+    Attributes:
+        data: Opens the tables at this commit.
+    """
+
+    snapshot: Snapshot
+    catalog: Catalog
+    data: Data
+
+
+@dataclass(frozen=True, slots=True)
+class Work(Generic[Report]):
+    """One attempt's plan: everything was computed and validated, and nothing has been written.
+
+    Attributes:
+        report: What the writer wants to tell its caller.
+        changes: How to stage each table that changes. None of them: there will be no commit.
+        reads: Other tables whose rows the plan relied on, such as those of an edge's ends. They
+            must not have moved when the first effect happens.
+        guards: Tables that must not be written between the first effect and the publish, though
+            this writer does not change them: the edges that a deleted node might get meanwhile.
+        replans: Whether the plan may be made again on newer rows without asking the caller.
+    """
+
+    report: Report
+    changes: Mapping[TableKey, Stage] = field(default_factory=dict)
+    reads: frozenset[TableKey] = frozenset()
+    guards: frozenset[TableKey] = frozenset()
+    replans: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Landed(Generic[Report]):
+    """How a transaction ended.
+
+    Attributes:
+        commit: The commit that it made; None if there was nothing to change.
+        view: What the plan that landed was made on.
+        row_counts: How many rows each changed table holds now.
+    """
+
+    report: Report
+    view: View
+    commit: Commit | None = None
+    row_counts: Mapping[TableKey, int] = field(default_factory=dict)
