@@ -11,20 +11,32 @@ from typing import Final, NoReturn, Self
 
 from omnigraph.clock import Clock, SystemClock
 from omnigraph.engine.queries import Explanation, Queries, QueryResult
-from omnigraph.errors import InvalidInputError, InvalidParameterError, NotFoundError
+from omnigraph.errors import (
+    ErrorCode,
+    InvalidInputError,
+    InvalidParameterError,
+    NotAllowedError,
+    NotFoundError,
+)
 from omnigraph.lang.source import decoded
 from omnigraph.limits import ACTOR_LENGTH_MAX, MESSAGE_LENGTH_MAX
+from omnigraph.maintenance import indexes
+from omnigraph.maintenance.indexes import IndexResult
 from omnigraph.manifest import lifecycle, lineage, schemas
 from omnigraph.manifest.reader import Manifest
-from omnigraph.manifest.schemas import AcceptedSchema
+from omnigraph.manifest.schemas import AcceptedSchema, Catalogs
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.model.commits import RESERVED_ACTOR_PREFIX, Commit
+from omnigraph.model.commits import RESERVED_ACTOR_PREFIX, Commit, OperationKind
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
+from omnigraph.recovery.audit import RecoveryEntry
+from omnigraph.recovery.sidecars import Found
+from omnigraph.recovery.sweep import Recovery
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.parser import parse_schema
 from omnigraph.schema.printer import print_schema
 from omnigraph.storage.store import Store
+from omnigraph.transaction.protocol import Order, Transactions
 
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
@@ -52,38 +64,51 @@ def init(
     clock = clock or SystemClock()
     actor, message = checked_actor(actor), checked_message(message)
     lifecycle.create(store, clock, accepted, actor=actor, message=message)
-    return Graph(store, clock, read_only=False)
+    return Graph(store, clock, read_only=False, actor=actor)
 
 
 def open(  # noqa: A001  # omnigraph.open reads as it should
-    uri: str | Path, *, read_only: bool = False, clock: Clock | None = None
+    uri: str | Path,
+    *,
+    actor: str | None = None,
+    read_only: bool = False,
+    clock: Clock | None = None,
 ) -> Graph:
-    """Open a graph; read-write opens bring an older format up to date.
+    """Open a graph; read-write opens bring an older format, and interrupted writes, to an end.
 
     Args:
+        actor: Who writes through this handle, unless a write says otherwise.
         read_only: Write nothing at all, not even a migration.
 
     Raises:
         GraphNotFoundError: there is no graph at this URI.
         FormatError: its format is newer than this release, or too old for it.
+        RecoveryNeededError: an interrupted write left what needs a person. Read-only opens work.
     """
     store = Store.open(uri)
     clock = clock or SystemClock()
+    actor = checked_actor(actor)
     if read_only:
         Manifest(store).current(MAIN)
-    else:
-        lifecycle.prepare(store, clock)
-    return Graph(store, clock, read_only=read_only)
+        return Graph(store, clock, read_only=True)
+    lifecycle.prepare(store, clock)
+    graph = Graph(store, clock, read_only=False, actor=actor)
+    graph.refresh()
+    return graph
 
 
 class Graph:
     """A handle on one graph. Cheap to keep, safe to share between threads."""
 
-    def __init__(self, store: Store, clock: Clock, *, read_only: bool) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, *, read_only: bool, actor: str | None = None
+    ) -> None:
         self._store = store
         self._clock = clock
         self._manifest = Manifest(store)
         self._queries = Queries(store, clock)
+        self._transactions = Transactions(self._manifest, clock, Catalogs(store.objects))
+        self._actor = actor
         self.read_only = read_only
 
     @property
@@ -95,6 +120,11 @@ class Graph:
     def commits(self) -> Commits:
         """The graph's history."""
         return Commits(self._manifest)
+
+    @property
+    def recoveries(self) -> Recoveries:
+        """What became of interrupted writes."""
+        return Recoveries(self._transactions.recovery)
 
     @property
     def schema(self) -> Schema:
@@ -163,6 +193,57 @@ class Graph:
         snapshot = self.snapshot(branch=branch, commit=commit, version=version)
         return self._queries.explain(snapshot, source, params, name=name, engine=engine)
 
+    def ensure_indices(
+        self,
+        *,
+        branch: str | None = None,
+        actor: str | None = None,
+        message: str | None = None,
+    ) -> IndexResult:
+        """Build the indexes that are missing, and extend the others to rows they do not cover.
+
+        Lookups by id, key and edge end are fast where an index covers them, and right anywhere.
+
+        Raises:
+            ConflictError: others kept a table busy all the time. Nothing changed.
+        """
+        order = self._order(OperationKind.INDEX, branch, actor, message)
+        return indexes.result_of(self._transactions.run(order, indexes.plan_indexes))
+
+    def refresh(self) -> tuple[RecoveryEntry, ...]:
+        """Bring interrupted writes of processes that are gone to an end; says which.
+
+        Reads always see the newest commit, so they need no refresh.
+
+        Raises:
+            RecoveryNeededError: an interrupted write left what needs a person.
+        """
+        self._require_writable()
+        return self._transactions.recovery.heal()
+
+    def _order(
+        self,
+        kind: OperationKind,
+        branch: str | None,
+        actor: str | None,
+        message: str | None,
+        expect_head: str | None = None,
+    ) -> Order:
+        self._require_writable()
+        return Order(
+            kind,
+            MAIN if branch is None else BranchName.parse(branch),
+            actor=self._actor if actor is None else checked_actor(actor),
+            message=checked_message(message),
+            expect_head=None if expect_head is None else CommitId.parse(expect_head),
+        )
+
+    def _require_writable(self) -> None:
+        if self.read_only:
+            message = f"the graph {self.uri} was opened read-only"
+            hint = "open it without read_only"
+            raise NotAllowedError(message, hint=hint, code=ErrorCode.READ_ONLY)
+
     def close(self) -> None:
         """Let go of the graph. Nothing is pending between calls, so nothing can be lost."""
 
@@ -213,6 +294,21 @@ class Commits:
             CommitNotFoundError: no branch of the graph has it.
         """
         return self._manifest.find(CommitId.parse(commit_id))
+
+
+class Recoveries:
+    """A graph's interrupted writes: `graph.recoveries`."""
+
+    def __init__(self, recovery: Recovery) -> None:
+        self._recovery = recovery
+
+    def list(self) -> tuple[RecoveryEntry, ...]:
+        """Every recovery there was, oldest first."""
+        return self._recovery.audit.entries()
+
+    def pending(self) -> Found:
+        """The writes that are in flight or were interrupted; they are left as they are."""
+        return self._recovery.sidecars.find()
 
 
 class Schema:

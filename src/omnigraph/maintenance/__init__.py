@@ -1,0 +1,1 @@
+"""Upkeep: what keeps a graph fast and whole, and never changes an answer."""
