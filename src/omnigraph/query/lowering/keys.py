@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
 from omnigraph.model.identity import KeyType, identity_of
-from omnigraph.model.names import TypeName
 from omnigraph.model.tables import TableKey, TableKind
+from omnigraph.model.types import Scalar
 from omnigraph.query import ir
-from omnigraph.query.lowering.operands import Given
-from omnigraph.relational.plans import Lookup
-from omnigraph.schema.catalog import Catalog
+from omnigraph.query.lowering.operands import Given, texts_of, texts_wanted
+from omnigraph.relational.plans import IsOneOf, Lookup, Reduction
+from omnigraph.schema.catalog import ENDPOINTS, Catalog, EdgeType, SchemaType
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +30,43 @@ class FixedKey:
         return identity_of(self.types, values)
 
 
-def fixed_key(
-    type_name: TypeName, filters: Iterable[ir.Filter], catalog: Catalog, given: Given
-) -> FixedKey | None:
-    """The key of a node type that these filters on it fix, if they fix all of it."""
-    node_type = catalog.node_type(type_name)
+def fixed_key(type_: SchemaType, filters: Iterable[ir.Filter], given: Given) -> FixedKey | None:
+    """The key of a type that these filters on it fix, if they fix all of it."""
     fixed = dict(filter(None, (_equals(each, given) for each in filters)))
-    if not node_type.key or not fixed.keys() >= set(node_type.key):
+    if not type_.key or not fixed.keys() >= set(type_.key):
         return None
-    types = [node_type.property_named(name).type for name in node_type.key]
-    operands = tuple(fixed[name] for name in node_type.key)
-    return FixedKey(tuple(cast("KeyType", each) for each in types), operands)
+    return FixedKey(key_types(type_), tuple(fixed[name] for name in type_.key))
+
+
+def key_types(type_: SchemaType) -> tuple[KeyType, ...]:
+    """The types of the members of a type's key, in declared order."""
+    return tuple(_member_type(type_, name) for name in type_.key)
+
+
+def _member_type(type_: SchemaType, name: str) -> KeyType:
+    if isinstance(type_, EdgeType) and name in ENDPOINTS:
+        return Scalar.STRING
+    return cast("KeyType", type_.property_named(name).type)
+
+
+def seeds_of(
+    type_: SchemaType, relation: str, filters: Sequence[ir.Filter], given: Given
+) -> Iterator[Callable[[Given], Reduction]]:
+    """Which ids and texts the filters on rows of a type leave, for engines that look those up."""
+    for condition in filters:
+        if at := texts_wanted(condition, given):
+            yield partial(_texts_seed, relation, at, condition)
+    key = fixed_key(type_, filters, given)
+    if key is not None:
+        yield partial(_key_seed, relation, key)
+
+
+def _texts_seed(relation: str, at: ir.ColumnValue, condition: ir.Filter, given: Given) -> Reduction:
+    return Reduction(relation, at.column, IsOneOf(texts_of(condition, given)))
+
+
+def _key_seed(relation: str, key: FixedKey, given: Given) -> Reduction:
+    return Reduction(relation, "id", IsOneOf((key.identity(given),)))
 
 
 def key_lookup(
@@ -55,7 +81,7 @@ def key_lookup(
     if not all(isinstance(each, ir.ColumnValue) for each in columns):
         return None
     (node,) = block.nodes
-    key = fixed_key(node.type_name, block.filters, catalog, given)
+    key = fixed_key(catalog.node_type(node.type_name), block.filters, given)
     # Keys that are equal, and only those, have one id: no other filter may be left to test.
     if key is None or len(block.filters) != len(key.operands):
         return None

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from sqlglot import exp
 
 from omnigraph.model.tables import TableKey, TableKind
 from omnigraph.query import ir
-from omnigraph.query.lowering.keys import FixedKey, fixed_key
+from omnigraph.query.lowering.keys import seeds_of
 from omnigraph.query.lowering.operands import (
-    Given,
     Scope,
     filter_tree,
     operands_of,
-    texts_of,
-    texts_wanted,
 )
 from omnigraph.query.lowering.usage import Use, uses_of_block
 from omnigraph.query.lowering.walks import (
@@ -30,7 +26,7 @@ from omnigraph.query.lowering.walks import (
     walk_ends,
 )
 from omnigraph.query.lowering.workbench import Workbench
-from omnigraph.relational.plans import IsOneOf, Place, Reduction
+from omnigraph.relational.plans import Place
 from omnigraph.relational.trees import column, named, nested, table
 
 
@@ -171,16 +167,8 @@ class _Joins:
             query = query.where(self._filter(condition, scope))
         self.nodes[node.variable] = self.bench.define(query)
         self.places.setdefault(node.variable, []).append(Place(relation, "id"))
-        self._seed(node, relation, filters)
-
-    def _seed(self, node: ir.NodeBinding, relation: str, filters: list[ir.Filter]) -> None:
-        """Say which ids and texts the filters leave, for engines that can look those up."""
-        for condition in filters:
-            if at := texts_wanted(condition, self.bench.given):
-                self.bench.seeds.append(partial(_texts_seed, relation, at, condition))
-        key = fixed_key(node.type_name, filters, self.bench.catalog, self.bench.given)
-        if key is not None:
-            self.bench.seeds.append(partial(_key_seed, relation, key))
+        type_ = self.bench.catalog.node_type(node.type_name)
+        self.bench.seeds.extend(seeds_of(type_, relation, filters, self.bench.given))
 
     def _join_traversal(self, traversal: ir.Traversal) -> None:
         ends = self._ends(traversal)
@@ -283,11 +271,3 @@ class _Joins:
 
 def _variables(condition: ir.Filter) -> set[str]:
     return {each.variable for each in operands_of(condition) if isinstance(each, ir.ColumnValue)}
-
-
-def _texts_seed(relation: str, at: ir.ColumnValue, condition: ir.Filter, given: Given) -> Reduction:
-    return Reduction(relation, at.column, IsOneOf(texts_of(condition, given)))
-
-
-def _key_seed(relation: str, key: FixedKey, given: Given) -> Reduction:
-    return Reduction(relation, "id", IsOneOf((key.identity(given),)))
