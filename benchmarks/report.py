@@ -38,6 +38,20 @@ def times(outcomes: Outcomes) -> str:
     return table(["", *names], rows)
 
 
+def spreads(outcomes: Mapping[str, Outcome], *, to: str) -> str:
+    """A table with a line per contestant: median times divided by that of `to`, p50 and p95."""
+    rows = [
+        [name, _ratio(each, outcomes[to]), _time(each), _time_p95(each)]
+        for name, each in outcomes.items()
+    ]
+    return table(["", f"/ {to}", "p50", "p95"], rows)
+
+
+def goal(found: str, why_missed: str, *, is_met: bool) -> str:
+    """A line that says whether a goal is met; the reason stands there only if it is not."""
+    return f"- met: {found}." if is_met else f"- **missed**: {found}. {why_missed}".rstrip()
+
+
 def ratio_of(one: Outcome | None, other: Outcome | None) -> float | None:
     """How many times longer the one took, if both have times."""
     if isinstance(one, Timed) and isinstance(other, Timed):
@@ -109,6 +123,10 @@ def _ratio(one: Outcome | None, other: Outcome | None) -> str:
     if found is None:
         return "-"
     return f"{found:.2f}" if found < 10 else f"{found:.0f}"
+
+
+def _time_p95(outcome: Outcome) -> str:
+    return f"{outcome.p95 * 1000:.2f} ms" if isinstance(outcome, Timed) else "-"
 
 
 def _time(outcome: Outcome | None) -> str:

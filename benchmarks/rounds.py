@@ -1,5 +1,6 @@
 """Rounds: contestants answer in turns, so that a busy machine is busy for all of them."""
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -35,6 +36,10 @@ class Timed:
     def median(self) -> float:
         return statistics.median(self.seconds)
 
+    @property
+    def p95(self) -> float:
+        return sorted(self.seconds)[math.ceil(len(self.seconds) * 0.95) - 1]
+
 
 @dataclass(frozen=True, slots=True)
 class Untimed:
@@ -46,7 +51,12 @@ class Untimed:
 Outcome = Timed | Untimed
 
 
-def compete(contestants: Contestants, *, rounds: int = ROUNDS) -> dict[str, Outcome]:
+def compete(
+    contestants: Contestants,
+    *,
+    rounds: int = ROUNDS,
+    seconds_max: float = SECONDS_PER_CONTESTANT_MAX,
+) -> dict[str, Outcome]:
     """Compare everyone's answer with that of the first, then time those that agree, in turns."""
     expected: list[Hashable] | None = None
     outcomes: dict[str, Outcome] = {}
@@ -54,7 +64,7 @@ def compete(contestants: Contestants, *, rounds: int = ROUNDS) -> dict[str, Outc
     for name, answer in contestants.items():
         try:
             runs = [answer()]
-            while len(runs) < WARM_UPS and runs[-1][0] < SECONDS_PER_CONTESTANT_MAX:
+            while len(runs) < WARM_UPS and runs[-1][0] < seconds_max:
                 runs.append(answer())
         except UnableError as cause:
             outcomes[name] = Untimed(str(cause))
@@ -62,7 +72,7 @@ def compete(contestants: Contestants, *, rounds: int = ROUNDS) -> dict[str, Outc
         found = comparable(runs[-1][1])
         expected = found if expected is None else expected
         if found == expected:
-            affordable = int(SECONDS_PER_CONTESTANT_MAX / max(runs[-1][0], 1e-6))
+            affordable = int(seconds_max / max(runs[-1][0], 1e-6))
             left[name] = max(1, min(rounds, affordable))
         else:
             outcomes[name] = Untimed(f"wrong answer: {_shown(found)} for {_shown(expected)}")
@@ -75,6 +85,17 @@ def compete(contestants: Contestants, *, rounds: int = ROUNDS) -> dict[str, Outc
                 outcomes[name] = Untimed(str(cause))
     timed = {name: Timed(tuple(each)) for name, each in seconds.items() if name not in outcomes}
     return {name: (outcomes | timed)[name] for name in contestants}
+
+
+def pooled(heats: Sequence[Mapping[str, Outcome]]) -> dict[str, Outcome]:
+    """Several competitions of the same contestants as one; who failed in any has no time."""
+    outcomes: dict[str, Outcome] = {}
+    for name in heats[0]:
+        found = [heat[name] for heat in heats]
+        failed = [each for each in found if isinstance(each, Untimed)]
+        seconds = [second for each in found if isinstance(each, Timed) for second in each.seconds]
+        outcomes[name] = failed[0] if failed else Timed(tuple(seconds))
+    return outcomes
 
 
 def timed(run: Callable[[], Any], rows: Callable[[Any], Sequence[Row]]) -> Answer:

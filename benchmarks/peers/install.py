@@ -16,8 +16,11 @@ def main() -> None:
     if not python().exists():
         venv.create(FOLDER, with_pip=True)
     for alternatives in _paragraphs():
-        taken = next(filter(_install, alternatives), None)
-        print(f"{taken} is there" if taken else f"none of {', '.join(alternatives)} installs here")
+        for pins in alternatives:
+            if not (obstacle := _install(pins)):
+                print(f"{pins[0]} is there")
+                break
+            print(f"{pins[0]} does not install here: {obstacle}")
 
 
 def python() -> Path:
@@ -25,24 +28,33 @@ def python() -> Path:
     return FOLDER / "bin" / "python"
 
 
-def _paragraphs() -> Iterator[list[str]]:
+def _paragraphs() -> Iterator[list[list[str]]]:
+    """Of each peer its alternatives, each of them the pins that are installed together."""
     for paragraph in REQUIREMENTS.read_text().split("\n\n"):
-        if pins := [line for line in paragraph.splitlines() if line and not line.startswith("#")]:
-            yield pins
+        alternatives: list[list[str]] = []
+        for line in paragraph.splitlines():
+            if line.startswith(" "):
+                alternatives[-1].extend(line.split())
+            elif line and not line.startswith("#"):
+                alternatives.append([line])
+        if alternatives:
+            yield alternatives
 
 
-def _install(pin: str) -> bool:
+def _install(pins: list[str]) -> str:
+    """What stood in the way, if anything."""
     pip = [str(python()), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     try:
         done = subprocess.run(
-            [*pip, "--only-binary", ":all:", "--no-deps", pin],
+            [*pip, "--only-binary", ":all:", "--no-deps", *pins],
             timeout=INSTALL_SECONDS_MAX,
             capture_output=True,
+            text=True,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return False
-    return done.returncode == 0
+        return f"more than {INSTALL_SECONDS_MAX} s"
+    return "" if done.returncode == 0 else (done.stderr.strip() or "pip failed").splitlines()[-1]
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from benchmarks.peers.install import python
-from benchmarks.questions import Question
 from benchmarks.rounds import Answer, UnableError
 
 WORKER: Final = Path(__file__).parent / "worker.py"
@@ -19,27 +18,23 @@ ANSWER_SECONDS_MAX: Final = 60
 class Peer:
     """One peer; its process is started again after it had to be killed."""
 
-    def __init__(self, module: str, rows: Path) -> None:
+    def __init__(self, module: str, place: Path) -> None:
         self.version = module
         self._module = module
-        self._rows = rows
+        self._place = place
         self._process: subprocess.Popen[str] | None = None
         self._lines: SimpleQueue[str] = SimpleQueue()
         self._is_absent = ""
 
-    def ask(self, number: str, question: Question) -> Answer:
+    def ask(self, task: str, text: str = "") -> Answer:
         """The peer's own time and rows.
 
         Raises:
-            UnableError: it is not installed, refuses the question, or took too long.
+            UnableError: it is not installed, refuses the task, or took too long.
         """
         process = self._started()
         assert process.stdin is not None
-        print(
-            json.dumps({"number": number, "cypher": question.cypher}),
-            file=process.stdin,
-            flush=True,
-        )
+        print(json.dumps({"task": task, "text": text}), file=process.stdin, flush=True)
         said = self._heard(ANSWER_SECONDS_MAX)
         return said["seconds"], said["rows"]
 
@@ -58,7 +53,7 @@ class Peer:
                 self._is_absent = "not installed"
                 raise UnableError(self._is_absent)
             self._process = subprocess.Popen(
-                [str(python()), str(WORKER), self._module, str(self._rows)],
+                [str(python()), str(WORKER), self._module, str(self._place)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

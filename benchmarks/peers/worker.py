@@ -1,4 +1,4 @@
-"""A peer's process: it loads the rows once, then answers questions, one line of JSON each.
+"""A peer's process: it loads once, then does one task after another, one line of JSON each.
 
 This runs in the peers' environment, by its path: it imports nothing of ours but its neighbours.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 
-def main(peer: str, rows: str) -> None:
+def main(peer: str, place: str) -> None:
     """Say hello with a version when loaded, then answer each line of standard input."""
     sys.path.insert(0, str(Path(__file__).parent))
     # The peers print as they like; only our lines may reach the pipe.
@@ -22,18 +22,19 @@ def main(peer: str, rows: str) -> None:
 
     try:
         module = importlib.import_module(peer)
-        ask = module.load(Path(rows))
+        ask = module.load(Path(place))
     except Exception as cause:  # noqa: BLE001  # whatever a peer raises is its reason to be absent
         say(failed=_reason(cause))
         return
     say(version=module.VERSION)
     for line in sys.stdin:
-        question = json.loads(line)
+        asked = json.loads(line)
         try:
             start = time.perf_counter()
-            found = ask(question["number"], question["cypher"])
+            found = ask(asked["task"], asked["text"])
             seconds = time.perf_counter() - start
-            say(seconds=seconds, rows=[list(row.values()) for row in found.to_pylist()])
+            rows = [] if found is None else [list(row.values()) for row in found.to_pylist()]
+            say(seconds=seconds, rows=rows)
         except Exception as cause:  # noqa: BLE001
             say(failed=_reason(cause))
 
