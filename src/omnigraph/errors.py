@@ -81,6 +81,8 @@ class ErrorCode(StrEnum):
     TABLE_BUSY = "table_busy"
     UNCOVERED_DRIFT = "uncovered_drift"
     STRAY_RESTORE = "stray_restore"
+    BRANCH_EXISTS = "branch_exists"
+    BRANCH_IN_USE = "branch_in_use"
 
 
 class OmnigraphError(Exception):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NoReturn, Self
 
+from omnigraph.branching import lifecycle as branch_lifecycle
 from omnigraph.clock import Clock, SystemClock
 from omnigraph.engine.queries import Explanation, Queries, QueryResult
 from omnigraph.errors import (
@@ -97,11 +99,45 @@ def open(  # noqa: A001  # omnigraph.open reads as it should
     return graph
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a handle looks at: a branch as it goes on, or one point of history."""
+
+    branch: BranchName = MAIN
+    commit: CommitId | None = None
+    version: int | None = None
+
+    @property
+    def is_past(self) -> bool:
+        """Whether it stands still, and nothing can be written there."""
+        return self.commit is not None or self.version is not None
+
+    @classmethod
+    def parse(cls, branch: str | None, commit: str | None, version: int | None) -> Self:
+        """Check what a caller named.
+
+        Raises:
+            InvalidInputError: a commit was given together with a branch or a version.
+        """
+        if commit is None:
+            return cls(MAIN if branch is None else BranchName.parse(branch), version=version)
+        if branch is not None or version is not None:
+            message = "a commit says it all: give a commit, or a branch and a version"
+            raise InvalidInputError(message)
+        return cls(commit=CommitId.parse(commit))
+
+
 class Graph:
     """A handle on one graph. Cheap to keep, safe to share between threads."""
 
     def __init__(
-        self, store: Store, clock: Clock, *, read_only: bool, actor: str | None = None
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        read_only: bool,
+        actor: str | None = None,
+        target: Target | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -109,7 +145,29 @@ class Graph:
         self._queries = Queries(store, clock)
         self._transactions = Transactions(self._manifest, clock, Catalogs(store.objects))
         self._actor = actor
+        self._target = target or Target()
         self.read_only = read_only
+
+    def at(
+        self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
+    ) -> Graph:
+        """A handle on another branch, or, read-only, on one point of history.
+
+        Raises:
+            NotFoundError: the branch, the commit or the version does not exist.
+        """
+        target = Target.parse(branch, commit, version)
+        read_only = self.read_only or target.is_past
+        other = Graph(
+            self._store, self._clock, read_only=read_only, actor=self._actor, target=target
+        )
+        other.snapshot()
+        return other
+
+    @property
+    def branches(self) -> BranchList:
+        """The graph's branches."""
+        return BranchList(self, self._manifest, self._clock)
 
     @property
     def uri(self) -> str:
@@ -119,7 +177,7 @@ class Graph:
     @property
     def commits(self) -> Commits:
         """The graph's history."""
-        return Commits(self._manifest)
+        return Commits(self._manifest, self._target.branch)
 
     @property
     def recoveries(self) -> Recoveries:
@@ -134,7 +192,7 @@ class Graph:
     def snapshot(
         self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
     ) -> Snapshot:
-        """The value of the graph at one commit: a branch's newest unless told otherwise.
+        """The value of the graph at one commit: what the handle looks at unless told otherwise.
 
         Args:
             version: A manifest version of the branch; a commit needs no branch.
@@ -143,15 +201,14 @@ class Graph:
             NotFoundError: the branch, the commit or the version does not exist.
             InvalidInputError: a commit was given together with a branch or a version.
         """
-        if commit is not None:
-            if branch is not None or version is not None:
-                message = "a commit says it all: give a commit, or a branch and a version"
-                raise InvalidInputError(message)
-            return self._manifest.at_commit(CommitId.parse(commit))
-        name = MAIN if branch is None else BranchName.parse(branch)
-        if version is None:
-            return self._manifest.current(name)
-        return self._manifest.at_version(name, version)
+        target = self._target
+        if (branch, commit, version) != (None, None, None):
+            target = Target.parse(branch, commit, version)
+        if target.commit is not None:
+            return self._manifest.at_commit(target.commit)
+        if target.version is not None:
+            return self._manifest.at_version(target.branch, target.version)
+        return self._manifest.current(target.branch)
 
     def query(
         self,
@@ -218,7 +275,7 @@ class Graph:
         Raises:
             RecoveryNeededError: an interrupted write left what needs a person.
         """
-        self._require_writable()
+        self.require_writable()
         return self._transactions.recovery.heal()
 
     def _order(
@@ -229,16 +286,25 @@ class Graph:
         message: str | None,
         expect_head: str | None = None,
     ) -> Order:
-        self._require_writable()
+        self.require_writable()
         return Order(
             kind,
-            MAIN if branch is None else BranchName.parse(branch),
+            self._target.branch if branch is None else BranchName.parse(branch),
             actor=self._actor if actor is None else checked_actor(actor),
             message=checked_message(message),
             expect_head=None if expect_head is None else CommitId.parse(expect_head),
         )
 
-    def _require_writable(self) -> None:
+    def require_writable(self) -> None:
+        """Refuse to go on where this handle cannot write.
+
+        Raises:
+            NotAllowedError: it looks at the past, or was opened read-only.
+        """
+        if self._target.is_past:
+            message = "this handle looks at the past, which cannot be written"
+            hint = "make a branch there: graph.branches.create(name, commit=...)"
+            raise NotAllowedError(message, hint=hint, code=ErrorCode.READ_ONLY)
         if self.read_only:
             message = f"the graph {self.uri} was opened read-only"
             hint = "open it without read_only"
@@ -270,10 +336,11 @@ class Graph:
 class Commits:
     """A graph's history: `graph.commits`."""
 
-    def __init__(self, manifest: Manifest) -> None:
+    def __init__(self, manifest: Manifest, branch: BranchName) -> None:
         self._manifest = manifest
+        self._branch = branch
 
-    def list(self, *, branch: str = MAIN, limit: int | None = None) -> tuple[Commit, ...]:
+    def list(self, *, branch: str | None = None, limit: int | None = None) -> tuple[Commit, ...]:
         """A branch's commits through first parents, newest first.
 
         Raises:
@@ -282,7 +349,7 @@ class Commits:
         if limit is not None and limit < 0:
             message = f"limit is {limit}, and must not be negative"
             raise InvalidParameterError(message)
-        name = BranchName.parse(branch)
+        name = self._branch if branch is None else BranchName.parse(branch)
         head = self._manifest.current(name).head
         walk = lineage.first_parents(head.commit_id, self._manifest.history(name).find)
         return tuple(islice(walk, limit))
@@ -294,6 +361,54 @@ class Commits:
             CommitNotFoundError: no branch of the graph has it.
         """
         return self._manifest.find(CommitId.parse(commit_id))
+
+
+class BranchList:
+    """A graph's branches: `graph.branches`."""
+
+    def __init__(self, graph: Graph, manifest: Manifest, clock: Clock) -> None:
+        self._graph = graph
+        self._manifest = manifest
+        self._clock = clock
+
+    def list(self) -> tuple[str, ...]:
+        """Every branch, main first."""
+        return self._manifest.branches()
+
+    def create(
+        self,
+        name: str,
+        *,
+        branch: str | None = None,
+        commit: str | None = None,
+        version: int | None = None,
+    ) -> Graph:
+        """Start a branch, and give a handle on it. Copies no rows.
+
+        Args:
+            branch: Where it starts, unless at what this handle looks at; `version` and `commit`
+                say so more exactly.
+
+        Raises:
+            AlreadyExistsError: the graph has a branch of that name.
+            InvalidNameError: the name breaks the rules, or lies above or below another by path.
+            NotFoundError: the branch, the commit or the version to start at does not exist.
+        """
+        self._graph.require_writable()
+        made = BranchName.parse(name)
+        source = self._graph.snapshot(branch=branch, commit=commit, version=version)
+        branch_lifecycle.create(self._manifest, self._clock, made, source)
+        return self._graph.at(branch=name)
+
+    def delete(self, name: str) -> None:
+        """End a branch; its commits go with it, but for those that were merged.
+
+        Raises:
+            BranchNotFoundError: the graph has no such branch.
+            NotAllowedError: it is main, or other branches build on it.
+        """
+        self._graph.require_writable()
+        branch_lifecycle.delete(self._manifest, BranchName.parse(name))
 
 
 class Recoveries:

@@ -9,6 +9,7 @@ import pyarrow as pa
 MANIFEST: Final = "__manifest"
 SCHEMAS: Final = "__schemas"
 RECOVERY: Final = "__recovery"
+BRANCHES: Final = "__branches"
 SCHEMA_TEXT: Final = "_schema.pg"
 RECOVERIES: Final = "_graph_commit_recoveries.lance"
 

@@ -27,7 +27,7 @@ def commits(store: Store, branch: BranchName) -> tuple[Commit, ...]:
     if not store.tables.exists(LEGACY_COMMITS):
         return (_unrecorded(digest),)
     actors = _actors(store)
-    table = store.tables.open_latest(LEGACY_COMMITS, ref=branch.ref).read()
+    table = store.tables.open_latest(LEGACY_COMMITS, ref=branch.legacy_ref).read()
     found = [
         Commit(
             commit_id=CommitId(row["graph_commit_id"]),

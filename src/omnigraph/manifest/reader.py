@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from omnigraph.errors import (
-    BranchNotFoundError,
     CommitNotFoundError,
     ErrorCode,
     GraphNotFoundError,
@@ -18,11 +16,12 @@ from omnigraph.errors import (
 from omnigraph.limits import MANIFEST_STATES_MAX
 from omnigraph.manifest import format as manifest_format
 from omnigraph.manifest import legacy, rows
+from omnigraph.manifest.branches import Branches
 from omnigraph.manifest.layout import MANIFEST
 from omnigraph.manifest.snapshot import Snapshot, by_key
 from omnigraph.model.commits import Commit
 from omnigraph.model.ids import CommitId
-from omnigraph.model.names import MAIN, BranchName
+from omnigraph.model.names import BranchName
 from omnigraph.storage import filters
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import Table
@@ -64,14 +63,14 @@ class Manifest:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self.names = Branches(store)
         self._states: dict[str, rows.Contents] = {}
         self._lock = threading.Lock()
 
     def branches(self) -> tuple[BranchName, ...]:
         """Every branch people can name, main first."""
         self._require_graph()
-        names = self.store.refs.list(MANIFEST)
-        return (MAIN, *(BranchName(name) for name in names if not name.startswith("__")))
+        return self.names.names()
 
     def current(self, branch: BranchName) -> Snapshot:
         """The branch as it is now. Opens one data fragment, however long the history.
@@ -197,13 +196,15 @@ class Manifest:
     def _table(self, branch: BranchName, version: int | None) -> Table:
         self._require_graph()
         tables = self.store.tables
+        ref = self.names.ref_of(branch)
         try:
             if version is None:
-                return tables.open_latest(MANIFEST, ref=branch.ref)
-            return tables.open(MANIFEST, ref=branch.ref, version=version)
+                return tables.open_latest(MANIFEST, ref=ref)
+            return tables.open(MANIFEST, ref=ref, version=version)
         except StorageError as cause:
-            self._require_branch(branch, cause)
-            if version is None or tables.has_version(MANIFEST, ref=branch.ref, version=version):
+            # It may have been deleted while we looked for it.
+            self.names.ref_of(branch)
+            if version is None or tables.has_version(MANIFEST, ref=ref, version=version):
                 raise
             message = f"branch {branch} has no manifest version {version}"
             hint = "see 'omnigraph commit list'"
@@ -219,15 +220,6 @@ class Manifest:
             message = f"there is no graph at {self.store.root.uri}"
             hint = "create one with 'omnigraph init', or check the path"
             raise GraphNotFoundError(message, hint=hint) from cause
-
-    def _require_branch(self, branch: BranchName, cause: StorageError) -> None:
-        names = self.branches()
-        if branch in names:
-            return
-        message = f"the graph {self.store.root.uri} has no branch {branch}"
-        near = difflib.get_close_matches(branch, names, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(names)}"
-        raise BranchNotFoundError(message, hint=hint) from cause
 
 
 def _snapshot(opened: Opened, branch: BranchName, head: Commit) -> Snapshot:

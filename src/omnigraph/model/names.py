@@ -65,8 +65,8 @@ class BranchName(str):
         return self == MAIN
 
     @property
-    def ref(self) -> str | None:
-        """The Lance ref that carries this branch; Lance spells its own main as None."""
+    def legacy_ref(self) -> str | None:
+        """The ref that carries this branch in graphs of older formats; main's is None."""
         return None if self.is_main else str(self)
 
     def contains(self, other: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId, OperationId
-from omnigraph.model.names import BranchName
+from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.tables import TableKey
 from omnigraph.recovery.owners import Owner
 
@@ -23,6 +23,13 @@ _LATER: Final = ("registrations", "tombstones", "schema_files")
 
 
 @dataclass(frozen=True, slots=True)
+class ForkSource:
+    """Where the ref of a branch's first write to a table was made from; None is main's."""
+
+    ref: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class TableIntent:
     """One table head that is about to move.
 
@@ -31,7 +38,7 @@ class TableIntent:
         expected_version: Where the manifest pinned the table when the write was planned.
         post_commit_pin: Where the head will be once the write is applied.
         confirmed_version: Where it was once all heads had moved: merges write it down.
-        forks_from: The ref that `ref` is to be made from, where it is to be made.
+        forks_from: Set where `ref` was made for this write: the table is still pinned on there.
     """
 
     key: TableKey
@@ -40,7 +47,12 @@ class TableIntent:
     expected_version: int
     post_commit_pin: int
     confirmed_version: int | None = None
-    forks_from: str | None = None
+    forks_from: ForkSource | None = None
+
+    @property
+    def pinned_ref(self) -> str | None:
+        """The ref that the manifest pinned the table on when the write was planned."""
+        return self.ref if self.forks_from is None else self.forks_from.ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +60,7 @@ class Intent:
     """All that recovery needs to finish or undo one write.
 
     Attributes:
+        branch_ref: The ref that carries the branch: another branch may take its name.
         commit_id: The commit it is to become; None in the oldest sidecars.
         lease_until: Until then nobody else touches it, unless its process is gone.
         guards: Tables that it does not move and that nobody else may move meanwhile.
@@ -62,6 +75,7 @@ class Intent:
     branch: BranchName
     started_at: datetime
     tables: tuple[TableIntent, ...]
+    branch_ref: str | None = None
     actor: str | None = None
     message: str | None = None
     lease_until: datetime | None = None
@@ -96,6 +110,7 @@ def encode(intent: Intent) -> bytes:
         "operation_id": intent.operation_id,
         "writer_kind": intent.writer_kind,
         "branch": intent.branch,
+        "branch_ref": intent.branch_ref,
         "actor": intent.actor,
         "message": intent.message,
         "started_at": intent.started_at.isoformat(),
@@ -120,7 +135,7 @@ def _encode_table(table: TableIntent) -> dict[str, object]:
         "expected_version": table.expected_version,
         "post_commit_pin": table.post_commit_pin,
         "confirmed_version": table.confirmed_version,
-        "forks_from": table.forks_from,
+        "forks_from": table.forks_from and (table.forks_from.ref or MAIN),
     }
 
 
@@ -153,12 +168,14 @@ def decode(data: bytes) -> Intent:
 def _decode(record: Mapping[str, Any]) -> Intent:
     lease, commit, owner = record.get("lease_until"), record.get("commit_id"), record.get("owner")
     source, head = record.get("merge_source_commit_id"), record.get("expect_head")
+    branch = BranchName.parse(record["branch"])
     return Intent(
         operation_id=OperationId(record["operation_id"]),
         writer_kind=OperationKind(record["writer_kind"]),
-        branch=BranchName.parse(record["branch"]),
+        branch=branch,
         started_at=datetime.fromisoformat(record["started_at"]),
         tables=tuple(map(_decode_table, record["tables"])),
+        branch_ref=record.get("branch_ref", branch.legacy_ref),
         actor=record.get("actor"),
         message=record.get("message"),
         lease_until=lease and datetime.fromisoformat(lease),
@@ -173,6 +190,7 @@ def _decode(record: Mapping[str, Any]) -> Intent:
 
 
 def _decode_table(record: Mapping[str, Any]) -> TableIntent:
+    source = record.get("forks_from")
     return TableIntent(
         key=TableKey.parse(record["table_key"]),
         location=record["location"],
@@ -180,5 +198,5 @@ def _decode_table(record: Mapping[str, Any]) -> TableIntent:
         expected_version=int(record["expected_version"]),
         post_commit_pin=int(record["post_commit_pin"]),
         confirmed_version=record.get("confirmed_version"),
-        forks_from=record.get("forks_from"),
+        forks_from=None if source is None else ForkSource(None if source == MAIN else source),
     )

@@ -97,7 +97,8 @@ class Recovery:
     def undo_strays(self, branch: BranchName, pins: Sequence[TablePin]) -> RecoveryEntry | None:
         """Bring heads back that a recovery restored after it had slept through its own lease."""
         with _one_at_a_time[self._store.root.uri]:
-            return self._resolve(self._intent(branch, map(_moving, pins)))
+            intent = self._intent(branch, map(_moving, pins))
+            return self._resolve(replace(intent, branch_ref=self._manifest.names.ref_of(branch)))
 
     def is_stray(self, pin: TablePin, head: int) -> bool:
         """Whether all that lies above the pin are restores of recoveries, which carry no rows."""
@@ -117,7 +118,11 @@ class Recovery:
         return tuple(each for each in dead if each.resolves not in waiting)
 
     def _resolve(self, intent: Intent) -> RecoveryEntry | None:
-        own = replace(self._intent(intent.branch, intent.tables), resolves=intent.operation_id)
+        own = replace(
+            self._intent(intent.branch, intent.tables),
+            branch_ref=intent.branch_ref,
+            resolves=intent.operation_id,
+        )
         with working(own.operation_id):
             found = claim(self.sidecars, self._clock, own, besides=intent.operation_id)
             hit(Failpoint.RECOVERY_AFTER_INTEND)
@@ -155,8 +160,11 @@ class Recovery:
         """Make the branch and its heads agree; None if there was nothing to do."""
         for _ in range(RESOLVE_ATTEMPTS_MAX):
             try:
+                is_same = self._manifest.names.ref_of(intent.branch) == intent.branch_ref
                 opened = self._manifest.open(intent.branch)
             except BranchNotFoundError:
+                is_same = False
+            if not is_same:
                 return _Outcome(RecoveryKind.ORPHANED_BRANCH_DISCARDED)
             with suppress(ConflictError):
                 # The owner was asleep and published meanwhile: look again.
@@ -196,7 +204,7 @@ class Recovery:
 
     def _state(self, intent: TableIntent, now: Snapshot) -> _TableState:
         pin = now.pin(intent.key)
-        if (pin.location, pin.ref) != (intent.location, intent.ref):
+        if pin.location != intent.location or pin.ref not in (intent.ref, intent.pinned_ref):
             message = f"{intent.key} is not at {intent.location} any more, where a write left it"
             raise RecoveryNeededError(message, hint="run 'omnigraph repair'", path=intent.location)
         head = self._store.tables.open_latest(intent.location, ref=intent.ref)
@@ -228,7 +236,12 @@ class Recovery:
 
     def _roll_forward(self, intent: Intent, own: Intent, states: Sequence[_TableState]) -> Commit:
         pins = tuple(
-            replace(each.pin, version=each.head.version, row_count=each.head.count_rows())
+            replace(
+                each.pin,
+                version=each.head.version,
+                ref=each.intent.ref,
+                row_count=each.head.count_rows(),
+            )
             for each in states
         )
         publication = Publication(
@@ -257,7 +270,7 @@ class Recovery:
         pins = []
         for each in states:
             restored = heads.restore(each.head, each.pin.version, author)
-            pins.append(replace(each.pin, version=restored.version))
+            pins.append(replace(each.pin, version=restored.version, ref=each.intent.ref))
             hit(Failpoint.RECOVERY_AFTER_EACH_RESTORE)
         publication = Publication(
             intent.branch,

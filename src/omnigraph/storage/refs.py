@@ -53,6 +53,10 @@ class Refs:
                 way (`reclaim`). There is no such ref.
         """
         self._require_path_free(location, name)
+        return self.start(location, name, source=source, version=version)
+
+    def start(self, location: str, name: str, *, source: str | None, version: int) -> Table:
+        """Like `create`, for a name that the caller just minted: nothing can be in its way."""
         uri = self._tables.uri(location)
         # Not a handle that others may have, as `Tables.open` gives: while it makes a ref, Lance
         # refuses every other call on it.
@@ -93,8 +97,11 @@ class Refs:
         raise last
 
     def _delete(self, location: str, name: str) -> None:
-        own = self._tables.open_latest(location, ref=None).handle
-        with translating(f"deleting the ref {name} of", self._tables.uri(location)):
+        uri = self._tables.uri(location)
+        # A handle of its own, as for `create`.
+        with translating("opening", uri):
+            own = self._tables.main(location).checkout_version((None, None))
+        with translating(f"deleting the ref {name} of", uri):
             own.branches.delete(name)
 
     def reclaim(self, location: str, name: str) -> None:

@@ -24,6 +24,7 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import EXCLUSION_BACKOFF_SECONDS_MAX, QUEUE_SECONDS_MAX, REPLANS_MAX
+from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.expectations import Expectation, HeadIs, SchemaIs, TableAt, require
 from omnigraph.manifest.publisher import Publication, publish
 from omnigraph.manifest.reader import Manifest, Opened
@@ -34,12 +35,12 @@ from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import BranchName
 from omnigraph.model.tables import TableKey, TablePin
 from omnigraph.recovery.claims import claim, unclaimed_on_failure
-from omnigraph.recovery.intents import Intent, TableIntent
+from omnigraph.recovery.intents import ForkSource, Intent, TableIntent
 from omnigraph.recovery.owners import this_process, working
 from omnigraph.recovery.sweep import Recovery
 from omnigraph.storage import heads
 from omnigraph.storage.staging import Staged
-from omnigraph.storage.tables import REF_FOLDER
+from omnigraph.storage.tables import REF_FOLDER, Table
 from omnigraph.storage.turns import turn
 from omnigraph.transaction.view import view_of
 from omnigraph.transaction.work import Landed, Report, View, Work
@@ -156,7 +157,8 @@ class Transactions:
             writer_kind=order.kind,
             branch=order.branch,
             started_at=self._clock.now(),
-            tables=tuple(map(_table_intent, _pins(planned_on, staged))),
+            branch_ref=self._manifest.names.ref_of(order.branch),
+            tables=tuple(_table_intent(planned_on.pin(key), staged[key]) for key in sorted(staged)),
             actor=order.actor,
             message=order.message,
             commit_id=CommitId(self._clock.ulid()),
@@ -194,14 +196,16 @@ class Transactions:
         now = self._manifest.snapshot(opened, order.branch)
         keys = {*staged, *work.guards, *work.reads}
         require((*_expected(planned_on, keys), *_conditions(order)), now)
-        pins = _pins(planned_on, staged)
-        ahead = [each for each in pins if self._head(each) != each.version]
+        # A ref that was just made for this write is nobody else's to move.
+        pins = [each for each in _pins(planned_on, staged) if each.ref == _ref(staged[each.key])]
+        found = [(each, self._head(each)) for each in pins]
+        ahead = [(pin, head) for pin, head in found if head != pin.version]
         if not ahead:
             return opened
-        if all(self.recovery.is_stray(each, self._head(each)) for each in ahead):
+        if all(self.recovery.is_stray(pin, head) for pin, head in ahead):
             message = "a recovery that slept has restored tables of this write"
             raise ConflictError(message, hint="try again", code=ErrorCode.STRAY_RESTORE)
-        raise _drift(order.branch, ahead[0], self._head(ahead[0]))
+        raise _drift(order.branch, *ahead[0])
 
     def _head(self, pin: TablePin) -> int:
         return self._store.tables.head_version(pin.location, ref=pin.ref)
@@ -256,8 +260,27 @@ class Transactions:
             yield
 
     def _stage(self, view: View, work: Work[Report]) -> dict[TableKey, Staged]:
-        changes = {key: stage(view.data.table(key)) for key, stage in work.changes.items()}
+        branch = self._manifest.names.find(view.snapshot.branch) if work.changes else None
+        changes = {
+            key: stage(self._own_table(view, key, branch)) for key, stage in work.changes.items()
+        }
         return {key: staged for key, staged in changes.items() if staged is not None}
+
+    def _own_table(self, view: View, key: TableKey, branch: Branch | None) -> Table:
+        """The table at its pin, on a ref that only this branch moves.
+
+        A branch gets its own ref of a table at its first write there. What is staged can only be
+        committed where it was staged, so the ref comes first; until the publish nothing names it,
+        and one that is left behind is never in anybody's way: its name is used once.
+        """
+        pin = view.snapshot.pin(key)
+        if branch is None or branch.owns(pin.ref):
+            return view.data.table(key)
+        fork = f"{branch.ref}/{self._clock.ulid()}"
+        refs = self._store.refs
+        table = refs.start(pin.location, fork, source=pin.ref, version=pin.version)
+        hit(Failpoint.WRITE_AFTER_EACH_FORK)
+        return table
 
 
 def _may_plan_again(conflict: ConflictError, work: Work[Report], attempt: int) -> bool:
@@ -303,11 +326,16 @@ def _publication(
 
 
 def _moved(pin: TablePin, staged: Staged) -> TablePin:
-    return replace(pin, version=pin.version + 1, row_count=staged.row_count)
+    return replace(pin, version=pin.version + 1, ref=_ref(staged), row_count=staged.row_count)
 
 
-def _table_intent(pin: TablePin) -> TableIntent:
-    return TableIntent(pin.key, pin.location, pin.ref, pin.version, pin.version + 1)
+def _table_intent(pin: TablePin, staged: Staged) -> TableIntent:
+    moves = TableIntent(pin.key, pin.location, _ref(staged), pin.version, pin.version + 1)
+    return moves if moves.ref == pin.ref else replace(moves, forks_from=ForkSource(pin.ref))
+
+
+def _ref(staged: Staged) -> str | None:
+    return staged.address.ref
 
 
 def _folder(pin: TablePin) -> str:

@@ -397,7 +397,7 @@ def test_branches_carry_the_pages_they_inherit_and_fold_their_own(
     for number, branch in enumerate(expected, start=1):
         if branch != MAIN:
             version = manifest.current(source).manifest_version
-            manifest.store.refs.create(MANIFEST, branch, source=source.ref, version=version)
+            manifest.store.refs.create(MANIFEST, branch, source=source.legacy_ref, version=version)
         for _ in range(10):
             advance(manifest, PERSON, branch=branch)
         expected[branch] += 10 * number

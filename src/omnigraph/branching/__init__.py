@@ -1,0 +1,1 @@
+"""Branches: how they begin, how they end, and what their writes stand on."""
