@@ -48,6 +48,7 @@ class Observed:
 
     Attributes:
         is_ours: Whether the head was made by the write in question, by its transaction's own word.
+        is_restored: Whether the head was made by a recovery: it is no step of any write.
     """
 
     head: int
@@ -56,6 +57,7 @@ class Observed:
     post_commit: int
     confirmed: int | None = None
     is_ours: bool = True
+    is_restored: bool = False
 
 
 _MODES: Final = {
@@ -83,7 +85,7 @@ def classify(mode: Mode, seen: Observed) -> Finding:
         return Finding.NO_MOVEMENT
     if mode is Mode.CONFIRMED and seen.confirmed is None:
         return Finding.INCOMPLETE_PHASE_B
-    was_expected = seen.expected == seen.pinned
+    was_expected = seen.expected == seen.pinned and not seen.is_restored
     if mode is Mode.CONFIRMED:
         was_expected = was_expected and seen.confirmed == seen.head
     if seen.head == seen.pinned + 1:

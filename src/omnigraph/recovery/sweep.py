@@ -221,6 +221,7 @@ class Recovery:
             confirmed=state.intent.confirmed_version,
             # The first sidecars' writers did not sign their transactions.
             is_ours=is_ours or intent.schema_version == 1,
+            is_restored=author is not None and author.writer is OperationKind.RECOVERY,
         )
 
     def _landed(
