@@ -122,11 +122,11 @@ def _attempt(
     now = manifest.snapshot(opened, publication.branch)
     require(publication.expecting, now)
     commit = _commit(publication, now, created_at)
-    staged = _stage(opened, publication, commit)
+    staged, contents = _stage(opened, publication, commit)
     hit(Failpoint.PUBLISH_AFTER_STAGE)
     author = heads.Authorship(OperationId(commit.commit_id), commit.operation)
     try:
-        heads.apply(staged, author)
+        published = heads.apply(staged, author)
         hit(Failpoint.PUBLISH_AFTER_COMMIT)
     except TableConflictError:
         return None
@@ -134,6 +134,7 @@ def _attempt(
         if landed := _look_again(manifest, publication):
             return landed
         raise
+    manifest.remember(published, contents)
     return commit
 
 
@@ -187,7 +188,9 @@ def _commit(publication: Publication, now: Snapshot, created_at: datetime) -> Co
     )
 
 
-def _stage(opened: Opened, publication: Publication, commit: Commit) -> staging.Staged:
+def _stage(
+    opened: Opened, publication: Publication, commit: Commit
+) -> tuple[staging.Staged, rows.Contents]:
     before = opened.contents
     pages = opened.table.fragments()[1:]
     recent = before.recent
@@ -202,7 +205,8 @@ def _stage(opened: Opened, publication: Publication, commit: Commit) -> staging.
     )
     state = rows.encode_contents(contents, publication.branch)
     schema = manifest_schema(CURRENT)
-    return staging.stage_overwrite(opened.table, state, schema=schema, carrying=pages)
+    staged = staging.stage_overwrite(opened.table, state, schema=schema, carrying=pages)
+    return staged, contents
 
 
 def _moved(pins: Sequence[TablePin], publication: Publication) -> tuple[TablePin, ...]:

@@ -160,20 +160,23 @@ class Manifest:
 
     def _state(self, table: Table) -> rows.Contents:
         """The first fragment, read once: no two data files ever have one name."""
-        fragments = table.fragments()
-        if not fragments:
-            message = f"the manifest {table.address} is empty"
-            raise rows.corrupted(message)
-        file = fragments[0].files[0].path
+        file = _first_file(table)
         with self._lock:
             known = self._states.get(file)
         if known is None:
             known = rows.decode(table.read(fragments=[0]), uri=str(table.address))
-            with self._lock:
-                while len(self._states) >= MANIFEST_STATES_MAX:
-                    del self._states[next(iter(self._states))]
-                self._states[file] = known
+            self._keep(file, known)
         return known
+
+    def remember(self, table: Table, contents: rows.Contents) -> None:
+        """Take the contents that this process just published for read."""
+        self._keep(_first_file(table), contents)
+
+    def _keep(self, file: str, contents: rows.Contents) -> None:
+        with self._lock:
+            while len(self._states) >= MANIFEST_STATES_MAX:
+                del self._states[next(iter(self._states))]
+            self._states[file] = contents
 
     def snapshot(self, opened: Opened, branch: BranchName) -> Snapshot:
         """What an opened manifest version shows."""
@@ -225,3 +228,11 @@ class Manifest:
 def _snapshot(opened: Opened, branch: BranchName, head: Commit) -> Snapshot:
     contents = opened.contents
     return Snapshot(branch, opened.table.version, head, by_key(contents.pins), contents.tombstones)
+
+
+def _first_file(table: Table) -> str:
+    fragments = table.fragments()
+    if not fragments:
+        message = f"the manifest {table.address} is empty"
+        raise rows.corrupted(message)
+    return str(fragments[0].files[0].path)
