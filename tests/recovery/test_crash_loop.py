@@ -1,0 +1,329 @@
+"""Every kind of write is cut off at every failpoint it passes: the graph is before, or after."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count, takewhile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph.failpoints import Failpoint
+from omnigraph.manifest.publisher import Publication
+from omnigraph.model.commits import RECOVERY_ACTOR, OperationKind
+from omnigraph.model.names import MAIN
+from omnigraph.recovery import sweep
+from omnigraph.recovery.audit import RecoveryKind
+from omnigraph.recovery.sweep import Recovery
+from omnigraph.transaction import protocol
+from tests.support import crashes
+from tests.support.crashes import (
+    Cut,
+    Picture,
+    assert_next_writes_work,
+    at_rest,
+    cut_off,
+    has_sidecar,
+    picture,
+    put_to_death,
+    reopen,
+    trace,
+    write_by_name,
+)
+from tests.support.writers import WRITERS, furnished
+
+PROTOCOL = ("write.", "claim.", "apply.", "publish.")
+
+Place = Callable[[], str]
+"""Gives a fresh graph to crash, always with the same rows."""
+
+_numbers = count()
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return furnished(str(tmp_path_factory.mktemp("base") / "graph.omni")).uri
+
+
+@pytest.fixture
+def local(base: str, tmp_path: Path) -> Place:
+    return lambda: crashes.copied(base, tmp_path / f"{next(_numbers)}.omni")
+
+
+@pytest.fixture
+def s3(base: str, s3_bucket: str) -> Place:
+    return lambda: crashes.uploaded(base, f"s3://{s3_bucket}/{next(_numbers)}.omni")
+
+
+class Loop:
+    """Crashes one writer, or its recovery, again and again, and checks what is left each time.
+
+    Attributes:
+        cuts: Where the write can be cut off.
+        before, after: What readers see without the write, and with it.
+        tried: How many crashes were checked.
+    """
+
+    def __init__(self, place: Place, writer: str) -> None:
+        self._place = place
+        self.writer = writer
+        self.branch = WRITERS[writer].branch
+        self.tried = 0
+        uri = self.place()
+        self.before = picture(uri)
+        self.start = omnigraph.open(uri).snapshot(branch=self.branch).head.commit_id
+        self.cuts = trace(lambda: write_by_name(uri, writer))
+        self.after = picture(uri)
+        assert self.after != self.before
+        assert at_rest(uri).recoveries == ()
+
+    def place(self) -> str:
+        """A fresh graph for this writer."""
+        uri = self._place()
+        if self.branch != MAIN:
+            omnigraph.open(uri).branches.create(self.branch)
+        return uri
+
+    @property
+    def leaving_a_sidecar(self) -> list[Cut]:
+        """The cuts between the first trace of the write and its last."""
+        points = [each.point for each in self.cuts]
+        first = points.index(Failpoint.CLAIM_AFTER_PUT)
+        return self.cuts[first : points.index(Failpoint.WRITE_AFTER_SETTLE)]
+
+    def end(self, cut: Cut) -> tuple[Picture, RecoveryKind | None]:
+        """What a write that was cut off here must become: after, once every head has moved."""
+        place = self.cuts.index(cut)
+        applied = Cut(Failpoint.APPLY_AFTER_COMMIT, WRITERS[self.writer].tables)
+        published = replace(applied, nth=applied.nth + 1)
+        if cut not in self.leaving_a_sidecar:
+            return (self.after if place > self.cuts.index(published) else self.before), None
+        if place < self.cuts.index(applied):
+            return self.before, RecoveryKind.ROLLED_BACK
+        if place < self.cuts.index(published):
+            return self.after, RecoveryKind.ROLLED_FORWARD
+        return self.after, RecoveryKind.ALREADY_PUBLISHED
+
+    def crashed(self, cut: Cut, *, by: Callable[..., None]) -> str:
+        """A graph on which the write was cut off here; readers must not see half of it."""
+        uri = self.place()
+        by(cut, write_by_name, uri, self.writer)
+        _, kind = self.end(cut)
+        assert has_sidecar(uri) is (kind is not None), cut
+        self.assert_readers_see_before_or_after(uri)
+        return uri
+
+    def assert_readers_see_before_or_after(self, uri: str) -> None:
+        """A read-only reader waits for nobody, and sees the new state if it was published."""
+        commits = omnigraph.open(uri, read_only=True).commits.list(branch=self.branch)
+        new = takewhile(lambda each: each.commit_id != self.start, commits)
+        landed = any(each.operation is not OperationKind.RECOVERY for each in new)
+        assert picture(uri) == (self.after if landed else self.before)
+
+    def check(self, uri: str, cut: Cut) -> None:
+        """The graph after recovery: as it must be, at rest, and as good as new."""
+        self.tried += 1
+        wanted, kind = self.end(cut)
+        assert picture(uri) == wanted, f"{self.writer} cut off at {cut} is neither before nor after"
+        rest = at_rest(uri)
+        assert [each.kind for each in rest.recoveries] == ([] if kind is None else [kind]), cut
+        for each in rest.recoveries:
+            assert each.recovery_for_actor == ("grace" if self.writer == "insert two" else None)
+            assert len(each.tables) == WRITERS[self.writer].tables
+            made_by_us = omnigraph.open(uri, read_only=True).commits.show(str(each.commit_id))
+            assert (made_by_us.actor == RECOVERY_ACTOR) is (kind != RecoveryKind.ALREADY_PUBLISHED)
+        reopen(uri)
+        assert at_rest(uri) == rest, "a second sweep found something to do"
+        assert picture(uri) == wanted
+
+    def once(self, cut: Cut, *, by: Callable[..., None]) -> None:
+        """Cut off, recover, check."""
+        uri = self.crashed(cut, by=by)
+        reopen(uri)
+        self.check(uri, cut)
+        assert_next_writes_work(uri)
+
+    def twice(self, cut: Cut, *, by: Callable[..., None]) -> None:
+        """Cut off, cut the recovery off at every failpoint it passes, recover, check."""
+        first = self.crashed(cut, by=_in_process)
+        for second in trace(lambda: reopen(first)):
+            uri = self.crashed(cut, by=_in_process)
+            by(second, reopen, uri)
+            self.assert_readers_see_before_or_after(uri)
+            reopen(uri)
+            self.check(uri, cut)
+        assert_next_writes_work(uri)
+
+
+def _in_process(cut: Cut, work: Callable[..., object], *arguments: object) -> None:
+    cut_off(cut, lambda: work(*arguments))
+
+
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    def say(text: str) -> None:
+        with capsys.disabled():
+            print(f"\n  {text}", end=" ")  # noqa: T201  # how much was tried is part of the answer
+
+    return say
+
+
+def test_the_loop_passes_every_failpoint_of_the_protocol(local):
+    passed = {each.point for writer in WRITERS for each in Loop(local, writer).cuts}
+
+    assert passed == {each for each in Failpoint if each.startswith(PROTOCOL)}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_crash_is_all_or_nothing(local, writer, say):
+    loop = Loop(local, writer)
+    for cut in loop.cuts:
+        loop.once(cut, by=_in_process)
+    say(f"{loop.tried} cuts of {writer}")
+    assert loop.tried == len(loop.cuts)
+
+
+# One for each thing that a recovery can find: nothing moved, one head of two, both, published.
+TYPICAL = [
+    Cut(Failpoint.CLAIM_AFTER_PUT),
+    Cut(Failpoint.WRITE_AFTER_EACH_APPLY),
+    Cut(Failpoint.PUBLISH_AFTER_STAGE),
+    Cut(Failpoint.WRITE_AFTER_PUBLISH),
+]
+
+
+def test_recovery_may_itself_be_interrupted(local, say):
+    loop = Loop(local, "insert two")
+    for cut in TYPICAL:
+        loop.twice(cut, by=_in_process)
+    say(f"{loop.tried} double cuts of insert two")
+    assert loop.tried > 40
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("writer", WRITERS)
+def test_recovery_may_be_interrupted_after_any_interruption(local, writer, say):
+    loop = Loop(local, writer)
+    for cut in loop.leaving_a_sidecar:
+        loop.twice(cut, by=_in_process)
+    say(f"{loop.tried} double cuts of {writer}")
+    assert loop.tried > 100
+
+
+@pytest.mark.parametrize("writer", ["insert two", "index"])
+def test_a_killed_process_is_all_or_nothing(local, writer, say):
+    loop = Loop(local, writer)
+    first_passes = {cut.point: cut for cut in reversed(loop.cuts)}
+    for cut in first_passes.values():
+        loop.once(cut, by=put_to_death)
+    say(f"{loop.tried} kills of {writer}")
+    assert loop.tried == len(first_passes)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_killed_process_is_all_or_nothing_at_every_pass(local, writer, say):
+    loop = Loop(local, writer)
+    for cut in loop.cuts:
+        loop.once(cut, by=put_to_death)
+    for cut in loop.leaving_a_sidecar:
+        loop.twice(cut, by=put_to_death)
+    say(f"{loop.tried} kills of {writer}, alone and during recovery")
+    assert loop.tried > 100
+
+
+def test_a_crash_on_an_object_store_is_all_or_nothing(s3, say):
+    loop = Loop(s3, "insert two")
+    for cut in TYPICAL:
+        loop.once(cut, by=_in_process)
+    say(f"{loop.tried} cuts of insert two on S3")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_crash_on_an_object_store_is_all_or_nothing_at_every_pass(s3, writer, say):
+    loop = Loop(s3, writer)
+    for cut in loop.cuts:
+        loop.once(cut, by=_in_process)
+    for cut in TYPICAL:
+        loop.twice(cut, by=_in_process)
+    say(f"{loop.tried} cuts of {writer} on S3, alone and during recovery")
+    assert loop.tried > 40
+
+
+def _left_unrestored(restore: Callable[..., object]) -> Callable[..., object]:
+    """A recovery that forgets the first table."""
+
+    def faulty(recovery: Recovery, states: list[object], *others: object) -> object:
+        return restore(recovery, states[1:], *others)
+
+    return faulty
+
+
+def _rolled_forward_by_half(roll_forward: Callable[..., object]) -> Callable[..., object]:
+    """A recovery that publishes one table of two."""
+
+    def faulty(recovery: Recovery, intent: object, own: object, states: list[object]) -> object:
+        return roll_forward(recovery, intent, own, states[:1])
+
+    return faulty
+
+
+def _unrecorded(_: Callable[..., object]) -> Callable[..., object]:
+    """A recovery that keeps no record of itself."""
+    return lambda *_: None
+
+
+FAULTS = {
+    "_restore": (_left_unrestored, Cut(Failpoint.WRITE_AFTER_EACH_APPLY, 1)),
+    "_roll_forward": (_rolled_forward_by_half, Cut(Failpoint.PUBLISH_AFTER_READ)),
+    "_entry": (_unrecorded, Cut(Failpoint.WRITE_AFTER_PUBLISH)),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_loop_notices_a_faulty_recovery(local, monkeypatch, name):
+    fault, cut = FAULTS[name]
+    loop = Loop(local, "delete")
+    monkeypatch.setattr(Recovery, name, fault(getattr(Recovery, name)))
+
+    # It leaves heads that nobody answers for, half a write, or no record.
+    with pytest.raises(AssertionError):
+        loop.once(cut, by=_in_process)
+
+
+def test_the_loop_notices_a_recovery_that_does_not_publish(local, monkeypatch):
+    loop = Loop(local, "update")
+    monkeypatch.setattr(sweep, "publish", lambda *_, **__: None)
+
+    with pytest.raises(AssertionError):
+        loop.once(Cut(Failpoint.WRITE_AFTER_CHECK), by=_in_process)
+
+
+def test_the_loop_notices_a_write_that_publishes_half_of_itself(local, monkeypatch):
+    loop = Loop(local, "delete")
+    publication = protocol._publication
+
+    def half(*arguments: Any) -> Publication:
+        whole = publication(*arguments)
+        return replace(whole, pins=whole.pins[:1])
+
+    monkeypatch.setattr(protocol, "_publication", half)
+
+    with pytest.raises(AssertionError):
+        loop.crashed(Cut(Failpoint.WRITE_AFTER_PUBLISH), by=_in_process)
+
+
+def test_what_was_rolled_back_is_not_rolled_forward_by_a_later_recovery(local):
+    # Restoring a table twice takes its head two versions past its pin, as steps of a loose writer
+    # would: what recoveries left there must not be taken for the writer's own.
+    loop = Loop(local, "index")
+    cut = Cut(Failpoint.WRITE_AFTER_EACH_APPLY, 1)
+    uri = loop.crashed(cut, by=_in_process)
+    for _ in range(3):
+        cut_off(Cut(Failpoint.RECOVERY_AFTER_EACH_RESTORE, 3), lambda: reopen(uri))
+
+    reopen(uri)
+
+    loop.check(uri, cut)

@@ -1,0 +1,204 @@
+"""Crashes: where a write passes failpoints, cutting it off there, and what must hold afterwards."""
+
+import multiprocessing
+import shutil
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph import failpoints
+from omnigraph.failpoints import Failpoint, SimulatedCrash, armed
+from omnigraph.manifest.layout import RECOVERY
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.names import MAIN
+from omnigraph.recovery.audit import RecoveryEntry
+from omnigraph.storage.indexes import IndexSpec, covered_fragments
+from omnigraph.storage.store import Store
+from tests.support.publishing import PERSON
+from tests.support.writers import WRITERS, insert
+
+COLUMNS = ("id", "name", "src", "dst")
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """One pass through a failpoint: the `nth` one through this point."""
+
+    point: Failpoint
+    nth: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.point}@{self.nth}"
+
+
+def trace(action: Callable[[], object]) -> list[Cut]:
+    """Every pass through a failpoint that the action makes, in order."""
+    passed: list[Cut] = []
+    counts: Counter[Failpoint] = Counter()
+
+    def note(point: Failpoint) -> None:
+        counts[point] += 1
+        passed.append(Cut(point, counts[point]))
+
+    with ExitStack() as stack:
+        for point in Failpoint:
+            stack.enter_context(armed(point, partial(note, point)))
+        action()
+    return passed
+
+
+def cut_off(cut: Cut, action: Callable[[], object]) -> None:
+    """Let the action crash at this pass; it must come that far."""
+    with armed(cut.point, after_hits=cut.nth - 1), pytest.raises(SimulatedCrash):
+        action()
+
+
+def put_to_death(cut: Cut, work: Callable[..., object], *arguments: Any) -> None:
+    """Do the work in a process of its own that is killed at this pass; it must come that far."""
+    # A fork of a process that has imported us and done nothing yet: a tenth of a fresh start.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    process = context.Process(target=_armed_and, args=(str(cut), work, *arguments))
+    process.start()
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL, f"{cut}: {process.exitcode}"
+
+
+def _armed_and(cut: str, work: Callable[..., object], *arguments: Any) -> None:
+    point, _, nth = cut.partition("@")
+    failpoints.arm_from_environment(f"{point}=kill@{nth}")
+    work(*arguments)
+
+
+def write_by_name(uri: str, writer: str) -> None:
+    """Open the graph and carry out the writer's write."""
+    WRITERS[writer].write(omnigraph.open(uri))
+
+
+def reopen(uri: str) -> None:
+    """A read-write open, which sweeps."""
+    omnigraph.open(uri)
+
+
+@contextmanager
+def as_other_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let handles of this process meet as those of two machines would: nobody queues for another.
+
+    What is left between them is the protocol itself.
+    """
+    with monkeypatch.context() as patch:
+        patch.setattr("omnigraph.transaction.protocol.QUEUE_SECONDS_MAX", 0.0)
+        patch.setattr("omnigraph.manifest.publisher.PUBLISH_TURN_SECONDS_MAX", 0.0)
+        patch.setattr("omnigraph.recovery.sweep._one_at_a_time", _NoLocks())
+        yield
+
+
+class _NoLocks:
+    def __getitem__(self, _: str) -> ExitStack:
+        return ExitStack()
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What readers can see of a graph: everything but where it comes from.
+
+    Attributes:
+        rows: By branch and type, its rows ordered by id.
+        indexed: By branch and type, the columns whose index covers all rows.
+    """
+
+    rows: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
+    indexed: Mapping[tuple[str, str], frozenset[str]]
+
+
+def picture(uri: str) -> Picture:
+    """What a fresh reader sees; counts that the manifest claims must be those of the rows."""
+    rows, indexed = {}, {}
+    for snapshot in _snapshots(uri):
+        tables = Store.open(uri).tables
+        for key, pin in snapshot.pins.items():
+            table = tables.open(pin.location, ref=pin.ref, version=pin.version)
+            found = sorted(table.read().to_pylist(), key=lambda row: row["id"])
+            assert len({row["id"] for row in found}) == len(found), f"{key} has an id twice"
+            assert pin.row_count == len(found), f"{key} has not the rows that its pin counts"
+            name = (str(snapshot.branch), str(key))
+            rows[name] = found
+            every = {each.id for each in table.fragments()}
+            full = (each for each in COLUMNS if covered_fragments(table, IndexSpec(each)) >= every)
+            indexed[name] = frozenset(full if every else ())
+    return Picture(rows, indexed)
+
+
+def _snapshots(uri: str) -> list[Snapshot]:
+    reader = omnigraph.open(uri, read_only=True)
+    return [reader.snapshot(branch=each) for each in reader._manifest.branches()]
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """A graph at rest: what a sweep with nothing to do must not change."""
+
+    snapshots: Sequence[Snapshot]
+    recoveries: tuple[RecoveryEntry, ...]
+
+
+def at_rest(uri: str) -> Rest:
+    """The graph as it is; no sidecar may be left, and every head must be where it is pinned."""
+    store = Store.open(uri)
+    assert store.objects.list(RECOVERY) == (), "a sidecar is left"
+    snapshots = _snapshots(uri)
+    for snapshot in snapshots:
+        for key, pin in snapshot.pins.items():
+            if pin.ref is None and snapshot.branch != MAIN:
+                # Main's own table, which a branch reads as it was, and main moves on.
+                continue
+            head = store.tables.open_latest(pin.location, ref=pin.ref).version
+            assert head == pin.version, f"{key} is pinned at {pin.version}, and its head is {head}"
+    recoveries = omnigraph.open(uri, read_only=True).recoveries.list()
+    resolved = Counter(each.operation_id for each in recoveries)
+    assert set(resolved.values()) <= {1}, "an operation was recorded twice"
+    return Rest(snapshots, recoveries)
+
+
+def has_sidecar(uri: str) -> bool:
+    """Whether an interrupted write, or one in flight, has left its mark."""
+    return bool(Store.open(uri).objects.list(RECOVERY))
+
+
+def assert_next_writes_work(uri: str) -> None:
+    """Whatever happened, the graph takes the next writes, and those alone are what changes."""
+    before = picture(uri)
+    graph = omnigraph.open(uri)
+    for branch in graph._manifest.branches():
+        insert(graph, "zoe", branch=branch)
+    graph.ensure_indices()
+    after = picture(uri)
+    at_rest(uri)
+    for place, rows in after.rows.items():
+        others = [each for each in rows if each["id"] != "zoe"]
+        assert others == before.rows[place]
+        assert len(rows) - len(others) == (place[1] == str(PERSON))
+    assert after.indexed[MAIN, str(PERSON)] == {"id", "name"}
+
+
+def copied(source: str, target: Path) -> str:
+    """A copy of a graph on the disk."""
+    shutil.copytree(source, target)
+    return str(target)
+
+
+def uploaded(source: str, uri: str) -> str:
+    """A copy of a graph on the disk, in an object store."""
+    objects = Store.open(uri).objects
+    for path in sorted(Path(source).rglob("*")):
+        if path.is_file():
+            objects.put(str(path.relative_to(source)), path.read_bytes())
+    return uri

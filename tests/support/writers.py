@@ -1,0 +1,139 @@
+"""Writers of every kind that the protocol serves, on one small graph; they travel by name."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from omnigraph.graph import Graph
+from omnigraph.model.commits import OperationKind
+from omnigraph.model.ids import CommitId
+from omnigraph.model.names import MAIN, BranchName
+from omnigraph.model.tables import TableKey
+from omnigraph.storage import staging
+from omnigraph.storage.tables import Table
+from omnigraph.transaction.protocol import Order
+from omnigraph.transaction.work import Landed, Stage, View, Work
+from tests.support.graphs import graph_with
+from tests.support.publishing import CITY, KNOWS, PERSON, SCHEMA
+
+DRAFT: Final = "draft"
+
+
+def furnished(uri: str) -> Graph:
+    """A graph with a few rows of each type, and no index."""
+    rows: Mapping[str, Any] = {
+        "Person": [{"id": "ada", "name": "ada", "age": 36}, {"id": "bob", "name": "bob"}],
+        "City": [{"id": "rome", "name": "rome"}],
+        "Knows": [{"id": "ada-bob", "src": "ada", "dst": "bob"}],
+    }
+    return graph_with(uri, SCHEMA, rows)
+
+
+def person(name: str, age: int | None = None) -> dict[str, Any]:
+    """A row of Person."""
+    return {"id": name, "name": name, "age": age}
+
+
+def knows(source: str, target: str) -> dict[str, Any]:
+    """A row of Knows."""
+    return {"id": f"{source}-{target}", "src": source, "dst": target}
+
+
+def upserts(*rows: Mapping[str, Any]) -> Stage:
+    """Stage these rows, in place of those that have their ids."""
+
+    def stage(table: Table) -> staging.Staged:
+        return staging.stage_upsert(table, pa.Table.from_pylist(list(rows), table.schema))
+
+    return stage
+
+
+def deletes(*ids: str) -> Stage:
+    """Stage that the rows with these ids go."""
+    return lambda table: staging.stage_delete(table, ids=ids)
+
+
+def write(
+    graph: Graph,
+    changes: Mapping[TableKey, Stage],
+    *,
+    reads: frozenset[TableKey] = frozenset(),
+    guards: frozenset[TableKey] = frozenset(),
+    replans: bool = False,
+    expect_head: str | None = None,
+    actor: str | None = None,
+    branch: str = MAIN,
+) -> Landed[None]:
+    """Carry out one write, planned without looking at anything."""
+
+    def plan(_: View) -> Work[None]:
+        return Work(None, changes, reads=reads, guards=guards, replans=replans)
+
+    head = None if expect_head is None else CommitId(expect_head)
+    kind, name = OperationKind.MUTATION, BranchName(branch)
+    return graph._transactions.run(Order(kind, name, actor=actor, expect_head=head), plan)
+
+
+def insert(graph: Graph, *names: str, branch: str = MAIN) -> Landed[None]:
+    """Add people; planned again as often as it takes."""
+    return write(graph, {PERSON: upserts(*map(person, names))}, replans=True, branch=branch)
+
+
+def found_city(graph: Graph, *names: str) -> Landed[None]:
+    """Add cities: a table that none of the writers below touches."""
+    rows = [{"id": each, "name": each} for each in names]
+    return write(graph, {CITY: upserts(*rows)}, replans=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """One kind of write, always the same.
+
+    Attributes:
+        tables: How many heads it moves.
+        replans: Whether it is planned again when its tables moved.
+        branch: Where it writes. All but main have to be made first.
+    """
+
+    write: Callable[[Graph], object]
+    tables: int
+    replans: bool
+    branch: str = MAIN
+
+
+def _insert_one(graph: Graph) -> object:
+    return insert(graph, "eva")
+
+
+def _insert_two(graph: Graph) -> object:
+    changes = {PERSON: upserts(person("eva")), KNOWS: upserts(knows("eva", "ada"))}
+    return write(graph, changes, replans=True, actor="grace")
+
+
+def _update(graph: Graph) -> object:
+    return write(graph, {PERSON: upserts(person("ada", 37))})
+
+
+def _delete(graph: Graph) -> object:
+    return write(graph, {PERSON: deletes("bob"), KNOWS: deletes("ada-bob")})
+
+
+def _index(graph: Graph) -> object:
+    return graph.ensure_indices()
+
+
+def _insert_two_on_draft(graph: Graph) -> object:
+    changes = {PERSON: upserts(person("eva")), KNOWS: upserts(knows("eva", "ada"))}
+    return write(graph, changes, replans=True, branch=DRAFT)
+
+
+WRITERS: Final[Mapping[str, Writer]] = {
+    "insert one": Writer(_insert_one, tables=1, replans=True),
+    "insert two": Writer(_insert_two, tables=2, replans=True),
+    "update": Writer(_update, tables=1, replans=False),
+    "delete": Writer(_delete, tables=2, replans=False),
+    "index": Writer(_index, tables=3, replans=True),
+    "first of a branch": Writer(_insert_two_on_draft, tables=2, replans=True, branch=DRAFT),
+}
