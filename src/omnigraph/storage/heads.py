@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -39,9 +40,10 @@ def apply(staged: Staged, author: Authorship) -> Table:
     """
     address = staged.address
     transaction = _transaction(address.version, staged.operation, author)
+    base = staged.base.handle if isinstance(staged.base, Table) else address.uri
     with translating("applying a write to", address.uri):
         committed = LanceDataset.commit(
-            staged.base, transaction, max_retries=0, enable_stable_row_ids=True
+            base, transaction, max_retries=0, enable_stable_row_ids=True
         )
     hit(Failpoint.APPLY_AFTER_COMMIT)
     expected = address.version + 1
@@ -58,7 +60,16 @@ def apply(staged: Staged, author: Authorship) -> Table:
             expected=expected,
             actual=committed.version,
         )
-    return Table(replace(address, version=expected), committed)
+    if isinstance(staged.base, Table):
+        return staged.base.moved(expected, committed, changed=_changed(staged.operation))
+    return Table(replace(address, version=expected), committed, staged.base)
+
+
+def _changed(operation: LanceOperation.BaseOperation) -> Iterable[int] | None:
+    """The fragments that an operation changed, where it only added others; else None."""
+    if not isinstance(operation, LanceOperation.Update):
+        return None
+    return (*operation.removed_fragment_ids, *(each.id for each in operation.updated_fragments))
 
 
 def restore(head: Table, version: int, author: Authorship) -> Table:
@@ -72,7 +83,7 @@ def restore(head: Table, version: int, author: Authorship) -> Table:
         committed = LanceDataset.commit(
             head.handle, _transaction(head.version, operation, author), max_retries=0
         )
-    return Table(replace(head.address, version=committed.version), committed)
+    return head.moved(committed.version, committed)
 
 
 def author_of(table: Table) -> Authorship | None:

@@ -52,7 +52,7 @@ def stage_indexes(table: Table, specs: Iterable[IndexSpec]) -> Staged | None:
 
     An index that exists is extended by a segment over the fragments it does not cover yet.
     """
-    every = frozenset(each.id for each in table.fragments())
+    every = frozenset(table.handle.fragment_ids())
     segments = []
     for spec in specs:
         covered = covered_fragments(table, spec)
@@ -69,4 +69,4 @@ def stage_indexes(table: Table, specs: Iterable[IndexSpec]) -> Staged | None:
     if not segments:
         return None
     operation = LanceOperation.CreateIndex(new_indices=segments, removed_indices=[])
-    return Staged(table.address, table.handle, operation, table.count_rows())
+    return Staged(table.address, table, operation, table.count_rows())

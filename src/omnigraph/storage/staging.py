@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -16,8 +16,8 @@ from lance.fragment import RowIdSequence, write_fragments
 from lance.schema import LanceSchema
 
 from omnigraph.errors import InvalidInputError
-from omnigraph.limits import BYTES_PER_FILE_MAX, KEYS_PER_LOOKUP_MAX, ROWS_PER_FILE_MAX
-from omnigraph.storage import filters
+from omnigraph.limits import BYTES_PER_FILE_MAX, ROWS_PER_FILE_MAX
+from omnigraph.storage import lookups
 from omnigraph.storage.tables import (
     ROW_ADDRESS,
     ROW_ID,
@@ -41,13 +41,13 @@ class Staged:
     Attributes:
         address: The table at the version it was staged on: its pin. A table that does not exist
             yet is at version 0.
-        base: What the transaction is committed through: the handle of the pinned version, or the
-            URI of a table that does not exist yet.
+        base: What the transaction is committed through: the pinned version, or the tables that one
+            will be among which does not exist yet.
         row_count: How many rows the table will hold.
     """
 
     address: TableAddress
-    base: LanceDataset | str
+    base: Table | Tables
     operation: LanceOperation.BaseOperation
     row_count: int
 
@@ -73,7 +73,7 @@ def stage_create(tables: Tables, location: str, rows: pa.Table) -> Staged:
     if rows.num_rows:
         operation = _write_whole(uri, uri, rows, rows.schema, mode="create")
     address = tables.address(location, ref=None, version=0)
-    return Staged(address, uri, operation, rows.num_rows)
+    return Staged(address, tables, operation, rows.num_rows)
 
 
 def stage_append(table: Table, rows: Rows) -> Staged:
@@ -234,6 +234,8 @@ def write_files(table: Table, rows: Rows, *, row_ids: Sequence[int] = ()) -> tup
             enable_stable_row_ids=True,
         )
     assert isinstance(fragments, list), "no transaction was asked for"
+    if isinstance(rows, pa.Table):
+        lookups.know_written(table, fragments, rows)
     bound, taken = [], 0
     for each in fragments:
         ids = row_ids[taken : taken + each.physical_rows]
@@ -260,31 +262,13 @@ def delete_rows(table: Table, addresses: pa.ChunkedArray) -> Deletions:
                 removed.append(fragment_id)
             else:
                 updated.append(left)
+                lookups.know_deleted(table, left, offsets.tolist())
     return Deletions(tuple(updated), tuple(removed), len(rows))
 
 
 def locate(table: Table, ids: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """Where the rows with these ids lie: columns id, row id and row address.
-
-    Few ids are looked up one by one, through the index where there is one; for many, the table's
-    id column is read once, a batch at a time.
-    """
-    columns = [KEY, ROW_ID, ROW_ADDRESS]
-    if len(ids) <= KEYS_PER_LOOKUP_MAX:
-        wanted = filters.text_in(KEY, ids.to_pylist()) if len(ids) else filters.NOTHING
-        return table.read(columns, filter_text=wanted)
-    wanted_ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
-    reader = table.scan(columns)
-    found = [
-        batch.filter(pc.is_in(batch.column(KEY), value_set=wanted_ids))
-        for batch in _batches(reader, table.address.uri)
-    ]
-    return pa.Table.from_batches(found, schema=reader.schema)
-
-
-def _batches(reader: pa.RecordBatchReader, uri: str) -> Iterable[pa.RecordBatch]:
-    with translating("reading", uri):
-        yield from reader
+    """Where the rows with these ids lie: columns id, row id and row address."""
+    return lookups.find(table, KEY, ids, columns=[KEY, ROW_ID, ROW_ADDRESS])
 
 
 def _require_distinct_ids(rows: pa.Table) -> None:
@@ -354,4 +338,4 @@ def _field_ids(schema: LanceSchema) -> list[int]:
 
 
 def _staged(table: Table, operation: LanceOperation.BaseOperation, row_count: int) -> Staged:
-    return Staged(table.address, table.handle, operation, row_count)
+    return Staged(table.address, table, operation, row_count)

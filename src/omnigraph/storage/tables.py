@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn
 
 import lance
@@ -19,6 +19,7 @@ from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.roots import Root
 from omnigraph.storage.translate import translating
+from omnigraph.storage.values import Known, Values
 
 ROW_ID: Final = "_rowid"
 """Stable across updates and compaction: the identity of a row."""
@@ -58,10 +59,14 @@ class Table:
     Attributes:
         handle: Lance's dataset, for `storage` and for engines that scan it; it must not be used to
             write, and its `uri` names the table's main whatever the ref (lance-facts 4).
+        owner: What opened it, and remembers for all its tables.
+        known: By column, which fragments `storage.lookups` need not read.
     """
 
     address: TableAddress
     handle: LanceDataset
+    owner: Tables = field(repr=False, compare=False)
+    known: dict[str, Known] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def version(self) -> int:
@@ -77,10 +82,26 @@ class Table:
         """The fragments' metadata, in table order. Reads nothing."""
         return tuple(each.metadata for each in self.handle.get_fragments())
 
+    def moved(
+        self, version: int, handle: LanceDataset, *, changed: Iterable[int] | None = None
+    ) -> Table:
+        """The version that a transaction made of this one, to be opened without a request.
+
+        Args:
+            changed: The fragments that the transaction changed or removed, if it only added others;
+                what is known of the rest then stays known. None where all may have changed.
+        """
+        known: dict[str, Known] = {}
+        if changed is not None:
+            gone = tuple(changed)
+            known = {column: each.without(gone) for column, each in self.known.copy().items()}
+        table = Table(replace(self.address, version=version), handle, self.owner, known)
+        self.owner.follow(self, table)
+        return table
+
     def count_bytes(self) -> int:
-        """The size of the data files. Reads nothing."""
-        files = (file for fragment in self.fragments() for file in fragment.files)
-        return sum(file.file_size_bytes or 0 for file in files)
+        """The size of the data files. Reads nothing, and asks about no single fragment."""
+        return int(self.handle.get_version()["metadata"]["total_files_size"])
 
     def count_rows(self, filter_text: str | None = None) -> int:
         """How many rows match; without a filter this is answered from metadata."""
@@ -93,6 +114,8 @@ class Table:
         *,
         filter_text: str | None = None,
         fragments: Sequence[int] | None = None,
+        fragment_ids: Iterable[int] | None = None,
+        indexed_only: bool = False,
     ) -> pa.RecordBatchReader:
         """Stream the matching rows of the named columns.
 
@@ -100,8 +123,13 @@ class Table:
             columns: All columns when None; `ROW_ID` and `ROW_ADDRESS` may be named too.
             filter_text: Built with `storage.filters`; scalar indexes answer it where they can.
             fragments: Positions in `fragments()`; only these are opened.
+            fragment_ids: The same by their ids, which costs nothing for the others.
+            indexed_only: Leave out the fragments that the index behind the filter does not cover.
         """
         chosen = None
+        if fragment_ids is not None:
+            named = (self.handle.get_fragment(each) for each in fragment_ids)
+            chosen = [each for each in named if each is not None]
         if fragments is not None:
             every = self.handle.get_fragments()
             chosen = [every[position] for position in fragments]
@@ -110,6 +138,7 @@ class Table:
                 columns=None if columns is None else list(columns),
                 filter=filter_text,
                 fragments=chosen,
+                fast_search=indexed_only,
                 blob_handling="all_binary",
             )
             return scanner.to_reader()
@@ -120,9 +149,17 @@ class Table:
         *,
         filter_text: str | None = None,
         fragments: Sequence[int] | None = None,
+        fragment_ids: Iterable[int] | None = None,
+        indexed_only: bool = False,
     ) -> pa.Table:
         """Like `scan`, with all rows in memory."""
-        reader = self.scan(columns, filter_text=filter_text, fragments=fragments)
+        reader = self.scan(
+            columns,
+            filter_text=filter_text,
+            fragments=fragments,
+            fragment_ids=fragment_ids,
+            indexed_only=indexed_only,
+        )
         with self._translating("reading"):
             return reader.read_all()
 
@@ -136,7 +173,11 @@ class Table:
 
 
 class Tables:
-    """Opens the tables below one root; keeps one handle per table and shares Lance's caches."""
+    """Opens the tables below one root; keeps one handle per table and shares Lance's caches.
+
+    Attributes:
+        values: What small fragments hold, for `storage.lookups`.
+    """
 
     def __init__(self, root: Root, objects: Objects, meter: Meter) -> None:
         self._root = root
@@ -147,6 +188,7 @@ class Tables:
         self._ref_handles: dict[tuple[str, str], LanceDataset] = {}
         self._pinned: dict[TableAddress, Table] = {}
         self._lock = threading.Lock()
+        self.values = Values()
 
     def uri(self, location: str) -> str:
         """The URI of the dataset at `location`."""
@@ -184,17 +226,34 @@ class Tables:
             if pinned is not None:
                 return pinned
         with translating("opening", str(address)):
-            table = Table(address, self.main(location).checkout_version((ref, version)))
-        if ref is None:
-            # A version of main never changes. A ref may be deleted and made again.
-            self._remember(table)
+            handle = self.main(location).checkout_version((ref, version))
+        return self._recognised(address, handle)
+
+    def _recognised(self, address: TableAddress, handle: LanceDataset) -> Table:
+        """The table of this address that is known already, or this one from now on."""
+        with self._lock:
+            pinned = self._pinned.get(address)
+        # A version of main never changes. A ref may be deleted and made again, so that its versions
+        # are told apart by when they were made.
+        if pinned is not None and pinned.handle.get_version() == handle.get_version():
+            return pinned
+        table = Table(address, handle, self)
+        self._remember(table)
         return table
 
     def _remember(self, table: Table) -> None:
         with self._lock:
+            self._pinned.pop(table.address, None)
             while len(self._pinned) >= PINNED_TABLES_MAX:
                 del self._pinned[next(iter(self._pinned))]
             self._pinned[table.address] = table
+
+    def follow(self, before: Table, after: Table) -> None:
+        """Know a version that was just made of another one."""
+        with self._lock:
+            # Whoever reads the older version has it already: a long run of writes keeps but one.
+            self._pinned.pop(before.address, None)
+        self._remember(after)
 
     def open_latest(self, location: str, *, ref: str | None) -> Table:
         """The table at the newest version of this ref, read from storage, never from a cache.
@@ -205,8 +264,7 @@ class Tables:
         """
         with translating("opening", self.uri(location)):
             handle = self.main(location).checkout_version((ref, None))
-        address = self.address(location, ref=ref, version=handle.version)
-        return Table(address, handle)
+        return self._recognised(self.address(location, ref=ref, version=handle.version), handle)
 
     def head_version(self, location: str, *, ref: str | None) -> int:
         """The newest version of this ref, asked of storage in one request; nothing is opened.

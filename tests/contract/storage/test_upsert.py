@@ -5,7 +5,7 @@ import pytest
 
 from omnigraph.errors import InvalidInputError
 from omnigraph.limits import KEYS_PER_LOOKUP_MAX
-from omnigraph.storage import staging
+from omnigraph.storage import lookups, staging
 from omnigraph.storage.staging import stage_append, stage_delete, stage_upsert
 from tests.support.tables import (
     CREATED,
@@ -153,7 +153,7 @@ def test_appended_rows_are_split_into_files(table, monkeypatch, rows_per_file):
 @pytest.mark.parametrize("limit", [0, 2, 3, 4])
 def test_few_ids_and_many_are_found_alike(store, monkeypatch, limit):
     table = in_fragments(store, "ab", "cd")
-    monkeypatch.setattr(staging, "KEYS_PER_LOOKUP_MAX", limit)
+    monkeypatch.setattr(lookups, "KEYS_PER_LOOKUP_MAX", limit)
     upserted = applied(stage_upsert(table, rows("dxa", n=1)))
 
     assert numbers(upserted) == {"a": 1, "b": 0, "c": 0, "d": 1, "x": 1}
@@ -172,7 +172,7 @@ def test_the_real_limit_is_crossed_without_notice(local):
 
 @pytest.mark.parametrize("limit", [0, 10_000], ids=["scanned", "looked up"])
 def test_an_id_may_hold_anything(store, monkeypatch, limit):
-    monkeypatch.setattr(staging, "KEYS_PER_LOOKUP_MAX", limit)
+    monkeypatch.setattr(lookups, "KEYS_PER_LOOKUP_MAX", limit)
     table = create(store, ODD_IDS)
     upserted = applied(stage_upsert(table, rows(ODD_IDS, n=1)))
 
