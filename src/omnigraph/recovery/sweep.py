@@ -176,7 +176,7 @@ class Recovery:
         self, intent: Intent, own: Intent, earlier: Sequence[Intent], opened: Opened
     ) -> _Outcome | None:
         now = self._manifest.snapshot(opened, intent.branch)
-        states = [self._state(each, now) for each in intent.tables]
+        states = list(filter(None, (self._state(each, now) for each in intent.tables)))
         ahead = [each for each in states if each.head.version > each.pin.version]
         if _is_recovery(intent):
             # What it was to resolve is resolved. It may have restored a table once more since.
@@ -192,7 +192,7 @@ class Recovery:
         match decide(findings):
             case Decision.ABORT:
                 raise _broken(intent, states, findings)
-            case Decision.ROLL_FORWARD if not _unmet(intent, now):
+            case Decision.ROLL_FORWARD if not _unmet(intent, now, states):
                 moves = tuple(
                     TableMove(each.pin.key, each.pin.version, each.head.version) for each in states
                 )
@@ -202,8 +202,13 @@ class Recovery:
                 commit = self._restore(states, intent, own)
                 return _Outcome(RecoveryKind.ROLLED_BACK, commit, tuple(map(_back, states)))
 
-    def _state(self, intent: TableIntent, now: Snapshot) -> _TableState:
+    def _state(self, intent: TableIntent, now: Snapshot) -> _TableState | None:
+        """The table as it is now; None if the fork made for this write is nobody's any more."""
         pin = now.pin(intent.key)
+        if intent.forks_from is not None and pin.ref not in (intent.ref, intent.pinned_ref):
+            # Another first write of the branch landed on its own fork. Nothing names this one, and
+            # the pin has moved, so that its writer cannot publish it either.
+            return None
         if pin.location != intent.location or pin.ref not in (intent.ref, intent.pinned_ref):
             message = f"{intent.key} is not at {intent.location} any more, where a write left it"
             raise RecoveryNeededError(message, hint="run 'omnigraph repair'", path=intent.location)
@@ -349,7 +354,9 @@ def _conditions(intent: Intent) -> tuple[Expectation, ...]:
     return (*schema, *head)
 
 
-def _unmet(intent: Intent, now: Snapshot) -> bool:
+def _unmet(intent: Intent, now: Snapshot, states: Sequence[_TableState]) -> bool:
+    if len(states) < len(intent.tables):
+        return True
     return any(each.unmet(now) for each in _conditions(intent))
 
 
