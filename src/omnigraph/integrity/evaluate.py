@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -12,10 +14,17 @@ from omnigraph.integrity.drafts import Question
 from omnigraph.integrity.rows import RowRules
 from omnigraph.integrity.rules import RuleSet, SetRule
 from omnigraph.integrity.violations import Report, Tally
-from omnigraph.limits import OFFENDERS_SHOWN_MAX
+from omnigraph.limits import COMPILED_QUERIES_MAX, OFFENDERS_SHOWN_MAX
 
 
-def evaluate(rule_set: RuleSet, delta: Delta, data: Data, engine: Engine) -> Report:
+def evaluate(
+    rule_set: RuleSet,
+    delta: Delta,
+    data: Data,
+    engine: Engine,
+    *,
+    is_kept: Callable[[RowRules | SetRule], bool] | None = None,
+) -> Report:
     """What the graph would break if it had the delta; the same report on every engine.
 
     The committed tables are taken to be right. Of a delta without violations each table is read
@@ -23,15 +32,20 @@ def evaluate(rule_set: RuleSet, delta: Delta, data: Data, engine: Engine) -> Rep
     row rule costs one more, and another broken one at most one more. At most
     `OFFENDERS_SHOWN_MAX` offenders of a rule are ever held.
 
+    Args:
+        is_kept: Whether the writer knows that its delta keeps a rule, which is then not asked for.
+
     Raises:
         StorageError: a table could not be read.
     """
     asked = _Asked(delta, delta.shape(), data, engine)
     tally = Tally()
     for rules in rule_set.row_rules_for(asked.shape):
-        _check_rows(rules, asked, tally)
+        if is_kept is None or not is_kept(rules):
+            _check_rows(rules, asked, tally)
     for rule in rule_set.set_rules_for(asked.shape):
-        _check_set(rule, asked, tally)
+        if is_kept is None or not is_kept(rule):
+            _check_set(rule, asked, tally)
     return tally.report()
 
 
@@ -50,7 +64,7 @@ class _Asked:
 
 
 def _check_rows(rules: RowRules, asked: _Asked, tally: Tally) -> None:
-    [counts] = asked.answer(rules.counts(asked.shape)).to_pylist()
+    [counts] = asked.answer(_counts(rules, asked.shape)).to_pylist()
     for rule, count in zip(rules.rules, counts.values(), strict=True):
         if count:
             first = asked.answer(rules.offenders(rule, asked.shape).first())
@@ -58,9 +72,18 @@ def _check_rows(rules: RowRules, asked: _Asked, tally: Tally) -> None:
 
 
 def _check_set(rule: SetRule, asked: _Asked, tally: Tally) -> None:
-    offenders = rule.offenders(asked.shape)
-    first = asked.answer(offenders.first())
+    first = asked.answer(_first(rule, asked.shape))
     count = first.num_rows
     if count == OFFENDERS_SHOWN_MAX:
-        count = asked.answer(offenders.count())["count"][0].as_py()
+        count = asked.answer(rule.offenders(asked.shape).count())["count"][0].as_py()
     tally.add_counted(rule.breach, count, map(rule.described, first.to_pylist()))
+
+
+@lru_cache(maxsize=COMPILED_QUERIES_MAX)
+def _counts(rules: RowRules, shape: Shape) -> Question:
+    return rules.counts(shape)
+
+
+@lru_cache(maxsize=COMPILED_QUERIES_MAX)
+def _first(rule: SetRule, shape: Shape) -> Question:
+    return rule.offenders(shape).first()
