@@ -119,14 +119,20 @@ class _Shaped:
 
 
 class Queries:
-    """Runs read queries on snapshots of one graph."""
+    """Runs read queries on snapshots of one graph.
+
+    Attributes:
+        local: The engine in this process, which whoever shares the queries may use too.
+        catalog: The schema of a digest.
+        compiled: The queries of a text, for the schema of a digest.
+    """
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._local = LocalEngine()
-        self._catalog = lru_cache(maxsize=8)(self._load_catalog)
-        self._compiled = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._compile)
+        self.local = LocalEngine()
+        self.catalog = lru_cache(maxsize=8)(self._load_catalog)
+        self.compiled = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._compile)
         self._lowered = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._lower)
 
     def run(
@@ -179,7 +185,7 @@ class Queries:
 
     def _answer(self, prepared: _Prepared) -> pa.Table:
         if prepared.choice.engine is EngineName.LOCAL:
-            return self._local.run(prepared.plan, prepared.data)
+            return self.local.run(prepared.plan, prepared.data)
         # Imported here: a query on the local engine must not pay for Spark.
         from omnigraph.engine.spark.execute import SparkEngine
 
@@ -194,7 +200,7 @@ class Queries:
         name: str | None,
         engine: str | None,
     ) -> _Prepared:
-        query = chosen(self._compiled(snapshot.schema_digest, text), name)
+        query = chosen(self.compiled(snapshot.schema_digest, text), name)
         if not isinstance(query, ir.ReadQuery):
             message = f"the query {query.name} changes the graph"
             raise InvalidInputError(message, hint="run it with mutate")
@@ -211,10 +217,10 @@ class Queries:
         return schemas.load(self._store.objects, digest).catalog
 
     def _compile(self, digest: str, text: str) -> tuple[ir.Query, ...]:
-        return compile_queries(text, self._catalog(digest))
+        return compile_queries(text, self.catalog(digest))
 
     def _lower(self, digest: str, query: ir.ReadQuery, shaped: _Shaped) -> Template:
-        return lower(query, self._catalog(digest), shaped.given)
+        return lower(query, self.catalog(digest), shaped.given)
 
 
 def chosen(queries: tuple[ir.Query, ...], name: str | None) -> ir.Query:

@@ -1,0 +1,131 @@
+"""Matching: the ids of the rows that pass a mutation's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from omnigraph.engine.protocol import Data, Engine
+from omnigraph.limits import COMPILED_QUERIES_MAX
+from omnigraph.model.types import Scalar
+from omnigraph.query import ir
+from omnigraph.query.lowering.keys import fixed_key, seeds_of
+from omnigraph.query.lowering.operands import Given, filter_tree, operands_of
+from omnigraph.query.lowering.plan import Template
+from omnigraph.query.lowering.workbench import Workbench
+from omnigraph.relational.plans import GivenRows, OutputColumn
+from omnigraph.relational.trees import column, table
+from omnigraph.schema.catalog import Catalog, SchemaType
+
+_ROW: Final = "n"
+_ID: Final = OutputColumn("id", Scalar.STRING, nullable=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """The tests of one statement, and what they are run with."""
+
+    type: SchemaType
+    tests: tuple[ir.RowTest, ...]
+    given: Given
+
+    @classmethod
+    def of(cls, type_: SchemaType, tests: tuple[ir.RowTest, ...], given: Given) -> Predicate:
+        """The predicate, knowing nothing of parameters that it does not look at."""
+        operands = [each for test in tests for each in operands_of(test)]
+        names = {each.name for each in operands if isinstance(each, ir.ParameterValue)}
+        values = {name: value for name, value in given.values.items() if name in names}
+        return cls(type_, tests, replace(given, values=values))
+
+    def only_id(self) -> str | None:
+        """The one id that a row can have if it passes; every row that has it does pass."""
+        match self.tests:
+            case (
+                ir.Comparison(
+                    ir.ColumnValue(_, "id"),
+                    ir.Operator.EQ,
+                    (ir.Constant() | ir.ParameterValue()) as right,
+                ),
+            ):
+                value = self.given.known(right).value
+                return value if isinstance(value, str) else None
+            case _:
+                pass
+        key = fixed_key(self.type, self.tests, self.given)
+        # Keys that are equal, and only those, have one id: no other test may be left.
+        if key is None or len(self.tests) != len(key.operands):
+            return None
+        return key.identity(self.given)
+
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the tests look at, and `id`."""
+        operands = [each for test in self.tests for each in operands_of(test)]
+        names = [each.column for each in operands if isinstance(each, ir.ColumnValue)]
+        return tuple(dict.fromkeys(["id", *names]))
+
+
+class Matcher:
+    """Asks an engine which rows pass; keeps the plans it made for the next predicate like it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._lowered: Callable[[_Shaped], Template]
+        self._lowered = lru_cache(maxsize=COMPILED_QUERIES_MAX)(_lower)
+
+    def committed(self, predicate: Predicate, data: Data) -> pa.Array:
+        """The ids of the committed rows that pass."""
+        template = self._lowered(_Shaped(predicate))
+        return self._ids(template, predicate, data)
+
+    def pending(self, predicate: Predicate, rows: pa.Table, data: Data) -> pa.Array:
+        """The ids of those of some rows that pass."""
+        template = self._lowered(_Shaped(predicate))
+        (name,) = template.relations
+        given = {name: rows.select(list(predicate.columns()))}
+        template = replace(template, relations={name: GivenRows()}, seeds=())
+        return self._ids(template, predicate, replace(data, given=given))
+
+    def _ids(self, template: Template, predicate: Predicate, data: Data) -> pa.Array:
+        found = self._engine.run(template.plan(predicate.given), data)
+        return found["id"].combine_chunks()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Shaped:
+    """A predicate, equal to any that the same plan serves."""
+
+    predicate: Predicate
+
+    @property
+    def _key(self) -> Hashable:
+        asked = self.predicate
+        return asked.type, asked.tests, asked.given.shape
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Shaped) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+def _lower(shaped: _Shaped) -> Template:
+    predicate = shaped.predicate
+    bench = Workbench(Catalog(), predicate.given)
+    relation = bench.scan(predicate.type.table_key, predicate.columns())
+    scope = {(ir.ROW, name): column(name, _ROW) for name in predicate.columns()}
+    tests = [filter_tree(each, scope, predicate.given, bench.bindings) for each in predicate.tests]
+    query = exp.select(column("id", _ROW)).from_(table(relation, _ROW)).where(*tests)
+    return Template(
+        tree=bench.finished(query),
+        relations=bench.relations,
+        columns=(_ID,),
+        values=bench.bindings.values,
+        reductions=(),
+        seeds=tuple(seeds_of(predicate.type, relation, predicate.tests, predicate.given)),
+        lookup=None,
+    )

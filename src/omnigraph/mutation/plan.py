@@ -1,0 +1,165 @@
+"""Plans: one mutation query on one view, computed, validated and ready to be staged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache, partial
+
+import pyarrow as pa
+
+from omnigraph.clock import Clock
+from omnigraph.engine.queries import Queries, chosen
+from omnigraph.errors import InvalidInputError
+from omnigraph.integrity.deltas import Delta
+from omnigraph.integrity.evaluate import evaluate
+from omnigraph.integrity.rows import RowRules
+from omnigraph.integrity.rules import RuleSet, SetRule
+from omnigraph.integrity.violations import require_clean
+from omnigraph.model.tables import TableKey
+from omnigraph.mutation.glances import glance_at
+from omnigraph.mutation.kept import kept_by
+from omnigraph.mutation.matching import Matcher
+from omnigraph.mutation.pending import Pending, PendingTable
+from omnigraph.mutation.results import MutationReport
+from omnigraph.mutation.statements import Statements, incident
+from omnigraph.mutation.values import to_table
+from omnigraph.query import ir
+from omnigraph.query.lowering.operands import Given
+from omnigraph.query.parameters import bind
+from omnigraph.schema.catalog import Catalog, NodeType, SchemaType
+from omnigraph.storage import staging
+from omnigraph.storage.tables import Table
+from omnigraph.transaction.work import Stage, View, Work
+
+
+class Mutations:
+    """Prepares the mutations of one graph handle, and keeps what it compiled for the next ones."""
+
+    def __init__(self, queries: Queries, clock: Clock) -> None:
+        self._queries = queries
+        self._clock = clock
+        self._matcher = Matcher(queries.local)
+        self._rule_set = lru_cache(maxsize=8)(self._compile_rules)
+
+    def prepare(
+        self, text: str, parameters: Mapping[str, object] | None, *, name: str | None
+    ) -> Mutation:
+        """A mutation that can be planned on any view; its instant is now. Reads nothing."""
+        return Mutation(self, text, dict(parameters or {}), name, self._clock.now())
+
+    def plan(self, mutation: Mutation, view: View) -> Work[MutationReport]:
+        """What `Mutation.plan` says."""
+        digest = view.snapshot.schema_digest
+        query = chosen(self._queries.compiled(digest, mutation.text), mutation.name)
+        if not isinstance(query, ir.MutationQuery):
+            message = f"the query {query.name} changes nothing"
+            raise InvalidInputError(message, hint="run it with query")
+        given = Given(bind(query, mutation.parameters), mutation.now)
+        pending = Pending(view.catalog)
+        Statements(view, given, self._matcher, self._clock.ulid, pending).run(query.statements)
+        self._require_kept(query, pending.delta(), view)
+        return _work(query, view.catalog, dict(pending.changed()))
+
+    def _require_kept(self, query: ir.MutationQuery, delta: Delta, view: View) -> None:
+        """Refuse a change that breaks rules, asking the engine for no more than it must be."""
+        rule_set = self._rule_set(view.snapshot.schema_digest)
+        is_kept = kept_by(query.statements, view.catalog)
+        is_plain = glance_at(
+            (each for each in rule_set.set_rules_for(delta.shape()) if not is_kept(each)),
+            delta,
+            view.data,
+        )
+
+        def is_known(rule: RowRules | SetRule) -> bool:
+            return (not isinstance(rule, RowRules) and is_kept(rule)) or is_plain(rule)
+
+        report = evaluate(rule_set, delta, view.data, self._queries.local, is_kept=is_known)
+        require_clean(report)
+
+    def _compile_rules(self, digest: str) -> RuleSet:
+        return RuleSet.compile(self._queries.catalog(digest))
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """The text of a mutation query and all that it is run with.
+
+    Attributes:
+        name: Which query of the text it is; None for the only one.
+        now: The one instant of the query, however often it is planned.
+    """
+
+    owner: Mutations
+    text: str
+    parameters: Mapping[str, object]
+    name: str | None
+    now: datetime
+
+    def plan(self, view: View) -> Work[MutationReport]:
+        """What the query changes in this view; writes nothing, and may be asked again.
+
+        Raises:
+            DiagnosticsError: the text is no query of this graph. Nothing was read.
+            InvalidInputError: the query is one that reads. Nothing was read.
+            InvalidParameterError: a parameter is missing, unknown or ill-typed. Nothing was read.
+            IntegrityError: the change would break rules of the schema.
+            StorageError: a table could not be read.
+        """
+        return self.owner.plan(self, view)
+
+
+def _work(
+    query: ir.MutationQuery, catalog: Catalog, changed: Mapping[TableKey, PendingTable]
+) -> Work[MutationReport]:
+    return Work(
+        MutationReport(
+            written={key: len(each.rows()) for key, each in changed.items() if len(each.rows())},
+            deleted={
+                key: len(each.deletions()) for key, each in changed.items() if len(each.deletions())
+            },
+        ),
+        changes={key: _stage(each) for key, each in changed.items()},
+        reads=_ends(query, catalog) - changed.keys(),
+        guards=_touching(changed.values(), catalog) - changed.keys(),
+        replans=all(isinstance(each, ir.InsertNode | ir.InsertEdge) for each in query.statements),
+    )
+
+
+def _ends(query: ir.MutationQuery, catalog: Catalog) -> frozenset[TableKey]:
+    """The nodes that new edges need: another write may not take them away meanwhile."""
+    edges = [
+        catalog.edge_type(each.type_name)
+        for each in query.statements
+        if isinstance(each, ir.InsertEdge)
+    ]
+    names = {name for edge in edges for name in (edge.source, edge.target)}
+    return frozenset(catalog.node_type(name).table_key for name in names)
+
+
+def _touching(changed: Iterable[PendingTable], catalog: Catalog) -> frozenset[TableKey]:
+    """The edges that a node which goes might get meanwhile."""
+    return frozenset(
+        edge.table_key
+        for each in changed
+        if isinstance(each.type, NodeType) and len(each.deletions())
+        for edge, _ in incident(catalog, each.type)
+    )
+
+
+def _stage(pending: PendingTable) -> Stage:
+    rows, deletions = pending.rows(), pending.deletions()
+    assert not (len(rows) and len(deletions)), "a mutation writes or deletes, never both"
+    if len(deletions):
+        return partial(_stage_deletions, deletions)
+    return partial(_stage_rows, rows, pending.type, fresh=pending.is_fresh)
+
+
+def _stage_deletions(ids: pa.Array, table: Table) -> staging.Staged:
+    return staging.stage_delete(table, ids=ids.to_pylist())
+
+
+def _stage_rows(rows: pa.Table, type_: SchemaType, table: Table, *, fresh: bool) -> staging.Staged:
+    stage = staging.stage_append if fresh else staging.stage_upsert
+    return stage(table, to_table(rows, type_))

@@ -1,0 +1,77 @@
+"""Results: what a mutation changed, told exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from omnigraph.model.tables import TableKey
+from omnigraph.transaction.work import Landed
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How many rows of one type came, changed and went."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MutationResult:
+    """What a mutation did.
+
+    Attributes:
+        commit_id: The commit that it made; None if nothing matched, so that nothing changed.
+        changes: By the name of the type; only types that changed. A row that was written again
+            with the values it had counts as updated.
+    """
+
+    commit_id: str | None
+    branch: str
+    changes: Mapping[str, Changes] = field(default_factory=dict)
+
+    @property
+    def inserted(self) -> int:
+        """Rows that came, over all types."""
+        return sum(each.inserted for each in self.changes.values())
+
+    @property
+    def updated(self) -> int:
+        """Rows that were written in the place of others, over all types."""
+        return sum(each.updated for each in self.changes.values())
+
+    @property
+    def deleted(self) -> int:
+        """Rows that went, over all types; edges that went with a node are among them."""
+        return sum(each.deleted for each in self.changes.values())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # A read-only view of a dictionary cannot be pickled.
+        return MutationResult, (self.commit_id, self.branch, dict(self.changes))
+
+
+@dataclass(frozen=True, slots=True)
+class MutationReport:
+    """What a plan will do: rows to write and rows to delete, by table.
+
+    How many of the written rows are new shows when they are written.
+    """
+
+    written: Mapping[TableKey, int] = field(default_factory=dict)
+    deleted: Mapping[TableKey, int] = field(default_factory=dict)
+
+
+def result_of(landed: Landed[MutationReport]) -> MutationResult:
+    """What a mutation did, once its transaction has ended."""
+    report, snapshot = landed.report, landed.view.snapshot
+    changes: dict[str, Changes] = {}
+    for key in sorted({*report.written, *report.deleted}):
+        before = snapshot.pin(key).row_count
+        written, deleted = report.written.get(key, 0), report.deleted.get(key, 0)
+        inserted = landed.row_counts.get(key, before) - before + deleted
+        changes[key.type_name] = Changes(inserted, written - inserted, deleted)
+    commit_id = None if landed.commit is None else str(landed.commit.commit_id)
+    return MutationResult(commit_id, str(snapshot.branch), MappingProxyType(changes))

@@ -1,0 +1,141 @@
+"""Mutations of dictionaries: what statements do, by the plainest means."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Row = dict[str, Any]
+State = dict[str, dict[str, Row]]
+"""Rows by type and id."""
+
+KEY = {"P": "name", "K": "id"}
+
+
+@dataclass(frozen=True)
+class Condition:
+    column: str
+    operator: str
+    value: Any = None
+
+    def text(self) -> str:
+        name = {"src": "from", "dst": "to"}.get(self.column, self.column)
+        return " ".join([name, self.operator, *([] if "null" in self.operator else [spelt(self)])])
+
+    def passes(self, row: Row) -> bool:
+        found = row[self.column]
+        match self.operator:
+            case "is null":
+                return found is None
+            case "is not null":
+                return found is not None
+            case _ if found is None:
+                return False
+            case "=":
+                return bool(found == self.value)
+            case "!=":
+                return bool(found != self.value)
+            case "<":
+                return bool(found < self.value)
+            case _:
+                return bool(found >= self.value)
+
+
+@dataclass(frozen=True)
+class Insert:
+    type: str
+    row: Row
+
+    def text(self) -> str:
+        return f"insert {self.type} {{ {assignments(self.row)} }}"
+
+
+@dataclass(frozen=True)
+class Update:
+    type: str
+    values: Row
+    tests: Sequence[Condition]
+
+    def text(self) -> str:
+        return f"update {self.type} set {{ {assignments(self.values)} }} where {where(self.tests)}"
+
+
+@dataclass(frozen=True)
+class Delete:
+    type: str
+    tests: Sequence[Condition]
+
+    def text(self) -> str:
+        return f"delete {self.type} where {where(self.tests)}"
+
+
+Statement = Insert | Update | Delete
+
+
+@dataclass
+class Outcome:
+    state: State
+    written: dict[str, set[str]] = field(default_factory=lambda: {"P": set(), "K": set()})
+
+    def counts(self, before: State) -> dict[str, tuple[int, int, int]]:
+        found = {}
+        for name, rows in self.state.items():
+            new, kept = (
+                self.written[name] - before[name].keys(),
+                self.written[name] & before[name].keys(),
+            )
+            gone = before[name].keys() - rows.keys()
+            if new or kept or gone:
+                found[name] = (len(new), len(kept), len(gone))
+        return found
+
+
+def carried_out(before: State, statements: Sequence[Statement]) -> Outcome | None:
+    """What the statements make of a graph; None if an edge would lead to nowhere."""
+    after = Outcome(copy.deepcopy(before))
+    for each in statements:
+        match each:
+            case Insert(name, row):
+                id_ = row[KEY[name]]
+                after.state[name][id_] = {k: v for k, v in row.items() if k != "id"}
+                after.written[name].add(id_)
+            case Update(name, values, tests):
+                for id_ in matching(after.state[name], tests):
+                    after.state[name][id_].update(values)
+                    after.written[name].add(id_)
+            case Delete(name, tests):
+                for id_ in matching(after.state[name], tests):
+                    del after.state[name][id_]
+                    if name == "P":
+                        edges = after.state["K"]
+                        for edge in [e for e, r in edges.items() if id_ in (r["src"], r["dst"])]:
+                            del edges[edge]
+    for row in after.state["K"].values():
+        if not {row["src"], row["dst"]} <= after.state["P"].keys():
+            return None
+    return after
+
+
+def matching(rows: dict[str, Row], tests: Sequence[Condition]) -> list[str]:
+    return [i for i, row in rows.items() if all(each.passes({"id": i, **row}) for each in tests)]
+
+
+def where(tests: Sequence[Condition]) -> str:
+    return " and ".join(each.text() for each in tests)
+
+
+def assignments(row: Row) -> str:
+    names = {"src": "from", "dst": "to"}
+    return ", ".join(f"{names.get(name, name)}: {literal(value)}" for name, value in row.items())
+
+
+def spelt(test: Condition) -> str:
+    return literal(test.value)
+
+
+def literal(value: Any) -> str:
+    if value is None:
+        return "null"
+    return f'"{value}"' if isinstance(value, str) else str(value)
