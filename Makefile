@@ -37,7 +37,8 @@ lint: $(READY) ## style, types, import directions
 	$(BIN)/lint-imports
 
 soak: $(READY) ## long runs: many examples, many kills
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m soak
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m "soak or hypothesis" \
+	  --hypothesis-profile=soak --timeout=3600
 
 bench: $(READY) ## benchmarks, as ratios against the same work done another way
 	-@$(BIN)/python -m benchmarks.peers.install

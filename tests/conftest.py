@@ -7,11 +7,26 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, Phase, settings
 
 from tests.support import s3
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# What the gate says of a change depends on the change alone: it draws the same examples every time,
+# and tells a failure as it was found, since making it small can take longer than all other tests.
+# `make soak` draws new examples, many more, and makes what fails small.
+settings.register_profile(
+    "gate",
+    max_examples=40,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.generate],
+)
+settings.register_profile("soak", max_examples=1000, deadline=None, print_blob=True)
+settings.load_profile("gate")
 
 
 @pytest.fixture(scope="session")

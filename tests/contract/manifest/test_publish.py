@@ -46,10 +46,9 @@ from tests.support.publishing import (
 )
 from tests.support.races import Crowd, Lost, race
 
-
-def rounds(uri: str) -> int:
-    """200 rounds must lose nothing: on disk for each kind of crowd, on S3 for both together."""
-    return 100 if uri.startswith("s3") else 200
+in_rounds = pytest.mark.parametrize(
+    "rounds", [15, pytest.param(200, marks=pytest.mark.soak)], ids="{} rounds".format
+)
 
 
 def chain(manifest: Manifest) -> list[CommitId]:
@@ -59,29 +58,29 @@ def chain(manifest: Manifest) -> list[CommitId]:
     return [commit.commit_id for commit in walk][::-1]
 
 
+@in_rounds
 @pytest.mark.parametrize("crowd", ["threads", "processes"])
 def test_writers_to_disjoint_tables_all_land_in_one_chain(
-    graph: omnigraph.Graph, crowd: Crowd
+    graph: omnigraph.Graph, crowd: Crowd, rounds: int
 ) -> None:
-    count = rounds(graph.uri)
-    outcomes = race(graph.uri, (PERSON, CITY), rounds=count, crowd=crowd)
+    outcomes = race(graph.uri, (PERSON, CITY), rounds=rounds, crowd=crowd)
 
     landed = {commit_id for each in outcomes for commit_id in each}
     manifest = manifest_at(graph.uri)
     first, *rest = chain(manifest)
-    assert len(landed) == 2 * count
+    assert len(landed) == 2 * rounds
     assert set(rest) == landed
     snapshot = manifest.current(MAIN)
-    assert snapshot.pin(PERSON).version == snapshot.pin(CITY).version == 1 + count
+    assert snapshot.pin(PERSON).version == snapshot.pin(CITY).version == 1 + rounds
     assert manifest.find(first).parent is None
 
 
+@in_rounds
 @pytest.mark.parametrize("crowd", ["threads", "processes"])
 def test_of_two_writers_to_one_table_exactly_one_wins_each_round(
-    graph: omnigraph.Graph, crowd: Crowd
+    graph: omnigraph.Graph, crowd: Crowd, rounds: int
 ) -> None:
-    count = rounds(graph.uri)
-    outcomes = race(graph.uri, (PERSON, PERSON), rounds=count, crowd=crowd)
+    outcomes = race(graph.uri, (PERSON, PERSON), rounds=rounds, crowd=crowd)
 
     winners = []
     for number, each in enumerate(outcomes):
@@ -95,7 +94,7 @@ def test_of_two_writers_to_one_table_exactly_one_wins_each_round(
         ]
     manifest = manifest_at(graph.uri)
     assert chain(manifest)[1:] == winners
-    assert manifest.current(MAIN).pin(PERSON).version == 1 + count
+    assert manifest.current(MAIN).pin(PERSON).version == 1 + rounds
 
 
 def test_the_race_would_notice_a_publish_that_is_no_compare_and_swap(

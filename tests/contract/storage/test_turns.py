@@ -135,4 +135,4 @@ def test_waiting_ends_about_when_it_was_told_to(root):
         began = time.monotonic()
         with turn(root, "queue", seconds_max=0.1) as had:
             assert not had
-        assert 0.1 <= time.monotonic() - began < 5
+        assert 0.1 <= time.monotonic() - began < 60
