@@ -64,7 +64,7 @@ def main() -> None:
 
 def run(given: argparse.Namespace, folder: Path) -> str:
     """The section's text."""
-    commit = report.commit()
+    start = report.start()
     size = social.Size(given.people)
     rows = social.generate(size)
     made = social.write_graph(folder / "graph", rows)
@@ -90,7 +90,7 @@ def run(given: argparse.Namespace, folder: Path) -> str:
         [
             READING,
             f"The graph: {counts}, {given.rounds} rounds after two warm-ups.",
-            report.circumstances(commit, versions=[each.version for each in peers.values()]),
+            report.circumstances(start, versions=[each.version for each in peers.values()]),
             "### Goals",
             _goals(asked, from_key),
             "### Nine questions: the others' time divided by ours",

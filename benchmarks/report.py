@@ -5,6 +5,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -86,23 +87,31 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-def circumstances(commit: str, *, versions: Iterable[str] = ()) -> str:
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What is known only before the work: others may commit meanwhile, and the work is a load."""
+
+    commit: str
+    load: float
+
+
+def start() -> Start:
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return Start(done.stdout.strip() or "unknown", os.getloadavg()[0])
+
+
+def circumstances(start: Start, *, versions: Iterable[str] = ()) -> str:
     """The machine, the versions, the date and the commit, in one paragraph."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     ours = [f"{name} {metadata.version(name)}" for name in ("duckdb", "pylance", "pyarrow")]
     parts = [
         f"{os.cpu_count()} cores, {pages / 2**30:.0f} GiB, {platform.machine()}",
+        f"load {start.load:.1f} before the start",
         f"Python {platform.python_version()}, {', '.join([*ours, *versions])}",
-        f"{datetime.now(UTC):%Y-%m-%d}, commit {commit}",
+        f"{datetime.now(UTC):%Y-%m-%d}, commit {start.commit}",
     ]
     return "; ".join(parts) + "."
-
-
-def commit() -> str:
-    """The commit that is checked out: ask before the work, as others may go on."""
-    asked = ["git", "rev-parse", "--short", "HEAD"]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
 
 
 def write_section(title: str, text: str, path: Path = RESULTS) -> None:

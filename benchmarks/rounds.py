@@ -1,6 +1,7 @@
 """Rounds: contestants answer in turns, so that a busy machine is busy for all of them."""
 
 import math
+import random
 import statistics
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -77,8 +78,11 @@ def compete(
         else:
             outcomes[name] = Untimed(f"wrong answer: {_shown(found)} for {_shown(expected)}")
     seconds: dict[str, list[float]] = {name: [] for name in left}
+    order = random.Random(rounds)
     for turn in range(rounds):
-        for name in [each for each in left if turn < left[each] and each not in outcomes]:
+        playing = [each for each in left if turn < left[each] and each not in outcomes]
+        # Whoever follows another process finds the caches cold; that must not be always the same.
+        for name in order.sample(playing, len(playing)):
             try:
                 seconds[name].append(contestants[name]()[0])
             except UnableError as cause:
