@@ -17,6 +17,7 @@ from typing import Final
 from omnigraph.clock import Clock
 from omnigraph.errors import (
     BranchNotFoundError,
+    CommitNotFoundError,
     ConflictError,
     RecoveryNeededError,
 )
@@ -91,8 +92,8 @@ class Recovery:
         Raises:
             RecoveryNeededError: what it left breaks an invariant. Its sidecar stays.
         """
-        with _one_at_a_time[self._store.root.uri]:
-            return self._resolve(intent)
+        # Not in turn with other threads: one that waits for this very write may hold the turn.
+        return self._resolve(intent)
 
     def undo_strays(self, branch: BranchName, pins: Sequence[TablePin]) -> RecoveryEntry | None:
         """Bring heads back that a recovery restored after it had slept through its own lease."""
@@ -102,6 +103,8 @@ class Recovery:
 
     def is_stray(self, pin: TablePin, head: int) -> bool:
         """Whether all that lies above the pin are restores of recoveries, which carry no rows."""
+        if head < pin.version:
+            return False
         for version in range(pin.version + 1, head + 1):
             table = self._store.tables.open(pin.location, ref=pin.ref, version=version)
             author = heads.author_of(table)
@@ -256,6 +259,7 @@ class Recovery:
             intent.writer_kind,
             pins=pins,
             merged_parent=intent.merge_source_commit_id,
+            lineage=self._lineage(intent),
             actor=RECOVERY_ACTOR,
             message=intent.message,
             expecting=(*(each.expectation for each in states), *_conditions(intent)),
@@ -263,6 +267,15 @@ class Recovery:
         commit = publish(self._manifest, self._clock, publication)
         hit(Failpoint.RECOVERY_AFTER_ROLL_FORWARD)
         return commit
+
+    def _lineage(self, intent: Intent) -> tuple[Commit, ...]:
+        """What the merged branch has of history and this one has not, as far as it is left."""
+        if intent.merge_source_commit_id is None:
+            return ()
+        now = self._manifest.current(intent.branch)
+        with suppress(CommitNotFoundError):
+            return self._manifest.divergence(now, intent.merge_source_commit_id).theirs
+        return ()
 
     def _restore(self, states: Sequence[_TableState], intent: Intent, own: Intent) -> Commit | None:
         """Make the pinned rows of every table the newest, and publish that.
