@@ -146,9 +146,10 @@ class Loop:
 
     def twice(self, cut: Cut, *, by: Callable[..., None]) -> None:
         """Cut off, cut the recovery off at every failpoint it passes, recover, check."""
-        first = self.crashed(cut, by=_in_process)
+        # A writer of this process is dead for this process alone: killers kill it, too.
+        first = self.crashed(cut, by=by)
         for second in trace(lambda: reopen(first)):
-            uri = self.crashed(cut, by=_in_process)
+            uri = self.crashed(cut, by=by)
             by(second, reopen, uri)
             self.assert_readers_see_before_or_after(uri)
             reopen(uri)
