@@ -13,6 +13,7 @@
     │   └── TypeNotFoundError
     ├── AlreadyExistsError             choose another name, or open it
     ├── ConflictError                  read again, plan again                  retryable
+    │   ├── MergeConflictError         decide what conflicts                   (merge)
     │   ├── StaleHeadError             the branch moved; nothing became visible
     │   └── TableConflictError         a table moved under a staged write
     ├── IntegrityError                 fix the data                            (integrity)
@@ -81,6 +82,7 @@ class ErrorCode(StrEnum):
     TABLE_BUSY = "table_busy"
     UNCOVERED_DRIFT = "uncovered_drift"
     STRAY_RESTORE = "stray_restore"
+    MERGE_CONFLICTS = "merge_conflicts"
     BRANCH_EXISTS = "branch_exists"
     BRANCH_IN_USE = "branch_in_use"
 

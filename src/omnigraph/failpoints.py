@@ -40,6 +40,7 @@ class Failpoint(StrEnum):
     CLAIM_AFTER_LIST = "claim.after_list"
     WRITE_AFTER_CHECK = "write.after_check"
     WRITE_AFTER_EACH_APPLY = "write.after_each_apply"
+    WRITE_AFTER_CONFIRM = "write.after_confirm"
     WRITE_AFTER_PUBLISH = "write.after_publish"
     WRITE_AFTER_SETTLE = "write.after_settle"
     RECOVERY_AFTER_INTEND = "recovery.after_intend"

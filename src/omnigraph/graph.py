@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import Final, NoReturn, Self
 
 from omnigraph.branching import lifecycle as branch_lifecycle
-from omnigraph.clock import Clock, SystemClock
+from omnigraph.changes.graphs import Filter, GraphDiff, Side, compare_graphs
+from omnigraph.clock import Clock, SystemClock, is_ulid
 from omnigraph.engine.queries import Explanation, Queries, QueryResult
 from omnigraph.errors import (
     ErrorCode,
@@ -28,9 +29,13 @@ from omnigraph.manifest import lifecycle, lineage, schemas
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import AcceptedSchema, Catalogs
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.merge.run import MergeOutcome, Merges, Options
 from omnigraph.model.commits import RESERVED_ACTOR_PREFIX, Commit, OperationKind
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
+from omnigraph.mutation.plan import Mutations
+from omnigraph.mutation.results import MutationResult
+from omnigraph.mutation.results import result_of as mutation_result
 from omnigraph.recovery.audit import RecoveryEntry
 from omnigraph.recovery.sidecars import Found
 from omnigraph.recovery.sweep import Recovery
@@ -39,6 +44,7 @@ from omnigraph.schema.parser import parse_schema
 from omnigraph.schema.printer import print_schema
 from omnigraph.storage.store import Store
 from omnigraph.transaction.protocol import Order, Transactions
+from omnigraph.transaction.view import data_at
 
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
@@ -143,7 +149,12 @@ class Graph:
         self._clock = clock
         self._manifest = Manifest(store)
         self._queries = Queries(store, clock)
-        self._transactions = Transactions(self._manifest, clock, Catalogs(store.objects))
+        self._mutations = Mutations(self._queries, clock)
+        self._catalogs = Catalogs(store.objects)
+        self._transactions = Transactions(self._manifest, clock, self._catalogs)
+        self._merges = Merges(
+            self._manifest, self._transactions, self._catalogs, self._queries.local
+        )
         self._actor = actor
         self._target = target or Target()
         self.read_only = read_only
@@ -250,6 +261,35 @@ class Graph:
         snapshot = self.snapshot(branch=branch, commit=commit, version=version)
         return self._queries.explain(snapshot, source, params, name=name, engine=engine)
 
+    def mutate(
+        self,
+        source: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        actor: str | None = None,
+        message: str | None = None,
+        expect_head: str | None = None,
+    ) -> MutationResult:
+        """Change the graph as a mutation query says, in one commit.
+
+        Args:
+            source: The text of one or more `.gq` queries.
+            name: Which of them to run; not needed when there is one.
+            expect_head: The commit that the branch must be at for this to happen.
+
+        Raises:
+            DiagnosticsError: the text is no query of this graph. Nothing was read.
+            InvalidParameterError: a parameter is missing, unknown or ill-typed. Nothing was read.
+            IntegrityError: the change would break rules of the schema. Nothing changed.
+            ConflictError: others changed the same rows meanwhile, or the branch is not at
+                `expect_head`. Nothing changed.
+        """
+        order = self._order(OperationKind.MUTATION, branch, actor, message, expect_head)
+        mutation = self._mutations.prepare(source, params, name=name)
+        return mutation_result(self._transactions.run(order, mutation.plan))
+
     def ensure_indices(
         self,
         *,
@@ -266,6 +306,77 @@ class Graph:
         """
         order = self._order(OperationKind.INDEX, branch, actor, message)
         return indexes.result_of(self._transactions.run(order, indexes.plan_indexes))
+
+    def merge(
+        self,
+        source: str,
+        *,
+        into: str | None = None,
+        resolve: str | None = None,
+        strict_rows: bool = False,
+        dry_run: bool = False,
+        delete_branch: bool = False,
+        actor: str | None = None,
+        message: str | None = None,
+    ) -> MergeOutcome:
+        """Bring what one branch changed to another, in one commit with two parents.
+
+        Two sides that changed different properties of one row are merged property by property.
+
+        Args:
+            into: The branch that changes; what this handle looks at when None.
+            resolve: What to do where both changed the same: `ours` keeps the target's, `theirs`
+                takes the source's, or the JSON text of a list of decisions.
+            strict_rows: Whether rows that both sides changed conflict even in different properties.
+            dry_run: Say what would happen, with every conflict, and write nothing.
+            delete_branch: Delete the source once it is merged.
+
+        Raises:
+            MergeConflictError: there are conflicts that `resolve` does not decide. Nothing changed.
+            ConflictError: the target kept moving meanwhile. Nothing changed.
+        """
+        theirs = BranchName.parse(source)
+        ours = self._target.branch if into is None else BranchName.parse(into)
+        options = Options(resolve, strict_rows)
+        if dry_run:
+            return self._merges.preview(theirs, ours, options)
+        self.require_writable()
+        who, why = checked_actor(actor) or self._actor, checked_message(message)
+        order = self._merges.order(theirs, ours, who, why)
+        outcome = self._merges.run(theirs, order, options)
+        if delete_branch:
+            self.branches.delete(theirs)
+        return outcome
+
+    def diff(
+        self,
+        before: str,
+        after: str,
+        *,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+    ) -> GraphDiff:
+        """How two points of history differ: what came, changed and went from one to the other.
+
+        Args:
+            before: A branch or a commit; so is `after`.
+            kinds: `node`, `edge` or both.
+            types: Only these types.
+            ops: Only these of `insert`, `update` and `delete`.
+
+        Raises:
+            NotFoundError: a branch, a commit or a type does not exist.
+        """
+        old, new = self._side(before), self._side(after)
+        catalog = self._catalogs.of(new.snapshot.schema_digest)
+        wanted = Filter.parse(catalog, kinds, types, ops)
+        return compare_graphs(catalog, old, new, self._queries.local, wanted)
+
+    def _side(self, point: str) -> Side:
+        is_commit = is_ulid(point)
+        snapshot = self.snapshot(commit=point) if is_commit else self.snapshot(branch=point)
+        return Side(snapshot, data_at(self._store, snapshot))
 
     def refresh(self) -> tuple[RecoveryEntry, ...]:
         """Bring interrupted writes of processes that are gone to an end; says which.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from omnigraph.model.commits import Commit
@@ -36,8 +37,26 @@ def is_ancestor(candidate: CommitId, head: CommitId, find: Lookup) -> bool:
     return any(commit.commit_id == candidate for commit, _ in ancestors(head, find))
 
 
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Where two histories part.
+
+    Attributes:
+        base: The common ancestor with the least summed distance; None if they share no history.
+        theirs: Commits of their side that were not met on ours.
+    """
+
+    base: Commit | None
+    theirs: tuple[Commit, ...]
+
+
 def merge_base(ours: CommitId, theirs: CommitId, find: Lookup) -> Commit | None:
-    """The common ancestor with the least summed distance; None if the two share no history.
+    """The common ancestor with the least summed distance; None if the two share no history."""
+    return divergence(ours, theirs, find).base
+
+
+def divergence(ours: CommitId, theirs: CommitId, find: Lookup) -> Divergence:
+    """Where the histories of two commits part.
 
     Ties go to the higher manifest version, then to the younger commit. Both histories are walked a
     level at a time and no deeper than the best sum found, so the cost follows how far the sides
@@ -46,6 +65,7 @@ def merge_base(ours: CommitId, theirs: CommitId, find: Lookup) -> Commit | None:
     ours_levels, theirs_levels = _levels(ours, find), _levels(theirs, find)
     ours_seen: dict[CommitId, int] = {}
     theirs_seen: dict[CommitId, int] = {}
+    met: dict[CommitId, Commit] = {}
     best: tuple[int, Commit] | None = None
     depth = 0
     while best is None or depth <= best[0]:
@@ -56,11 +76,13 @@ def merge_base(ours: CommitId, theirs: CommitId, find: Lookup) -> Commit | None:
         ours_seen.update((commit.commit_id, depth) for commit in ours_level or ())
         theirs_seen.update((commit.commit_id, depth) for commit in theirs_level or ())
         for commit in (*(ours_level or ()), *(theirs_level or ())):
+            met[commit.commit_id] = commit
             if commit.commit_id in ours_seen and commit.commit_id in theirs_seen:
                 total = ours_seen[commit.commit_id] + theirs_seen[commit.commit_id]
                 best = min(filter(None, [best, (total, commit)]), key=_preference)
         depth += 1
-    return best and best[1]
+    alone = sorted(theirs_seen.keys() - ours_seen.keys())
+    return Divergence(best and best[1], tuple(met[commit_id] for commit_id in alone))
 
 
 def _preference(candidate: tuple[int, Commit]) -> tuple[int, int, int]:

@@ -47,6 +47,7 @@ class Publication:
         commit_id: Minted once, before the first attempt; a lost answer is recognised by it.
         pins: The new places of the tables it touches, new tables among them.
         tombstones: The tables it drops.
+        lineage: Commits of the branch that is merged: from then on they are in this history too.
         schema_digest: The schema from this commit on; the branch's own when None.
         expecting: What must still hold of the branch for this to land.
     """
@@ -57,6 +58,7 @@ class Publication:
     pins: tuple[TablePin, ...] = ()
     tombstones: tuple[Tombstone, ...] = ()
     merged_parent: CommitId | None = None
+    lineage: tuple[Commit, ...] = ()
     actor: str | None = None
     message: str | None = None
     schema_digest: str | None = None
@@ -194,8 +196,8 @@ def _stage(
     before = opened.contents
     pages = opened.table.fragments()[1:]
     recent = before.recent
-    if len(recent) >= RECENT_COMMITS_MAX:
-        pages, recent = _fold(opened, pages, recent), ()
+    if publication.lineage or len(recent) >= RECENT_COMMITS_MAX:
+        pages, recent = _fold(opened, pages, (*recent, *publication.lineage)), ()
     contents = replace(
         before,
         pins=_moved(before.pins, publication),

@@ -18,6 +18,7 @@ from omnigraph.manifest import format as manifest_format
 from omnigraph.manifest import legacy, rows
 from omnigraph.manifest.branches import Branches
 from omnigraph.manifest.layout import MANIFEST
+from omnigraph.manifest.lineage import Divergence, divergence
 from omnigraph.manifest.snapshot import Snapshot, by_key
 from omnigraph.model.commits import Commit
 from omnigraph.model.ids import CommitId
@@ -143,6 +144,18 @@ class Manifest:
         if opened.stamp < manifest_format.CURRENT:
             return History(legacy.commits(self.store, branch), iter(()))
         return History(opened.contents.recent, self._pages(opened.table))
+
+    def divergence(self, ours: Snapshot, theirs: CommitId) -> Divergence:
+        """Where the history of a branch and that of a commit, of whatever branch, part."""
+        own = self.history(ours.branch)
+
+        def find(commit_id: CommitId) -> Commit:
+            try:
+                return own.find(commit_id)
+            except CommitNotFoundError:
+                return self.find(commit_id)
+
+        return divergence(ours.head.commit_id, theirs, find)
 
     def _pages(self, table: Table) -> Iterator[Sequence[Commit]]:
         for position in reversed(range(1, len(table.fragments()))):

@@ -39,8 +39,7 @@ def claim(
     give_up_at = clock.now() + timedelta(seconds=EXCLUSION_SECONDS_MAX)
     attempt = 0
     while True:
-        lease_until = clock.now() + timedelta(seconds=LEASE_SECONDS)
-        sidecars.put(replace(intent, lease_until=lease_until))
+        sidecars.put(leased(intent, clock))
         hit(Failpoint.CLAIM_AFTER_PUT)
         with unclaimed_on_failure(sidecars, intent):
             found = sidecars.find(known=[intent])
@@ -53,6 +52,11 @@ def claim(
             raise _busy(intent, rival)
         back_off(clock, attempt, seconds_max=EXCLUSION_BACKOFF_SECONDS_MAX)
         attempt += 1
+
+
+def leased(intent: Intent, clock: Clock) -> Intent:
+    """The intent with a lease that starts now."""
+    return replace(intent, lease_until=clock.now() + timedelta(seconds=LEASE_SECONDS))
 
 
 @contextmanager

@@ -70,6 +70,10 @@ _MODES: Final = {
 }
 
 
+CONFIRMED_KINDS: Final = frozenset(kind for kind, mode in _MODES.items() if mode is Mode.CONFIRMED)
+"""Writers that write down when all their heads have moved."""
+
+
 def mode_of(intent: Intent) -> Mode:
     """How the heads of this write are to be read."""
     mode = _MODES.get(intent.writer_kind, Mode.STRICT)

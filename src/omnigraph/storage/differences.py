@@ -90,9 +90,11 @@ def _by_files(table: Table) -> dict[_Files, _Placed]:
     }
 
 
-def _deletions(placed: _Placed) -> str | None:
+def _deletions(placed: _Placed) -> tuple[int, int] | None:
     _, fragment = placed
-    return fragment.deletion_file and fragment.deletion_file.json()
+    found = fragment.deletion_file
+    # Not its path: a branch knows the files of its source by another base.
+    return None if found is None else (found.read_version, found.id)
 
 
 def _whole(placed: _Placed) -> Part:
@@ -104,7 +106,8 @@ def _kept(table: Table, placed: _Placed) -> np.ndarray:
     """The offsets of the rows that a version still has of a fragment. Reads no data."""
     place, _ = placed
     addresses = table.read([ROW_ADDRESS], fragments=[place])[ROW_ADDRESS]
-    return addresses.to_numpy() & np.uint64(0xFFFF_FFFF)
+    offsets: np.ndarray = addresses.to_numpy() & np.uint64(0xFFFF_FFFF)
+    return offsets
 
 
 def _lost(placed: _Placed, kept: np.ndarray, kept_by_other: np.ndarray) -> list[Part]:

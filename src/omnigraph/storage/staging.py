@@ -31,6 +31,8 @@ from omnigraph.storage.translate import translating
 KEY: Final = "id"
 """The column that tells rows apart in every node and edge table."""
 
+_PLACES: Final = pa.schema([(KEY, pa.utf8()), (ROW_ID, pa.uint64()), (ROW_ADDRESS, pa.uint64())])
+
 Rows: TypeAlias = "pa.Table | pa.RecordBatchReader"
 
 
@@ -96,6 +98,20 @@ def stage_upsert(table: Table, rows: pa.Table) -> Staged:
     kept_ids = found[ROW_ID].take(places.take(pa.array(order))).to_pylist()
     # Replaced rows come first: Lance binds the given row ids to the leading rows of the new files.
     files = write_files(table, pa.concat_tables([replaced, added]), row_ids=kept_ids)
+    return stage_change(table, files=files, deletions=delete_rows(table, found[ROW_ADDRESS]))
+
+
+def stage_rows(table: Table, *, added: pa.Table, replaced: pa.Table, deleted: pa.Array) -> Staged:
+    """Prepare to add rows, to replace others, which keep their row ids, and to remove others.
+
+    Only rows that are replaced or removed are looked up; ids of `added` are taken to be new.
+    """
+    wanted = pa.concat_arrays([replaced[KEY].combine_chunks(), deleted])
+    found = locate(table, wanted) if len(wanted) else _PLACES.empty_table()
+    places = pc.index_in(replaced[KEY].combine_chunks(), value_set=found[KEY].combine_chunks())
+    assert not places.null_count, "what is replaced was read from this version"
+    rows = pa.concat_tables([replaced, added])
+    files = write_files(table, rows, row_ids=found[ROW_ID].take(places).to_pylist())
     return stage_change(table, files=files, deletions=delete_rows(table, found[ROW_ADDRESS]))
 
 

@@ -34,7 +34,8 @@ from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import BranchName
 from omnigraph.model.tables import TableKey, TablePin
-from omnigraph.recovery.claims import claim, unclaimed_on_failure
+from omnigraph.recovery.claims import claim, leased, unclaimed_on_failure
+from omnigraph.recovery.classify import CONFIRMED_KINDS
 from omnigraph.recovery.intents import ForkSource, Intent, TableIntent
 from omnigraph.recovery.owners import this_process, working
 from omnigraph.recovery.sweep import Recovery
@@ -54,6 +55,8 @@ class Order:
 
     Attributes:
         expect_head: The commit that the branch must be at for the write to happen.
+        merged_parent: The commit that a merge brings in, and `lineage` those before it that only
+            the other branch has.
     """
 
     kind: OperationKind
@@ -61,6 +64,8 @@ class Order:
     actor: str | None = None
     message: str | None = None
     expect_head: CommitId | None = None
+    merged_parent: CommitId | None = None
+    lineage: tuple[Commit, ...] = ()
 
 
 class Transactions:
@@ -100,7 +105,7 @@ class Transactions:
                 staged = self._stage(view, work)
                 hit(Failpoint.WRITE_AFTER_STAGE)
                 if not staged:
-                    return Landed(work.report, view)
+                    return Landed(work.report, view, self._record(order, view.snapshot, work))
                 if attempt == 0:
                     # From the second attempt on, this writer plans with its turn in hand.
                     queue.enter_context(self._queued(view.snapshot, work))
@@ -125,7 +130,8 @@ class Transactions:
         staged: Mapping[TableKey, Staged],
     ) -> Commit:
         """From the first trace of the write to its last: what a crash can interrupt."""
-        intent = self._intent(order, planned_on, work, staged)
+        commit_id = CommitId(self._clock.ulid())
+        intent = self._intent(order, planned_on, work, staged, commit_id)
         with working(intent.operation_id):
             self._claim(intent)
             with unclaimed_on_failure(self.recovery.sidecars, intent):
@@ -136,7 +142,10 @@ class Transactions:
                 for key in sorted(staged):
                     self._apply(key, staged[key], author)
                     hit(Failpoint.WRITE_AFTER_EACH_APPLY)
-                publication = _publication(order, planned_on, work, staged, intent)
+                if intent.writer_kind in CONFIRMED_KINDS:
+                    self._confirm(intent)
+                    hit(Failpoint.WRITE_AFTER_CONFIRM)
+                publication = _publication(order, planned_on, work, staged, commit_id)
                 commit = publish(self._manifest, self._clock, publication, opened=opened)
                 hit(Failpoint.WRITE_AFTER_PUBLISH)
             except OmnigraphError as failure:
@@ -145,12 +154,28 @@ class Transactions:
             hit(Failpoint.WRITE_AFTER_SETTLE)
             return commit
 
+    def _record(self, order: Order, planned_on: Snapshot, work: Work[Report]) -> Commit | None:
+        """The commit of a write that changes no table and is history all the same."""
+        if not work.is_history:
+            return None
+        commit_id = CommitId(self._clock.ulid())
+        publication = _publication(order, planned_on, work, {}, commit_id)
+        return publish(self._manifest, self._clock, publication)
+
+    def _confirm(self, intent: Intent) -> None:
+        """Write down that every head has moved: what lies above the pins is all of the write."""
+        tables = tuple(
+            replace(each, confirmed_version=each.post_commit_pin) for each in intent.tables
+        )
+        self.recovery.sidecars.put(leased(replace(intent, tables=tables), self._clock))
+
     def _intent(
         self,
         order: Order,
         planned_on: Snapshot,
         work: Work[Report],
         staged: Mapping[TableKey, Staged],
+        commit_id: CommitId,
     ) -> Intent:
         return Intent(
             operation_id=OperationId(self._clock.ulid()),
@@ -161,7 +186,8 @@ class Transactions:
             tables=tuple(_table_intent(planned_on.pin(key), staged[key]) for key in sorted(staged)),
             actor=order.actor,
             message=order.message,
-            commit_id=CommitId(self._clock.ulid()),
+            commit_id=commit_id,
+            merge_source_commit_id=order.merged_parent,
             guards=tuple(sorted(work.guards)),
             schema_digest=planned_on.schema_digest,
             expect_head=order.expect_head,
@@ -310,14 +336,15 @@ def _publication(
     planned_on: Snapshot,
     work: Work[Report],
     staged: Mapping[TableKey, Staged],
-    intent: Intent,
+    commit_id: CommitId,
 ) -> Publication:
-    assert intent.commit_id is not None, "this release gives every intent one"
     return Publication(
         order.branch,
-        intent.commit_id,
+        commit_id,
         order.kind,
         pins=tuple(_moved(planned_on.pin(key), each) for key, each in staged.items()),
+        merged_parent=order.merged_parent,
+        lineage=order.lineage,
         actor=order.actor,
         message=order.message,
         # Not what was only read: its writers claim the tables that this write has claimed.

@@ -41,12 +41,14 @@ class Work(Generic[Report]):
 
     Attributes:
         report: What the writer wants to tell its caller.
-        changes: How to stage each table that changes. None of them: there will be no commit.
+        changes: How to stage each table that changes. None of them: there will be no commit,
+            unless the work `is_history`.
         reads: Other tables whose rows the plan relied on, such as those of an edge's ends. They
             must not have moved when the first effect happens.
         guards: Tables that must not be written between the first effect and the publish, though
             this writer does not change them: the edges that a deleted node might get meanwhile.
         replans: Whether the plan may be made again on newer rows without asking the caller.
+        is_history: Whether it makes a commit even if no table changes, as a merge does.
     """
 
     report: Report
@@ -54,6 +56,7 @@ class Work(Generic[Report]):
     reads: frozenset[TableKey] = frozenset()
     guards: frozenset[TableKey] = frozenset()
     replans: bool = False
+    is_history: bool = False
 
 
 @dataclass(frozen=True, slots=True)

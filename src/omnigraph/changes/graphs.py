@@ -1,0 +1,146 @@
+"""Comparing two points of a graph's history, type by type."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Self, TypeVar
+
+from omnigraph.changes.records import Counts, Op, RowChange, TableChanges, row_changes
+from omnigraph.changes.tables import compare_tables
+from omnigraph.engine.protocol import Data, Engine
+from omnigraph.errors import ConflictError, ErrorCode, InvalidParameterError
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.tables import TableKey, TableKind
+from omnigraph.schema.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One point of history: what it pins, and how to open that."""
+
+    snapshot: Snapshot
+    data: Data
+
+
+_Word = TypeVar("_Word", TableKind, Op)
+
+
+def _words(known: type[_Word], asked: Collection[str] | None, name: str) -> frozenset[_Word] | None:
+    if asked is None:
+        return None
+    if strange := sorted(set(asked) - set(known)):
+        message = f"there is no {strange[0]!r} among {name}"
+        raise InvalidParameterError(message, hint=f"use {', '.join(known)}", name=name)
+    return frozenset(map(known, asked))
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which changes are asked for; None is all."""
+
+    kinds: Collection[TableKind] | None = None
+    types: Collection[str] | None = None
+    ops: Collection[Op] | None = None
+
+    @classmethod
+    def parse(
+        cls,
+        catalog: Catalog,
+        kinds: Collection[str] | None,
+        types: Collection[str] | None,
+        ops: Collection[str] | None,
+    ) -> Self:
+        """Check what a caller asked for.
+
+        Raises:
+            InvalidParameterError: there is no such kind or operation.
+            NotFoundError: the catalog has no such type.
+        """
+        for name in types or ():
+            catalog.type_named(name)
+        return cls(_words(TableKind, kinds, "kinds"), types, _words(Op, ops, "ops"))
+
+    def wants(self, key: TableKey) -> bool:
+        """Whether changes of a table are asked for."""
+        if self.kinds is not None and key.kind not in self.kinds:
+            return False
+        return self.types is None or key.type_name in self.types
+
+
+@dataclass(frozen=True, slots=True)
+class GraphDiff:
+    """How a graph differs between two commits.
+
+    Attributes:
+        before: The commit that is compared from, and `after` the one that is compared to.
+        tables: The types that differ, in the catalog's order.
+    """
+
+    before: str
+    after: str
+    tables: tuple[TableChanges, ...]
+    ops: frozenset[Op] = frozenset(Op)
+
+    @property
+    def counts(self) -> Mapping[str, Counts]:
+        """By type, how many rows came, changed and went."""
+        return {each.type.name: self._counted(each.counts) for each in self.tables}
+
+    def rows(self) -> Iterator[RowChange]:
+        """Every change, with the row as it was and as it is."""
+        for each in self.tables:
+            yield from (change for change in row_changes(each) if change.op in self.ops)
+
+    def _counted(self, counts: Counts) -> Counts:
+        return Counts(
+            counts.inserted if Op.INSERT in self.ops else 0,
+            counts.updated if Op.UPDATE in self.ops else 0,
+            counts.deleted if Op.DELETE in self.ops else 0,
+        )
+
+
+def compare_graphs(
+    catalog: Catalog, before: Side, after: Side, engine: Engine, wanted: Filter | None = None
+) -> GraphDiff:
+    """How the rows of two points differ. Types whose table did not move cost nothing.
+
+    Raises:
+        ConflictError: the two have different schemas.
+    """
+    require_one_schema(before.snapshot, after.snapshot)
+    wanted = wanted or Filter()
+    ops = frozenset(Op) if wanted.ops is None else frozenset(wanted.ops)
+    found = []
+    for type_ in catalog.types:
+        key = type_.table_key
+        if not wanted.wants(key) or not has_moved(before.snapshot, after.snapshot, key):
+            continue
+        changes = compare_tables(
+            type_, before.data.table(key), after.data.table(key), engine, after.data
+        )
+        if changes.counts:
+            found.append(changes)
+    old, new = before.snapshot.head.commit_id, after.snapshot.head.commit_id
+    return GraphDiff(old, new, tuple(found), ops)
+
+
+def has_moved(before: Snapshot, after: Snapshot, key: TableKey) -> bool:
+    """Whether a table is at another version."""
+    old, new = before.pin(key), after.pin(key)
+    return (old.location, old.ref, old.version) != (new.location, new.ref, new.version)
+
+
+def require_one_schema(before: Snapshot, after: Snapshot) -> None:
+    """Refuse to compare rows of different shapes.
+
+    Raises:
+        ConflictError: the two have different schemas.
+    """
+    if before.schema_digest == after.schema_digest:
+        return
+    message = (
+        f"commits {before.head.commit_id} and {after.head.commit_id} have different schemas, "
+        "and their rows cannot be compared"
+    )
+    raise ConflictError(message, hint="compare within one schema", code=ErrorCode.SCHEMA_CHANGED)

@@ -1,0 +1,91 @@
+"""Comparing two versions of one table: by their files first, then by the values of what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from omnigraph.changes.records import TableChanges, having, ids_of
+from omnigraph.engine.protocol import Data, Engine
+from omnigraph.limits import COMPILED_QUERIES_MAX
+from omnigraph.model.types import Scalar
+from omnigraph.relational.plans import GivenRows, OutputColumn, Plan
+from omnigraph.relational.trees import column, table
+from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.catalog import SchemaType
+from omnigraph.storage.differences import Part, difference, read_parts
+from omnigraph.storage.tables import Table
+
+
+def compare_tables(
+    type_: SchemaType, before: Table, after: Table, engine: Engine, data: Data
+) -> TableChanges:
+    """How the rows of a type differ between two versions of its table.
+
+    What both versions have in the same place is not read. A row that was only written anew, with
+    the values it had, did not change. Null is not the empty text; NaN equals itself.
+    """
+    found = difference(before, after)
+    old = _rows(type_, before, found.before)
+    new = _rows(type_, after, found.after)
+    if not old.num_rows or not new.num_rows:
+        # Nothing can have changed in place: what is left on either side came or went whole.
+        nothing = new.slice(0, 0)
+        return TableChanges(type_, _sorted(new), _sorted(old), nothing, nothing)
+    question = _unequal(tuple(new.column_names))
+    given = Data(data.table, given={"before": old, "after": new})
+    answer = engine.run(question, given)
+    was, now = answer["was"].combine_chunks(), answer["now"].combine_chunks()
+    updated = now.filter(pc.and_(was.is_valid(), now.is_valid()))
+    return TableChanges(
+        type_,
+        inserted=having(new, now.filter(was.is_null())),
+        deleted=having(old, was.filter(now.is_null())),
+        before=having(old, updated),
+        after=having(new, updated),
+    )
+
+
+def _rows(type_: SchemaType, source: Table, parts: Sequence[Part]) -> pa.Table:
+    schema = table_schema(type_)
+    names = schema.names
+    batches = list(read_parts(source, parts, names))
+    if not batches:
+        return schema.empty_table()
+    rows = pa.Table.from_batches(batches)
+    return pa.Table.from_arrays([rows[each.name].cast(each.type) for each in schema], schema=schema)
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    return rows.take(pc.sort_indices(ids_of(rows)))
+
+
+@lru_cache(maxsize=COMPILED_QUERIES_MAX)
+def _unequal(columns: tuple[str, ...]) -> Plan:
+    """The ids of rows that are in one relation only, or in both with unequal values."""
+    differs = [
+        exp.NullSafeNEQ(this=column(name, "b"), expression=column(name, "a"))
+        for name in columns
+        if name != "id"
+    ]
+    alone = [
+        exp.Is(this=column("id", "b"), expression=exp.Null()),
+        exp.Is(this=column("id", "a"), expression=exp.Null()),
+    ]
+    same_id = exp.EQ(this=column("id", "b"), expression=column("id", "a"))
+    tree = (
+        exp.select(column("id", "b"), column("id", "a"))
+        .from_(table("before", "b"))
+        .join(table("after", "a"), on=same_id, join_type="full outer")
+        .where(exp.or_(*alone, *differs))
+        .order_by(exp.Coalesce(this=column("id", "a"), expressions=[column("id", "b")]))
+    )
+    outputs = (
+        OutputColumn("was", Scalar.STRING, nullable=True),
+        OutputColumn("now", Scalar.STRING, nullable=True),
+    )
+    return Plan(tree, {"before": GivenRows(), "after": GivenRows()}, outputs)

@@ -1,0 +1,1 @@
+"""Merge: bringing what one branch changed to another, row by row, in one commit."""

@@ -1,0 +1,273 @@
+"""Three-way decisions: of every value that both sides touched, whose it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from omnigraph.changes.records import TableChanges, having, ids_of
+from omnigraph.engine.protocol import Data, Engine
+from omnigraph.limits import COMPILED_QUERIES_MAX
+from omnigraph.merge.conflicts import Conflict, ConflictKind
+from omnigraph.merge.resolutions import Choice, Given, Resolutions
+from omnigraph.model.types import Scalar
+from omnigraph.relational.plans import GivenRows, OutputColumn, Plan
+from omnigraph.relational.trees import column, table
+from omnigraph.schema.catalog import SchemaType
+
+
+class _Side(IntEnum):
+    OURS = 0
+    THEIRS = 1
+    NEITHER = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a merge does to one table.
+
+    Attributes:
+        added: Rows whose ids the target does not have.
+        replaced: Whole rows in the place of those the target has.
+        deleted: The ids of rows that go.
+        conflicts: What nobody decided.
+    """
+
+    type: SchemaType
+    added: pa.Table
+    replaced: pa.Table
+    deleted: pa.Array
+    conflicts: tuple[Conflict, ...] = ()
+
+
+def adopt(theirs: TableChanges) -> Merged:
+    """What the source changed, where the target changed nothing."""
+    return Merged(theirs.type, theirs.inserted, theirs.after, ids_of(theirs.deleted))
+
+
+@dataclass(frozen=True, slots=True)
+class ThreeWay:
+    """Merges the changes of both sides to one table, since their base.
+
+    Attributes:
+        strict_rows: Whether two sides that changed different properties of one row conflict too.
+    """
+
+    engine: Engine
+    data: Data
+    resolutions: Resolutions
+    strict_rows: bool = False
+
+    def merge(self, ours: TableChanges, theirs: TableChanges) -> Merged:
+        """The rows that both changed are decided value by value; the others of theirs are taken."""
+        ours_ids, theirs_ids = ours.ids(), theirs.ids()
+        both = theirs_ids.filter(pc.is_in(theirs_ids, value_set=ours_ids))
+        alone = adopt(theirs.without(both))
+        parts = [self._inserts(ours, theirs, both), self._updates(ours, theirs, both)]
+        deletions = self._deletions(ours, theirs, both)
+        return Merged(
+            theirs.type,
+            pa.concat_tables([alone.added, deletions.added]),
+            pa.concat_tables([alone.replaced, *(part.replaced for part in parts)]),
+            pa.concat_arrays([alone.deleted, deletions.deleted]),
+            tuple(each for part in (*parts, deletions) for each in part.conflicts),
+        )
+
+    def _inserts(self, ours: TableChanges, theirs: TableChanges, both: pa.Array) -> Merged:
+        ids = _common(both, ours.inserted, theirs.inserted)
+        mine, other = having(ours.inserted, ids), having(theirs.inserted, ids)
+        return self._decided(ConflictKind.DIVERGENT_INSERT, ours.type, None, mine, other)
+
+    def _updates(self, ours: TableChanges, theirs: TableChanges, both: pa.Array) -> Merged:
+        ids = _common(both, ours.after, theirs.after)
+        base = having(ours.before, ids)
+        mine, other = having(ours.after, ids), having(theirs.after, ids)
+        return self._decided(ConflictKind.DIVERGENT_UPDATE, ours.type, base, mine, other)
+
+    def _deletions(self, ours: TableChanges, theirs: TableChanges, both: pa.Array) -> Merged:
+        """Rows that one side deleted and the other changed; where both deleted, all is done."""
+        conflicts: list[Conflict] = []
+        added: list[str] = []
+        deleted: list[str] = []
+        for id_ in _common(both, ours.deleted, theirs.after).to_pylist():
+            conflict = _row_conflict(ours.type, id_, theirs.before, None, theirs.after)
+            match self.resolutions.decide(conflict):
+                case Choice.THEIRS:
+                    added.append(id_)
+                case Choice.OURS:
+                    pass
+                case _:
+                    conflicts.append(conflict)
+        for id_ in _common(both, ours.after, theirs.deleted).to_pylist():
+            conflict = _row_conflict(ours.type, id_, ours.before, ours.after, None)
+            match self.resolutions.decide(conflict):
+                case Choice.THEIRS:
+                    deleted.append(id_)
+                case Choice.OURS:
+                    pass
+                case _:
+                    conflicts.append(conflict)
+        back = having(theirs.after, pa.array(added, pa.utf8()))
+        gone = pa.array(deleted, pa.utf8())
+        return Merged(ours.type, back, back.slice(0, 0), gone, tuple(conflicts))
+
+    def _decided(
+        self,
+        kind: ConflictKind,
+        type_: SchemaType,
+        base: pa.Table | None,
+        ours: pa.Table,
+        theirs: pa.Table,
+    ) -> Merged:
+        """Rows of the same ids on both sides, in one order, merged value by value."""
+        nothing = pa.array([], pa.utf8())
+        if not ours.num_rows:
+            return Merged(type_, ours, ours, nothing)
+        names = [name for name in ours.column_names if name != "id"]
+        sides = self._sides(tuple(names), base, ours, theirs)
+        if self.strict_rows:
+            _widen(sides)
+        conflicts = []
+        for conflict, place in list(_undecided(kind, type_, base, ours, theirs, sides)):
+            assert conflict.property is not None, "these conflicts are about values"
+            match self.resolutions.decide(conflict):
+                case Choice.OURS:
+                    sides[conflict.property][place] = _Side.OURS
+                case Choice.THEIRS:
+                    sides[conflict.property][place] = _Side.THEIRS
+                case Given(value):
+                    theirs = _with_value(theirs, conflict.property, place, value)
+                    sides[conflict.property][place] = _Side.THEIRS
+                case _:
+                    conflicts.append(conflict)
+        merged = _taken(ours, theirs, sides)
+        changed = np.any([sides[name] == _Side.THEIRS for name in names], axis=0)
+        return Merged(
+            type_, ours.slice(0, 0), merged.filter(pa.array(changed)), nothing, tuple(conflicts)
+        )
+
+    def _sides(
+        self, names: tuple[str, ...], base: pa.Table | None, ours: pa.Table, theirs: pa.Table
+    ) -> dict[str, np.ndarray]:
+        given = {"ours": ours, "theirs": theirs}
+        if base is not None:
+            given["base"] = base
+        question = _whose(names, has_base=base is not None)
+        answer = self.engine.run(question, Data(self.data.table, given=given))
+        # The engine may answer in any order.
+        places = pc.index_in(ids_of(ours), value_set=answer["id"].combine_chunks())
+        return {
+            name: answer[f"c{place}"].take(places).to_numpy().copy()
+            for place, name in enumerate(names)
+        }
+
+
+def _common(both: pa.Array, ours: pa.Table, theirs: pa.Table) -> pa.Array:
+    """The ids that are in a part of either side, in order."""
+    in_ours = both.filter(pc.is_in(both, value_set=ids_of(ours)))
+    found = in_ours.filter(pc.is_in(in_ours, value_set=ids_of(theirs)))
+    return found.take(pc.sort_indices(found))
+
+
+def _row_conflict(
+    type_: SchemaType, id_: str, base: pa.Table, ours: pa.Table | None, theirs: pa.Table | None
+) -> Conflict:
+    one = pa.array([id_], pa.utf8())
+    before, mine, other = (
+        None if rows is None else having(rows, one).to_pylist()[0] for rows in (base, ours, theirs)
+    )
+    return Conflict(
+        ConflictKind.DELETE_VS_UPDATE, type_.name, id_, base=before, ours=mine, theirs=other
+    )
+
+
+def _widen(sides: dict[str, np.ndarray]) -> None:
+    """Where both sides changed a row, let every value that differs be in conflict."""
+    taken = np.any([each != _Side.OURS for each in sides.values()], axis=0)
+    for each in sides.values():
+        each[taken & (each == _Side.THEIRS)] = _Side.NEITHER
+
+
+def _undecided(
+    kind: ConflictKind,
+    type_: SchemaType,
+    base: pa.Table | None,
+    ours: pa.Table,
+    theirs: pa.Table,
+    sides: dict[str, np.ndarray],
+) -> Iterator[tuple[Conflict, int]]:
+    for name, each in sides.items():
+        for place in np.flatnonzero(each == _Side.NEITHER).tolist():
+            conflict = Conflict(
+                kind,
+                type_.name,
+                ours["id"][place].as_py(),
+                name,
+                base=None if base is None else base[name][place].as_py(),
+                ours=ours[name][place].as_py(),
+                theirs=theirs[name][place].as_py(),
+            )
+            yield conflict, place
+
+
+def _taken(ours: pa.Table, theirs: pa.Table, sides: dict[str, np.ndarray]) -> pa.Table:
+    count = ours.num_rows
+    here = np.arange(count)
+    columns = []
+    for name in ours.column_names:
+        if name == "id":
+            columns.append(ours[name])
+            continue
+        # Values of any type are taken by place, so lists and vectors need no case of their own.
+        place = np.where(sides[name] == _Side.THEIRS, here + count, here)
+        joined = pa.chunked_array([*ours[name].chunks, *theirs[name].chunks], ours[name].type)
+        columns.append(joined.take(pa.array(place)))
+    return pa.Table.from_arrays(columns, schema=ours.schema)
+
+
+def _with_value(rows: pa.Table, name: str, place: int, value: object) -> pa.Table:
+    values = rows[name].to_pylist()
+    values[place] = value
+    at = rows.schema.get_field_index(name)
+    field = rows.schema.field(at)
+    return rows.set_column(at, field, pa.array(values, field.type))
+
+
+@lru_cache(maxsize=COMPILED_QUERIES_MAX)
+def _whose(names: tuple[str, ...], *, has_base: bool) -> Plan:
+    """By id and column, whose value it is: ours, theirs, or neither's alone."""
+
+    def same(name: str, left: str, right: str) -> exp.Expr:
+        return exp.NullSafeEQ(this=column(name, left), expression=column(name, right))
+
+    def side(name: str) -> exp.Expr:
+        case = exp.Case()
+        if has_base:
+            case = case.when(same(name, "t", "b"), _number(_Side.OURS))
+            case = case.when(same(name, "o", "b"), _number(_Side.THEIRS))
+        return case.when(same(name, "o", "t"), _number(_Side.OURS)).else_(_number(_Side.NEITHER))
+
+    on = exp.EQ(this=column("id", "o"), expression=column("id", "t"))
+    query = exp.select(column("id", "o"), *(side(name) for name in names))
+    query = query.from_(table("ours", "o")).join(table("theirs", "t"), on=on)
+    relations = {"ours": GivenRows(), "theirs": GivenRows()}
+    if has_base:
+        on_base = exp.EQ(this=column("id", "o"), expression=column("id", "b"))
+        query = query.join(table("base", "b"), on=on_base)
+        relations["base"] = GivenRows()
+    outputs = (
+        OutputColumn("id", Scalar.STRING, nullable=False),
+        *(OutputColumn(f"c{place}", Scalar.I32, nullable=False) for place in range(len(names))),
+    )
+    return Plan(query, relations, outputs)
+
+
+def _number(side: _Side) -> exp.Expr:
+    return exp.Literal.number(int(side))
