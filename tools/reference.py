@@ -14,6 +14,7 @@ from omnigraph.cli.exits import Exit, exit_code
 from omnigraph.cli.main import app
 from omnigraph.errors import ErrorCode, OmnigraphError
 from omnigraph.integrity.violations import IntegrityError
+from omnigraph.merge.conflicts import MergeConflictError
 from omnigraph.query.codes import QueryCode
 from omnigraph.schema.findings import SchemaCode
 
@@ -94,6 +95,21 @@ _SENTENCES: Final[Mapping[ErrorCode, tuple[type[OmnigraphError], str]]] = {
     ErrorCode.STORAGE_DENIED: (errors.StorageError, "The storage denied access."),
     ErrorCode.CORRUPTED: (errors.StorageError, "The storage holds what nobody can have written."),
     ErrorCode.INTERNAL: (errors.InternalError, "A bug. Please report it."),
+    ErrorCode.TABLE_BUSY: (
+        errors.ConflictError,
+        "Others were at work on a table for as long as this write waited.",
+    ),
+    ErrorCode.UNCOVERED_DRIFT: (
+        errors.RecoveryNeededError,
+        "A table's head lies beyond its pin, and no interrupted write answers for that.",
+    ),
+    ErrorCode.STRAY_RESTORE: (
+        errors.ConflictError,
+        "A recovery that slept has restored a table once more; the next write sets that right.",
+    ),
+    ErrorCode.BRANCH_EXISTS: (errors.AlreadyExistsError, "The graph has a branch of that name."),
+    ErrorCode.MERGE_CONFLICTS: (MergeConflictError, "Two branches changed the same things."),
+    ErrorCode.BRANCH_IN_USE: (errors.NotAllowedError, "Other branches build on that branch."),
 }
 """The class that carries a code, and what the code means; `errors_page` needs all of them."""
 

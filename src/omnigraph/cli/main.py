@@ -10,7 +10,19 @@ from typing import Annotated
 import typer
 
 from omnigraph.cli import output, render
-from omnigraph.cli.commands import commit, init, lint, query, schema, snapshot, version
+from omnigraph.cli.commands import (
+    branch,
+    commit,
+    index,
+    init,
+    lint,
+    mutate,
+    query,
+    recovery,
+    schema,
+    snapshot,
+    version,
+)
 from omnigraph.cli.exits import Exit, exit_code
 from omnigraph.errors import OmnigraphError
 
@@ -23,10 +35,14 @@ app = typer.Typer(
 )
 app.command("init")(init.init)
 app.command("query")(query.query)
+app.command("mutate")(mutate.mutate)
 app.command("lint")(lint.lint)
+app.add_typer(branch.group, name="branch")
 app.add_typer(schema.group, name="schema")
 app.add_typer(commit.group, name="commit")
 app.command("snapshot")(snapshot.snapshot)
+app.command("index")(index.index)
+app.add_typer(recovery.group, name="recovery")
 app.command("version")(version.version)
 
 

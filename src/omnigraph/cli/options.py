@@ -45,6 +45,13 @@ AtCommit = Annotated[
 AtVersion = Annotated[
     int | None, typer.Option("--version", metavar="N", help="A manifest version.")
 ]
+OnBranch = Annotated[
+    str | None,
+    typer.Option("--branch", metavar="NAME", help="The branch to write; main by default."),
+]
+Confirm = Annotated[
+    bool, typer.Option("--confirm", help="Do it; without this, only show what would go.")
+]
 Actor = Annotated[
     str | None,
     typer.Option("--actor", envvar="OMNIGRAPH_ACTOR", help="Who is doing this; kept in history."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -35,7 +36,7 @@ def list_commits(
     """List a branch's commits, newest first."""
     from omnigraph import graph
 
-    filters = dict(map(_parsed_filter, wanted or ()))
+    filters = _filters(wanted or ())
     opened = graph.open(options.required_store(store), read_only=True)
     found = opened.commits.list(branch=branch, limit=None if filters else limit)
     matching = [commit for commit in found if _matches(commit, filters)][:limit]
@@ -75,14 +76,38 @@ def show_commit(
     render.show_facts({name.replace("_", " "): fact for name, fact in facts.items()})
 
 
-def _parsed_filter(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if name not in _FILTERS or not equals:
-        message = f"{text!r} is not a filter"
-        hint = f"write NAME=VALUE, NAME one of {', '.join(_FILTERS)}"
+def _filters(wanted: Iterable[str]) -> dict[str, str]:
+    filters: dict[str, str] = {}
+    for text in wanted:
+        name, equals, value = text.partition("=")
+        if name not in _FILTERS or not equals:
+            message = f"{text!r} is not a filter"
+            hint = f"write NAME=VALUE, NAME one of {', '.join(_FILTERS)}"
+            raise InvalidParameterError(message, hint=hint)
+        if name in filters:
+            message = f"--filter {name} is given twice, and no commit has two"
+            raise InvalidParameterError(message, hint="give it once")
+        filters[name] = value
+    _refuse_unknown(filters)
+    return filters
+
+
+def _refuse_unknown(filters: Mapping[str, str]) -> None:
+    """A value that no commit can have is a slip of the finger, and not a filter."""
+    from difflib import get_close_matches
+
+    from omnigraph.model.commits import OperationKind
+    from omnigraph.model.names import BranchName
+
+    operation = filters.get("operation")
+    if operation is not None and operation not in set(OperationKind):
+        close = get_close_matches(operation, OperationKind, n=1)
+        message = f"there is no operation {operation!r}"
+        hint = f"did you mean {close[0]}?" if close else f"one of {', '.join(OperationKind)}"
         raise InvalidParameterError(message, hint=hint)
-    return name, value
+    if "branch" in filters:
+        BranchName.parse(filters["branch"])
 
 
-def _matches(commit: Commit, filters: dict[str, str]) -> bool:
+def _matches(commit: Commit, filters: Mapping[str, str]) -> bool:
     return all((getattr(commit, name) or "") == value for name, value in filters.items())

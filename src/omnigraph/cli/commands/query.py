@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli import options, render
+from omnigraph.cli import options, queries, render
 from omnigraph.cli.formats import Format, write_result
-from omnigraph.cli.parameters import declared_types, read_parameters
-from omnigraph.cli.texts import read_text, shown_name
 
 if TYPE_CHECKING:
     from omnigraph.engine.queries import QueryResult
@@ -35,32 +31,13 @@ def _remember_format(context: typer.Context, value: Format | None) -> Format | N
 
 
 def query(
-    name: Annotated[
-        str | None,
-        typer.Argument(help="Which query of the text; not needed when it has one."),
-    ] = None,
+    name: queries.Name = None,
     *,
     store: options.Store = None,
-    file: Annotated[
-        str | None,
-        typer.Option("--query", "-q", metavar="FILE", help="A .gq file, or - to read it."),
-    ] = None,
-    text: Annotated[
-        str | None, typer.Option("--text", "-e", metavar="TEXT", help="The query itself.")
-    ] = None,
-    document: Annotated[
-        str | None,
-        typer.Option("--params", metavar="JSON", help="Parameters, as one JSON object."),
-    ] = None,
-    pairs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--param",
-            "-p",
-            metavar="NAME=VALUE",
-            help="One parameter: plain text for a String, JSON for a number, a Bool or a list.",
-        ),
-    ] = None,
+    file: queries.File = None,
+    text: queries.Text = None,
+    document: queries.Document = None,
+    pairs: queries.Pairs = None,
     branch: options.AtBranch = None,
     commit: options.AtCommit = None,
     version: options.AtVersion = None,
@@ -86,23 +63,24 @@ def query(
     from omnigraph import graph
 
     wanted = _format(format_, json=json, explain=explain)
-    source, called = _source(file, text)
-    types = declared_types(source, name) if pairs else {}
-    parameters = read_parameters(document, pairs or (), types=types)
+    source = queries.Source.read(file, text)
+    parameters = source.parameters(document, pairs, name=name)
     opened = graph.open(options.required_store(store), read_only=True)
     asked = engine and engine.value
     place = {"branch": branch, "commit": commit}
-    with _diagnostics_called(called):
+    with source.named():
         if explain:
             found = opened.explain(
-                source, parameters, name=name, **place, version=version, engine=asked
+                source.text, parameters, name=name, **place, version=version, engine=asked
             )
             if wanted is Format.JSON:
                 render.show_json(asdict(found))
             else:
                 render.show_text(str(found))
             return
-        result = opened.query(source, parameters, name=name, **place, version=version, engine=asked)
+        result = opened.query(
+            source.text, parameters, name=name, **place, version=version, engine=asked
+        )
     write_result(result.arrow(), wanted)
     _say_what_ran(result, wanted, verbose=verbose)
 
@@ -119,30 +97,6 @@ def _format(wanted: Format | None, *, json: bool, explain: bool) -> Format:
         message = "arrow is not for terminals: send it to a file or a program"
         raise typer.BadParameter(message, param_hint="--format")
     return chosen
-
-
-def _source(file: str | None, text: str | None) -> tuple[str, str]:
-    """The text of the query, and what to call it in diagnostics."""
-    if (file is None) == (text is None):
-        message = "give the query by --query FILE or by -e TEXT, one of the two"
-        raise typer.BadParameter(message, param_hint="--query")
-    if text is not None:
-        return text, "query"
-    assert file is not None
-    return read_text(file), shown_name(file)
-
-
-@contextmanager
-def _diagnostics_called(name: str) -> Iterator[None]:
-    """Let diagnostics name the file that the text came from, which the graph was never told."""
-    from omnigraph.lang.diagnostics import DiagnosticsError
-    from omnigraph.lang.source import Source
-
-    try:
-        yield
-    except DiagnosticsError as error:
-        source = Source(name, error.source.text)
-        raise DiagnosticsError(error.diagnostics, source, code=error.code) from error
 
 
 def _say_what_ran(result: QueryResult, wanted: Format, *, verbose: bool) -> None:

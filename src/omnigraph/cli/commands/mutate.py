@@ -1,0 +1,75 @@
+"""`omnigraph mutate`: change a graph."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omnigraph.cli import options, queries, render
+
+if TYPE_CHECKING:
+    from omnigraph.mutation.results import MutationResult
+
+
+def mutate(
+    name: queries.Name = None,
+    *,
+    store: options.Store = None,
+    file: queries.File = None,
+    text: queries.Text = None,
+    document: queries.Document = None,
+    pairs: queries.Pairs = None,
+    branch: options.OnBranch = None,
+    expect_head: Annotated[
+        str | None,
+        typer.Option(
+            "--expect-head", metavar="COMMIT", help="Only if the branch is still at this commit."
+        ),
+    ] = None,
+    actor: options.Actor = None,
+    message: options.Message = None,
+    json: options.Json = False,
+) -> None:
+    """Insert, update or delete as a mutation query says, in one commit; all of it or nothing."""
+    from omnigraph import graph
+
+    source = queries.Source.read(file, text)
+    parameters = source.parameters(document, pairs, name=name)
+    opened = graph.open(options.required_store(store), actor=actor)
+    with source.named():
+        result = opened.mutate(
+            source.text,
+            parameters,
+            name=name,
+            branch=branch,
+            message=message,
+            expect_head=expect_head,
+        )
+    if json:
+        render.show_json(_facts(result))
+    else:
+        _show(result)
+
+
+def _show(result: MutationResult) -> None:
+    if result.commit_id is None:
+        render.say(f"nothing matched: branch {result.branch} is as it was")
+        return
+    render.say(f"commit {result.commit_id} on branch {result.branch}")
+    render.show_table(
+        ["type", "inserted", "updated", "deleted"],
+        [
+            (type_name, each.inserted, each.updated, each.deleted)
+            for type_name, each in result.changes.items()
+        ],
+    )
+
+
+def _facts(result: MutationResult) -> dict[str, object]:
+    return {
+        "commit_id": result.commit_id,
+        "branch": result.branch,
+        "changes": {type_name: asdict(each) for type_name, each in result.changes.items()},
+    }

@@ -1,0 +1,82 @@
+"""Queries given on the command line: the options that carry one, and what they say together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from omnigraph.cli.parameters import declared_types, read_parameters
+from omnigraph.cli.texts import read_text, shown_name
+
+Name = Annotated[
+    str | None, typer.Argument(help="Which query of the text; not needed when it has one.")
+]
+File = Annotated[
+    str | None,
+    typer.Option("--query", "-q", metavar="FILE", help="A .gq file, or - to read it."),
+]
+Text = Annotated[str | None, typer.Option("--text", "-e", metavar="TEXT", help="The query itself.")]
+Document = Annotated[
+    str | None, typer.Option("--params", metavar="JSON", help="Parameters, as one JSON object.")
+]
+Pairs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param",
+        "-p",
+        metavar="NAME=VALUE",
+        help="One parameter: plain text for a String, JSON for a number, a Bool or a list.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text of a query, and what to call it in diagnostics."""
+
+    text: str
+    called: str
+
+    @classmethod
+    def read(cls, file: str | None, text: str | None) -> Source:
+        """The query that `--query` or `-e` gives.
+
+        Raises:
+            typer.BadParameter: both were given, or neither.
+            NotFoundError: there is no such file.
+            InvalidInputError: the file cannot be read, or is not UTF-8.
+        """
+        if (file is None) == (text is None):
+            message = "give the query by --query FILE or by -e TEXT, one of the two"
+            raise typer.BadParameter(message, param_hint="--query")
+        if text is not None:
+            return cls(text, "query")
+        assert file is not None
+        return cls(read_text(file), shown_name(file))
+
+    def parameters(
+        self, document: str | None, pairs: list[str] | None, *, name: str | None
+    ) -> Mapping[str, object]:
+        """What `--params` and `--param` give, read as the query of that name declares it.
+
+        Raises:
+            InvalidParameterError: they say nothing that parameters could be.
+        """
+        types = declared_types(self.text, name) if pairs else {}
+        return read_parameters(document, pairs or (), types=types)
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Let diagnostics name the file that the text came from, which the graph is never told."""
+        from omnigraph.lang import source
+        from omnigraph.lang.diagnostics import DiagnosticsError
+
+        try:
+            yield
+        except DiagnosticsError as error:
+            place = source.Source(self.called, error.source.text)
+            raise DiagnosticsError(error.diagnostics, place, code=error.code) from error
