@@ -1,8 +1,8 @@
 """Reading less: relations that a few ids decide are looked up by Lance before DuckDB sees them.
 
 DuckDB pushes neither IN lists nor join keys into a Lance scan (lance-facts 12), so a query from one
-node would read whole edge tables. A plan says which ids can matter where; where an index finds
-them, the few rows are fetched and stand in for the table.
+node would read whole edge tables. A plan says which ids can matter where; where an index or memory
+finds them (`storage.lookups`), the few rows are fetched and stand in for the table.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.engine.protocol import Data
-from omnigraph.limits import REDUCED_KEYS_MAX
+from omnigraph.limits import REDUCED_KEYS_MAX, UNINDEXED_KEYS_MAX
 from omnigraph.relational.plans import (
     GivenRows,
     IsOneOf,
@@ -24,17 +24,17 @@ from omnigraph.relational.plans import (
     Reduction,
     TableRows,
 )
-from omnigraph.storage import filters
+from omnigraph.storage import lookups
 from omnigraph.storage.indexes import indexed_columns
 from omnigraph.storage.tables import Table
 
 
 def look_up(plan: Plan, data: Data) -> pa.Table | None:
-    """The answer of a plan that asks for one row by its id, if an index finds ids."""
+    """The answer of a plan that asks for one row by its id, if ids are found cheaply."""
     if plan.lookup is None:
         return None
     table = data.table(plan.lookup.table)
-    if "id" not in indexed_columns(table):
+    if not _pays(table, "id", 1):
         return None
     columns = plan.lookup.columns
     found = _lookup(table, dict.fromkeys(columns), "id", {plan.lookup.id})
@@ -45,7 +45,7 @@ def look_up(plan: Plan, data: Data) -> pa.Table | None:
 
 @dataclass(slots=True)
 class Reducer:
-    """Applies a plan's reductions as far as they pay: through an index, and for few ids."""
+    """Applies a plan's reductions as far as they pay: for few ids, and where those are found."""
 
     plan: Plan
     data: Data
@@ -76,7 +76,7 @@ class Reducer:
                     return False
                 keys = _texts(known, column)
         table = self.data.table(relation.table)
-        if len(keys) > REDUCED_KEYS_MAX or reduction.column not in indexed_columns(table):
+        if not _pays(table, reduction.column, len(keys)):
             return False
         if isinstance(reduction.by, ReachedFrom):
             rows = _reached(table, relation.columns, reduction.column, reduction.by, keys)
@@ -94,17 +94,21 @@ class Reducer:
         return self.found.get(name)
 
 
+def _pays(table: Table, column: str, key_count: int) -> bool:
+    """Whether looking so many ids up reads less than the table, or less again and again."""
+    if column in indexed_columns(table):
+        return key_count <= REDUCED_KEYS_MAX
+    return key_count <= UNINDEXED_KEYS_MAX and lookups.is_found_cheaply(table, column)
+
+
 def _lookup(table: Table, columns: Iterable[str], column: str, keys: set[str]) -> pa.Table:
-    wanted = filters.text_in(column, sorted(keys)) if keys else filters.NOTHING
-    return table.read(list(columns), filter_text=wanted)
+    return lookups.find(table, column, keys, columns=list(columns))
 
 
 def _reached(
     table: Table, columns: tuple[str, ...], column: str, walk: ReachedFrom, start: set[str]
 ) -> pa.Table | None:
     """Every edge that a walk of so many hops can use, or None if that becomes too many."""
-    if walk.both_ways and walk.onward not in indexed_columns(table):
-        return None
     ways = [(column, walk.onward)]
     if walk.both_ways:
         ways.append((walk.onward, column))
@@ -112,9 +116,9 @@ def _reached(
     frontier = start
     parts = [_lookup(table, columns, column, set())]
     for _ in range(walk.hops_max):
-        if len(seen) + len(frontier) > REDUCED_KEYS_MAX:
-            return None
         seen |= frontier
+        if not all(_pays(table, from_column, len(seen)) for from_column, _ in ways):
+            return None
         reached: set[str] = set()
         for from_column, to_column in ways:
             edges = _lookup(table, columns, from_column, frontier)
