@@ -10,6 +10,7 @@
     │   ├── GraphNotFoundError
     │   ├── BranchNotFoundError
     │   ├── CommitNotFoundError
+    │   ├── FeedGapError               take a new baseline
     │   └── TypeNotFoundError
     ├── AlreadyExistsError             choose another name, or open it
     ├── ConflictError                  read again, plan again                  retryable
@@ -83,6 +84,7 @@ class ErrorCode(StrEnum):
     UNCOVERED_DRIFT = "uncovered_drift"
     STRAY_RESTORE = "stray_restore"
     MERGE_CONFLICTS = "merge_conflicts"
+    FEED_GAP = "feed_gap"
     BRANCH_EXISTS = "branch_exists"
     BRANCH_IN_USE = "branch_in_use"
 
@@ -170,6 +172,12 @@ class CommitNotFoundError(NotFoundError):
     """The lineage holds no commit of that id."""
 
     default_code = ErrorCode.COMMIT_NOT_FOUND
+
+
+class FeedGapError(NotFoundError):
+    """The feed cannot go on from that cursor: what lies after it is gone."""
+
+    default_code = ErrorCode.FEED_GAP
 
 
 class TypeNotFoundError(NotFoundError):

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Final, NoReturn, Self
 
 from omnigraph.branching import lifecycle as branch_lifecycle
+from omnigraph.changes.feed import Batch, Feed
 from omnigraph.changes.graphs import Filter, GraphDiff, Side, compare_graphs
 from omnigraph.clock import Clock, SystemClock, is_ulid
 from omnigraph.engine.queries import Explanation, Queries, QueryResult
@@ -39,9 +40,11 @@ from omnigraph.mutation.results import result_of as mutation_result
 from omnigraph.recovery.audit import RecoveryEntry
 from omnigraph.recovery.sidecars import Found
 from omnigraph.recovery.sweep import Recovery
+from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.parser import parse_schema
 from omnigraph.schema.printer import print_schema
+from omnigraph.storage import lookups
 from omnigraph.storage.store import Store
 from omnigraph.transaction.protocol import Order, Transactions
 from omnigraph.transaction.view import data_at
@@ -188,7 +191,7 @@ class Graph:
     @property
     def commits(self) -> Commits:
         """The graph's history."""
-        return Commits(self._manifest, self._target.branch)
+        return Commits(self._manifest, self._target.branch, self._feed)
 
     @property
     def recoveries(self) -> Recoveries:
@@ -378,6 +381,63 @@ class Graph:
         snapshot = self.snapshot(commit=point) if is_commit else self.snapshot(branch=point)
         return Side(snapshot, data_at(self._store, snapshot))
 
+    def changes(
+        self,
+        *,
+        after: str | None = None,
+        branch: str | None = None,
+        limit: int = 100,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        ops: Collection[str] | None = None,
+    ) -> Batch:
+        """A branch's commits after a cursor, oldest first, each with what it changed.
+
+        Args:
+            after: The cursor of an earlier batch, or a baseline's; from the first commit when None.
+
+        Raises:
+            FeedGapError: the feed cannot go on from there.
+        """
+        if limit < 1:
+            message = f"limit is {limit}, and must be at least 1"
+            raise InvalidParameterError(message, name="limit")
+        name = self._target.branch if branch is None else BranchName.parse(branch)
+        catalog = self._catalogs.of(self.snapshot(branch=name).schema_digest)
+        wanted = Filter.parse(catalog, kinds, types, ops)
+        cursor = None if after is None else CommitId.parse(after)
+        return self._feed.poll(name, cursor, limit=limit, wanted=wanted)
+
+    def baseline(self, *, branch: str | None = None) -> str:
+        """The cursor of a branch as it is now: `changes` after it are what comes from now on."""
+        name = self._target.branch if branch is None else BranchName.parse(branch)
+        return self._feed.baseline(name)
+
+    def entity(
+        self,
+        type_name: str,
+        id: str,  # noqa: A002  # the column's own name
+        *,
+        at: str | None = None,
+    ) -> dict[str, object] | None:
+        """One node or edge by its id, as a dictionary by column; None if there is none.
+
+        Args:
+            at: A branch or a commit; what the handle looks at when None.
+
+        Raises:
+            NotFoundError: the graph has no such type, branch or commit.
+        """
+        snapshot = self.snapshot() if at is None else self._side(at).snapshot
+        type_ = self._catalogs.of(snapshot.schema_digest).type_named(type_name)
+        table = data_at(self._store, snapshot).table(type_.table_key)
+        found = lookups.find(table, "id", [id], columns=table_schema(type_).names).to_pylist()
+        return found[0] if found else None
+
+    @property
+    def _feed(self) -> Feed:
+        return Feed(self._manifest, self._queries.local, self._side, self._catalogs.of)
+
     def refresh(self) -> tuple[RecoveryEntry, ...]:
         """Bring interrupted writes of processes that are gone to an end; says which.
 
@@ -447,9 +507,10 @@ class Graph:
 class Commits:
     """A graph's history: `graph.commits`."""
 
-    def __init__(self, manifest: Manifest, branch: BranchName) -> None:
+    def __init__(self, manifest: Manifest, branch: BranchName, feed: Feed) -> None:
         self._manifest = manifest
         self._branch = branch
+        self._feed = feed
 
     def list(self, *, branch: str | None = None, limit: int | None = None) -> tuple[Commit, ...]:
         """A branch's commits through first parents, newest first.
@@ -472,6 +533,15 @@ class Commits:
             CommitNotFoundError: no branch of the graph has it.
         """
         return self._manifest.find(CommitId.parse(commit_id))
+
+    def changes(self, commit_id: str) -> GraphDiff:
+        """What one commit changed against the commit before it on its branch.
+
+        Raises:
+            CommitNotFoundError: no branch of the graph has it.
+            FeedGapError: the commit before it cannot be read any more.
+        """
+        return self._feed.changes(self.show(commit_id)).diff
 
 
 class BranchList:

@@ -1,0 +1,113 @@
+"""The feed: a branch's commits in order, each with what it changed, from any point on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from omnigraph.changes.graphs import Filter, GraphDiff, Side, compare_graphs
+from omnigraph.engine.protocol import Engine
+from omnigraph.errors import ErrorCode, FeedGapError, OmnigraphError
+from omnigraph.manifest import lineage
+from omnigraph.manifest.reader import Manifest
+from omnigraph.model.commits import Commit
+from omnigraph.model.ids import CommitId
+from omnigraph.model.names import BranchName
+from omnigraph.schema.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class CommitChanges:
+    """One commit, and what it changed against the commit before it on its branch."""
+
+    commit: Commit
+    diff: GraphDiff
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some commits of the feed, oldest first.
+
+    Attributes:
+        cursor: Where to go on. It names a whole commit, so nothing is ever seen in part, and stays
+            good for as long as that commit is in the branch's history.
+        is_newest: Whether there was nothing more.
+    """
+
+    commits: tuple[CommitChanges, ...]
+    cursor: str
+    is_newest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """Reads the feed of one branch.
+
+    Attributes:
+        side: Opens a point of history.
+        catalog: The catalog of a schema.
+    """
+
+    manifest: Manifest
+    engine: Engine
+    side: Callable[[CommitId], Side]
+    catalog: Callable[[str], Catalog]
+
+    def poll(
+        self, branch: BranchName, after: CommitId | None, *, limit: int, wanted: Filter | None
+    ) -> Batch:
+        """The commits after a cursor; from the first one on when there is none.
+
+        Raises:
+            FeedGapError: the cursor's commit is not in the branch's history, or what lies after it
+                cannot be read any more.
+        """
+        head = self.manifest.current(branch).head
+        walk = lineage.first_parents(head.commit_id, self.manifest.history(branch).find)
+        newer = _until(after, walk, branch)
+        some = newer[::-1][:limit]
+        cursor = some[-1].commit_id if some else head.commit_id
+        commits = tuple(self.changes(each, wanted) for each in some)
+        return Batch(commits, cursor, is_newest=cursor == head.commit_id)
+
+    def baseline(self, branch: BranchName) -> str:
+        """The cursor of the branch as it is now, for whoever starts from a copy of it."""
+        return self.manifest.current(branch).head.commit_id
+
+    def changes(self, commit: Commit, wanted: Filter | None = None) -> CommitChanges:
+        """What one commit changed; the first one of a graph changed nothing.
+
+        Raises:
+            FeedGapError: the commit before it cannot be read any more.
+        """
+        if commit.parent is None:
+            return CommitChanges(commit, GraphDiff(commit.commit_id, commit.commit_id, ()))
+        try:
+            before, after = self.side(commit.parent), self.side(commit.commit_id)
+            catalog = self.catalog(after.snapshot.schema_digest)
+            return CommitChanges(
+                commit, compare_graphs(catalog, before, after, self.engine, wanted)
+            )
+        except OmnigraphError as cause:
+            if cause.code is not ErrorCode.COMMIT_NOT_FOUND:
+                raise
+            message = f"the changes of commit {commit.commit_id} cannot be read: {cause.message}"
+            raise _gap(message) from cause
+
+
+def _until(after: CommitId | None, walk: Iterator[Commit], branch: BranchName) -> list[Commit]:
+    """The commits above the cursor, newest first."""
+    newer = []
+    for commit in walk:
+        if commit.commit_id == after:
+            return newer
+        newer.append(commit)
+    if after is None:
+        return newer
+    message = f"commit {after} is not in the history of branch {branch}"
+    raise _gap(message)
+
+
+def _gap(message: str) -> FeedGapError:
+    hint = "take a new baseline: export the branch, and go on from the baseline's cursor"
+    return FeedGapError(message, hint=hint)
