@@ -43,6 +43,7 @@ soak: $(READY) ## long runs: many examples, many kills
 bench: $(READY) ## benchmarks, as ratios against the same work done another way
 	-@$(BIN)/python -m benchmarks.peers.install
 	$(BIN)/python -m benchmarks.query --write
+	$(BIN)/python -m benchmarks.write --write
 
 bless: $(READY) ## rewrite the golden files; review the diff as prose
 	OMNIGRAPH_BLESS=1 $(BIN)/pytest -q tests/golden tests/docs

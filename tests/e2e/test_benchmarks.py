@@ -4,9 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks import query, social
+import pytest
+
+from benchmarks import people, query, report, social
 from benchmarks.questions import QUESTIONS
 from benchmarks.rounds import comparable
+from omnigraph import graph
 
 
 def test_ours_and_hand_written_sql_agree_on_all_nine_questions(tmp_path):
@@ -23,10 +26,33 @@ def test_the_same_seed_makes_the_same_graph():
     assert social.generate(size) == social.generate(size)
 
 
-def test_the_program_runs_without_peers():
-    command = [sys.executable, "-m", "benchmarks.query", "--quick", "--no-peers"]
+def test_a_settled_graph_has_every_person_once_and_an_edge_to_the_next(tmp_path):
+    made = graph.init(tmp_path / "graph", people.SCHEMA)
+    people.settle(made, [f"p{number}" for number in range(people.STATEMENTS_PER_QUERY + 3)])
+    assert people.ours(made, people.fresh_names()).count() == people.STATEMENTS_PER_QUERY + 3
+    edges = "query q() { match { $a: Person  $a knows $b } return { count($b) as edges } }"
+    assert made.query(edges).rows() == [{"edges": people.STATEMENTS_PER_QUERY + 2}]
+
+
+def test_a_section_of_the_results_takes_its_predecessors_place_and_no_other(tmp_path):
+    path = tmp_path / "RESULTS.md"
+    for title, text in [("Query", "old"), ("Write", "kept"), ("Query", "### Part\n\nnew")]:
+        report.write_section(title, text, path)
+    _, _, sections = path.read_text().partition("\n## ")
+    assert sections == "Query\n\n### Part\n\nnew\n\n## Write\n\nkept\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [
+        ("query", "9. paths of two hops, by the ages on the way"),
+        ("write", "delete a node and its edges"),
+    ],
+)
+def test_the_programs_run_without_peers(program, line):
+    command = [sys.executable, "-m", f"benchmarks.{program}", "--quick", "--no-peers"]
     root = Path(query.__file__).parents[1]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "9. paths of two hops, by the ages on the way" in done.stdout
+    assert line in done.stdout
     assert "wrong answer" not in done.stdout
