@@ -87,6 +87,19 @@ SPARK_DRIVER_BYTES_MAX: Final = 8 << 30
 SPARK_ARCHIVES_MAX: Final = 3
 """Start-up archives kept in the user's cache; each has about 150 MB."""
 
+SORTED_IN_MEMORY_BYTES_MAX: Final = 128 << 20
+"""Data files of a table whose rows are sorted in memory; larger ones may wait on disk."""
+
+SORTING_BYTES_MAX: Final = 1 << 30
+"""Memory that sorting a larger table takes before rows wait on disk."""
+
+SORT_BATCH_ROWS_MAX: Final = 1 << 14
+SORT_BATCH_BYTES: Final = 8 << 20
+"""A batch of sorted rows: at most so many, and about so large where rows are wide."""
+
+SAMPLES_PER_PART: Final = 64
+"""Ids that are looked at for each part of a parallel export, to cut parts of like size."""
+
 PINNED_TABLES_MAX: Final = 256
 """Open tables that a graph handle keeps for the next reader of the same versions."""
 
@@ -131,3 +144,31 @@ AUDIT_ATTEMPTS_MAX: Final = 10
 
 AUDIT_FRAGMENTS_MAX: Final = 64
 """Recoveries that are recorded before their rows are folded into one fragment."""
+
+LOAD_LOCAL_BYTES_MAX: Final = 256 << 20
+LOAD_LOCAL_ROWS_MAX: Final = 2_000_000
+"""Input that a load takes on in this process, which holds all of it; `auto` gives more to Spark."""
+
+LOAD_COMPRESSED_FACTOR: Final = 5
+"""How many bytes one of a compressed file, or of a Parquet file, is taken to become."""
+
+LOAD_INPUTS_MAX: Final = 100_000
+"""Files of one load."""
+
+LOAD_BLOCK_BYTES: Final = 16 << 20
+"""How much text of an input is shaped at a time; at least one line."""
+
+LOAD_LINE_BYTES_MAX: Final = 512 << 20
+"""The longest line; what is longer has no lines."""
+
+LOAD_BATCH_ROWS: Final = 1 << 17
+"""Rows of columns that are shaped at a time."""
+
+LOAD_GROUPS_MAX: Final = 64
+"""Kinds of lines told apart in one block of text; what is left is read line by line."""
+
+LOAD_BISECTED_ROWS_MIN: Final = 256
+"""A batch of which a row is in doubt is halved down to this, and then converted value by value."""
+
+QUARANTINE_ROUNDS_MAX: Final = 100
+"""Times that offenders are rejected because others were, before a load gives up."""

@@ -1,0 +1,1 @@
+"""The data pipeline: sources, shaped, checked and staged, into one transaction."""

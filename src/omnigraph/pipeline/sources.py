@@ -1,0 +1,319 @@
+"""Sources: what a load reads, found and named once, before any row is read.
+
+A graph file (`.jsonl`, `.ndjson` or `.json`) has one envelope per line, nodes and edges in any order:
+
+    {"type": "Person", "id": "ada", "data": {"name": "Ada"}}
+    {"edge": "Knows", "from": "ada", "to": "bob", "id": "e1", "data": {"since": "2024-01-31"}}
+
+`id` and `data` may be left out. The id of a type with a key is spelt from the key, so it is needed
+only where ids are minted, to keep the one that a row had: exports always write it. It may stand
+inside `data` instead.
+
+A file of one type (`.csv`, `.parquet`, `.jsonl`) is named by it, `Person.csv`, or mapped to it,
+`{"Person": "people.csv"}`. Its columns are properties, beside `id` and, for edges, `from` and `to`
+(or `src` and `dst`, with which properties may be called `from` and `to`). Lines of a `.jsonl` file
+that is named by a type may also be envelopes of that type, as an export writes them. A directory
+stands for the files in it; one that is named by a type holds files of that type.
+
+Each of them but Parquet may be compressed: `.gz` or `.zst`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from glob import glob, has_magic
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeAlias, cast
+
+from omnigraph.errors import (
+    ErrorCode,
+    InvalidInputError,
+    InvalidParameterError,
+    NotFoundError,
+    TypeNotFoundError,
+)
+from omnigraph.lang.diagnostics import did_you_mean
+from omnigraph.limits import LOAD_INPUTS_MAX
+from omnigraph.schema.catalog import Catalog
+
+Source: TypeAlias = "str | PathLike[str] | BinaryIO | Mapping[str, object] | Sequence[object]"
+"""What a caller may give: paths, globs and directories, `-`, an open file, rows by type, or a list
+of these."""
+
+STANDARD_INPUT: Final = "-"
+
+
+class Form(StrEnum):
+    """How a file holds its rows."""
+
+    LINES = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+class Compression(StrEnum):
+    """What a file is compressed with, as Arrow calls it."""
+
+    GZIP = "gzip"
+    ZSTD = "zstd"
+
+
+_FORMS: Final = {
+    ".jsonl": Form.LINES,
+    ".ndjson": Form.LINES,
+    ".json": Form.LINES,
+    ".csv": Form.CSV,
+    ".parquet": Form.PARQUET,
+}
+_COMPRESSIONS: Final = {".gz": Compression.GZIP, ".zst": Compression.ZSTD}
+_SUFFIXES: Final = (
+    ".jsonl, .ndjson, .json, .csv or .parquet, all but the last also with .gz or .zst"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileInput:
+    """One file.
+
+    Attributes:
+        name: How reports name it: as the caller wrote it.
+        type_name: The type that all its rows have; None for a graph file, whose lines say it.
+        byte_count: Its size on disk.
+    """
+
+    name: str
+    path: str
+    form: Form
+    type_name: str | None
+    compression: Compression | None
+    byte_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInput:
+    """A graph file that can be read once, from beginning to end: standard input, a request."""
+
+    name: str
+    stream: BinaryIO = field(repr=False)
+
+    @property
+    def type_name(self) -> None:
+        """Its lines say their types."""
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryInput:
+    """Rows of one type that this process holds.
+
+    Attributes:
+        rows: An Arrow table, batch or reader; a pandas DataFrame, in which NaN is null; anything
+            else that speaks Arrow, such as a polars DataFrame; or dictionaries by property.
+    """
+
+    name: str
+    type_name: str
+    rows: object = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameInput:
+    """A Spark DataFrame with rows of one type."""
+
+    name: str
+    type_name: str
+    frame: Any = field(repr=False)
+
+
+Input = FileInput | StreamInput | MemoryInput | FrameInput
+"""One thing to read. Its place among the inputs of a load is its number in row positions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """All that one load reads, in order."""
+
+    each: tuple[Input, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """How reports name them."""
+        return tuple(each.name for each in self.each)
+
+    @property
+    def named_types(self) -> frozenset[str]:
+        """The types that inputs are named by; graph files may bring others."""
+        return frozenset(each.type_name for each in self.each if each.type_name is not None)
+
+
+def resolve(source: Source, catalog: Catalog) -> Inputs:
+    """Find what a source stands for, in a fixed order; no row is read.
+
+    Raises:
+        NotFoundError: a file does not exist, or a pattern matches none.
+        TypeNotFoundError: something is named by a type that the schema does not have.
+        InvalidInputError: it is nothing that can be loaded.
+    """
+    found = tuple(_Finder(catalog).find(source))
+    if not found:
+        message = "there is nothing to load"
+        raise InvalidInputError(message, hint="name a file, or give rows by type")
+    if len(found) > LOAD_INPUTS_MAX:
+        message = f"{len(found):,} files to load; the limit is {LOAD_INPUTS_MAX:,}"
+        raise InvalidInputError(message, hint="load them in several parts")
+    return Inputs(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Finder:
+    catalog: Catalog
+
+    def find(self, source: object) -> Iterator[Input]:
+        match source:
+            case str(text) if text == STANDARD_INPUT:
+                yield StreamInput("stdin", sys.stdin.buffer)
+            case str() | PathLike():
+                yield from self._paths(fspath(source), None)
+            case Mapping():
+                for name, rows in source.items():
+                    yield from self._of_type(name, rows)
+            case _ if _is_rows(source):
+                kind = type(source).__name__
+                message = f"a {kind} does not say what type its rows have"
+                raise InvalidParameterError(message, hint='give it by type: {"Person": rows}')
+            case _ if callable(getattr(source, "read", None)):
+                name = getattr(source, "name", None)
+                stream = cast("BinaryIO", source)
+                yield StreamInput(name if isinstance(name, str) else "stream", stream)
+            case Sequence() if not isinstance(source, bytes | bytearray | memoryview):
+                for each in source:
+                    yield from self.find(each)
+            case _:
+                raise _unloadable(source)
+
+    def _of_type(self, name: object, rows: object) -> Iterator[Input]:
+        if not isinstance(name, str):
+            message = f"{name!r} is no name of a type"
+            raise InvalidParameterError(message, hint='give rows by type: {"Person": rows}')
+        self.catalog.type_named(name)
+        if isinstance(rows, str | PathLike):
+            yield from self._paths(fspath(rows), name)
+        elif isinstance(rows, Sequence) and rows and all(map(_is_path, rows)):
+            for each in rows:
+                yield from self._paths(fspath(each), name)
+        elif _is_frame(rows):
+            yield FrameInput(name, name, rows)
+        elif _is_rows(rows):
+            yield MemoryInput(name, name, rows)
+        else:
+            raise _unloadable(rows)
+
+    def _paths(self, text: str, type_name: str | None) -> Iterator[Input]:
+        path = Path(text)
+        if path.exists():
+            yield from self._path(path, type_name)
+        elif "://" in text:
+            message = f"{text[:200]} is no file of this machine"
+            raise InvalidInputError(message, hint="copy it here, or give Spark's DataFrame of it")
+        elif has_magic(text):
+            # A pattern may be absolute, which those of pathlib may not.
+            found = sorted(glob(text, recursive=True))  # noqa: PTH207
+            if not found:
+                message = f"no file matches {text[:200]}"
+                raise NotFoundError(message, hint="check the pattern and the directory")
+            for each in found:
+                yield from self._path(Path(each), type_name)
+        else:
+            near = did_you_mean(path.name, _beside(path)) or "check the path"
+            message = f"there is no file {text[:200]}"
+            raise NotFoundError(message, hint=near, path=text)
+
+    def _path(self, path: Path, type_name: str | None) -> Iterator[Input]:
+        if not path.is_dir():
+            yield self._file(path, type_name)
+            return
+        named = type_name or self._type_in(path.name)
+        # What other tools leave beside the rows, such as _SUCCESS, is not ours to read.
+        inside = sorted(each for each in path.iterdir() if each.name[0] not in "._")
+        if not inside:
+            message = f"the directory {path} is empty"
+            raise NotFoundError(message, hint=f"put files into it: {_SUFFIXES}", path=str(path))
+        for each in inside:
+            yield from self._path(each, named)
+
+    def _file(self, path: Path, type_name: str | None) -> FileInput:
+        stem, form, compression = _spelt(path)
+        named = type_name or self._type_in(path.name)
+        if named is None and form is not Form.LINES:
+            near = did_you_mean(stem, (each.name for each in self.catalog.types))
+            message = f"{path} has rows of one type, and the schema has no type {stem[:100]}"
+            hint = f"name the file after a type, or map it: Type={path}"
+            raise TypeNotFoundError(message, hint=f"{near}; {hint}" if near else hint, name=stem)
+        return FileInput(str(path), str(path), form, named, compression, path.stat().st_size)
+
+    def _type_in(self, file_name: str) -> str | None:
+        """The type that a file is named by."""
+        stem = file_name.partition(".")[0]
+        return stem if any(each.name == stem for each in self.catalog.types) else None
+
+
+def _spelt(path: Path) -> tuple[str, Form, Compression | None]:
+    """What the name of a file says: its first part, and how it is written."""
+    suffixes = [each.lower() for each in path.suffixes[-2:]]
+    compression = _COMPRESSIONS.get(suffixes[-1]) if suffixes else None
+    if compression is not None:
+        suffixes.pop()
+    form = _FORMS.get(suffixes[-1]) if suffixes else None
+    if form is None or (form is Form.PARQUET and compression is not None):
+        message = f"{path} is no file that can be loaded, going by its name"
+        hint = f"a file to load ends in {_SUFFIXES}"
+        raise InvalidInputError(message, hint=hint, path=str(path))
+    return path.name.partition(".")[0], form, compression
+
+
+def _beside(path: Path) -> list[str]:
+    """The names that a misspelt file might have had."""
+    try:
+        return [each.name for each in path.parent.iterdir()]
+    except OSError:
+        return []
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str | PathLike)
+
+
+def _is_frame(value: object) -> bool:
+    """Whether it is a DataFrame of Spark, classic or connected; Spark is not imported to tell."""
+    kind = type(value)
+    return kind.__module__.startswith("pyspark.sql.") and kind.__name__ == "DataFrame"
+
+
+def _is_rows(value: object) -> bool:
+    if _is_frame(value) or hasattr(value, "__arrow_c_stream__"):
+        return True
+    if hasattr(value, "__arrow_c_array__") and hasattr(value, "schema"):
+        return True
+    return (
+        isinstance(value, Sequence)
+        and not isinstance(value, str | bytes)
+        and all(isinstance(each, Mapping) for each in value)
+        and not any(map(_names_types, value))
+    )
+
+
+def _names_types(value: Mapping[object, object]) -> bool:
+    """Whether a dictionary has rows by type, and is not itself a row."""
+    return any(_is_path(each) or _is_frame(each) for each in value.values()) and all(
+        isinstance(name, str) and name[:1].isupper() for name in value
+    )
+
+
+def _unloadable(value: object) -> InvalidInputError:
+    message = f"a value of Python's {type(value).__name__} cannot be loaded"
+    hint = "give files, or rows by type: Arrow, pandas, polars, Spark, or a list of dictionaries"
+    return InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_PARAMETER)
