@@ -27,6 +27,18 @@ def conform(computed: pa.Table, columns: tuple[OutputColumn, ...]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
+def typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The same rows with exactly these types; names and places are those of the schema.
+
+    For rows of a table that went through an engine, whose values all fit.
+    """
+    arrays = [
+        array if array.type == field.type else _cast(array, field.type)
+        for array, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
 def _converted(array: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if array.type == field.type:
         return array

@@ -1,0 +1,253 @@
+"""Export: a snapshot's rows into files that load again, in one order, on either engine."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
+
+from omnigraph.clock import Clock
+from omnigraph.engine.choose import AUTO, ENVIRONMENT_VARIABLE
+from omnigraph.engine.local.sort import sorted_batches
+from omnigraph.engine.protocol import EngineName
+from omnigraph.errors import InvalidInputError, InvalidParameterError
+from omnigraph.limits import LOCAL_BYTES_MAX
+from omnigraph.pipeline.formats import Format, choose_format, write_file, write_lines
+from omnigraph.pipeline.targets import (
+    STANDARD_OUTPUT,
+    Compression,
+    Sink,
+    appearing,
+    standard_output,
+    written,
+)
+from omnigraph.pipeline.views import chosen_types
+from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.catalog import SchemaType
+from omnigraph.transaction.work import View
+
+CONTENTS: Final = "_export.json"
+"""What an export into a directory holds, written there too: loads and readers of Parquet pass over
+names that begin like this one, and a later export knows what it may replace."""
+
+Progress = Callable[[str, int, int], None]
+"""Told a type, how many of its rows are written, and how many it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOrder:
+    """What to export, where to, and how.
+
+    Attributes:
+        target: A file for NDJSON on the local engine, `-` for standard output, else a directory.
+            NDJSON is packed as the name says: `.gz` or `.zst`.
+        types: Names of types; all when None.
+        format: `ndjson`, `parquet` or `csv`; NDJSON when None.
+        engine: `local`, `spark` or `auto`.
+        replaces: Whether an earlier export under that name goes.
+    """
+
+    target: str | Path
+    types: tuple[str, ...] | None = None
+    format: str | None = None
+    engine: str | None = None
+    replaces: bool = False
+    progress: Progress | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportResult:
+    """An export that is there in whole.
+
+    Attributes:
+        commit_id: The commit whose rows it has.
+        target: The file or directory; `-` for standard output.
+        rows: Rows by type, in the order in which they were written.
+        files: Every file with rows, in order, below the target where that is a directory.
+        engine: The engine that ran it, and `why` it was chosen.
+    """
+
+    commit_id: str
+    target: str
+    format: str
+    engine: EngineName
+    why: str
+    rows: Mapping[str, int]
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    types: tuple[SchemaType, ...]
+    format: Format
+    compression: Compression
+    engine: EngineName
+    why: str
+
+
+def export(view: View, clock: Clock, order: ExportOrder) -> ExportResult:
+    """Write a snapshot's rows, type by type and by id within: equal graphs give equal NDJSON.
+
+    What NDJSON holds loads again with the ids it had.
+
+    Raises:
+        TypeNotFoundError: the schema has no type of a name. Nothing was written.
+        AlreadyExistsError: there is something under that name. It is untouched.
+        InvalidInputError: target, format and engine do not go together. Nothing was written.
+        StorageError: a table could not be read, or the disk written. Nothing became visible.
+    """
+    plan = _plan(view, order)
+    if order.target == STANDARD_OUTPUT:
+        with standard_output() as stream:
+            rows = _write_envelopes(view, plan, stream, order.progress, None)
+        return _result(view, plan, STANDARD_OUTPUT, rows, ())
+    target = Path(order.target).absolute()
+    with appearing(target, clock.ulid(), replaces=order.replaces, is_ours=is_export) as place:
+        if plan.engine is EngineName.SPARK:
+            # Imported here: an export on the local engine must not pay for Spark.
+            from omnigraph.pipeline.parts import export_parts
+
+            place.mkdir()
+            made = export_parts(view, plan.types, place, plan.format, plan.compression)
+            rows, files = made.rows, made.files
+            _write_contents(view, plan, place, rows, files)
+        elif plan.format is Format.NDJSON:
+            with written(place, plan.compression) as stream:
+                rows = _write_envelopes(view, plan, stream, order.progress, target.parent)
+            files = (target.name,)
+        else:
+            place.mkdir()
+            rows, files = _write_files(view, plan, place, order.progress)
+            _write_contents(view, plan, place, rows, files)
+    return _result(view, plan, str(target), rows, files)
+
+
+def is_export(directory: Path) -> bool:
+    """Whether a directory is what an export made, all of it."""
+    try:
+        contents = json.loads((directory / CONTENTS).read_bytes())
+        files = {CONTENTS, *contents["files"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    there = {
+        path.relative_to(directory).as_posix()
+        for path in directory.rglob("*")
+        if not path.is_dir() or path.is_symlink()
+    }
+    return there <= files
+
+
+def _plan(view: View, order: ExportOrder) -> _Plan:
+    target = str(order.target)
+    format_ = choose_format(order.format, target)
+    types = chosen_types(view.catalog, order.types)
+    asked = order.engine or os.environ.get(ENVIRONMENT_VARIABLE) or AUTO
+    is_one_file = format_ is Format.NDJSON and _names_a_file(target)
+    if asked == AUTO:
+        engine, why = _fitting(view, types, is_one_file=is_one_file)
+    elif asked in set(EngineName):
+        engine, why = EngineName(asked), "it was asked for"
+    else:
+        known = ", ".join([AUTO, *EngineName])
+        message = f"there is no engine {asked!r}"
+        raise InvalidParameterError(message, hint=f"use one of {known}", name="engine")
+    if engine is EngineName.SPARK and target == STANDARD_OUTPUT:
+        message = "Spark writes a directory of files, and standard output is one"
+        raise InvalidInputError(message, hint="use engine='local', or give a directory")
+    packing = Compression.NONE if format_ is Format.PARQUET else Compression.of(target)
+    return _Plan(types, format_, packing, engine, why)
+
+
+def _names_a_file(target: str) -> bool:
+    plain = target.removesuffix(Compression.of(target))
+    return target == STANDARD_OUTPUT or plain.endswith((".jsonl", ".ndjson", ".json"))
+
+
+def _fitting(
+    view: View, types: Iterable[SchemaType], *, is_one_file: bool
+) -> tuple[EngineName, str]:
+    if is_one_file:
+        return EngineName.LOCAL, "the target is one file"
+    touched = sum(view.data.table(each.table_key).count_bytes() for each in types)
+    fits = touched <= LOCAL_BYTES_MAX
+    relation = "at most" if fits else "more than"
+    why = f"the types have {touched:,} bytes, {relation} {LOCAL_BYTES_MAX:,}"
+    return (EngineName.LOCAL if fits else EngineName.SPARK), why
+
+
+def _write_envelopes(
+    view: View,
+    plan: _Plan,
+    stream: Sink,
+    progress: Progress | None,
+    spill_directory: Path | None,
+) -> dict[str, int]:
+    return {
+        each.name: write_lines(each, _rows(view, each, progress, spill_directory), stream)
+        for each in plan.types
+    }
+
+
+def _write_files(
+    view: View, plan: _Plan, place: Path, progress: Progress | None
+) -> tuple[dict[str, int], tuple[str, ...]]:
+    rows: dict[str, int] = {}
+    files: list[str] = []
+    for each in plan.types:
+        name = f"{each.name}.{plan.format}{plan.compression}"
+        rows[each.name] = write_file(
+            each,
+            _rows(view, each, progress, place),
+            place / name,
+            format=plan.format,
+            compression=plan.compression,
+        )
+        files.append(name)
+    return rows, tuple(files)
+
+
+def _rows(
+    view: View, type_: SchemaType, progress: Progress | None, spill_directory: Path | None
+) -> Iterator[pa.RecordBatch]:
+    table = view.data.table(type_.table_key)
+    total = table.count_rows()
+    done = 0
+    for batch in sorted_batches(
+        table, table_schema(type_), by="id", spill_directory=spill_directory
+    ):
+        yield batch
+        done += batch.num_rows
+        if progress is not None:
+            progress(type_.name, done, total)
+
+
+def _write_contents(
+    view: View, plan: _Plan, place: Path, rows: Mapping[str, int], files: tuple[str, ...]
+) -> None:
+    contents = {
+        "commit": view.snapshot.head.commit_id,
+        "format": plan.format.value,
+        "rows": dict(rows),
+        "files": files,
+    }
+    (place / CONTENTS).write_text(json.dumps(contents, indent=1) + "\n", encoding="utf-8")
+
+
+def _result(
+    view: View, plan: _Plan, target: str, rows: Mapping[str, int], files: tuple[str, ...]
+) -> ExportResult:
+    return ExportResult(
+        commit_id=view.snapshot.head.commit_id,
+        target=target,
+        format=plan.format.value,
+        engine=plan.engine,
+        why=plan.why,
+        rows=MappingProxyType(dict(rows)),
+        files=files,
+    )

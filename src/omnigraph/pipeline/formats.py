@@ -1,0 +1,148 @@
+"""Formats: how the rows of a type are written to a file, whatever brought them there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, assert_never
+
+import pyarrow as pa
+
+from omnigraph.errors import InvalidInputError, InvalidParameterError
+from omnigraph.pipeline.lines import csv_header, csv_lines, envelope_lines
+from omnigraph.pipeline.targets import STANDARD_OUTPUT, Compression, Sink, written
+from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
+
+_ENDS: Final = ("from", "to")
+
+
+class Format(StrEnum):
+    """What an export is made of; the value is also the suffix of its files."""
+
+    NDJSON = "jsonl"
+    PARQUET = "parquet"
+    CSV = "csv"
+
+
+_NAMES: Final = {"ndjson": Format.NDJSON, **{each.value: each for each in Format}}
+
+
+def choose_format(name: str | None, target: str) -> Format:
+    """The format of that name, or NDJSON.
+
+    Raises:
+        InvalidParameterError: there is no such format.
+        InvalidInputError: the target's name and the format disagree.
+    """
+    if name is not None and name not in _NAMES:
+        message = f"there is no format {name!r}"
+        raise InvalidParameterError(message, hint=f"use one of {', '.join(_NAMES)}", name="format")
+    chosen = _NAMES[name] if name is not None else Format.NDJSON
+    stem = target.removesuffix(Compression.of(target))
+    if name is None and stem.endswith((".csv", ".parquet")):
+        kind = stem.rpartition(".")[2]
+        message = f"{target} names one file, and {kind} has one for each type"
+        raise InvalidInputError(message, hint=f"give a directory, and the format {kind}")
+    if chosen is not Format.NDJSON and target == STANDARD_OUTPUT:
+        message = f"{chosen.value} has one file for each type, and standard output is one"
+        raise InvalidInputError(message, hint="give a directory")
+    return chosen
+
+
+def file_schema(type_: SchemaType) -> pa.Schema:
+    """The columns of a type in CSV and Parquet: its id and ends, then its properties.
+
+    The ends of an edge are `from` and `to`, as in an envelope; where a property has one of these
+    names, they are `src` and `dst`, which no property may be called.
+    """
+    stored = table_schema(type_)
+    names = dict(zip(ENDPOINTS, _ENDS, strict=True)) if isinstance(type_, EdgeType) else {}
+    if set(_ENDS) & {each.name for each in type_.properties}:
+        names = {}
+    return pa.schema(
+        [
+            pa.field(names.get(each.name, each.name), each.type, nullable=each.nullable)
+            for each in map(_without_marks, stored)
+        ]
+    )
+
+
+def _without_marks(field: pa.Field) -> pa.Field:
+    if pa.types.is_list(field.type):
+        item = field.type.value_field.remove_metadata()
+        return pa.field(field.name, pa.list_(item), nullable=field.nullable)
+    return field.remove_metadata()
+
+
+def write_lines(type_: SchemaType, batches: Iterable[pa.RecordBatch], stream: Sink) -> int:
+    """Write the rows as envelopes; says how many."""
+    rows = 0
+    for batch in batches:
+        stream.write(envelope_lines(type_, batch))
+        rows += batch.num_rows
+    return rows
+
+
+def write_file(
+    type_: SchemaType,
+    batches: Iterable[pa.RecordBatch],
+    path: Path,
+    *,
+    format: Format,  # noqa: A002  # what everybody calls it
+    compression: Compression,
+) -> int:
+    """Write the rows, with the columns of `table_schema`, to a file of their own; says how many.
+
+    Raises:
+        StorageError: the disk is full, or may not be written. What is there is not whole.
+    """
+    match format:
+        case Format.NDJSON:
+            with written(path, compression) as stream:
+                return write_lines(type_, batches, stream)
+        case Format.CSV:
+            return _write_csv(type_, batches, path, compression)
+        case Format.PARQUET:
+            return _write_parquet(type_, batches, path)
+        case _:
+            assert_never(format)
+
+
+def _write_csv(
+    type_: SchemaType, batches: Iterable[pa.RecordBatch], path: Path, compression: Compression
+) -> int:
+    rows = 0
+    with written(path, compression) as stream:
+        stream.write(csv_header(file_schema(type_)))
+        for batch in batches:
+            stream.write(csv_lines(type_, batch))
+            rows += batch.num_rows
+    return rows
+
+
+def _write_parquet(type_: SchemaType, batches: Iterable[pa.RecordBatch], path: Path) -> int:
+    # Imported here: most exports need none of it.
+    import pyarrow.parquet as pq
+
+    schema = file_schema(type_)
+    rows = 0
+    with (
+        written(path, Compression.NONE) as stream,
+        pq.ParquetWriter(stream, schema, compression="zstd") as writer,
+    ):
+        waiting: list[pa.RecordBatch] = []
+        for batch in batches:
+            waiting.append(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
+            rows += batch.num_rows
+            if sum(each.nbytes for each in waiting) >= _ROW_GROUP_BYTES:
+                writer.write_table(pa.Table.from_batches(waiting))
+                waiting.clear()
+        if waiting:
+            writer.write_table(pa.Table.from_batches(waiting))
+    return rows
+
+
+_ROW_GROUP_BYTES: Final = 64 << 20
+"""Rows that wait until they are written together: readers skip whole groups."""

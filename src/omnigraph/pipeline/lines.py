@@ -1,0 +1,225 @@
+"""Lines: the rows of a type as NDJSON envelopes or as CSV, made a column at a time.
+
+What is written reads back as the same value, and equal rows give equal bytes. Numbers that JSON
+has no word for are written as Python, Spark and DuckDB read them: `NaN`, `Infinity`, `-Infinity`.
+"""
+
+from __future__ import annotations
+
+import json
+from binascii import b2a_base64
+from typing import Final, assert_never
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.model.types import BlobType, EnumType, ListType, PropertyType, Scalar, VectorType
+from omnigraph.schema.catalog import ENDPOINTS, EdgeType, NodeType, SchemaType
+
+_TEXT: Final = pa.large_utf8()
+_NEWLINE: Final = "\n"
+_NOT_FINITE: Final = {
+    "nan": "NaN",
+    "-nan": "NaN",
+    "inf": "Infinity",
+    "-inf": "-Infinity",
+}
+"""What Arrow calls such numbers, and what JSON readers do."""
+
+
+def envelope_lines(type_: SchemaType, batch: pa.RecordBatch) -> pa.Buffer:
+    r"""One graph envelope per row, each with its newline.
+
+    The id stands in it where no key spells it. A null is written: left out, it would become the
+    default.
+
+    >>> from omnigraph.schema.catalog import NodeType, Property
+    >>> person = NodeType("Person", (Property("name", Scalar.STRING),), key=("name",))
+    >>> envelope_lines(person, pa.record_batch({"id": ["Ada"], "name": ["Ada"]})).to_pybytes()
+    b'{"type":"Person","data":{"name":"Ada"}}\n'
+    """
+    parts: list[str | pa.Array] = []
+
+    def member(name: str, values: pa.Array) -> None:
+        parts.extend([f"{json.dumps(name, ensure_ascii=False)}:", values, ","])
+
+    match type_:
+        case NodeType():
+            parts.append(f'{{"type":{json.dumps(type_.name)},')
+        case EdgeType():
+            parts.append(f'{{"edge":{json.dumps(type_.name)},')
+        case _:
+            assert_never(type_)
+    if not type_.key:
+        member("id", _quoted(batch.column("id")))
+    if isinstance(type_, EdgeType):
+        for name, end in zip(("from", "to"), ENDPOINTS, strict=True):
+            member(name, _quoted(batch.column(end)))
+    parts.append('"data":{')
+    for each in type_.properties:
+        member(each.name, json_values(batch.column(each.name), each.type))
+    if type_.properties:
+        parts.pop()
+    parts.append("}}\n")
+    return _joined(parts, null="null")
+
+
+def csv_header(schema: pa.Schema) -> bytes:
+    """The names of the columns, quoted like every text."""
+    return (",".join(f'"{name}"' for name in schema.names) + _NEWLINE).encode()
+
+
+def csv_lines(type_: SchemaType, batch: pa.RecordBatch) -> pa.Buffer:
+    """One line of CSV per row.
+
+    Texts are quoted, so that the empty one differs from a null; lists are JSON.
+    """
+    types = {each.name: each.type for each in type_.properties}
+    parts: list[str | pa.Array] = []
+    for name, values in zip(batch.schema.names, batch.columns, strict=True):
+        parts.extend([_cells(values, types.get(name, Scalar.STRING)), ","])
+    parts[-1] = _NEWLINE
+    return _joined(parts, null="")
+
+
+def json_values(values: pa.Array, type_: PropertyType) -> pa.Array:
+    """Each value as JSON text; a null stays null."""
+    match type_:
+        case Scalar():
+            return _plain_values(values, type_)
+        case EnumType():
+            return _quoted(values)
+        case ListType(item):
+            return _listed(values, item)
+        case VectorType():
+            return _listed(values, Scalar.F32)
+        case BlobType():
+            return _between('"', _encoded(values), '"')
+        case _:
+            assert_never(type_)
+
+
+def _plain_values(values: pa.Array, type_: Scalar) -> pa.Array:
+    match type_:
+        case Scalar.STRING:
+            return _quoted(values)
+        case Scalar.BOOL | Scalar.I32 | Scalar.I64 | Scalar.U32 | Scalar.U64:
+            return values.cast(_TEXT)
+        case Scalar.F32 | Scalar.F64:
+            return _floats(values)
+        case Scalar.DATE:
+            return _between('"', values.cast(_TEXT), '"')
+        case Scalar.DATETIME:
+            return _between('"', _instants(values), '"')
+        case _:
+            assert_never(type_)
+
+
+def _cells(values: pa.Array, type_: PropertyType) -> pa.Array:
+    match type_:
+        case Scalar.STRING | EnumType():
+            return _csv_quoted(values.cast(_TEXT))
+        case ListType() | VectorType():
+            return _csv_quoted(json_values(values, type_))
+        case Scalar.DATE:
+            return values.cast(_TEXT)
+        case Scalar.DATETIME:
+            return _instants(values)
+        case BlobType():
+            return _encoded(values)
+        case Scalar():
+            return _plain_values(values, type_)
+        case _:
+            assert_never(type_)
+
+
+def _quoted(values: pa.Array) -> pa.Array:
+    texts = values.cast(_TEXT)
+    if pc.any(pc.match_substring_regex(texts, r'[\x00-\x1f"\\]')).as_py():
+        for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
+            texts = pc.replace_substring(texts, plain, escaped)
+        controls = pc.match_substring_regex(texts, r"[\x00-\x1f]")
+        if pc.any(controls).as_py():
+            found = texts.filter(controls).to_pylist()
+            # Quotes, backslashes and newlines in them are escaped already.
+            told = [each.translate(_CONTROLS) for each in found]
+            texts = pc.replace_with_mask(texts, controls.fill_null(False), pa.array(told, _TEXT))  # noqa: FBT003
+    return _between('"', texts, '"')
+
+
+_CONTROLS: Final = {number: json.dumps(chr(number))[1:-1] for number in range(0x20)}
+
+
+def _csv_quoted(texts: pa.Array) -> pa.Array:
+    return _between('"', pc.replace_substring(texts, '"', '""'), '"')
+
+
+def _floats(values: pa.Array) -> pa.Array:
+    """The fewest digits that read back as the same number, always with a point or an exponent."""
+    texts = values.cast(_TEXT)
+    if values.type == pa.float32():
+        # Readers make a double of the digits first. Rarely, the nearest F32 is then another one.
+        read = texts.cast(pa.float64()).cast(pa.float32(), safe=False)
+        lost = pc.not_equal(read, values)
+        if pc.any(lost).as_py():
+            exact = values.cast(pa.float64()).cast(_TEXT)
+            texts = pc.if_else(lost, exact, texts)
+    whole = pc.match_substring_regex(texts, "^-?[0-9]+$")
+    texts = pc.if_else(whole, _between("", texts, ".0"), texts)
+    if not pc.all(pc.is_finite(values)).as_py():
+        for name, word in (
+            ("nan", "NaN"),
+            ("-nan", "NaN"),
+            ("inf", "Infinity"),
+            ("-inf", "-Infinity"),
+        ):
+            texts = pc.if_else(pc.equal(texts, name), pa.scalar(word, _TEXT), texts)
+    return texts
+
+
+def _instants(values: pa.Array) -> pa.Array:
+    """Microseconds only where there are some."""
+    # Without a zone, which is UTC: Arrow then needs no database of zones to spell it.
+    exact = values.cast(pa.timestamp("us"))
+    seconds = exact.cast(pa.timestamp("s"), safe=False)
+    texts = seconds.cast(_TEXT)
+    broken = pc.not_equal(seconds.cast(pa.timestamp("us")), exact)
+    if pc.any(broken).as_py():
+        texts = pc.if_else(broken, exact.cast(_TEXT), texts)
+    return _between("", pc.replace_substring(texts, " ", "T"), "Z")
+
+
+def _encoded(values: pa.Array) -> pa.Array:
+    told = [
+        None if each is None else b"base64:" + b2a_base64(each.as_buffer(), newline=False)
+        for each in (value if value.is_valid else None for value in values)
+    ]
+    return pa.array(told, pa.large_binary()).cast(_TEXT)
+
+
+def _listed(values: pa.Array, item: Scalar | BlobType) -> pa.Array:
+    if pa.types.is_fixed_size_list(values.type):
+        values = values.cast(pa.list_(values.type.value_field))
+    first = values.offsets[0].as_py()
+    count = values.offsets[-1].as_py() - first
+    texts = json_values(values.values.slice(first, count), item).fill_null("null")
+    offsets = pc.subtract(values.offsets, first)
+    lists = pa.ListArray.from_arrays(offsets, texts, mask=values.is_null())
+    return _between("[", pc.binary_join(lists, pa.scalar(",", _TEXT)), "]")
+
+
+def _between(before: str, texts: pa.Array, after: str) -> pa.Array:
+    nothing = pa.scalar("", _TEXT)
+    return pc.binary_join_element_wise(
+        pa.scalar(before, _TEXT), texts, pa.scalar(after, _TEXT), nothing
+    )
+
+
+def _joined(parts: list[str | pa.Array], *, null: str) -> pa.Buffer:
+    arrays = [pa.scalar(each, _TEXT) if isinstance(each, str) else each for each in parts]
+    lines = pc.binary_join_element_wise(
+        *arrays, pa.scalar("", _TEXT), null_handling="replace", null_replacement=null
+    )
+    _, offsets, data = lines.buffers()
+    # The lines lie one behind the other: their bytes are the file's.
+    return data.slice(0, memoryview(offsets).cast("q")[len(lines)])

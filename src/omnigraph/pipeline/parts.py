@@ -1,0 +1,197 @@
+"""Parts: an export in parallel on Spark, each partition a file, in the order of a single file.
+
+Rows are cut into ranges of ids at bounds that are sampled beforehand, so that no row is read twice,
+sorted within, and written by executors. The driver gets messages and gives files their names.
+"""
+
+from __future__ import annotations
+
+import shutil
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+from pyspark.sql import types as spark
+
+from omnigraph.engine.results import typed
+from omnigraph.engine.spark.execute import SparkEngine
+from omnigraph.engine.spark.failures import reporting, translating
+from omnigraph.engine.spark.relations import ReadTask, pack, read_fragments
+from omnigraph.engine.spark.types import spark_schema
+from omnigraph.errors import StorageError
+from omnigraph.limits import SAMPLES_PER_PART
+from omnigraph.pipeline.formats import Format, write_file
+from omnigraph.pipeline.targets import Compression
+from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.catalog import SchemaType
+from omnigraph.storage.scans import scan_schema
+from omnigraph.storage.tables import Table
+from omnigraph.transaction.work import View
+
+_PART: Final = "part of the export"
+"""The column with a row's part; no property has a name with spaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartTask:
+    """All an executor needs to write its part of a type."""
+
+    type: SchemaType
+    directory: str
+    format: Format
+    compression: Compression
+
+    @property
+    def suffix(self) -> str:
+        """How the names of files end."""
+        return f".{self.format}{self.compression}"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What was written: rows by type, and files in the order of their rows."""
+
+    rows: dict[str, int]
+    files: tuple[str, ...]
+
+
+def export_parts(
+    view: View,
+    types: tuple[SchemaType, ...],
+    place: Path,
+    format_: Format,
+    compression: Compression,
+) -> Parts:
+    """Write the types' rows below `place`, a directory that driver and workers share.
+
+    Raises:
+        StorageError: a table could not be read, or the disk written. What is there is not whole.
+    """
+    session = SparkEngine().session
+    rows: dict[str, int] = {}
+    files: list[str] = []
+    for type_ in types:
+        # A task may run twice. Only the files that the driver is told of get a name.
+        unnamed = place / f".{type_.name}"
+        unnamed.mkdir()
+        task = PartTask(type_, str(unnamed), format_, compression)
+        with translating("the export"):
+            told = write_parts(session, view.data.table(type_.table_key), task)
+        if not told and format_ is not Format.NDJSON:
+            told = [_write_empty(task)]
+        rows[type_.name] = sum(each.rows for each in told)
+        for number, each in enumerate(told):
+            if format_ is Format.NDJSON:
+                name = f"part-{len(files):05}{task.suffix}"
+            else:
+                name = f"{type_.name}{task.suffix}/part-{number:05}{task.suffix}"
+            _take_name(unnamed / each.name, place / name)
+            files.append(name)
+        shutil.rmtree(unnamed)
+    return Parts(rows, tuple(files))
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file that an executor wrote, under a name of its own."""
+
+    part: int
+    name: str
+    rows: int
+
+
+def write_parts(session: SparkSession, table: Table, task: PartTask) -> list[Written]:
+    """Write a table's rows as files that continue each other; their names and rows, in order."""
+    columns = tuple(table_schema(task.type).names)
+    cores = session.sparkContext.defaultParallelism
+    groups = pack([each.num_rows for each in table.fragments()], cores)
+    if not groups:
+        return []
+    bounds = part_bounds(table, len(groups))
+    schema = spark_schema(scan_schema(table, columns)).add(_PART, spark.IntegerType(), False)  # noqa: FBT003
+    numbers = session.range(0, len(groups), 1, numPartitions=len(groups))
+    reading = ReadTask(table.address, columns, groups)
+    parted = numbers.mapInArrow(partial(read_parted, reading, bounds), schema)
+    ranged = parted.repartitionById(len(bounds) + 1, _PART).drop(_PART).sortWithinPartitions("id")
+    messages = ranged.mapInArrow(partial(write_part, task), "part int, name string, rows long")
+    return [Written(**each) for each in messages.toArrow().sort_by("part").to_pylist()]
+
+
+def part_bounds(table: Table, parts: int) -> tuple[str, ...]:
+    """Ids that cut the table into so many parts of like size, or fewer; sampled evenly."""
+    rows = table.count_rows()
+    if parts < 2 or not rows:
+        return ()
+    step = max(1, rows // (parts * SAMPLES_PER_PART))
+    places = list(range(0, rows, step))
+    sample = sorted(table.handle.take(places, columns=["id"])["id"].to_pylist())
+    cuts = {sample[number * len(sample) // parts] for number in range(1, parts)}
+    return tuple(sorted(cuts))
+
+
+def read_parted(
+    task: ReadTask, bounds: tuple[str, ...], numbers: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """`read_fragments`, each row with the number of its part."""
+    for batch in read_fragments(task, numbers):
+        ids = batch.column("id").to_pylist()
+        parts = pa.array([bisect_right(bounds, each) for each in ids], pa.int32())
+        field = pa.field(_PART, pa.int32(), nullable=False)
+        yield pa.RecordBatch.from_arrays([*batch.columns, parts], schema=batch.schema.append(field))
+
+
+def write_part(task: PartTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write one partition as a file and say so. Runs in an executor; safe to run twice."""
+    context = TaskContext.get()
+    assert context is not None, "it runs in an executor"
+    part, attempt = context.partitionId(), context.taskAttemptId()
+    name = f"{part}-{attempt}{task.suffix}"
+    first = next((each for each in batches if each.num_rows), None)
+    if first is None:
+        return
+
+    def every() -> Iterator[pa.RecordBatch]:
+        schema = table_schema(task.type)
+        yield typed(first, schema)
+        for batch in batches:
+            yield typed(batch, schema)
+
+    path = Path(task.directory) / name
+    with reporting():
+        _require_shared(path.parent)
+        rows = write_file(
+            task.type, every(), path, format=task.format, compression=task.compression
+        )
+    yield pa.record_batch(
+        [pa.array([part], pa.int32()), pa.array([name]), pa.array([rows], pa.int64())],
+        names=["part", "name", "rows"],
+    )
+
+
+def _require_shared(directory: Path) -> None:
+    if not directory.is_dir():
+        message = f"a worker does not see the directory {directory} that the driver made"
+        raise StorageError(message, hint="export to a directory that all machines share")
+
+
+def _write_empty(task: PartTask) -> Written:
+    name = f"empty{task.suffix}"
+    path = Path(task.directory) / name
+    rows = write_file(task.type, (), path, format=task.format, compression=task.compression)
+    return Written(0, name, rows)
+
+
+def _take_name(file: Path, named: Path) -> None:
+    named.parent.mkdir(exist_ok=True)
+    try:
+        file.rename(named)
+    except FileNotFoundError as cause:
+        message = f"a worker wrote {file.name} where the driver does not see it"
+        hint = "export to a directory that all machines share"
+        raise StorageError(message, hint=hint) from cause

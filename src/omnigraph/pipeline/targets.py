@@ -1,0 +1,157 @@
+"""Targets: files and directories that appear whole, under their name, or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, Protocol
+
+import pyarrow as pa
+
+from omnigraph.errors import AlreadyExistsError, InvalidInputError, StorageError
+
+STANDARD_OUTPUT: Final = "-"
+
+
+class Sink(Protocol):
+    """What lines are written to."""
+
+    def write(self, data: pa.Buffer | bytes, /) -> object:
+        """Take all of the bytes."""
+        ...
+
+
+class Compression(StrEnum):
+    """How a file is packed, each under the suffix that says so."""
+
+    NONE = ""
+    GZIP = ".gz"
+    ZSTD = ".zst"
+
+    @classmethod
+    def of(cls, path: str) -> Compression:
+        """What a file's name says.
+
+        >>> Compression.of("people.jsonl.zst")
+        <Compression.ZSTD: '.zst'>
+        """
+        return next((each for each in (cls.GZIP, cls.ZSTD) if path.endswith(each)), cls.NONE)
+
+
+@contextmanager
+def written(path: Path, compression: Compression) -> Iterator[Sink]:
+    """A stream into a file; closed when the block ends."""
+    with (
+        translating_disk(path),
+        pa.OSFile(str(path), "wb") as file,
+        packed(file, compression) as stream,
+    ):
+        yield stream
+
+
+@contextmanager
+def packed(file: pa.NativeFile, compression: Compression) -> Iterator[pa.NativeFile]:
+    """The stream itself, or one that packs what is written to it."""
+    if compression is Compression.NONE:
+        yield file
+        return
+    # Arrow writes neither name nor time into the header: equal rows give equal files.
+    codec = pa.Codec("gzip" if compression is Compression.GZIP else "zstd")
+    with pa.CompressedOutputStream(file, codec.name) as stream:
+        yield stream
+
+
+@contextmanager
+def standard_output() -> Iterator[Sink]:
+    """Standard output as a stream of bytes; it stays open."""
+    sys.stdout.flush()
+    yield sys.stdout.buffer
+    sys.stdout.buffer.flush()
+
+
+@contextmanager
+def appearing(
+    target: Path, mark: str, *, replaces: bool, is_ours: Callable[[Path], bool]
+) -> Iterator[Path]:
+    """A place beside the target to make a file or a directory in; it takes the name at the end.
+
+    If the block fails, the place is cleared and the target is as it was.
+
+    Args:
+        mark: Tells apart those who make the same target at once.
+        replaces: Whether an existing target goes. A directory goes only if it holds nothing but
+            we made: `is_ours` says so.
+
+    Raises:
+        AlreadyExistsError: the target exists and may not be replaced.
+        StorageError: the disk is full, or may not be written.
+    """
+    require_free(target, replaces=replaces, is_ours=is_ours)
+    place = target.with_name(f".{target.name}.{mark}.partial")
+    with translating_disk(target):
+        try:
+            yield place
+            # Others may have made the target meanwhile.
+            require_free(target, replaces=replaces, is_ours=is_ours)
+            _take_name(place, target)
+        finally:
+            _remove(place)
+
+
+def require_free(target: Path, *, replaces: bool, is_ours: Callable[[Path], bool]) -> None:
+    """Refuse a target that exists, unless it is to be replaced and may be.
+
+    Raises:
+        AlreadyExistsError: it exists and may not be replaced.
+        InvalidInputError: there is no directory to make it in.
+    """
+    if not target.parent.is_dir():
+        message = f"there is no directory {target.parent}"
+        raise InvalidInputError(message, hint="create it, or choose another place")
+    if not os.path.lexists(target):
+        return
+    if not replaces:
+        message = f"{target} exists"
+        raise AlreadyExistsError(message, hint="choose another name, or say to overwrite it")
+    if target.is_dir() and not target.is_symlink() and not is_ours(target):
+        message = f"{target} is a directory with other files in it"
+        raise AlreadyExistsError(message, hint="choose a directory of its own")
+
+
+def _take_name(place: Path, target: Path) -> None:
+    if not target.is_dir() or target.is_symlink():
+        place.replace(target)
+        return
+    # No call replaces a directory that is not empty.
+    old = place.with_name(f"{place.name}.old")
+    target.rename(old)
+    try:
+        place.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
+    _remove(old)
+
+
+def _remove(place: Path) -> None:
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place, ignore_errors=True)
+    else:
+        place.unlink(missing_ok=True)
+
+
+@contextmanager
+def translating_disk(target: Path) -> Iterator[None]:
+    """Re-raise failures of the disk as ours, with the original as the cause."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as cause:
+        message = f"writing {target} failed: {cause.strerror or cause}"
+        raise StorageError(message, hint="check the space and the rights there") from cause
