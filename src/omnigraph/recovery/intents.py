@@ -149,10 +149,10 @@ def decode(data: bytes) -> Intent:
     try:
         record = json.loads(data)
         version = record["schema_version"]
-    except (ValueError, KeyError, TypeError) as cause:
+    except (ValueError, KeyError, TypeError, RecursionError) as cause:
         message = "it is no sidecar"
         raise UnreadableIntentError(message) from cause
-    if not isinstance(version, int) or not OLDEST_SCHEMA_VERSION <= version <= SCHEMA_VERSION:
+    if type(version) is not int or not OLDEST_SCHEMA_VERSION <= version <= SCHEMA_VERSION:
         message = f"its schema is {version!r}, and this release reads up to {SCHEMA_VERSION}"
         raise UnreadableIntentError(message)
     if later := [name for name in _LATER if record.get(name)]:
@@ -168,35 +168,72 @@ def decode(data: bytes) -> Intent:
 def _decode(record: Mapping[str, Any]) -> Intent:
     lease, commit, owner = record.get("lease_until"), record.get("commit_id"), record.get("owner")
     source, head = record.get("merge_source_commit_id"), record.get("expect_head")
-    branch = BranchName.parse(record["branch"])
+    branch = BranchName.parse(_text(record["branch"]))
     return Intent(
-        operation_id=OperationId(record["operation_id"]),
+        operation_id=OperationId(_text(record["operation_id"])),
         writer_kind=OperationKind(record["writer_kind"]),
         branch=branch,
         started_at=datetime.fromisoformat(record["started_at"]),
-        tables=tuple(map(_decode_table, record["tables"])),
-        branch_ref=record.get("branch_ref", branch.legacy_ref),
-        actor=record.get("actor"),
-        message=record.get("message"),
-        lease_until=lease and datetime.fromisoformat(lease),
-        commit_id=commit and CommitId.parse(commit),
-        merge_source_commit_id=source and CommitId.parse(source),
-        guards=tuple(map(TableKey.parse, record.get("guards", ()))),
-        schema_digest=record.get("schema_digest"),
-        expect_head=head and CommitId.parse(head),
-        resolves=record.get("resolves"),
-        owner=owner and Owner(owner["host"], owner["pid"], owner["started"]),
+        tables=tuple(map(_decode_table, _items(record["tables"]))),
+        branch_ref=_text_or_none(record.get("branch_ref", branch.legacy_ref)),
+        actor=_text_or_none(record.get("actor")),
+        message=_text_or_none(record.get("message")),
+        lease_until=None if lease is None else _instant(lease),
+        commit_id=None if commit is None else CommitId.parse(_text(commit)),
+        merge_source_commit_id=None if source is None else CommitId.parse(_text(source)),
+        guards=tuple(map(TableKey.parse, _items(record.get("guards", [])))),
+        schema_digest=_text_or_none(record.get("schema_digest")),
+        expect_head=None if head is None else CommitId.parse(_text(head)),
+        resolves=None if record.get("resolves") is None else OperationId(_text(record["resolves"])),
+        owner=None if owner is None else _decode_owner(owner),
     )
 
 
 def _decode_table(record: Mapping[str, Any]) -> TableIntent:
-    source = record.get("forks_from")
+    confirmed, source = record.get("confirmed_version"), _text_or_none(record.get("forks_from"))
     return TableIntent(
-        key=TableKey.parse(record["table_key"]),
-        location=record["location"],
-        ref=record.get("table_branch"),
-        expected_version=int(record["expected_version"]),
-        post_commit_pin=int(record["post_commit_pin"]),
-        confirmed_version=record.get("confirmed_version"),
+        key=TableKey.parse(_text(record["table_key"])),
+        location=_text(record["location"]),
+        ref=_text_or_none(record.get("table_branch")),
+        expected_version=_number(record["expected_version"]),
+        post_commit_pin=_number(record["post_commit_pin"]),
+        confirmed_version=None if confirmed is None else _number(confirmed),
         forks_from=None if source is None else ForkSource(None if source == MAIN else source),
     )
+
+
+def _decode_owner(record: Mapping[str, Any]) -> Owner:
+    return Owner(_text(record["host"]), _number(record["pid"]), _number(record["started"]))
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        message = f"{value!r} is no text"
+        raise TypeError(message)
+    return value
+
+
+def _items(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        message = f"{value!r} is no list"
+        raise TypeError(message)
+    return value
+
+
+def _text_or_none(value: object) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _number(value: object) -> int:
+    if type(value) is not int:
+        message = f"{value!r} is no number"
+        raise TypeError(message)
+    return value
+
+
+def _instant(value: object) -> datetime:
+    instant = datetime.fromisoformat(_text(value))
+    if instant.tzinfo is None:
+        message = f"{value!r} names no time zone"
+        raise ValueError(message)
+    return instant

@@ -59,7 +59,10 @@ def is_gone(owner: Owner | None, operation_id: OperationId) -> bool:
     """Whether nobody can be at work on the operation any more; False where that is not certain."""
     if owner is None or owner.host != _host():
         return False
-    if _start_of(owner.pid) != owner.started:
+    started = _start_of(owner.pid)
+    if started is None:
+        return not _is_hidden(owner.pid)
+    if started != owner.started:
         return True
     if owner.pid != os.getpid():
         return False
@@ -85,3 +88,14 @@ def _start_of(pid: int) -> int | None:
     state, *fields = stat.rpartition(")")[2].split()
     # A zombie has ended: only its parent has not asked how.
     return None if state in "ZX" else int(fields[_STARTED - 1])
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether there is such a process all the same, of a user whose processes we may not see."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return False
