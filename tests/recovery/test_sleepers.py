@@ -167,7 +167,7 @@ def test_a_recovery_that_slept_through_its_lease_spoils_nothing(place, found):
     first = DELETION_STOPPED_AT[found]
 
     def crashed() -> str:
-        uri = place()
+        uri = str(place())
         cut_off(first, lambda: write_by_name(uri, "delete"))
         assert has_sidecar(uri)
         return uri

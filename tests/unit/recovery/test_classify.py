@@ -1,0 +1,153 @@
+"""What heads say and what is to be done: the protocol's table, then every small case there is."""
+
+from datetime import UTC, datetime
+from itertools import combinations_with_replacement, product
+
+import pytest
+
+from omnigraph.model.commits import OperationKind
+from omnigraph.model.ids import OperationId
+from omnigraph.model.names import MAIN
+from omnigraph.recovery.classify import (
+    Decision,
+    Finding,
+    Mode,
+    Observed,
+    classify,
+    decide,
+    mode_of,
+)
+from omnigraph.recovery.intents import Intent
+
+BROKEN = Finding.INVARIANT_VIOLATION
+STILL = Finding.NO_MOVEMENT
+PAST = Finding.ROLLED_PAST_EXPECTED
+ODD = Finding.UNEXPECTED_AT_P1
+FAR = Finding.UNEXPECTED_MULTISTEP
+HALF = Finding.INCOMPLETE_PHASE_B
+
+
+def seen(
+    head: int,
+    pinned: int,
+    expected: int,
+    post_commit: int,
+    confirmed: int | None = None,
+    *,
+    ours: bool = True,
+    restored: bool = False,
+) -> Observed:
+    return Observed(head, pinned, expected, post_commit, confirmed, ours, restored)
+
+
+# fmt: off
+CASES = {
+    #                                      H  M  E  P  C                   strict  confirm loose
+    "below its pin":                 (seen(4, 5, 5, 6),                    BROKEN, BROKEN, BROKEN),
+    "far below its pin":             (seen(1, 9, 5, 6, 6),                 BROKEN, BROKEN, BROKEN),
+    "at its pin":                    (seen(5, 5, 5, 6),                    STILL,  STILL,  STILL),
+    "at a pin that moved on":        (seen(7, 7, 5, 6),                    STILL,  STILL,  STILL),
+    "at its pin, confirmed":         (seen(5, 5, 5, 6, 6),                 STILL,  STILL,  STILL),
+    "one step, ours":                (seen(6, 5, 5, 6),                    PAST,   HALF,   PAST),
+    "one step, ours, confirmed":     (seen(6, 5, 5, 6, 6),                 PAST,   PAST,   PAST),
+    "one step, confirmed elsewhere": (seen(6, 5, 5, 6, 7),                 PAST,   ODD,    PAST),
+    "one step, another's":           (seen(6, 5, 5, 6, 6, ours=False),     ODD,    ODD,    ODD),
+    "one step from another pin":     (seen(6, 5, 4, 6, 6),                 ODD,    ODD,    ODD),
+    "one step to another place":     (seen(6, 5, 5, 7, 6),                 ODD,    ODD,    ODD),
+    "one step, restored":            (seen(6, 5, 5, 6, 6, restored=True),  ODD,    ODD,    ODD),
+    "two steps":                     (seen(7, 5, 5, 6),                    FAR,    HALF,   PAST),
+    "two steps, confirmed":          (seen(7, 5, 5, 6, 7),                 FAR,    PAST,   PAST),
+    "two steps, confirmed one":      (seen(7, 5, 5, 6, 6),                 FAR,    FAR,    PAST),
+    "two steps, another's":          (seen(7, 5, 5, 6, 7, ours=False),     FAR,    PAST,   PAST),
+    "two steps from another pin":    (seen(7, 5, 4, 6, 7),                 FAR,    FAR,    FAR),
+    "two steps, restored":           (seen(7, 5, 5, 6, 7, restored=True),  FAR,    FAR,    FAR),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize(
+    ("observed", "strict", "confirmed", "loose"), CASES.values(), ids=CASES.keys()
+)
+def test_classify(observed, strict, confirmed, loose):
+    assert classify(Mode.STRICT, observed) is strict
+    assert classify(Mode.CONFIRMED, observed) is confirmed
+    assert classify(Mode.LOOSE, observed) is loose
+
+
+EVERY = [
+    (mode, seen(head, pinned, expected, post, confirmed, ours=ours, restored=restored))
+    for mode in Mode
+    for head, pinned, expected, post in product(range(4), repeat=4)
+    for confirmed in (None, *range(4))
+    for ours in (False, True)
+    for restored in (False, True)
+]
+
+
+def spelt_out(mode: Mode, o: Observed) -> set[Finding]:
+    """The rows of the protocol's table that hold, each said on its own."""
+    H, M, E, P, C = o.head, o.pinned, o.expected, o.post_commit, o.confirmed
+    needs = mode is Mode.CONFIRMED
+    confirmed = not needs or C == H
+    awaits = needs and C is None and H > M
+    rows = {
+        BROKEN: H < M,
+        STILL: H == M,
+        HALF: awaits,
+        PAST: not awaits
+        and not o.is_restored
+        and E == M
+        and confirmed
+        and ((H == M + 1 and o.is_ours and P == H) or (H > M + 1 and mode is not Mode.STRICT)),
+    }
+    found = {finding for finding, holds in rows.items() if holds}
+    if not found:
+        found = {ODD if H == M + 1 else FAR}
+    return found
+
+
+def test_every_small_case_has_one_finding_and_it_is_the_tables():
+    for mode, observed in EVERY:
+        assert {classify(mode, observed)} == spelt_out(mode, observed), (mode, observed)
+
+
+def test_only_what_is_proven_is_rolled_forward():
+    for mode, o in EVERY:
+        if classify(mode, o) is PAST:
+            assert o.head > o.pinned == o.expected
+            assert not o.is_restored
+            assert o.is_ours or (o.head > o.pinned + 1 and mode is not Mode.STRICT)
+
+
+def test_decide_aborts_first_rolls_forward_only_together_and_back_otherwise():
+    for count in range(1, 4):
+        for findings in combinations_with_replacement(Finding, count):
+            decided = decide(findings)
+            assert decided is decide(findings[::-1])
+            assert (decided is Decision.ABORT) is (BROKEN in findings)
+            assert (decided is Decision.ROLL_FORWARD) is (set(findings) == {PAST})
+
+
+def test_a_write_that_names_no_table_is_rolled_back():
+    assert decide([]) is Decision.ROLL_BACK
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode"),
+    [
+        (OperationKind.MUTATION, Mode.STRICT),
+        (OperationKind.LOAD, Mode.STRICT),
+        (OperationKind.MERGE, Mode.CONFIRMED),
+        (OperationKind.SCHEMA_APPLY, Mode.LOOSE),
+        (OperationKind.INDEX, Mode.LOOSE),
+        (OperationKind.OPTIMIZE, Mode.LOOSE),
+    ],
+)
+def test_each_kind_of_writer_has_its_mode(kind, mode):
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    intent = Intent(OperationId("x"), kind, MAIN, now, (), schema_version=2)
+    oldest = Intent(OperationId("x"), kind, MAIN, now, (), schema_version=1)
+
+    assert mode_of(intent) is mode
+    # The first merges had nothing to confirm with.
+    assert mode_of(oldest) is (Mode.LOOSE if mode is Mode.CONFIRMED else mode)

@@ -1,0 +1,268 @@
+"""Intents and their sidecars: what is written is read again, and nothing else is acted on."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnigraph.clock import encode_ulid
+from omnigraph.errors import RecoveryNeededError
+from omnigraph.model.commits import OperationKind
+from omnigraph.model.ids import CommitId, OperationId
+from omnigraph.model.names import MAIN, BranchName
+from omnigraph.model.tables import TableKey
+from omnigraph.recovery.intents import (
+    ForkSource,
+    Intent,
+    TableIntent,
+    UnreadableIntentError,
+    decode,
+    encode,
+)
+from omnigraph.recovery.owners import Owner
+from omnigraph.recovery.sidecars import Sidecars
+from omnigraph.storage.store import Store
+
+PERSON = TableKey.parse("node:Person")
+KNOWS = TableKey.parse("edge:Knows")
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+ID = encode_ulid(7)
+
+ulids = st.integers(0, (1 << 128) - 1).map(encode_ulid)
+commits = ulids.map(CommitId)
+keys = st.sampled_from([PERSON, KNOWS, TableKey.parse("node:City_2")])
+instants = st.datetimes(timezones=st.just(UTC))
+versions = st.integers(1, 1 << 62)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+tables = st.builds(
+    TableIntent,
+    keys,
+    texts,
+    st.none() | texts,
+    versions,
+    versions,
+    st.none() | versions,
+    st.none() | st.builds(ForkSource, st.none() | ulids),
+)
+intents = st.builds(
+    Intent,
+    operation_id=ulids.map(OperationId),
+    writer_kind=st.sampled_from(OperationKind),
+    branch=st.sampled_from([MAIN, BranchName("review/x")]),
+    started_at=instants,
+    tables=st.lists(tables, max_size=4).map(tuple),
+    branch_ref=st.none() | ulids,
+    actor=st.none() | texts,
+    message=st.none() | texts,
+    lease_until=st.none() | instants,
+    commit_id=st.none() | commits,
+    merge_source_commit_id=st.none() | commits,
+    guards=st.lists(keys, max_size=3).map(tuple),
+    schema_digest=st.none() | texts,
+    expect_head=st.none() | commits,
+    resolves=st.none() | ulids.map(OperationId),
+    owner=st.none() | st.builds(Owner, texts, st.integers(1, 1 << 22), versions),
+)
+
+INTENT = Intent(
+    OperationId(ID),
+    OperationKind.MUTATION,
+    MAIN,
+    NOW,
+    (TableIntent(PERSON, "nodes/1", None, 3, 4),),
+    lease_until=NOW + timedelta(seconds=30),
+    commit_id=CommitId(encode_ulid(8)),
+    owner=Owner("host", 1, 2),
+)
+
+
+@given(intents)
+def test_what_is_written_is_read_again(intent):
+    assert decode(encode(intent)) == intent
+
+
+@given(intents, st.data())
+def test_what_is_cut_off_is_refused(intent, data):
+    whole = encode(intent)
+    cut = data.draw(st.integers(0, len(whole) - 1))
+
+    with pytest.raises(UnreadableIntentError):
+        decode(whole[:cut])
+
+
+@given(st.binary(max_size=60))
+def test_other_bytes_are_refused(data):
+    with pytest.raises(UnreadableIntentError):
+        decode(data)
+
+
+# One level of what JSON can say in the place of anything else.
+json_values = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 5),
+    st.floats(allow_nan=False),
+    texts,
+    st.just([]),
+    st.just({}),
+    st.just([1]),
+    st.just({"a": 1}),
+    st.just("2026-01-01T00:00:00"),
+)
+
+
+@given(st.data())
+def test_a_field_of_another_kind_is_refused_or_read_as_it_may_be(data):
+    record = json.loads(encode(INTENT))
+    place = data.draw(st.sampled_from([record, record["tables"][0], record["owner"]]))
+    place[data.draw(st.sampled_from(sorted(place)))] = data.draw(json_values)
+
+    try:
+        intent = decode(json.dumps(record).encode())
+    except UnreadableIntentError:
+        return
+    # Whatever was let through can be judged and compared, and is written as it was read.
+    assert intent.lease_until is None or intent.lease_until <= NOW or intent.lease_until > NOW
+    assert intent.overlaps(intent) is bool(intent.tables or intent.guards)
+    assert decode(encode(replace(intent, schema_version=2))) == replace(intent, schema_version=2)
+
+
+def test_a_sidecar_of_the_first_schema_is_read_as_it_was_meant():
+    record = {
+        "schema_version": 1,
+        "operation_id": ID,
+        "writer_kind": "mutation",
+        "branch": "review/x",
+        "actor": "ada",
+        "started_at": "2025-01-01T00:00:00+00:00",
+        "tables": [
+            {
+                "table_key": "node:Person",
+                "location": "nodes/old-0",
+                "table_branch": "review/x",
+                "expected_version": 3,
+                "post_commit_pin": 4,
+            }
+        ],
+    }
+
+    intent = decode(json.dumps(record).encode())
+
+    assert intent == Intent(
+        OperationId(ID),
+        OperationKind.MUTATION,
+        BranchName("review/x"),
+        datetime(2025, 1, 1, tzinfo=UTC),
+        (TableIntent(PERSON, "nodes/old-0", "review/x", 3, 4),),
+        branch_ref="review/x",
+        actor="ada",
+        schema_version=1,
+    )
+
+
+REFUSED = {
+    "newer": {"schema_version": 3},
+    "much newer": {"schema_version": 1 << 70},
+    "older than any": {"schema_version": 0},
+    "no number": {"schema_version": "2"},
+    "a truth value": {"schema_version": True},
+    "no schema": {"schema_version": None},
+    "an unknown writer": {"writer_kind": "defragment"},
+    "no branch": {"branch": ""},
+    "an internal branch": {"branch": "__run__1"},
+    "no tables": {"tables": None},
+    "tables that are no list": {"tables": ""},
+    "guards that are no list": {"guards": {}},
+    "no instant": {"started_at": "yesterday"},
+    "a lease that is no instant": {"lease_until": 17},
+    "a lease in nobody's time zone": {"lease_until": "2026-01-01T00:00:00"},
+    "no commit id": {"commit_id": "main"},
+    "a table that is none": {"tables": [{"table_key": "Person"}]},
+    "a table without a version": {"tables": [{"table_key": "node:Person", "location": "x"}]},
+    "half an owner": {"owner": {"host": "here"}},
+    "registrations": {"registrations": [{"table_key": "node:New"}]},
+    "tombstones": {"tombstones": ["node:Person"]},
+    "schema files": {"schema_files": {"a": "b"}},
+}
+
+
+@pytest.mark.parametrize("change", REFUSED.values(), ids=REFUSED)
+def test_what_we_could_not_finish_is_refused(change):
+    record = {**json.loads(encode(INTENT)), **change}
+
+    with pytest.raises(UnreadableIntentError):
+        decode(json.dumps(record).encode())
+
+
+def test_empty_fields_of_later_releases_are_no_reason_to_refuse():
+    record = {**json.loads(encode(INTENT)), "registrations": [], "tombstones": [], "colour": "red"}
+
+    assert decode(json.dumps(record).encode()) == INTENT
+
+
+def test_a_lease_of_another_time_zone_is_the_same_lease():
+    there = replace(INTENT, lease_until=NOW.astimezone(timezone(timedelta(hours=5))))
+
+    assert decode(encode(there)).lease_until == NOW
+
+
+def test_nesting_without_end_is_refused():
+    with pytest.raises(UnreadableIntentError):
+        decode(b"[" * 100_000)
+
+
+OVERLAPS = {
+    "the same table": (INTENT, INTENT, True),
+    "another table": (INTENT, replace(INTENT, tables=()), False),
+    "another branch": (INTENT, replace(INTENT, branch=BranchName("draft")), False),
+    "guarded there": (INTENT, replace(INTENT, tables=(), guards=(PERSON,)), True),
+    "guarded by both": (
+        replace(INTENT, tables=(), guards=(PERSON,)),
+        replace(INTENT, tables=(), guards=(PERSON, KNOWS)),
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("one", "other", "overlaps"), OVERLAPS.values(), ids=OVERLAPS)
+def test_overlaps(one, other, overlaps):
+    assert one.overlaps(other) is overlaps
+    assert other.overlaps(one) is overlaps
+
+
+def test_a_sidecar_under_a_wrong_name_is_not_acted_on(tmp_path):
+    objects = Store.open(tmp_path).objects
+    sidecars = Sidecars(objects)
+    sidecars.put(INTENT)
+    objects.put(f"__recovery/{encode_ulid(9)}.json", encode(INTENT))
+    objects.put("__recovery/notes.txt", b"remember the milk")
+
+    found = sidecars.find()
+
+    assert found.intents == (INTENT,)
+    names = [each.path for each in found.unreadable]
+    assert names == [f"__recovery/{encode_ulid(9)}.json", "__recovery/notes.txt"]
+    with pytest.raises(RecoveryNeededError, match="and 1 more"):
+        found.require_readable()
+
+
+def test_a_sidecar_that_goes_while_it_is_looked_for_was_not_there(tmp_path, monkeypatch):
+    objects = Store.open(tmp_path).objects
+    sidecars = Sidecars(objects)
+    sidecars.put(INTENT)
+    monkeypatch.setattr(objects, "read", lambda _: None)
+
+    assert sidecars.find().intents == ()
+    assert sidecars.find(known=[INTENT]).holds(INTENT.operation_id)
+
+
+def test_deleting_twice_is_as_good_as_once(tmp_path):
+    sidecars = Sidecars(Store.open(tmp_path).objects)
+    sidecars.put(INTENT)
+    sidecars.delete(INTENT.operation_id)
+    sidecars.delete(INTENT.operation_id)
+
+    assert sidecars.find().intents == ()
