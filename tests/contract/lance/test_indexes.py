@@ -148,3 +148,27 @@ def test_rows_appended_to_an_indexed_empty_table_are_found(uri):
 def test_the_statistics_of_a_missing_index_are_a_keyerror(uri):
     with pytest.raises(KeyError, match='Index "key_index" not found'):
         coverage(create(uri, "a"))
+
+
+def test_a_fast_search_answers_from_the_index_and_reads_nothing_else(uri):
+    base = create(uri, "a", "b", "c")
+    base = commit(base, create_index(base))
+    base = commit(base, mixed(base, update=("a",), insert=("n",), delete=("b",), value=7))
+
+    found = base.scanner(filter="key IN ('a', 'b', 'c', 'n')", fast_search=True).to_table()
+    assert found["key"].to_pylist() == ["c"]
+    base.io_stats_incremental()
+    assert base.scanner(filter="key = 'nobody'", fast_search=True).to_table().num_rows == 0
+    assert base.io_stats_incremental().read_iops == 0
+
+
+def test_a_filtered_scan_opens_no_fragment_but_those_it_is_given(uri):
+    base = create(uri, "a", "b")
+    base = commit(base, create_index(base))
+    for key in "cd":
+        base = commit(base, append(base, key))
+    every = base.get_fragments()
+    chosen = [every[0], every[2]]
+
+    found = base.scanner(filter="key IN ('a', 'c', 'd')", fragments=chosen).to_table()
+    assert found["key"].to_pylist() == ["a", "d"]

@@ -192,3 +192,27 @@ def test_an_overwrite_without_the_annotation_removes_it(uri):
     base = create(uri, "a", schema=ANNOTATED)
 
     assert not key_metadata(commit(base, LanceOperation.Overwrite(SCHEMA, fragments_of(base))))
+
+
+def test_the_summary_of_a_version_reads_nothing_and_counts_its_files(uri):
+    base = commit(create(uri, "a"), append(lance.dataset(uri), "b"))
+    base.io_stats_incremental()
+
+    summary = base.get_version()["metadata"]
+    assert base.io_stats_incremental().read_iops == 0
+    files = [file for fragment in fragments_of(base) for file in fragment.files]
+    assert int(summary["total_files_size"]) == sum(file.file_size_bytes or 0 for file in files)
+
+
+def test_a_branch_made_again_has_versions_of_another_time(uri):
+    main = create(uri, "a")
+    first = main.create_branch("draft", 1)
+    first = commit(first, append(first, "b"))
+    seen = lance.dataset(uri).checkout_version(("draft", 2))
+    assert seen.get_version() == first.get_version()
+    main.branches.delete("draft")
+    again = main.create_branch("draft", 1)
+    again = commit(again, append(again, "b"))
+
+    assert again.version == first.version
+    assert again.get_version() != first.get_version()
