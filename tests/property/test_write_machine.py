@@ -1,0 +1,397 @@
+"""Writes against a model of dictionaries: whatever happens, the graph is what the model says.
+
+Inserts, updates, deletes with their cascades, refusals, two writers at once, crashes at any
+failpoint, reopens and index builds, in any order.
+"""
+
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import omnigraph
+from omnigraph.errors import ErrorCode, TableConflictError
+from omnigraph.failpoints import Failpoint, SimulatedCrash, armed
+from omnigraph.integrity.violations import IntegrityError
+from omnigraph.manifest.layout import RECOVERY
+from omnigraph.mutation.results import Changes
+
+SCHEMA = """
+node Person { name: String @key  age: I32? }
+node Dog { name: String @key  owner: String? @unique }
+edge Knows: Person -> Person { since: I32? }
+edge Owns: Person -> Dog @card(0..2)
+"""
+TEXTS = {
+    "person": "query q($n: String, $a: I32?) { insert Person { name: $n, age: $a } }",
+    "dog": "query q($n: String, $o: String?) { insert Dog { name: $n, owner: $o } }",
+    "knows": "query q($a: String, $b: String, $s: I32?) "
+    "{ insert Knows { from: $a, to: $b, since: $s } }",
+    "owns": "query q($a: String, $b: String) { insert Owns { from: $a, to: $b } }",
+    "pair": "query q($n: String, $a: I32?, $b: String) "
+    "{ insert Person { name: $n, age: $a } insert Knows { from: $n, to: $b } }",
+    "age": "query q($a: I32?, $n: String) { update Person set { age: $a } where name = $n }",
+    "older": "query q($a: I32, $b: I32) { update Person set { age: $b } where age = $a }",
+    "since": "query q($s: I32?, $a: String) { update Knows set { since: $s } where from = $a }",
+    "gone": "query q($n: String) { delete Person where name = $n }",
+    "dog gone": "query q($n: String) { delete Dog where name = $n }",
+    "parted": "query q($a: String) { delete Knows where to = $a }",
+}
+PEOPLE = st.sampled_from(["ada", "bob", "it's", "Zoë", ""])
+DOGS = st.sampled_from(["rex", "fido"])
+NUMBERS = st.none() | st.integers(0, 3)
+CUTS = st.sampled_from(
+    [
+        point
+        for point in Failpoint
+        if point.partition(".")[0] in ("write", "claim", "apply", "publish", "recovery")
+    ]
+)
+
+
+@dataclass
+class Model:
+    """The graph as dictionaries. Edges have ids that only the graph knows, so they are a list."""
+
+    people: dict[str, int | None] = field(default_factory=dict)
+    dogs: dict[str, str | None] = field(default_factory=dict)
+    knows: list[tuple[str, str, int | None]] = field(default_factory=list)
+    owns: list[tuple[str, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The model says that a rule is broken."""
+
+
+Effect = Mapping[str, Changes] | Refused
+
+
+def put_person(model: Model, name: str, age: int | None) -> Changes:
+    is_new = name not in model.people
+    model.people[name] = age
+    return Changes(inserted=int(is_new), updated=int(not is_new))
+
+
+def person(model: Model, n: str, a: int | None) -> Effect:
+    return {"Person": put_person(model, n, a)}
+
+
+def dog(model: Model, n: str, o: str | None) -> Effect:
+    if o is not None and any(owner == o and name != n for name, owner in model.dogs.items()):
+        return Refused()
+    is_new = n not in model.dogs
+    model.dogs[n] = o
+    return {"Dog": Changes(inserted=int(is_new), updated=int(not is_new))}
+
+
+def knows(model: Model, a: str, b: str, s: int | None) -> Effect:
+    if not {a, b} <= model.people.keys():
+        return Refused()
+    model.knows.append((a, b, s))
+    return {"Knows": Changes(inserted=1)}
+
+
+def owns(model: Model, a: str, b: str) -> Effect:
+    if a not in model.people or b not in model.dogs:
+        return Refused()
+    if sum(source == a for source, _ in model.owns) >= 2:
+        return Refused()
+    model.owns.append((a, b))
+    return {"Owns": Changes(inserted=1)}
+
+
+def pair(model: Model, n: str, a: int | None, b: str) -> Effect:
+    if b != n and b not in model.people:
+        return Refused()
+    changes = put_person(model, n, a)
+    model.knows.append((n, b, None))
+    return {"Person": changes, "Knows": Changes(inserted=1)}
+
+
+def age(model: Model, a: int | None, n: str) -> Effect:
+    if n not in model.people:
+        return {}
+    model.people[n] = a
+    return {"Person": Changes(updated=1)}
+
+
+def older(model: Model, a: int, b: int) -> Effect:
+    matching = [name for name, years in model.people.items() if years == a]
+    model.people.update(dict.fromkeys(matching, b))
+    return {"Person": Changes(updated=len(matching))} if matching else {}
+
+
+def since(model: Model, s: int | None, a: str) -> Effect:
+    count = sum(source == a for source, _, _ in model.knows)
+    model.knows = [(x, y, s if x == a else z) for x, y, z in model.knows]
+    return {"Knows": Changes(updated=count)} if count else {}
+
+
+def gone(model: Model, n: str) -> Effect:
+    if n not in model.people:
+        return {}
+    del model.people[n]
+    before = len(model.knows), len(model.owns)
+    model.knows = [each for each in model.knows if n not in each[:2]]
+    model.owns = [each for each in model.owns if each[0] != n]
+    lost = before[0] - len(model.knows), before[1] - len(model.owns)
+    edges = {
+        name: Changes(deleted=count) for name, count in zip(("Knows", "Owns"), lost, strict=True)
+    }
+    return {
+        "Person": Changes(deleted=1),
+        **{name: each for name, each in edges.items() if each.deleted},
+    }
+
+
+def dog_gone(model: Model, n: str) -> Effect:
+    if n not in model.dogs:
+        return {}
+    del model.dogs[n]
+    before = len(model.owns)
+    model.owns = [each for each in model.owns if each[1] != n]
+    lost = before - len(model.owns)
+    return {"Dog": Changes(deleted=1), **({"Owns": Changes(deleted=lost)} if lost else {})}
+
+
+def parted(model: Model, a: str) -> Effect:
+    before = len(model.knows)
+    model.knows = [each for each in model.knows if each[1] != a]
+    lost = before - len(model.knows)
+    return {"Knows": Changes(deleted=lost)} if lost else {}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One mutation, and what it does to the model."""
+
+    text: str
+    params: dict[str, object]
+    effect: Callable[..., Effect]
+
+    @property
+    def is_insert(self) -> bool:
+        return "update" not in TEXTS[self.text] and "delete" not in TEXTS[self.text]
+
+    def run(self, graph: omnigraph.Graph) -> Mapping[str, Changes]:
+        return graph.mutate(TEXTS[self.text], self.params).changes
+
+    def apply(self, model: Model) -> Effect:
+        return self.effect(model, **self.params)
+
+
+STEPS = st.one_of(
+    st.builds(lambda n, a: Step("person", {"n": n, "a": a}, person), PEOPLE, NUMBERS),
+    st.builds(lambda n, o: Step("dog", {"n": n, "o": o}, dog), DOGS, st.none() | PEOPLE),
+    st.builds(
+        lambda a, b, s: Step("knows", {"a": a, "b": b, "s": s}, knows), PEOPLE, PEOPLE, NUMBERS
+    ),
+    st.builds(lambda a, b: Step("owns", {"a": a, "b": b}, owns), PEOPLE, DOGS),
+    st.builds(
+        lambda n, a, b: Step("pair", {"n": n, "a": a, "b": b}, pair), PEOPLE, NUMBERS, PEOPLE
+    ),
+    st.builds(lambda a, n: Step("age", {"a": a, "n": n}, age), NUMBERS, PEOPLE),
+    st.builds(
+        lambda a, b: Step("older", {"a": a, "b": b}, older), st.integers(0, 3), st.integers(0, 3)
+    ),
+    st.builds(lambda s, a: Step("since", {"s": s, "a": a}, since), NUMBERS, PEOPLE),
+    st.builds(lambda n: Step("gone", {"n": n}, gone), PEOPLE),
+    st.builds(lambda n: Step("dog gone", {"n": n}, dog_gone), DOGS),
+    st.builds(lambda a: Step("parted", {"a": a}, parted), PEOPLE),
+)
+
+
+def contents(graph: omnigraph.Graph) -> Model:
+    """The graph's rows, read back."""
+
+    def rows(text: str) -> list[tuple[object, ...]]:
+        return [tuple(row.values()) for row in graph.query(text).rows()]
+
+    return Model(
+        dict(rows("query q() { match { $p: Person } return { $p.name, $p.age } }")),
+        dict(rows("query q() { match { $d: Dog } return { $d.name, $d.owner } }")),
+        sorted(
+            rows(
+                "query q() { match { $a: Person $b: Person $a $e:knows $b } "
+                "return { $a.name, $b.name, $e.since } }"
+            ),
+            key=repr,
+        ),
+        sorted(
+            rows(
+                "query q() { match { $a: Person $d: Dog $a $e:owns $d } "
+                "return { $a.name, $d.name } }"
+            ),
+            key=repr,
+        ),
+    )
+
+
+def ordered(model: Model) -> Model:
+    return Model(
+        model.people, model.dogs, sorted(model.knows, key=repr), sorted(model.owns, key=repr)
+    )
+
+
+def require_shape(conflict: TableConflictError) -> None:
+    assert conflict.code is ErrorCode.EXPECTED_VERSION_MISMATCH
+    assert conflict.details.keys() >= {"table_key", "expected", "actual"}
+
+
+class WriteMachine(RuleBasedStateMachine):
+    """Drives one graph and its model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack = ExitStack()
+        folder = self.stack.enter_context(tempfile.TemporaryDirectory())
+        self.uri = str(Path(folder) / "graph.omni")
+        self.model = Model()
+        self.graph: omnigraph.Graph
+
+    @initialize()
+    def start(self) -> None:
+        self.graph = omnigraph.init(self.uri, SCHEMA)
+
+    @rule(step=STEPS)
+    def mutate(self, step: Step) -> None:
+        expected = step.apply(after := deepcopy(self.model))
+        head = self.graph.snapshot().head
+        if isinstance(expected, Refused):
+            with pytest.raises(IntegrityError):
+                step.run(self.graph)
+            assert self.graph.snapshot().head == head
+            return
+        assert step.run(self.graph) == expected
+        assert (self.graph.snapshot().head == head) is (not expected)
+        self.model = after
+
+    @rule(step=STEPS, point=CUTS)
+    def crash(self, step: Step, point: Failpoint) -> None:
+        """The write is cut off; a reader sees the old state or the new, and so does who reopens."""
+        expected = step.apply(after := deepcopy(self.model))
+        try:
+            with armed(point):
+                step.run(self.graph)
+        except SimulatedCrash:
+            reader = omnigraph.open(self.uri, read_only=True)
+            assert contents(reader) in (ordered(self.model), ordered(after))
+            self.reopen()
+            if contents(self.graph) != ordered(self.model):
+                self.model = after
+        except IntegrityError:
+            assert isinstance(expected, Refused)
+        else:
+            assert not isinstance(expected, Refused)
+            self.model = after
+
+    @rule(step=STEPS, point=CUTS, again=CUTS)
+    def crash_twice(self, step: Step, point: Failpoint, again: Failpoint) -> None:
+        """The recovery is cut off too."""
+        after = deepcopy(self.model)
+        if isinstance(step.apply(after), Refused):
+            return
+        try:
+            with armed(point):
+                step.run(self.graph)
+        except SimulatedCrash:
+            try:
+                with armed(again):
+                    omnigraph.open(self.uri)
+            except SimulatedCrash:
+                pass
+            self.reopen()
+            if contents(self.graph) != ordered(self.model):
+                self.model = after
+        else:
+            self.model = after
+
+    @rule(mine=STEPS, other=STEPS)
+    def race(self, mine: Step, other: Step) -> None:
+        """Another writer lands between the plan and the first effect of this one."""
+        between = deepcopy(self.model)
+        if isinstance(other.apply(between), Refused):
+            return
+        together = deepcopy(between)
+        alone, after_other = mine.apply(deepcopy(self.model)), mine.apply(together)
+        if isinstance(alone, Refused):
+            return
+        rival = omnigraph.open(self.uri)
+        waiting = [other]
+
+        def interfere() -> None:
+            if waiting:
+                waiting.pop().run(rival)
+
+        try:
+            with armed(Failpoint.WRITE_AFTER_PLAN, interfere):
+                mine.run(self.graph)
+        except TableConflictError as conflict:
+            require_shape(conflict)
+            assert not mine.is_insert
+            self.model = between
+        except IntegrityError:
+            assert isinstance(after_other, Refused)
+            assert mine.is_insert
+            self.model = between
+        else:
+            assert not waiting
+            # Planned anew on what the other left, or on tables that the other did not touch; and
+            # what matched nothing when it was planned has nothing to conflict about.
+            self.model = together if alone else between
+
+    @rule()
+    def index(self) -> None:
+        self.graph.ensure_indices()
+        assert self.graph.ensure_indices().commit_id is None
+
+    @rule()
+    def reopen(self) -> None:
+        self.graph = omnigraph.open(self.uri)
+        head = self.graph.snapshot().head
+        recoveries = self.graph.recoveries.list()
+        again = omnigraph.open(self.uri)
+        assert (again.snapshot().head, again.recoveries.list()) == (head, recoveries)
+
+    @precondition(lambda self: hasattr(self, "graph"))
+    @invariant()
+    def the_graph_is_the_model(self) -> None:
+        assert contents(self.graph) == ordered(self.model)
+        store = self.graph._store
+        assert store.objects.list(RECOVERY) == ()
+        operations = [each.operation_id for each in self.graph.recoveries.list()]
+        assert len(operations) == len(set(operations))
+        for pin in self.graph.snapshot().pins.values():
+            assert store.tables.head_version(pin.location, ref=pin.ref) == pin.version
+            table = store.tables.open(pin.location, ref=pin.ref, version=pin.version)
+            assert table.count_rows() == pin.row_count
+
+    def teardown(self) -> None:
+        self.stack.close()
+
+
+class TestWrites(WriteMachine.TestCase):
+    """A few histories at every gate."""
+
+    settings = settings(max_examples=12, stateful_step_count=12)
+
+
+@pytest.mark.soak
+class TestManyWrites(WriteMachine.TestCase):
+    """Many and longer ones, new ones each time."""
+
+    settings = settings(
+        max_examples=300,
+        stateful_step_count=40,
+        derandomize=False,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
