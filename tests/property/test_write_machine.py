@@ -10,11 +10,19 @@ from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 import omnigraph
 from omnigraph.errors import ErrorCode, TableConflictError
@@ -212,7 +220,7 @@ STEPS = st.one_of(
 def contents(graph: omnigraph.Graph) -> Model:
     """The graph's rows, read back."""
 
-    def rows(text: str) -> list[tuple[object, ...]]:
+    def rows(text: str) -> list[Any]:
         return [tuple(row.values()) for row in graph.query(text).rows()]
 
     return Model(
@@ -378,20 +386,19 @@ class WriteMachine(RuleBasedStateMachine):
         self.stack.close()
 
 
-class TestWrites(WriteMachine.TestCase):
-    """A few histories at every gate."""
-
-    settings = settings(max_examples=12, stateful_step_count=12)
+TestWrites = WriteMachine.TestCase
+TestWrites.settings = settings(max_examples=12, stateful_step_count=12)
 
 
 @pytest.mark.soak
-class TestManyWrites(WriteMachine.TestCase):
-    """Many and longer ones, new ones each time."""
-
-    settings = settings(
-        max_examples=300,
-        stateful_step_count=40,
-        derandomize=False,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow],
+def test_many_long_histories() -> None:
+    run_state_machine_as_test(
+        WriteMachine,
+        settings=settings(
+            max_examples=300,
+            stateful_step_count=40,
+            derandomize=False,
+            deadline=None,
+            suppress_health_check=[HealthCheck.too_slow],
+        ),
     )
