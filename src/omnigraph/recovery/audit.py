@@ -107,27 +107,32 @@ class Audit:
             StorageError: the entry was not written, or whether it was is not known.
         """
         for _ in range(AUDIT_ATTEMPTS_MAX):
+            was_there = self._store.tables.exists(RECOVERIES)
             try:
-                staged = self._staged(entry)
+                staged = self._staged(entry) if was_there else self._created(entry)
                 if staged is not None:
                     heads.apply(staged, heads.Authorship(entry.recovery_id, OperationKind.RECOVERY))
             except TableConflictError:
                 continue
             except StorageError:
-                # Two may have made the dataset at once, and the answer may be lost.
-                if not self._has(entry):
-                    raise
+                # The answer may be lost. And of several that make the dataset, all but one fail.
+                if self._has(entry):
+                    return
+                if not was_there and self._store.tables.exists(RECOVERIES):
+                    continue
+                raise
             return
         message = f"the recovery of {entry.operation_id} could not be recorded: others were faster"
         raise ConflictError(message, hint="try again", code=ErrorCode.PUBLISH_CONTENTION)
 
+    def _created(self, entry: RecoveryEntry) -> staging.Staged:
+        return staging.stage_create(self._store.tables, RECOVERIES, _table(entry))
+
     def _staged(self, entry: RecoveryEntry) -> staging.Staged | None:
-        rows = pa.Table.from_pylist([_encode(entry)], _SCHEMA)
-        if not self._store.tables.exists(RECOVERIES):
-            return staging.stage_create(self._store.tables, RECOVERIES, rows)
         table = self._newest()
         if _holds(table, entry):
             return None
+        rows = _table(entry)
         fragments = table.fragments()
         if len(fragments) < AUDIT_FRAGMENTS_MAX:
             return staging.stage_overwrite(table, rows, schema=_SCHEMA, carrying=fragments)
@@ -142,6 +147,10 @@ class Audit:
 
 def _holds(table: Table, entry: RecoveryEntry) -> bool:
     return table.count_rows(filters.text_in("operation_id", [entry.operation_id])) > 0
+
+
+def _table(entry: RecoveryEntry) -> pa.Table:
+    return pa.Table.from_pylist([_encode(entry)], _SCHEMA)
 
 
 def _encode(entry: RecoveryEntry) -> dict[str, object]:
