@@ -1,84 +1,27 @@
 """What a one-row write costs storage: the same at any depth, size and coverage of indexes."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from threading import Thread
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from moto.moto_server.werkzeug_app import (
-    DomainDispatcherApplication,
-    MotoRequestHandler,
-    create_backend_app,
-)
-from werkzeug.serving import make_server
 
 from omnigraph.storage import lookups
 from omnigraph.storage.indexes import IndexSpec, stage_indexes
 from omnigraph.storage.staging import locate, stage_append, stage_delete, stage_upsert
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import Table
-from tests.support import s3
+from tests.support.counting import Counted
 from tests.support.tables import LOCATION, applied, create, in_fragments, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+    pass
 
 DEPTHS = (10, 100)
 
 
-@dataclass(slots=True)
-class Counted:
-    """An S3 look-alike in this process, which notes what it is asked."""
-
-    requests: list[str] = field(default_factory=list)
-
-    def wrap(self, application: "WSGIApplication") -> "WSGIApplication":
-        def answer(environ: "WSGIEnvironment", start: "StartResponse") -> "Iterable[bytes]":
-            self.requests.append(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}")
-            return application(environ, start)
-
-        return s3.one_at_a_time(answer)
-
-    def take(self) -> int:
-        count = len(self.requests)
-        self.requests.clear()
-        return count
-
-
-@pytest.fixture(scope="module")
-def counting() -> Iterator[tuple[Counted, s3.S3Server]]:
-    counted = Counted()
-    application = counted.wrap(DomainDispatcherApplication(create_backend_app))
-    server = make_server(
-        "127.0.0.1", 0, application, threaded=True, request_handler=MotoRequestHandler
-    )
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield counted, s3.S3Server(f"http://127.0.0.1:{server.port}")
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 @pytest.fixture
-def asked(counting: tuple[Counted, s3.S3Server], monkeypatch: pytest.MonkeyPatch) -> Counted:
-    counted, server = counting
-    for name, value in server.environment.items():
-        monkeypatch.setenv(name, value)
-    return counted
-
-
-@pytest.fixture
-def store(asked: Counted, counting: tuple[Counted, s3.S3Server]) -> Store:
-    bucket = counting[1].create_bucket()
-    asked.take()
-    return Store.open(f"s3://{bucket}/graph")
+def store(root: str) -> Store:
+    return Store.open(root)
 
 
 def grown(table: Table, depth: int, *, first: int = 0) -> Table:

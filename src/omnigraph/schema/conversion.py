@@ -13,7 +13,7 @@ from typing import Final, SupportsIndex, assert_never
 
 from omnigraph.model.types import BlobType, EnumType, ListType, PropertyType, Scalar, VectorType
 from omnigraph.schema.catalog import Value as PlainValue
-from omnigraph.schema.values import Misfit, fit
+from omnigraph.schema.values import Misfit, fit, is_unicode
 
 Item = PlainValue | bytes
 """What a list can hold."""
@@ -69,7 +69,7 @@ def convert_scalar(type_: Scalar, value: object) -> PlainValue | Misfit:
         value = int(value)
     elif type_.is_numeric and isinstance(value, SupportsIndex) and not isinstance(value, bool):
         value = value.__index__()
-    if isinstance(value, str) and not _is_unicode(value):
+    if isinstance(value, str) and not is_unicode(value):
         return Misfit("the text has half of a surrogate pair")
     if isinstance(value, str | int | float | date):
         return fit(type_, value)
@@ -107,7 +107,3 @@ def _sequence(value: object) -> Sequence[object] | None:
         listed = to_list()
         return listed if isinstance(listed, list) else None
     return None
-
-
-def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= each <= "\udfff" for each in text)

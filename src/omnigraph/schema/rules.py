@@ -29,7 +29,7 @@ from omnigraph.schema.catalog import (
 from omnigraph.schema.constraints import constraint_findings
 from omnigraph.schema.findings import Finding, Path, SchemaCode, repeats
 from omnigraph.schema.interfaces import expanded_properties, interface_findings
-from omnigraph.schema.values import Misfit, fit
+from omnigraph.schema.values import Misfit, fit, is_unicode
 
 KNOWN_ANNOTATIONS: Final = frozenset(
     {
@@ -281,17 +281,13 @@ def _cardinality_findings(at: Path, edge: EdgeType) -> Iterator[Finding]:
 
 
 def _text_findings(at: Path, called: str, value: object) -> Iterator[Finding]:
-    if isinstance(value, str) and not _is_unicode(value):
+    if isinstance(value, str) and not is_unicode(value):
         message = f"{called}: the text has half of a surrogate pair"
         yield Finding(SchemaCode.INVALID_TEXT, at, message)
     if isinstance(value, float) and not math.isfinite(value):
         yield Finding(SchemaCode.INVALID_TEXT, at, f"{called}: the number is not finite")
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         yield Finding(SchemaCode.INVALID_TEXT, at, f"{called}: the number exceeds 64 bits")
-
-
-def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def _name_fault(name: str, spelling: re.Pattern[str]) -> str | None:

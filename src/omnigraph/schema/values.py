@@ -136,3 +136,12 @@ def _misfit(type_: PropertyType, value: Value, hint: str) -> Misfit:
     if isinstance(value, bool):
         shown = shown.lower()
     return Misfit(f"{shown[:100]} is not of type {type_}", hint)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written as UTF-8: Python's may hold halves of characters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

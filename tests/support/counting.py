@@ -1,0 +1,58 @@
+"""An S3 look-alike in this process that notes what it is asked."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    MotoRequestHandler,
+    create_backend_app,
+)
+from werkzeug.serving import make_server
+
+from tests.support import s3
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+
+@dataclass(slots=True)
+class Counted:
+    """An S3 look-alike in this process, which notes what it is asked."""
+
+    requests: list[str] = field(default_factory=list)
+
+    def wrap(self, application: "WSGIApplication") -> "WSGIApplication":
+        def answer(environ: "WSGIEnvironment", start: "StartResponse") -> "Iterable[bytes]":
+            self.requests.append(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}")
+            return application(environ, start)
+
+        return s3.one_at_a_time(answer)
+
+    def take(self) -> int:
+        count = len(self.requests)
+        self.requests.clear()
+        return count
+
+
+@contextmanager
+def counting_server() -> Iterator[tuple[Counted, s3.S3Server]]:
+    """Serve on a free loopback port for as long as the block lasts."""
+    counted = Counted()
+    application = counted.wrap(DomainDispatcherApplication(create_backend_app))
+    server = make_server(
+        "127.0.0.1", 0, application, threaded=True, request_handler=MotoRequestHandler
+    )
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield counted, s3.S3Server(f"http://127.0.0.1:{server.port}")
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
