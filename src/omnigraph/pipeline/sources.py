@@ -1,6 +1,7 @@
 """Sources: what a load reads, found and named once, before any row is read.
 
-A graph file (`.jsonl`, `.ndjson` or `.json`) has one envelope per line, nodes and edges in any order:
+A graph file (`.jsonl`, `.ndjson`, `.json`) has one envelope per line, its nodes and edges in any
+order:
 
     {"type": "Person", "id": "ada", "data": {"name": "Ada"}}
     {"edge": "Knows", "from": "ada", "to": "bob", "id": "e1", "data": {"since": "2024-01-31"}}

@@ -1,0 +1,312 @@
+"""Columns: values of one property made into its type all at once, where nothing is in doubt.
+
+The exact converter (`integrity.convert`) decides what a value means and what is wrong with it. This
+is a faster way to its answer for values that plainly have one: a column in which any value might be
+refused, rounded or read differently raises `Doubt`, and goes to the converter instead.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Final, assert_never
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from omnigraph.model.types import BlobType, EnumType, ListType, PropertyType, Scalar, VectorType
+
+_DATE: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_INSTANT: Final = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
+    r"(Z|[+-][01][0-9]:[0-5][0-9])$"
+)
+_LOCAL_INSTANT: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$"
+_WHOLE: Final = r"^-?[0-9]{1,18}$"
+_DECIMAL: Final = r"^-?[0-9]{1,15}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?$"
+_PLAIN_LIST: Final = r"^\[[^{}]*\]$"
+
+_DAYS: Final = (-719_162, 2_932_896)
+"""The days of the years 1 and 9999, counted as Arrow does: Python has no others."""
+
+_MICROSECONDS: Final = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
+
+_EXACT_F64: Final = float(2**53)
+_EXACT_F32: Final = float(2**24)
+"""Below these every whole number is a float: one that was rounded lies at or above them."""
+
+
+class Doubt(Exception):
+    """A value of a column is not plainly of its type."""
+
+
+class Written(Enum):
+    """How the values of a column were written, which says what they can mean."""
+
+    VALUES = "typed values, as Arrow and Parquet have them"
+    JSON = "read from JSON, where a float may have been a whole number"
+    TEXT = "text for everything, as CSV has it"
+
+
+def json_type(type_: PropertyType) -> pa.DataType:
+    """What a JSON value of a property is read as; no value changes its meaning by it."""
+    match type_:
+        case Scalar.BOOL:
+            return pa.bool_()
+        case Scalar.F32 | Scalar.F64:
+            return pa.float64()
+        case Scalar.I32 | Scalar.I64 | Scalar.U32 | Scalar.U64:
+            return _INTEGERS[type_]
+        case Scalar() | EnumType() | BlobType():
+            return pa.utf8()
+        case ListType(item):
+            return pa.list_(json_type(item))
+        case VectorType():
+            return pa.list_(pa.float64())
+        case _:
+            assert_never(type_)
+
+
+def typed(type_: PropertyType, values: pa.Array, kind: pa.DataType, written: Written) -> pa.Array:
+    """The values as their property holds them, as an array of the Arrow type `kind`.
+
+    Raises:
+        Doubt: the exact converter has to look at them.
+    """
+    values = _plain(values)
+    if values.null_count == len(values):
+        return pa.nulls(len(values), kind)
+    try:
+        match type_:
+            case Scalar():
+                return _SCALARS[type_](values, type_, written)
+            case EnumType():
+                return _text(values, type_, written)
+            case BlobType():
+                return _bytes(values, kind)
+            case ListType(item):
+                return _list(item, _listed(values, type_, written), kind, written)
+            case VectorType(dimension):
+                return _vector(dimension, _listed(values, type_, written), kind, written)
+            case _:
+                assert_never(type_)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
+        raise Doubt from cause
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """The same values in the one Arrow type that this module knows them by."""
+    kind = values.type
+    if isinstance(kind, pa.BaseExtensionType):
+        raise Doubt
+    if pa.types.is_dictionary(kind):
+        return _plain(values.dictionary_decode())
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return values.cast(pa.utf8())
+    if _is_list(kind) and not pa.types.is_list(kind):
+        return values.cast(pa.list_(kind.value_type))
+    return values
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return any(
+        test(kind)
+        for test in (
+            pa.types.is_list,
+            pa.types.is_large_list,
+            pa.types.is_fixed_size_list,
+            pa.types.is_list_view,
+            pa.types.is_large_list_view,
+        )
+    )
+
+
+def _sure(truths: Any) -> None:
+    """Go on only if a truth, or all of an array of them, is one; a null is."""
+    is_so = truths if isinstance(truths, bool) else pc.all(truths, min_count=0).as_py()
+    if not is_so:
+        raise Doubt
+
+
+def _matching(values: pa.Array, pattern: str) -> None:
+    _sure(pc.match_substring_regex(values, pattern))
+
+
+def _text(values: pa.Array, type_: PropertyType, written: Written) -> pa.Array:  # noqa: ARG001
+    _sure(pa.types.is_string(values.type))
+    return values
+
+
+def _truth(values: pa.Array, type_: Scalar, written: Written) -> pa.Array:  # noqa: ARG001
+    if written is Written.TEXT:
+        _sure(pc.is_in(values.drop_null(), value_set=pa.array(["true", "false"])))
+        return pc.equal(values, "true")
+    _sure(pa.types.is_boolean(values.type))
+    return values
+
+
+def _integer(values: pa.Array, type_: Scalar, written: Written) -> pa.Array:
+    if written is Written.TEXT:
+        _matching(values, _WHOLE)
+        values = values.cast(pa.int64())
+    _sure(pa.types.is_integer(values.type) or pa.types.is_floating(values.type))
+    # Safe: what does not fit, or is no whole number, is an error.
+    return values.cast(_INTEGERS[type_], safe=True)
+
+
+def _float(values: pa.Array, type_: Scalar, written: Written) -> pa.Array:
+    exact = _EXACT_F32 if type_ is Scalar.F32 else _EXACT_F64
+    if written is Written.TEXT:
+        _matching(values, _DECIMAL)
+        values = values.cast(pa.float64())
+    if pa.types.is_integer(values.type):
+        low, high = pc.min_max(values).as_py().values()
+        _sure(-exact <= low and high <= exact)
+        values = values.cast(pa.float64())
+    _sure(pa.types.is_floating(values.type))
+    values = values.cast(pa.float64())
+    if written is not Written.VALUES:
+        # A whole number that the type does not have was rounded to one of these, if not below.
+        _sure(pc.less(pc.abs(values), exact))
+    # Minus zero becomes zero, as the converter has it.
+    found = pc.add(values, 0.0)
+    if type_ is Scalar.F64:
+        return found
+    narrow = found.cast(pa.float32(), safe=False)
+    _sure(pc.or_(pc.is_finite(narrow), pc.invert(pc.is_finite(found))))
+    return narrow
+
+
+def _date(values: pa.Array, type_: Scalar, written: Written) -> pa.Array:  # noqa: ARG001
+    if pa.types.is_string(values.type):
+        _matching(values, _DATE)
+        values = values.cast(pa.date32())
+    _sure(pa.types.is_date32(values.type))
+    _within(values.view(pa.int32()), _DAYS)
+    return values
+
+
+def _instant(values: pa.Array, type_: Scalar, written: Written) -> pa.Array:  # noqa: ARG001
+    if pa.types.is_string(values.type):
+        if pc.all(pc.match_substring_regex(values, _INSTANT), min_count=0).as_py():
+            values = values.cast(pa.timestamp("us", tz="UTC"))
+        else:
+            # Without an offset it is UTC; a mixture is not looked at here.
+            _matching(values, _LOCAL_INSTANT)
+            values = values.cast(pa.timestamp("us"))
+    _sure(pa.types.is_timestamp(values.type))
+    found = values.cast(pa.timestamp("us", tz=values.type.tz), safe=True)
+    _within(found.view(pa.int64()), _MICROSECONDS)
+    return found.view(pa.timestamp("us", tz="UTC"))
+
+
+def _within(numbers: pa.Array, bounds: tuple[int, int]) -> None:
+    low, high = pc.min_max(numbers).as_py().values()
+    _sure(bounds[0] <= low and high <= bounds[1])
+
+
+def _bytes(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_string(values.type):
+        _sure(pc.starts_with(values, "base64:"))
+        try:
+            found = [
+                None if each is None else b64decode(each[7:], validate=True)
+                for each in values.to_pylist()
+            ]
+        except ValueError as cause:
+            raise Doubt from cause
+        return pa.array(found, kind)
+    is_binary = pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)
+    _sure(is_binary or pa.types.is_fixed_size_binary(values.type))
+    return values.cast(kind)
+
+
+def _listed(values: pa.Array, type_: ListType | VectorType, written: Written) -> pa.Array:
+    if written is Written.TEXT:
+        # Without braces in it, no text can end the object that it is put into.
+        _matching(values, _PLAIN_LIST)
+        lines = pc.binary_join_element_wise(
+            '{"v":', values, "}\n", "", null_handling="replace", null_replacement="null"
+        )
+        values = read_objects(lines, pa.schema([("v", json_type(type_))]))["v"].combine_chunks()
+    _sure(pa.types.is_list(values.type))
+    return values
+
+
+def _list(
+    item: Scalar | BlobType, values: pa.Array, kind: pa.DataType, written: Written
+) -> pa.Array:
+    inside = typed(item, values.flatten(), kind.value_type, _inside(written))
+    return pa.ListArray.from_arrays(_offsets(values), inside, type=kind, mask=values.is_null())
+
+
+def _vector(dimension: int, values: pa.Array, kind: pa.DataType, written: Written) -> pa.Array:
+    _sure(pc.equal(pc.list_value_length(values), dimension))
+    flat = values.flatten()
+    _sure(flat.null_count == 0)
+    inside = typed(Scalar.F32, flat, pa.float32(), _inside(written))
+    if values.null_count:
+        there = values.is_valid().to_numpy(zero_copy_only=False)
+        whole = np.zeros((len(values), dimension), dtype=np.float32)
+        whole[there] = inside.to_numpy().reshape(-1, dimension)
+        inside = pa.array(whole.reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(inside, type=kind, mask=values.is_null())
+
+
+def _inside(written: Written) -> Written:
+    return Written.JSON if written is Written.TEXT else written
+
+
+def _offsets(values: pa.Array) -> pa.Array:
+    lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy()
+    return pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+
+
+def read_objects(lines: pa.Array, schema: pa.Schema, *, ignores_unknown: bool = False) -> pa.Table:
+    """One row for each of some lines of JSON, each with its newline.
+
+    Each line must begin with a brace and hold one object, or Arrow might not survive it.
+
+    Raises:
+        Doubt: one is not an object of these columns, or not plainly so.
+    """
+    _, offsets, data = lines.buffers()
+    span = np.frombuffer(offsets, np.int32)[lines.offset : lines.offset + len(lines) + 1]
+    text = data.slice(int(span[0]), int(span[-1] - span[0]))
+    try:
+        found = pj.read_json(
+            pa.BufferReader(text),
+            read_options=pj.ReadOptions(use_threads=True, block_size=_JSON_BLOCK_BYTES),
+            parse_options=pj.ParseOptions(
+                explicit_schema=schema,
+                newlines_in_values=False,
+                unexpected_field_behavior="ignore" if ignores_unknown else "error",
+            ),
+        )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
+        raise Doubt from cause
+    _sure(found.num_rows == len(lines))
+    return found
+
+
+_JSON_BLOCK_BYTES: Final = 1 << 20
+
+_INTEGERS: Final[dict[Scalar, pa.DataType]] = {
+    Scalar.I32: pa.int32(),
+    Scalar.I64: pa.int64(),
+    Scalar.U32: pa.uint32(),
+    Scalar.U64: pa.uint64(),
+}
+
+_SCALARS: Final[dict[Scalar, Callable[[Any, Scalar, Written], Any]]] = {
+    Scalar.STRING: _text,
+    Scalar.BOOL: _truth,
+    **dict.fromkeys(_INTEGERS, _integer),
+    Scalar.F32: _float,
+    Scalar.F64: _float,
+    Scalar.DATE: _date,
+    Scalar.DATETIME: _instant,
+}

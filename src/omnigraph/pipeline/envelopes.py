@@ -1,0 +1,186 @@
+"""Envelopes: what one line of JSON says, exactly, whatever is wrong with it.
+
+This is the slow and exact reading, for lines that `shape` could not read a block at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from omnigraph.integrity.convert import RawRow
+from omnigraph.integrity.violations import Breach, Rule, Violation, shortened
+from omnigraph.lang.diagnostics import did_you_mean
+from omnigraph.schema.catalog import ENDPOINTS, Catalog, EdgeType, NodeType, SchemaType
+
+ENDS: Final = ("from", "to")
+"""What the ends of an edge are called outside of its table."""
+
+_NODE: Final = ("type", "id", "data")
+_EDGE: Final = ("edge", "id", *ENDS, "data")
+_ENVELOPE: Final = "envelope"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A row as a line has it, before any value is converted."""
+
+    type: SchemaType
+    row: RawRow
+
+
+class Object(dict[str, Any]):
+    """An object of JSON that remembers which of its names stood twice."""
+
+    repeated: frozenset[str] = frozenset()
+
+
+def read_line(
+    text: str, origin: str, catalog: Catalog, *, of_type: SchemaType | None, ignores_unknown: bool
+) -> Read | Violation | None:
+    """The row of a line, or why it has none; None for a line that is blank.
+
+    Args:
+        of_type: The type of all rows of the file, which may then have no envelopes.
+        ignores_unknown: Whether members that no envelope has are dropped instead of refused.
+    """
+    if not text.strip():
+        return None
+    try:
+        found = json.loads(text, object_pairs_hook=_object, parse_float=_float)
+    except json.JSONDecodeError as cause:
+        return _refused("line", text, origin, f"it is no JSON: {cause.msg}, column {cause.colno}")
+    except (ValueError, RecursionError) as cause:
+        return _refused("line", text, origin, f"it cannot be read: {cause}")
+    if not isinstance(found, Object):
+        return _refused("line", text, origin, "it is no object of JSON")
+    if of_type is not None and not _is_envelope_of(of_type, found):
+        return _flat(of_type, found, origin)
+    return _opened(found, text, origin, catalog, ignores_unknown=ignores_unknown)
+
+
+def has_envelopes(type_: SchemaType) -> bool:
+    """Whether a line that begins with the name of this type is an envelope of it, not a row."""
+    return not any(each.name == word_of(type_) for each in type_.properties)
+
+
+def ends_in(type_: SchemaType, names: Mapping[str, object]) -> tuple[str, ...]:
+    """Which of the columns of flat rows are the ends of an edge; none for a node."""
+    if not isinstance(type_, EdgeType):
+        return ()
+    return ENDPOINTS if any(each in names for each in ENDPOINTS) else ENDS
+
+
+def flat_row(type_: SchemaType, found: Mapping[str, Any], origin: str) -> RawRow:
+    """A row whose properties stand beside its id and its ends."""
+    ends = ends_in(type_, found)
+    if not ends:
+        return RawRow(found, origin)
+    values = {name: value for name, value in found.items() if name not in ends}
+    return RawRow(values, origin, source=found.get(ends[0]), target=found.get(ends[1]))
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Object:
+    found = Object(pairs)
+    if len(found) < len(pairs):
+        times = Counter(name for name, _ in pairs)
+        found.repeated = frozenset(name for name, count in times.items() if count > 1)
+    return found
+
+
+def _float(text: str) -> float | str:
+    number = float(text)
+    # What is too large for any float is no number of ours, and never infinite.
+    return number if math.isfinite(number) else text
+
+
+def _is_envelope_of(type_: SchemaType, found: Object) -> bool:
+    word = word_of(type_)
+    return has_envelopes(type_) and next(iter(found.items()), None) == (word, type_.name)
+
+
+def word_of(type_: SchemaType) -> str:
+    """The member of an envelope that names its type."""
+    return "type" if isinstance(type_, NodeType) else "edge"
+
+
+def _flat(type_: SchemaType, found: Object, origin: str) -> Read | Violation:
+    twice = _twice(type_, found, origin)
+    return twice or Read(type_, flat_row(type_, found, origin))
+
+
+def _opened(
+    found: Object, text: str, origin: str, catalog: Catalog, *, ignores_unknown: bool
+) -> Read | Violation:
+    words = [each for each in ("type", "edge") if each in found]
+    if len(words) != 1:
+        which = "both" if words else "neither"
+        reason = f"an envelope has either a type or an edge, and this one has {which}"
+        return _refused("type", text, origin, reason)
+    type_ = _type(words[0], found[words[0]], catalog)
+    if isinstance(type_, str):
+        return _refused("type", text, origin, type_)
+    for member, reason in _faults(type_, found, ignores_unknown=ignores_unknown):
+        return _refused(member, text, origin, reason)
+    data = found.get("data")
+    values = Object() if data is None else data
+    twice = _twice(type_, values, origin)
+    if twice is not None:
+        return twice
+    if found.get("id") is not None:
+        values["id"] = found["id"]
+    return Read(type_, RawRow(values, origin, source=found.get("from"), target=found.get("to")))
+
+
+def _type(word: str, name: object, catalog: Catalog) -> SchemaType | str:
+    """The type of that name, or what is wrong with it."""
+    if not isinstance(name, str):
+        return f"{word} is {shortened(name)}, and no name"
+    types: Mapping[str, SchemaType] = {each.name: each for each in catalog.types}
+    type_ = types.get(name)
+    if type_ is None:
+        near = did_you_mean(name, types)
+        advice = f" ({near})" if near else ""
+        return f"the schema has no type {name[:100]}{advice}"
+    if word_of(type_) != word:
+        kind = "a node" if isinstance(type_, NodeType) else "an edge"
+        return f"{name} is {kind} type (write {word_of(type_)})"
+    return type_
+
+
+def _faults(
+    type_: SchemaType, found: Object, *, ignores_unknown: bool
+) -> Iterator[tuple[str, str]]:
+    known = _NODE if isinstance(type_, NodeType) else _EDGE
+    for name in found:
+        if name not in known and not ignores_unknown:
+            near = did_you_mean(name, known)
+            advice = f" ({near})" if near else ""
+            yield "line", f"an envelope of {type_.name} has no {name[:100]}{advice}"
+    for name in sorted(found.repeated):
+        if name in known:
+            yield name, f"{name} stands twice"
+    data = found.get("data")
+    if data is not None and not isinstance(data, Object):
+        yield "data", f"data is {shortened(data)}, and no object"
+    elif data is not None and found.get("id") is not None and data.get("id") is not None:
+        yield "id", "there is an id in data and one beside it"
+
+
+def _twice(type_: SchemaType, found: Object, origin: str) -> Violation | None:
+    known = {"id", *(each.name for each in type_.properties), *ends_in(type_, found)}
+    for name in sorted(found.repeated & known):
+        breach = Breach(Rule.TYPE, type_.name, (name,))
+        return Violation(breach, None, None, origin, f"{type_.name}: {name} stands twice")
+    return None
+
+
+def _refused(member: str, text: str, origin: str, reason: str) -> Violation:
+    breach = Breach(Rule.TYPE, _ENVELOPE, (member,))
+    return Violation(
+        breach, None, shortened(text.strip()), origin, f"the line is refused: {reason}"
+    )

@@ -1,0 +1,97 @@
+"""Positions: where in a load's inputs a row stands, as one number; its origin and id follow.
+
+A row has the same position, so the same origin and the same minted id, however often it is shaped
+and in whatever process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.clock import ULID_LENGTH, encode_ulid
+
+POSITION: Final = "@position"
+"""The column of raw rows that has their positions. No property can have this name."""
+
+_PLACE_BITS: Final = 40
+_PLACES: Final = (1 << _PLACE_BITS) - 1
+_LOW_DIGITS: Final = 12
+_LOW_BITS: Final = 5 * _LOW_DIGITS
+_DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def position(number: int, place: int) -> int:
+    """The position of a row: the number of its input, from 0, and its line or row, from 1."""
+    assert 0 < place <= _PLACES, "no file has so many lines"
+    return number << _PLACE_BITS | place
+
+
+def positions(number: int, first: int, count: int) -> pa.Array:
+    """The positions of rows that follow one another in an input."""
+    start = position(number, first)
+    return pa.array(np.arange(start, start + count, dtype=np.int64))
+
+
+def place_of(position: int) -> int:
+    """The line or row that a position says."""
+    return position & _PLACES
+
+
+def origin_of(names: Sequence[str], position: int) -> str:
+    """Where a row is from, for reports.
+
+    >>> origin_of(["people.jsonl", "more.jsonl"], position(1, 17))
+    'more.jsonl:17'
+    """
+    return f"{names[position >> _PLACE_BITS]}:{place_of(position)}"
+
+
+def origins(names: Sequence[str], found: pa.Array) -> pa.Array:
+    """What `origin_of` says, of many."""
+    numbers = found.to_numpy()
+    places = pa.array(numbers & _PLACES).cast(pa.utf8())
+    inputs = numbers >> _PLACE_BITS
+    if len(inputs) and inputs.min() == inputs.max():
+        return pc.binary_join_element_wise(pa.scalar(names[inputs[0]], pa.utf8()), places, ":")
+    used, at = np.unique(inputs, return_inverse=True)
+    told = pa.array([names[each] for each in used], pa.utf8()).take(pa.array(at))
+    return pc.binary_join_element_wise(told, places, ":")
+
+
+def minted_id(seed: str, position: int) -> str:
+    """A ULID of its own for each position of the load that has this seed, itself a ULID.
+
+    >>> minted_id("01ARZ3NDEKTSV4RRFFQ69G5FAV", 1)
+    '01ARZ3NDEKTSV4RRFFQ69G5FAW'
+    """
+    return encode_ulid(_number(seed) + position)
+
+
+def minted_ids(seed: str, found: pa.Array) -> pa.Array:
+    """What `minted_id` says, of many."""
+    base = _number(seed)
+    low = found.to_numpy().astype(np.uint64) + np.uint64(base & ((1 << _LOW_BITS) - 1))
+    carried = low >> np.uint64(_LOW_BITS)
+    texts = np.empty((len(low), ULID_LENGTH), dtype=np.uint8)
+    for each in np.unique(carried).tolist():
+        head = encode_ulid(((base >> _LOW_BITS) + each) << _LOW_BITS)[:-_LOW_DIGITS]
+        texts[carried == each, :-_LOW_DIGITS] = np.frombuffer(head.encode(), np.uint8)
+    digits = np.frombuffer(_DIGITS.encode(), np.uint8)
+    for place in range(_LOW_DIGITS):
+        texts[:, -1 - place] = digits[(low >> np.uint64(5 * place)) & np.uint64(31)]
+    offsets = np.arange(0, texts.size + 1, ULID_LENGTH, dtype=np.int32)
+    return pa.StringArray.from_buffers(len(low), pa.py_buffer(offsets), pa.py_buffer(texts))
+
+
+@lru_cache(maxsize=8)
+def _number(seed: str) -> int:
+    number = 0
+    for each in seed:
+        number = number << 5 | _DIGITS.index(each)
+    return number
