@@ -97,7 +97,7 @@ class Feed:
 
 def _until(after: CommitId | None, walk: Iterator[Commit], branch: BranchName) -> list[Commit]:
     """The commits above the cursor, newest first."""
-    newer = []
+    newer: list[Commit] = []
     for commit in walk:
         if commit.commit_id == after:
             return newer
