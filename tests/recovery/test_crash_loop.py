@@ -95,11 +95,13 @@ class Loop:
     def end(self, cut: Cut) -> tuple[Picture, RecoveryKind | None]:
         """What a write that was cut off here must become: after, once every head has moved."""
         place = self.cuts.index(cut)
-        applied = Cut(Failpoint.APPLY_AFTER_COMMIT, WRITERS[self.writer].tables)
+        kind = WRITERS[self.writer]
+        applied = Cut(Failpoint.APPLY_AFTER_COMMIT, kind.tables)
         published = replace(applied, nth=applied.nth + 1)
+        proven = Cut(Failpoint.WRITE_AFTER_CONFIRM) if kind.confirms else applied
         if cut not in self.leaving_a_sidecar:
             return (self.after if place > self.cuts.index(published) else self.before), None
-        if place < self.cuts.index(applied):
+        if place < self.cuts.index(proven):
             return self.before, RecoveryKind.ROLLED_BACK
         if place < self.cuts.index(published):
             return self.after, RecoveryKind.ROLLED_FORWARD

@@ -65,6 +65,7 @@ def write(
     expect_head: str | None = None,
     actor: str | None = None,
     branch: str = MAIN,
+    kind: OperationKind = OperationKind.MUTATION,
 ) -> Landed[None]:
     """Carry out one write, planned without looking at anything."""
 
@@ -72,8 +73,8 @@ def write(
         return Work(None, changes, reads=reads, guards=guards, replans=replans)
 
     head = None if expect_head is None else CommitId(expect_head)
-    kind, name = OperationKind.MUTATION, BranchName(branch)
-    return graph._transactions.run(Order(kind, name, actor=actor, expect_head=head), plan)
+    order = Order(kind, BranchName(branch), actor=actor, expect_head=head)
+    return graph._transactions.run(order, plan)
 
 
 def insert(graph: Graph, *names: str, branch: str = MAIN) -> Landed[None]:
@@ -95,12 +96,14 @@ class Writer:
         tables: How many heads it moves.
         replans: Whether it is planned again when its tables moved.
         branch: Where it writes. All but main have to be made first.
+        confirms: Whether it writes down that all heads have moved, and counts only from then on.
     """
 
     write: Callable[[Graph], object]
     tables: int
     replans: bool
     branch: str = MAIN
+    confirms: bool = False
 
 
 def _insert_one(graph: Graph) -> object:
@@ -129,6 +132,11 @@ def _insert_two_on_draft(graph: Graph) -> object:
     return write(graph, changes, replans=True, branch=DRAFT)
 
 
+def _merge(graph: Graph) -> object:
+    changes = {PERSON: upserts(person("eva"), person("ada", 38)), KNOWS: deletes("ada-bob")}
+    return write(graph, changes, kind=OperationKind.MERGE)
+
+
 WRITERS: Final[Mapping[str, Writer]] = {
     "insert one": Writer(_insert_one, tables=1, replans=True),
     "insert two": Writer(_insert_two, tables=2, replans=True),
@@ -136,4 +144,5 @@ WRITERS: Final[Mapping[str, Writer]] = {
     "delete": Writer(_delete, tables=2, replans=False),
     "index": Writer(_index, tables=3, replans=True),
     "first of a branch": Writer(_insert_two_on_draft, tables=2, replans=True, branch=DRAFT),
+    "merge": Writer(_merge, tables=2, replans=False, confirms=True),
 }
