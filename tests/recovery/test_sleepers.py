@@ -221,6 +221,49 @@ def test_a_stray_restore_is_undone_by_the_next_write(place):
     assert_next_writes_work(uri)
 
 
+ENDS = {
+    "lands": None,
+    "dies with one head moved": Cut(Failpoint.WRITE_AFTER_EACH_APPLY),
+    "dies with both heads moved": Cut(Failpoint.WRITE_AFTER_EACH_APPLY, 2),
+    "dies published": Cut(Failpoint.WRITE_AFTER_PUBLISH),
+}
+
+
+@pytest.mark.parametrize("rival", ["update", "delete", "index"])
+@pytest.mark.parametrize("end", ENDS)
+def test_a_rival_that_died_beside_a_live_writer_is_no_harm_to_it(place, rival, end):
+    uri = place()
+    before = picture(uri)
+    cuts = trace(lambda: write_by_name(uri, "insert two"))
+    after = picture(uri)
+    death = ENDS[end]
+    if death is not None:
+        # A point does one thing at a time: sleep, or die.
+        cuts = [each for each in cuts[: cuts.index(death)] if each.point != death.point]
+    for cut in cuts:
+        uri = place()
+        graph = omnigraph.open(uri)
+
+        def meanwhile(uri: str = uri) -> None:
+            cut_off(Cut(Failpoint.CLAIM_AFTER_PUT), partial(write_by_name, uri, rival))
+
+        write_it = partial(WRITERS["insert two"].write, graph)
+        with sleeping_at(cut, meanwhile):
+            if death is None:
+                write_it()
+            else:
+                # No recovery passes these: it is this writer that dies there.
+                cut_off(death, write_it)
+        omnigraph.open(uri)
+
+        seen = picture(uri)
+        whole = after if death is None or end == "dies published" else before
+        assert seen == whole or (seen == after and end == "dies with both heads moved"), cut
+        recoveries = at_rest(uri).recoveries
+        assert len(recoveries) == (1 if death is None else 2), cut
+        settled(uri)
+
+
 def test_two_first_writers_of_a_branch_leave_nothing_that_needs_a_person(place):
     # Each made a fork of its own. One lands on it while the other, which had seen nothing of that
     # yet, dies.
