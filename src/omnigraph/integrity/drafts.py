@@ -141,14 +141,22 @@ class Offenders:
 
         Origins of one file are ordered by their lines: `a.csv:9` comes before `a.csv:10`.
         """
+        return self._listed(limit=OFFENDERS_SHOWN_MAX)
+
+    def listed(self) -> Question:
+        """All offenders, in the same order: for whoever does without them."""
+        return self._listed(limit=None)
+
+    def _listed(self, *, limit: int | None) -> Question:
         origin = column("origin", FOUND)
         keys = [exp.Length(this=origin), *(column(name, FOUND) for name, _ in self.columns)]
         query = (
             exp.select(*(column(name, FOUND) for name, _ in self.columns))
             .from_(table(self.name, FOUND))
             .order_by(*(exp.Ordered(this=each, nulls_first=True) for each in keys))
-            .limit(OFFENDERS_SHOWN_MAX)
         )
+        if limit is not None:
+            query = query.limit(limit)
         outputs = [OutputColumn(name, type_, nullable=True) for name, type_ in self.columns]
         return self.draft.question(query, outputs)
 

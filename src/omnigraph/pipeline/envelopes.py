@@ -53,11 +53,11 @@ def read_line(
     try:
         found = json.loads(text, object_pairs_hook=_object, parse_float=_float)
     except json.JSONDecodeError as cause:
-        return _refused("line", text, origin, f"it is no JSON: {cause.msg}, column {cause.colno}")
+        return refusal(text, origin, f"it is no JSON: {cause.msg}, column {cause.colno}")
     except (ValueError, RecursionError) as cause:
-        return _refused("line", text, origin, f"it cannot be read: {cause}")
+        return refusal(text, origin, f"it cannot be read: {cause}")
     if not isinstance(found, Object):
-        return _refused("line", text, origin, "it is no object of JSON")
+        return refusal(text, origin, "it is no object of JSON")
     if of_type is not None and not _is_envelope_of(of_type, found):
         return _flat(of_type, found, origin)
     return _opened(found, text, origin, catalog, ignores_unknown=ignores_unknown)
@@ -120,12 +120,12 @@ def _opened(
     if len(words) != 1:
         which = "both" if words else "neither"
         reason = f"an envelope has either a type or an edge, and this one has {which}"
-        return _refused("type", text, origin, reason)
+        return refusal(text, origin, reason, member="type")
     type_ = _type(words[0], found[words[0]], catalog)
     if isinstance(type_, str):
-        return _refused("type", text, origin, type_)
+        return refusal(text, origin, type_, member="type")
     for member, reason in _faults(type_, found, ignores_unknown=ignores_unknown):
-        return _refused(member, text, origin, reason)
+        return refusal(text, origin, reason, member=member)
     data = found.get("data")
     values = Object() if data is None else data
     twice = _twice(type_, values, origin)
@@ -179,8 +179,8 @@ def _twice(type_: SchemaType, found: Object, origin: str) -> Violation | None:
     return None
 
 
-def _refused(member: str, text: str, origin: str, reason: str) -> Violation:
+def refusal(text: str | None, origin: str, reason: str, *, member: str = "line") -> Violation:
+    """What is wrong with a line that has no row; `member` is the part of an envelope at fault."""
     breach = Breach(Rule.TYPE, _ENVELOPE, (member,))
-    return Violation(
-        breach, None, shortened(text.strip()), origin, f"the line is refused: {reason}"
-    )
+    shown = None if text is None else shortened(text.strip())
+    return Violation(breach, None, shown, origin, f"the line is refused: {reason}")

@@ -40,6 +40,7 @@ from omnigraph.pipeline.envelopes import (
     flat_row,
     has_envelopes,
     read_line,
+    refusal,
     word_of,
 )
 from omnigraph.pipeline.identities import identities
@@ -106,7 +107,7 @@ def shape_lines(
     """Shape lines of JSON: envelopes, or rows of one type.
 
     Args:
-        batch: With the columns `POSITION` and `TEXT`.
+        batch: With the columns `POSITION` and `TEXT`; a line that is not UTF-8 is null.
         type_name: The type that the lines' file is named by, if it is.
         exact: Whether every value goes through the converter; it makes no difference.
     """
@@ -148,6 +149,14 @@ def shape_values(
         for each, row in zip(positions.to_pylist(), rows, strict=True)
     ]
     parts.convert(type_, raws)
+    return parts.shaped()
+
+
+def refused_line(shaping: Shaping, position: int, text: str, reason: str) -> Shaped:
+    """A line that a reader could not make a row of."""
+    parts = _Parts(shaping)
+    origin = origin_of(shaping.names, position)
+    parts.refuse(position, text, refusal(text, origin, reason))
     return parts.shaped()
 
 
@@ -337,9 +346,10 @@ class _Lines:
                 doubtful.append(np.array([first]))
                 continue
             prefix, type_, attempt = kind
-            begins = pc.starts_with(self.text, prefix).to_numpy(zero_copy_only=False)
-            indices = np.flatnonzero(begins & left)
-            left &= ~begins
+            begins = pc.fill_null(pc.starts_with(self.text, prefix), False)  # noqa: FBT003
+            mask = begins.to_numpy(zero_copy_only=False)
+            indices = np.flatnonzero(mask & left)
+            left &= ~mask
             yield indices, type_, attempt
         doubtful.append(np.flatnonzero(left))
 
@@ -348,7 +358,7 @@ class _Lines:
         ends = pc.or_(pc.ends_with(self.text, "}\n"), pc.ends_with(self.text, "}\r\n"))
         alone = pc.invert(pc.match_substring_regex(self.text, _SECOND_OBJECT))
         begins = pc.starts_with(self.text, "{")
-        found = pc.and_(pc.and_(ends, begins), alone)
+        found = pc.fill_null(pc.and_(pc.and_(ends, begins), alone), False)  # noqa: FBT003
         return np.array(found.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
     def _kind(self, line: str) -> tuple[str, SchemaType, Attempt] | None:
@@ -388,12 +398,14 @@ class _Lines:
         for position, found in zip(
             self.positions.take(at).to_pylist(), self.text.take(at).to_pylist(), strict=True
         ):
-            text = found or ""
-            if place_of(position) == 1:
-                text = text.removeprefix(_BYTE_ORDER_MARK)
+            origin = origin_of(self.shaping.names, position)
+            if found is None:
+                parts.refuse(position, None, refusal(None, origin, "it is not UTF-8"))
+                continue
+            text = found.removeprefix(_BYTE_ORDER_MARK) if place_of(position) == 1 else found
             line = read_line(
                 text,
-                origin_of(self.shaping.names, position),
+                origin,
                 self.shaping.catalog,
                 of_type=self.of_type,
                 ignores_unknown=self.shaping.ignores_unknown,
@@ -525,9 +537,9 @@ def _ended(text: pa.Array) -> pa.Array:
     """The lines, each with its newline."""
     if pa.types.is_large_string(text.type) or pa.types.is_string_view(text.type):
         text = text.cast(pa.utf8())
-    if text.null_count == 0 and pc.all(pc.ends_with(text, "\n"), min_count=0).as_py():
+    if pc.all(pc.ends_with(text, "\n"), min_count=0).as_py():
         return text
-    return pc.binary_join_element_wise(pc.fill_null(text, ""), pa.scalar("\n"), "")
+    return pc.binary_join_element_wise(text, pa.scalar("\n"), "")
 
 
 _Given = Mapping[str, "pa.Array | None"]

@@ -1,0 +1,367 @@
+"""Load: everything an input has, checked and written in one transaction, or nothing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import assert_never
+
+import pyarrow as pa
+
+from omnigraph.clock import Clock
+from omnigraph.engine.choose import Choice
+from omnigraph.engine.protocol import Engine, EngineName
+from omnigraph.errors import (
+    ConflictError,
+    ErrorCode,
+    InvalidInputError,
+    InvalidParameterError,
+)
+from omnigraph.integrity.deltas import Delta, TableDelta
+from omnigraph.integrity.evaluate import evaluate
+from omnigraph.integrity.rules import RuleSet
+from omnigraph.integrity.violations import Tally, require_clean
+from omnigraph.limits import REPLANS_MAX
+from omnigraph.model.tables import TableKey
+from omnigraph.pipeline.choice import choose_engine
+from omnigraph.pipeline.plain import plainly_kept
+from omnigraph.pipeline.quarantine import Rows, Sifted, sift, write_rejects
+from omnigraph.pipeline.reading import read_input
+from omnigraph.pipeline.results import Counts, LoadResult, Mode, OnError, Progress, frozen
+from omnigraph.pipeline.shape import Gathered, Reject, Shaping
+from omnigraph.pipeline.sources import FileInput, Inputs, Source, resolve
+from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, SchemaType
+from omnigraph.storage import staging
+from omnigraph.storage.tables import Table
+from omnigraph.transaction.protocol import Order, Transactions
+from omnigraph.transaction.work import Landed, Stage, View, Work
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """What to load, and how.
+
+    Attributes:
+        mode: `append`, `merge` or `overwrite`.
+        on_error: `fail`, or `quarantine`, which needs `rejects`.
+        rejects: Where rows that break rules are written, with their reasons.
+        ignore_unknown: Whether values that no property takes are dropped instead of refused.
+        engine: `local`, `spark` or `auto`.
+    """
+
+    source: Source
+    mode: str = "append"
+    on_error: str = "fail"
+    rejects: str | Path | None = None
+    ignore_unknown: bool = False
+    engine: str | None = None
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """What a plan will do: rows to write by table, and how many it left out."""
+
+    written: Mapping[TableKey, int] = field(default_factory=dict)
+    rejected: int = 0
+
+
+class Loads:
+    """Carries out the loads of one graph handle."""
+
+    def __init__(self, transactions: Transactions, engine: Engine, clock: Clock) -> None:
+        self._transactions = transactions
+        self._engine = engine
+        self._clock = clock
+        self._rule_set = lru_cache(maxsize=8)(RuleSet.compile)
+
+    def run(self, order: Order, request: LoadRequest) -> LoadResult:
+        """Load everything in one commit, or leave the graph as it is.
+
+        Raises:
+            InvalidInputError: the request cannot be carried out. Nothing was read.
+            NotFoundError: there is no such file or type. Nothing was read.
+            IntegrityError: rows break rules of the schema. Nothing became visible.
+            ConflictError: others changed the same tables meanwhile. Nothing became visible.
+            StorageError: an input could not be read, or a table not be written.
+        """
+        load = _Load(checked(request), self._engine, self._clock, self._rule_set)
+        noted = 0
+        for _ in range(REPLANS_MAX):
+            load.noted = noted
+            told = replace(order, message=_noting(order.message, noted, request))
+            try:
+                landed = self._transactions.run(told, load.plan)
+            except _RejectedError as found:
+                # The commit says how many rows it goes without, so it is ordered anew.
+                noted = found.count
+            else:
+                return load.result(landed)
+        message = f"branch {order.branch} kept moving while rows were checked"
+        raise ConflictError(message, hint="try again")
+
+
+def checked(request: LoadRequest) -> LoadRequest:
+    """The request, if its words are some that we know.
+
+    Raises:
+        InvalidParameterError: one of them is not.
+    """
+    for name, value, known in (
+        ("mode", request.mode, Mode),
+        ("on_error", request.on_error, OnError),
+    ):
+        if value not in set(known):
+            message = f"there is no {name} {value!r}"
+            hint = f"use one of {', '.join(known)}"
+            raise InvalidParameterError(message, hint=hint, name=name)
+    if (request.on_error == OnError.QUARANTINE) != (request.rejects is not None):
+        message = "rows that break rules are written to rejects when on_error is quarantine"
+        raise InvalidParameterError(message, hint="give both, or neither", name="rejects")
+    return request
+
+
+class _RejectedError(Exception):
+    """So many rows were left out, and the order does not say so yet."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.count = count
+
+
+def _noting(message: str | None, count: int, request: LoadRequest) -> str | None:
+    if not count:
+        return message
+    rows = "1 row" if count == 1 else f"{count:,} rows"
+    assert request.rejects is not None, "rows are rejected only where there is a place for them"
+    note = f"{rows} rejected, see {Path(request.rejects).name}"
+    return note if message is None else f"{message}\n\n{note}"
+
+
+@dataclass(slots=True)
+class _Read:
+    """The whole input, read and shaped for one schema."""
+
+    schema_digest: str
+    choice: Choice
+    rows: Rows
+    gathered: Gathered
+    types: tuple[SchemaType, ...]
+
+
+@dataclass(slots=True)
+class _Load:
+    """One load. Its input is read once, however often it is planned."""
+
+    request: LoadRequest
+    engine: Engine
+    clock: Clock
+    rule_set: Callable[[Catalog], RuleSet]
+    noted: int = 0
+    read: _Read | None = None
+    sifted: tuple[str, Sifted] | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    staged: int = 0
+
+    def plan(self, view: View) -> Work[LoadReport]:
+        """What the input changes in this view; writes nothing but the rows that it rejects."""
+        read = self._read(view)
+        with self._timed("check"):
+            sifted = self._sifted(read, view)
+        rejected = len(sifted.rejects)
+        if rejected != self.noted:
+            raise _RejectedError(rejected)
+        if self.request.rejects is not None:
+            write_rejects(Path(self.request.rejects), sifted.rejects)
+        return self._work(read, sifted, view.catalog)
+
+    def result(self, landed: Landed[LoadReport]) -> LoadResult:
+        """What it did, once its transaction has ended."""
+        assert self.read is not None, "it was planned"
+        self._tell("commit", 1, 1)
+        changes: dict[str, Counts] = {}
+        for key, written in landed.report.written.items():
+            before = landed.view.snapshot.pin(key).row_count
+            if self.request.mode == Mode.OVERWRITE:
+                changes[key.type_name] = Counts(inserted=written, deleted=before)
+            else:
+                inserted = landed.row_counts.get(key, before) - before
+                changes[key.type_name] = Counts(inserted, written - inserted)
+        return LoadResult(
+            commit_id=None if landed.commit is None else str(landed.commit.commit_id),
+            branch=str(landed.view.snapshot.branch),
+            mode=Mode(self.request.mode),
+            engine=self.read.choice.engine,
+            why=self.read.choice.why,
+            changes=frozen(changes),
+            rejected=landed.report.rejected,
+            seconds=MappingProxyType(dict(self.seconds)),
+        )
+
+    def _read(self, view: View) -> _Read:
+        digest = view.snapshot.schema_digest
+        if self.read is None:
+            inputs = resolve(self.request.source, view.catalog)
+            choice = choose_engine(inputs, self.request.engine)
+            if choice.engine is EngineName.SPARK:
+                message = f"loading with Spark is not there yet, and {choice.why}"
+                hint = "load with engine='local', which holds all of it in memory"
+                raise InvalidInputError(message, hint=hint, code=ErrorCode.NOT_YET)
+            with self._timed("read"):
+                self.read = self._gathered(inputs, choice, view)
+        if self.read.schema_digest != digest:
+            message = "the schema changed while the input was read"
+            raise ConflictError(message, hint="load again", code=ErrorCode.SCHEMA_CHANGED)
+        return self.read
+
+    def _gathered(self, inputs: Inputs, choice: Choice, view: View) -> _Read:
+        shaping = Shaping(
+            view.catalog,
+            inputs.names,
+            self.clock.ulid(),
+            ignores_unknown=self.request.ignore_unknown,
+            keeps_rejects=self.request.on_error == OnError.QUARANTINE,
+        )
+        gathered = Gathered()
+        sizes = [each.byte_count for each in inputs.each if isinstance(each, FileInput)]
+        total = sum(sizes) if len(sizes) == len(inputs.each) else None
+        before = 0
+        for number, each in enumerate(inputs.each):
+            self._tell("read", before, total)
+            for piece in read_input(shaping, number, each):
+                gathered.add(piece.shaped)
+                self._tell("read", before + piece.bytes_read, total)
+            before += each.byte_count if isinstance(each, FileInput) else 0
+        rows = gathered.rows()
+        named = {view.catalog.type_named(name).table_key for name in inputs.named_types}
+        types = tuple(view.catalog.type_of(key) for key in sorted({*rows, *named}))
+        return _Read(view.snapshot.schema_digest, choice, rows, gathered, types)
+
+    def _sifted(self, read: _Read, view: View) -> Sifted:
+        """The rows that will be written, which keep every rule."""
+        rule_set = self.rule_set(view.catalog)
+        to_delta = partial(_delta, read.types, Mode(self.request.mode))
+        self._tell("check", 0, 1)
+        if self.request.on_error == OnError.FAIL:
+            tally = Tally()
+            tally.add_report(read.gathered.report())
+            delta = to_delta(read.rows)
+            is_kept = plainly_kept(delta, view.snapshot)
+            tally.add_report(evaluate(rule_set, delta, view.data, self.engine, is_kept=is_kept))
+            require_clean(tally.report())
+            self._tell("check", 1, 1)
+            return Sifted(read.rows)
+        head = str(view.snapshot.head.commit_id)
+        if self.sifted is None or self.sifted[0] != head:
+            found = sift(rule_set, read.rows, to_delta, view.data, self.engine)
+            rejects: tuple[Reject, ...] = (*read.gathered.rejects, *found.rejects)
+            self.sifted = head, Sifted(found.rows, rejects)
+        self._tell("check", 1, 1)
+        return self.sifted[1]
+
+    def _work(self, read: _Read, sifted: Sifted, catalog: Catalog) -> Work[LoadReport]:
+        mode = Mode(self.request.mode)
+        changes: dict[TableKey, Stage] = {}
+        for type_ in read.types:
+            rows = sifted.rows.get(type_.table_key)
+            if mode is Mode.OVERWRITE or (rows is not None and len(rows)):
+                changes[type_.table_key] = self._stage(type_, rows, mode)
+        self.staged = 0
+        written = {key: len(sifted.rows.get(key, ())) for key in changes}
+        return Work(
+            LoadReport(written, len(sifted.rejects)),
+            changes=self._told(changes),
+            reads=_ends(read.types, catalog) - changes.keys(),
+            guards=_losing(read.types, catalog, mode) - changes.keys(),
+            replans=mode is Mode.APPEND,
+        )
+
+    def _stage(self, type_: SchemaType, rows: pa.Table | None, mode: Mode) -> Stage:
+        table = table_schema(type_).empty_table() if rows is None else to_table(rows, type_)
+        match mode:
+            case Mode.APPEND:
+                return partial(_append, table)
+            case Mode.MERGE:
+                return partial(_upsert, table)
+            case Mode.OVERWRITE:
+                return partial(_overwrite, table)
+            case _:
+                assert_never(mode)
+
+    def _told(self, changes: Mapping[TableKey, Stage]) -> dict[TableKey, Stage]:
+        def told(stage: Stage, table: Table) -> staging.Staged | None:
+            with self._timed("stage"):
+                found = stage(table)
+            self.staged += 1
+            self._tell("stage", self.staged, len(changes))
+            return found
+
+        return {key: partial(told, stage) for key, stage in changes.items()}
+
+    def _tell(self, stage: str, done: int, total: int | None) -> None:
+        if self.request.progress is not None:
+            self.request.progress(stage, done, total)
+
+    @contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        started = self.clock.now()
+        try:
+            yield
+        finally:
+            took = (self.clock.now() - started).total_seconds()
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + took
+
+
+def _delta(types: tuple[SchemaType, ...], mode: Mode, rows: Rows) -> Delta:
+    return Delta(
+        {
+            each.table_key: TableDelta(
+                upserts=rows.get(each.table_key),
+                overwrites=mode is Mode.OVERWRITE,
+                only_new=mode is Mode.APPEND,
+            )
+            for each in types
+        }
+    )
+
+
+def to_table(rows: pa.Table, type_: SchemaType) -> pa.Table:
+    """Rows of a delta that keeps every rule, as the type's table has them."""
+    schema = table_schema(type_)
+    columns = [rows[each.name].cast(each.type) for each in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _append(rows: pa.Table, table: Table) -> staging.Staged:
+    return staging.stage_append(table, rows)
+
+
+def _upsert(rows: pa.Table, table: Table) -> staging.Staged:
+    return staging.stage_upsert(table, rows) if table.count_rows() else _append(rows, table)
+
+
+def _overwrite(rows: pa.Table, table: Table) -> staging.Staged:
+    return staging.stage_overwrite(table, rows)
+
+
+def _ends(types: tuple[SchemaType, ...], catalog: Catalog) -> frozenset[TableKey]:
+    """The nodes that edges of the input need: another write may not take them away meanwhile."""
+    names = {
+        name for each in types if isinstance(each, EdgeType) for name in (each.source, each.target)
+    }
+    return frozenset(catalog.node_type(name).table_key for name in names)
+
+
+def _losing(types: tuple[SchemaType, ...], catalog: Catalog, mode: Mode) -> frozenset[TableKey]:
+    """The edges that a node which goes might get meanwhile."""
+    if mode is not Mode.OVERWRITE:
+        return frozenset()
+    going = {each.name for each in types if isinstance(each, NodeType)}
+    return frozenset(
+        each.table_key for each in catalog.edge_types if {each.source, each.target} & going
+    )

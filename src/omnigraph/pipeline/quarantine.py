@@ -1,0 +1,229 @@
+"""Quarantine: a delta without the rows that break rules, and each of those with its reasons."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, TypeAlias, assert_never
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.engine.protocol import Data, Engine
+from omnigraph.errors import StorageError
+from omnigraph.integrity.cardinalities import Least, Most
+from omnigraph.integrity.deltas import ORIGIN, Delta
+from omnigraph.integrity.drafts import Question
+from omnigraph.integrity.ends import Endpoint, Stranded
+from omnigraph.integrity.evaluate import evaluate
+from omnigraph.integrity.keys import DistinctIds, NewIds
+from omnigraph.integrity.rows import RowRule
+from omnigraph.integrity.rules import RuleSet, SetRule
+from omnigraph.integrity.uniques import Unique
+from omnigraph.integrity.violations import IntegrityError, Violation
+from omnigraph.limits import QUARANTINE_ROUNDS_MAX
+from omnigraph.model.tables import TableKey
+from omnigraph.pipeline.lines import envelope_lines
+from omnigraph.pipeline.shape import Reject
+from omnigraph.schema.catalog import SchemaType
+
+Rows: TypeAlias = "Mapping[TableKey, pa.Table]"
+
+_NAN: Final = object()
+"""To an engine a NaN equals itself, and to Python it does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sifted:
+    """The rows that keep every rule together, and the others."""
+
+    rows: Rows
+    rejects: tuple[Reject, ...] = ()
+
+
+def sift(
+    rule_set: RuleSet,
+    rows: Rows,
+    to_delta: Callable[[Rows], Delta],
+    data: Data,
+    engine: Engine,
+) -> Sifted:
+    """Leave out rows until no rule is broken any more.
+
+    Of rows that break a rule together, such as two with one key, all are left out. That may break
+    other rules: an edge whose node is left out is left out too.
+
+    Raises:
+        IntegrityError: what is broken is no row's fault, such as edges that stay behind without
+            their node, or it takes too many rounds.
+    """
+    rejects: dict[str, Reject] = {}
+    for _ in range(QUARANTINE_ROUNDS_MAX):
+        delta = to_delta(rows)
+        report = evaluate(rule_set, delta, data, engine)
+        if report.is_clean:
+            return Sifted(rows, tuple(rejects.values()))
+        faults = _Faults(rule_set, delta, data, engine).by_origin()
+        if not faults:
+            raise IntegrityError(report)
+        for key, table in rows.items():
+            type_ = rule_set.catalog.type_of(key)
+            rejects.update((each.origin, each) for each in _rejected(type_, table, faults))
+        rows = {key: _without(table, faults) for key, table in rows.items()}
+    raise IntegrityError(report)
+
+
+@dataclass(slots=True)
+class _Faults:
+    """Which rows of a delta break what."""
+
+    rule_set: RuleSet
+    delta: Delta
+    data: Data
+    engine: Engine
+    found: dict[str, list[Violation]] = field(default_factory=dict)
+
+    def by_origin(self) -> dict[str, list[Violation]]:
+        shape = self.delta.shape()
+        for rules in self.rule_set.row_rules_for(shape):
+            key = rules.type.table_key
+            for rule in rules.rules:
+                self._blame(rule, rules.offenders(rule, shape).listed(), _by_origin(key))
+        for set_rule in self.rule_set.set_rules_for(shape):
+            blame = _blamed(set_rule)
+            if blame is not None:
+                self._blame(set_rule, set_rule.offenders(shape).listed(), blame)
+        return self.found
+
+    def _blame(self, rule: RowRule | SetRule, question: Question, blame: _Blame) -> None:
+        given = {name: rows.of(self.delta) for name, rows in question.given.items()}
+        offenders = self.engine.run(question.plan, replace(self.data, given=given)).to_pylist()
+        table = self.delta.tables.get(blame.table)
+        if not offenders or table is None or table.upserts is None:
+            return
+        violations = {blame.offender(each): rule.described(each) for each in offenders}
+        columns = [table.upserts[name].to_pylist() for name in blame.columns]
+        origins = table.upserts[ORIGIN].to_pylist()
+        for origin, *values in zip(origins, *columns, strict=True):
+            violation = violations.get(tuple(map(_comparable, values)))
+            if violation is not None:
+                # Several rows may share an offender's fault; each has it in its own place.
+                self.found.setdefault(origin, []).append(replace(violation, origin=origin))
+
+
+@dataclass(frozen=True, slots=True)
+class _Blame:
+    """Which rows of a table an offender stands for: those with its values in some columns."""
+
+    table: TableKey
+    columns: tuple[str, ...]
+    values: tuple[str, ...]
+
+    def offender(self, row: Mapping[str, object]) -> tuple[object, ...]:
+        return tuple(_comparable(row[name]) for name in self.values)
+
+
+def _by_origin(table: TableKey) -> _Blame:
+    return _Blame(table, (ORIGIN,), ("origin",))
+
+
+def _blamed(rule: SetRule) -> _Blame | None:
+    """None where it is no fault of the rows that come."""
+    match rule:
+        case DistinctIds(type_):
+            return _Blame(type_.table_key, ("id",), ("id",))
+        case NewIds(type_):
+            return _by_origin(type_.table_key)
+        case Endpoint(edge):
+            return _by_origin(edge.table_key)
+        case Unique(type_, members):
+            names = tuple(f"k{place}" for place in range(len(members)))
+            return _Blame(type_.table_key, members, names)
+        case Most(edge):
+            return _Blame(edge.table_key, ("src",), ("id",))
+        case Least(node=node):
+            return _Blame(node.table_key, ("id",), ("id",))
+        case Stranded():
+            return None
+        case _:
+            assert_never(rule)
+
+
+def _comparable(value: object) -> object:
+    return _NAN if isinstance(value, float) and math.isnan(value) else value
+
+
+def _mask(rows: pa.Table, faults: Mapping[str, object]) -> npt.NDArray[np.bool_]:
+    found = pc.is_in(rows[ORIGIN], value_set=pa.array(list(faults), pa.utf8()))
+    return np.asarray(found.to_numpy(), dtype=np.bool_)
+
+
+def _without(rows: pa.Table, faults: Mapping[str, object]) -> pa.Table:
+    return rows.filter(pa.array(~_mask(rows, faults)))
+
+
+def _rejected(
+    type_: SchemaType, rows: pa.Table, faults: Mapping[str, list[Violation]]
+) -> Iterator[Reject]:
+    gone = rows.filter(pa.array(_mask(rows, faults)))
+    for batch in gone.to_batches():
+        lines = envelope_lines(type_, batch).to_pybytes().splitlines()
+        for origin, line in zip(batch[ORIGIN].to_pylist(), lines, strict=True):
+            yield Reject(-1, origin, line.decode(), tuple(faults[origin]))
+
+
+def write_rejects(path: Path, rejects: Iterable[Reject]) -> None:
+    """Write one line of JSON for each row; the file appears whole, in the place of another.
+
+    Raises:
+        StorageError: it cannot be written there.
+    """
+    waiting = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with waiting.open("wb") as file:
+            for each in rejects:
+                text = json.dumps(_facts(each), ensure_ascii=False, default=_spelt)
+                # Half of a surrogate pair is then spelt as JSON spells it.
+                file.write(text.encode("utf-8", "backslashreplace") + b"\n")
+        waiting.replace(path)
+    except OSError as cause:
+        waiting.unlink(missing_ok=True)
+        message = f"the rejected rows cannot be written to {path}: {cause.strerror}"
+        raise StorageError(message, hint="give another path; nothing was loaded") from cause
+
+
+def _facts(reject: Reject) -> dict[str, Any]:
+    return {
+        "origin": reject.origin,
+        "row": _row(reject.row),
+        "violations": [
+            {
+                "rule": str(each.rule),
+                "type": each.type_name,
+                "properties": list(each.properties),
+                "reason": each.message,
+            }
+            for each in reject.violations
+        ],
+    }
+
+
+def _row(row: object) -> object:
+    """The row as a value of JSON if it is one, else its text."""
+    if not isinstance(row, str):
+        return row
+    try:
+        found: object = json.loads(row)
+    except (ValueError, RecursionError):
+        return row
+    return found
+
+
+def _spelt(value: object) -> str:
+    return repr(value) if isinstance(value, bytes | memoryview) else str(value)

@@ -1,0 +1,100 @@
+"""Results: what a load did, told exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Protocol
+
+from omnigraph.engine.protocol import EngineName
+
+
+class Mode(StrEnum):
+    """What a load does with rows that exist."""
+
+    APPEND = "append"
+    """Every row is new: an id that exists is a violation."""
+    MERGE = "merge"
+    """A row takes the place of the one that has its id, whole."""
+    OVERWRITE = "overwrite"
+    """The rows of each type that the input names are all that the type has; others stay."""
+
+
+class OnError(StrEnum):
+    """What a load does with rows that break rules."""
+
+    FAIL = "fail"
+    QUARANTINE = "quarantine"
+
+
+class Progress(Protocol):
+    """Follows a load. It may raise, `KeyboardInterrupt` too: nothing becomes visible then."""
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        """Hear how far a stage is: `read`, `check`, `stage` or `commit`.
+
+        Args:
+            done: Bytes for `read`, else steps.
+            total: None where nobody knows.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many rows of one type came, changed and went."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """What a load did.
+
+    Attributes:
+        commit_id: The commit that it made; None if there was nothing to load.
+        engine: The engine that carried it out, and `why` it was chosen.
+        changes: By the name of the type; only types that the input names. A row that was written
+            again with the values it had counts as updated. Overwriting a type deletes all its rows
+            and inserts others.
+        rejected: Rows that broke rules and were written elsewhere instead.
+        seconds: How long each stage took.
+    """
+
+    commit_id: str | None
+    branch: str
+    mode: Mode
+    engine: EngineName
+    why: str
+    changes: Mapping[str, Counts] = field(default_factory=dict)
+    rejected: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def inserted(self) -> int:
+        """Rows that came, over all types."""
+        return sum(each.inserted for each in self.changes.values())
+
+    @property
+    def updated(self) -> int:
+        """Rows that were written in the place of others, over all types."""
+        return sum(each.updated for each in self.changes.values())
+
+    @property
+    def deleted(self) -> int:
+        """Rows that went, over all types."""
+        return sum(each.deleted for each in self.changes.values())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # A read-only view of a dictionary cannot be pickled.
+        own = (self.commit_id, self.branch, self.mode, self.engine, self.why)
+        return LoadResult, (*own, dict(self.changes), self.rejected, dict(self.seconds))
+
+
+def frozen(found: Mapping[str, Counts]) -> Mapping[str, Counts]:
+    """The same, for good."""
+    return MappingProxyType(dict(found))
