@@ -171,13 +171,12 @@ def _float(values: pa.Array, type_: Scalar, written: Written) -> pa.Array:
     if written is not Written.VALUES:
         # A whole number that the type does not have was rounded to one of these, if not below.
         _sure(pc.less(pc.abs(values), exact))
+    found = values
+    if type_ is Scalar.F32:
+        found = values.cast(pa.float32(), safe=False)
+        _sure(pc.or_(pc.is_finite(found), pc.invert(pc.is_finite(values))))
     # Minus zero becomes zero, as the converter has it.
-    found = pc.add(values, 0.0)
-    if type_ is Scalar.F64:
-        return found
-    narrow = found.cast(pa.float32(), safe=False)
-    _sure(pc.or_(pc.is_finite(narrow), pc.invert(pc.is_finite(found))))
-    return narrow
+    return pc.add(found, pa.scalar(0.0, found.type))
 
 
 def _date(values: pa.Array, type_: Scalar, written: Written) -> pa.Array:  # noqa: ARG001

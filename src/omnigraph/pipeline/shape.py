@@ -454,7 +454,7 @@ class _Columns:
             if own in columns:
                 found[name] = typed(Scalar.STRING, columns[own], pa.utf8(), self.written)
         for each in self.type.properties:
-            if each.name in columns:
+            if each.name in columns and each.name not in ends:
                 kind = kinds[each.name]
                 found[each.name] = typed(each.type, columns[each.name], kind, self.written)
         return _assembled(self.shaping, self.type, found, positions)
@@ -569,9 +569,9 @@ def _read_flat(shaping: Shaping, type_: SchemaType, text: pa.Array) -> _Given:
     schema = _flat_schema(type_, ends)
     table = read_objects(text, schema, ignores_unknown=shaping.ignores_unknown)
     columns = {name: table[name].combine_chunks() for name in table.schema.names}
+    own = {name: columns.pop(end) for name, end in zip(ENDPOINTS, ends, strict=False)}
     found = _from_json(type_, columns, text)
-    found["id"] = columns["id"]
-    found.update({name: columns[own] for name, own in zip(ENDPOINTS, ends, strict=False)})
+    found.update(own, id=columns["id"])
     return found
 
 
@@ -581,6 +581,8 @@ def _from_json(
     kinds = {each.name: each.type for each in delta_schema(type_)}
     found: dict[str, pa.Array | None] = {}
     for each in type_.properties:
+        if each.name not in columns:
+            continue
         values = columns[each.name]
         column = typed(each.type, values, kinds[each.name], Written.JSON)
         if each.default is not None and values.null_count:
@@ -620,7 +622,10 @@ def _envelope_schema(type_: SchemaType, ignores_unknown: bool) -> pa.Schema:  # 
 
 @lru_cache(maxsize=256)
 def _flat_schema(type_: SchemaType, ends: tuple[str, ...]) -> pa.Schema:
-    columns = [(each.name, json_type(each.type)) for each in type_.properties]
+    # What is called like an end is one.
+    columns = [
+        (each.name, json_type(each.type)) for each in type_.properties if each.name not in ends
+    ]
     return pa.schema([*((name, pa.utf8()) for name in ("id", *ends)), *columns])
 
 

@@ -85,7 +85,9 @@ NUMBERS: Final = st.one_of(
     st.sampled_from([2**24, 2**24 + 1, 2**31 - 1, 2**31, 2**32, -(2**31), 2**53, 2**53 + 1]),
     st.sampled_from([2**63 - 1, 2**63, 2**64 - 1, 2**64, -(2**63), -(2**63) - 1, 10**30]),
     st.floats(allow_nan=True, allow_infinity=True),
-    st.sampled_from([0.1, -0.0, 3.0, 1e300, 1e39, 2.0**60, 16777217.0, 9007199254740993.0]),
+    st.sampled_from(
+        [0.1, -0.0, -2.2e-313, 3.0, 1e300, 1e39, 2.0**60, 16777217.0, 9007199254740993.0]
+    ),
 )
 TEXTS: Final = st.one_of(
     st.text(max_size=4),
@@ -318,6 +320,21 @@ ARRAYS: Final = [
     pa.array([[date(2024, 1, 1)], None, []]),
     pa.array([{"a": 1}, None, {"a": 2}]),
 ]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [{"from": "a", "to": "b"}, {"from": "c", "src": "a", "dst": "b"}, {"from": "a", "dst": "b"}],
+)
+def test_the_ends_of_an_edge_come_before_properties_that_are_called_like_them(row):
+    found = shape_lines(shaping(), lines([json.dumps(row)]), type_name="Owns")
+    exact = shape_lines(shaping(), lines([json.dumps(row)]), type_name="Owns", exact=True)
+    assert told(found) == told(exact)
+    columns = {name: pa.array([value]) for name, value in row.items()}
+    batch = pa.record_batch({POSITION: positions(1, 1, 1), **columns})
+    for is_exact in (False, True):
+        told_too = shape_columns(shaping(), "Owns", batch, written=Written.TEXT, exact=is_exact)
+        assert told(told_too) == told(found)
 
 
 @pytest.mark.parametrize("name", sorted(RIGHT))
