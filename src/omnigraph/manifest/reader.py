@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from omnigraph.errors import (
+    BranchNotFoundError,
     CommitNotFoundError,
     ErrorCode,
     GraphNotFoundError,
@@ -51,12 +53,22 @@ class History:
             CommitNotFoundError: the branch's history has no such commit.
         """
         while commit_id not in self._known:
-            page = next(self._pages, None)
-            if page is None:
+            if not self.read_on():
                 message = f"there is no commit {commit_id} in this history"
                 raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
-            self._known.update((commit.commit_id, commit) for commit in page)
         return self._known[commit_id]
+
+    def peek(self, commit_id: CommitId) -> Commit | None:
+        """The commit of this id, if it is on a page that was read."""
+        return self._known.get(commit_id)
+
+    def read_on(self) -> bool:
+        """Read the next older page; False if there is none."""
+        page = next(self._pages, None)
+        if page is None:
+            return False
+        self._known.update((commit.commit_id, commit) for commit in page)
+        return True
 
 
 class Manifest:
@@ -100,6 +112,11 @@ class Manifest:
             StorageError: its manifest is there and cannot be read.
         """
         commit = self.find(commit_id)
+        return _snapshot(self._opened_at(commit), commit.branch, commit)
+
+    def _opened_at(self, commit: Commit) -> Opened:
+        """The manifest version that a commit made."""
+        commit_id = commit.commit_id
         try:
             opened = self.open(commit.branch, version=commit.manifest_version)
         except NotFoundError as cause:
@@ -109,7 +126,7 @@ class Manifest:
         if opened.contents.head not in (commit_id, None):
             message = f"commit {commit_id} cannot be read: its branch {commit.branch} was made anew"
             raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
-        return _snapshot(opened, commit.branch, commit)
+        return opened
 
     def find(self, commit_id: CommitId) -> Commit:
         """One commit's row, looked for on every branch.
@@ -147,15 +164,28 @@ class Manifest:
 
     def divergence(self, ours: Snapshot, theirs: CommitId) -> Divergence:
         """Where the history of a branch and that of a commit, of whatever branch, part."""
-        own = self.history(ours.branch)
+        histories = [self.history(ours.branch)]
+        with suppress(BranchNotFoundError):
+            histories.append(self.history(self.find(theirs).branch))
 
         def find(commit_id: CommitId) -> Commit:
-            try:
-                return own.find(commit_id)
-            except CommitNotFoundError:
-                return self.find(commit_id)
+            # Neither is read to its end for a commit that only the other one has.
+            reading = True
+            while reading:
+                for each in histories:
+                    if known := each.peek(commit_id):
+                        return known
+                reading = sum(each.read_on() for each in histories) > 0
+            return self.find(commit_id)
 
-        return divergence(ours.head.commit_id, theirs, find)
+        def is_readable(commit: Commit) -> bool:
+            try:
+                self._opened_at(commit)
+            except NotFoundError:
+                return False
+            return True
+
+        return divergence(ours.head.commit_id, theirs, find, is_readable=is_readable)
 
     def _pages(self, table: Table) -> Iterator[Sequence[Commit]]:
         for position in reversed(range(1, len(table.fragments()))):
@@ -164,7 +194,13 @@ class Manifest:
 
     def open(self, branch: BranchName, *, version: int | None = None) -> Opened:
         """A manifest version, the newest unless one is named, with its first fragment read."""
-        table = self._table(branch, version)
+        return self._opened(self._table(branch, version))
+
+    def open_ref(self, ref: str) -> Opened:
+        """The newest manifest version of a ref, whether a branch has it or not."""
+        return self._opened(self.store.tables.open_latest(MANIFEST, ref=ref))
+
+    def _opened(self, table: Table) -> Opened:
         stamp = manifest_format.stamp_of(table)
         if stamp == manifest_format.CURRENT:
             return Opened(table, stamp, self._state(table))
@@ -240,7 +276,9 @@ class Manifest:
 
 def _snapshot(opened: Opened, branch: BranchName, head: Commit) -> Snapshot:
     contents = opened.contents
-    return Snapshot(branch, opened.table.version, head, by_key(contents.pins), contents.tombstones)
+    table = opened.table
+    pins = by_key(contents.pins)
+    return Snapshot(branch, table.version, head, pins, contents.tombstones, table.address.ref)
 
 
 def _first_file(table: Table) -> str:

@@ -20,6 +20,7 @@ class Snapshot:
         branch: The branch it was read from; the head commit may have been made on another.
         manifest_version: The version of that branch's manifest.
         head: The commit it shows.
+        ref: The ref of the manifest that carries the branch, which another of its name has not.
     """
 
     branch: BranchName
@@ -27,6 +28,7 @@ class Snapshot:
     head: Commit
     pins: Mapping[TableKey, TablePin]
     tombstones: tuple[Tombstone, ...] = ()
+    ref: str | None = None
 
     @property
     def schema_digest(self) -> str:
