@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +22,7 @@ from omnigraph.errors import (
     InvalidParameterError,
     NotAllowedError,
     NotFoundError,
+    StaleHeadError,
 )
 from omnigraph.lang.source import decoded
 from omnigraph.limits import ACTOR_LENGTH_MAX, MESSAGE_LENGTH_MAX
@@ -332,7 +334,7 @@ class Graph:
                 takes the source's, or the JSON text of a list of decisions.
             strict_rows: Whether rows that both sides changed conflict even in different properties.
             dry_run: Say what would happen, with every conflict, and write nothing.
-            delete_branch: Delete the source once it is merged.
+            delete_branch: Delete the source once it is merged, unless it has moved on since.
 
         Raises:
             MergeConflictError: there are conflicts that `resolve` does not decide. Nothing changed.
@@ -345,10 +347,14 @@ class Graph:
             return self._merges.preview(theirs, ours, options)
         self.require_writable()
         who, why = checked_actor(actor) or self._actor, checked_message(message)
-        order = self._merges.order(theirs, ours, who, why)
-        outcome = self._merges.run(theirs, order, options)
-        if delete_branch:
-            self.branches.delete(theirs)
+        outcome = self._merges.run(theirs, ours, options, actor=who, message=why)
+        if not delete_branch:
+            return outcome
+        # A commit that came since is in no other branch, and then the source stays.
+        with suppress(StaleHeadError):
+            head = CommitId(outcome.source_commit)
+            branch_lifecycle.delete(self._manifest, theirs, expect_head=head)
+            return replace(outcome, deleted_source=True)
         return outcome
 
     def diff(

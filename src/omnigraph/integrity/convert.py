@@ -83,6 +83,11 @@ def convert_rows(
     return Conversion(pa.Table.from_batches(batches, schema), converter.tally.report())
 
 
+def convert_value(type_: PropertyType, value: object) -> Converted | Misfit:
+    """One value, which is not null, as a row of that type would have it, or why it cannot."""
+    return convert(type_, value, _READING)
+
+
 def _batches(schema: pa.Schema, rows: Iterable[Mapping[str, object]]) -> Iterator[pa.RecordBatch]:
     waiting: list[Mapping[str, object]] = []
 

@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from omnigraph.errors import ConflictError, ErrorCode, StaleHeadError, TableConflictError
+from omnigraph.errors import (
+    BranchNotFoundError,
+    ConflictError,
+    ErrorCode,
+    OmnigraphError,
+    StaleHeadError,
+    TableConflictError,
+)
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.ids import CommitId
 from omnigraph.model.tables import TableKey
@@ -26,6 +33,24 @@ class HeadIs:
         message = f"branch {now.branch} is at {actual}, and not at {self.commit_id}"
         hint = "read the branch again and plan again"
         return StaleHeadError(message, hint=hint, expected=self.commit_id, actual=actual)
+
+
+@dataclass(frozen=True, slots=True)
+class BranchIs:
+    """The branch is the one that was read, and not another that was given its name since."""
+
+    ref: str | None
+
+    def unmet(self, now: Snapshot) -> BranchNotFoundError | None:
+        """Why this no longer holds, or None if it does."""
+        return None if now.ref == self.ref else branch_gone(now.branch)
+
+
+def branch_gone(name: str) -> BranchNotFoundError:
+    """What a writer hears whose branch was deleted under it."""
+    message = f"branch {name} was deleted while it was written to"
+    hint = "nothing of this write is left; see 'omnigraph branch list'"
+    return BranchNotFoundError(message, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +98,17 @@ class TableAt:
         )
 
 
-Expectation: TypeAlias = HeadIs | SchemaIs | TableAt
+Expectation: TypeAlias = HeadIs | BranchIs | SchemaIs | TableAt
 
 
 def require(expectations: Iterable[Expectation], now: Snapshot) -> None:
     """Check all of them against the branch as it is now.
 
     Raises:
+        BranchNotFoundError: the branch is another one, whatever else holds of it.
         ConflictError: the first that does not hold, its message naming the others too.
     """
-    unmet = [failure for each in expectations if (failure := each.unmet(now))]
+    unmet: list[OmnigraphError] = [failure for each in expectations if (failure := each.unmet(now))]
     if not unmet:
         return
     first, *others = unmet

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
+from itertools import repeat
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from omnigraph.changes.records import TableChanges, having, ids_of
+from omnigraph.changes.records import Counts, TableChanges, excluding, having, ids_of
 from omnigraph.engine.protocol import Data, Engine
 from omnigraph.limits import COMPILED_QUERIES_MAX
 from omnigraph.merge.conflicts import Conflict, ConflictKind
@@ -20,13 +22,17 @@ from omnigraph.merge.resolutions import Choice, Given, Resolutions
 from omnigraph.model.types import Scalar
 from omnigraph.relational.plans import GivenRows, OutputColumn, Plan
 from omnigraph.relational.trees import column, table
+from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
 
 
 class _Side(IntEnum):
+    """Whose value stands: that of the side that changed it, unless both have the same."""
+
     OURS = 0
     THEIRS = 1
     NEITHER = 2
+    BOTH = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,31 @@ class Merged:
     replaced: pa.Table
     deleted: pa.Array
     conflicts: tuple[Conflict, ...] = ()
+
+    @classmethod
+    def nothing(cls, type_: SchemaType) -> Self:
+        """A merge that leaves the table as it is."""
+        empty = table_schema(type_).empty_table()
+        return cls(type_, empty, empty, pa.array([], pa.utf8()))
+
+    @property
+    def counts(self) -> Counts:
+        """How many rows come, change and go."""
+        return Counts(self.added.num_rows, self.replaced.num_rows, len(self.deleted))
+
+    def leaving_out(self, ids: pa.Array) -> Merged:
+        """The merge but for what it does to these rows."""
+        return replace(
+            self,
+            added=excluding(self.added, ids),
+            replaced=excluding(self.replaced, ids),
+            deleted=self.deleted.filter(pc.invert(pc.is_in(self.deleted, value_set=ids))),
+        )
+
+    def deleting(self, ids: pa.Array) -> Merged:
+        """The merge that removes these rows too."""
+        rest = self.leaving_out(ids)
+        return replace(rest, deleted=pa.concat_arrays([rest.deleted, ids]))
 
 
 def adopt(theirs: TableChanges) -> Merged:
@@ -93,30 +124,35 @@ class ThreeWay:
 
     def _deletions(self, ours: TableChanges, theirs: TableChanges, both: pa.Array) -> Merged:
         """Rows that one side deleted and the other changed; where both deleted, all is done."""
-        conflicts: list[Conflict] = []
-        added: list[str] = []
-        deleted: list[str] = []
-        for id_ in _common(both, ours.deleted, theirs.after).to_pylist():
-            conflict = _row_conflict(ours.type, id_, theirs.before, None, theirs.after)
+        gone = _common(both, ours.deleted, theirs.after)
+        base, other = having(theirs.before, gone), having(theirs.after, gone)
+        added, undecided = self._rows(ours.type, base, None, other)
+        going = _common(both, ours.after, theirs.deleted)
+        base, mine = having(ours.before, going), having(ours.after, going)
+        deleted, more = self._rows(ours.type, base, mine, None)
+        back = having(theirs.after, added)
+        return Merged(ours.type, back, back.slice(0, 0), deleted, (*undecided, *more))
+
+    def _rows(
+        self, type_: SchemaType, base: pa.Table, ours: pa.Table | None, theirs: pa.Table | None
+    ) -> tuple[pa.Array, list[Conflict]]:
+        """The ids of rows for which theirs was decided, and what nobody decided."""
+        taken, conflicts = [], []
+        befores, mine, others = (
+            repeat(None) if rows is None else rows.to_pylist() for rows in (base, ours, theirs)
+        )
+        for before, own, other in zip(befores, mine, others, strict=False):
+            assert before is not None, "what one side deleted was there before"
+            kind = ConflictKind.DELETE_VS_UPDATE
+            conflict = Conflict(kind, type_.name, before["id"], base=before, ours=own, theirs=other)
             match self.resolutions.decide(conflict):
                 case Choice.THEIRS:
-                    added.append(id_)
+                    taken.append(before["id"])
                 case Choice.OURS:
                     pass
                 case _:
                     conflicts.append(conflict)
-        for id_ in _common(both, ours.after, theirs.deleted).to_pylist():
-            conflict = _row_conflict(ours.type, id_, ours.before, ours.after, None)
-            match self.resolutions.decide(conflict):
-                case Choice.THEIRS:
-                    deleted.append(id_)
-                case Choice.OURS:
-                    pass
-                case _:
-                    conflicts.append(conflict)
-        back = having(theirs.after, pa.array(added, pa.utf8()))
-        gone = pa.array(deleted, pa.utf8())
-        return Merged(ours.type, back, back.slice(0, 0), gone, tuple(conflicts))
+        return pa.array(taken, pa.utf8()), conflicts
 
     def _decided(
         self,
@@ -142,8 +178,8 @@ class ThreeWay:
                     sides[conflict.property][place] = _Side.OURS
                 case Choice.THEIRS:
                     sides[conflict.property][place] = _Side.THEIRS
-                case Given(value):
-                    theirs = _with_value(theirs, conflict.property, place, value)
+                case Given() as given:
+                    theirs = with_value(type_, theirs, conflict.property, place, given)
                     sides[conflict.property][place] = _Side.THEIRS
                 case _:
                     conflicts.append(conflict)
@@ -176,23 +212,10 @@ def _common(both: pa.Array, ours: pa.Table, theirs: pa.Table) -> pa.Array:
     return found.take(pc.sort_indices(found))
 
 
-def _row_conflict(
-    type_: SchemaType, id_: str, base: pa.Table, ours: pa.Table | None, theirs: pa.Table | None
-) -> Conflict:
-    one = pa.array([id_], pa.utf8())
-    before, mine, other = (
-        None if rows is None else having(rows, one).to_pylist()[0] for rows in (base, ours, theirs)
-    )
-    return Conflict(
-        ConflictKind.DELETE_VS_UPDATE, type_.name, id_, base=before, ours=mine, theirs=other
-    )
-
-
 def _widen(sides: dict[str, np.ndarray]) -> None:
-    """Where both sides changed a row, let every value that differs be in conflict."""
-    taken = np.any([each != _Side.OURS for each in sides.values()], axis=0)
+    """Of rows that both sides changed, let every value that differs be in conflict."""
     for each in sides.values():
-        each[taken & (each == _Side.THEIRS)] = _Side.NEITHER
+        each[each != _Side.BOTH] = _Side.NEITHER
 
 
 def _undecided(
@@ -232,12 +255,18 @@ def _taken(ours: pa.Table, theirs: pa.Table, sides: dict[str, np.ndarray]) -> pa
     return pa.Table.from_arrays(columns, schema=ours.schema)
 
 
-def _with_value(rows: pa.Table, name: str, place: int, value: object) -> pa.Table:
-    values = rows[name].to_pylist()
-    values[place] = value
+def with_value(type_: SchemaType, rows: pa.Table, name: str, place: int, given: Given) -> pa.Table:
+    """The rows with a value of neither side in one place.
+
+    Raises:
+        InvalidInputError: it is no value of the property, or the property is part of the key.
+    """
     at = rows.schema.get_field_index(name)
     field = rows.schema.field(at)
-    return rows.set_column(at, field, pa.array(values, field.type))
+    value = pa.array([given.fitting(type_, name)], field.type)
+    column = rows[name]
+    parts = [*column.slice(0, place).chunks, value, *column.slice(place + 1).chunks]
+    return rows.set_column(at, field, pa.chunked_array(parts, field.type))
 
 
 @lru_cache(maxsize=COMPILED_QUERIES_MAX)
@@ -248,11 +277,11 @@ def _whose(names: tuple[str, ...], *, has_base: bool) -> Plan:
         return exp.NullSafeEQ(this=column(name, left), expression=column(name, right))
 
     def side(name: str) -> exp.Expr:
-        case = exp.Case()
+        case = exp.Case().when(same(name, "o", "t"), _number(_Side.BOTH))
         if has_base:
             case = case.when(same(name, "t", "b"), _number(_Side.OURS))
             case = case.when(same(name, "o", "b"), _number(_Side.THEIRS))
-        return case.when(same(name, "o", "t"), _number(_Side.OURS)).else_(_number(_Side.NEITHER))
+        return case.else_(_number(_Side.NEITHER))
 
     on = exp.EQ(this=column("id", "o"), expression=column("id", "t"))
     query = exp.select(column("id", "o"), *(side(name) for name in names))

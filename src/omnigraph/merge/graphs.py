@@ -7,21 +7,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 
-import pyarrow as pa
-
 from omnigraph.changes.graphs import Side, has_moved, require_one_schema
-from omnigraph.changes.records import Counts, excluding
+from omnigraph.changes.records import Counts
 from omnigraph.changes.tables import compare_tables
 from omnigraph.engine.protocol import Engine
-from omnigraph.integrity.deltas import ORIGIN, Delta, TableDelta, delta_schema
-from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.rules import RuleSet
-from omnigraph.integrity.violations import Rule, Violation
-from omnigraph.merge.conflicts import Conflict, broken, refused
+from omnigraph.merge.conflicts import Conflict, refused
 from omnigraph.merge.decisions import Merged, ThreeWay, adopt
-from omnigraph.merge.resolutions import Choice, Resolutions
+from omnigraph.merge.resolutions import Resolutions
+from omnigraph.merge.rules import Rules
+from omnigraph.model.commits import Commit
 from omnigraph.model.tables import TableKey
-from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, SchemaType
 from omnigraph.storage.staging import Staged, stage_rows
 from omnigraph.storage.tables import Table
@@ -52,10 +48,15 @@ class MergeReport:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """One merge to be planned: what is brought in, since where, and how to decide."""
+    """One merge to be planned: what is brought in, since where, and how to decide.
+
+    Attributes:
+        lineage: The commits that only the source has.
+    """
 
     source: Side
     base: Side
+    lineage: tuple[Commit, ...]
     engine: Engine
     rule_set: RuleSet
     resolutions: Resolutions
@@ -74,7 +75,7 @@ class Merge:
             source, target = self.source.snapshot.branch, view.snapshot.branch
             raise refused(source, target, report.conflicts)
         self.resolutions.require_used()
-        changed = {key: each for key, each in tables.items() if _counts(each)}
+        changed = {key: each for key, each in tables.items() if each.counts}
         return Work(
             report,
             changes={key: partial(_stage, each) for key, each in changed.items()},
@@ -82,6 +83,7 @@ class Merge:
             guards=_touching(changed.values(), view.catalog) - changed.keys(),
             replans=True,
             is_history=True,
+            lineage=self.lineage,
         )
 
     def decide(self, view: View) -> tuple[MergeReport, dict[TableKey, Merged]]:
@@ -95,13 +97,15 @@ class Merge:
         }
         undecided = [each for merged in tables.values() for each in merged.conflicts]
         # What is undecided stands as ours has it, so that all other conflicts show at once.
-        tables, broken_rules = self._kept_rules(tables, view)
-        conflicts = (*undecided, *broken_rules)
         is_behind = self.base.snapshot.head.commit_id == view.snapshot.head.commit_id
+        if not is_behind:
+            rules = Rules(self.rule_set, self.source, view, self.engine, self.resolutions)
+            tables, broken_rules = rules.keep(tables)
+            undecided += broken_rules
+        # Where only the source went on, the target becomes what the source is, rules and all.
         outcome = Outcome.FAST_FORWARD if is_behind else Outcome.MERGED
-        counts = {
-            merged.type.name: counted for merged in tables.values() if (counted := _counts(merged))
-        }
+        counts = {each.type.name: each.counts for each in tables.values() if each.counts}
+        conflicts = tuple(sorted(undecided, key=_by_place))
         return MergeReport(outcome, counts, conflicts), tables
 
     def _table(self, type_: SchemaType, view: View) -> Merged | None:
@@ -119,89 +123,13 @@ class Merge:
         decider = ThreeWay(self.engine, view.data, self.resolutions, self.strict_rows)
         return decider.merge(ours, theirs)
 
-    def _kept_rules(
-        self, tables: dict[TableKey, Merged], view: View
-    ) -> tuple[dict[TableKey, Merged], list[Conflict]]:
-        """The merge with what breaks a rule left out, where that was decided; else the conflicts.
-
-        Leaving a row out may break another rule, so it goes on until nothing more can be decided.
-        """
-        while True:
-            delta = Delta({key: _delta(each) for key, each in tables.items() if _counts(each)})
-            report = evaluate(self.rule_set, delta, view.data, self.engine)
-            conflicts, decided = [], []
-            for violation in report.violations:
-                choice = self.resolutions.decide(broken(violation))
-                if choice is None or not _can_follow(violation, choice):
-                    conflicts.append(broken(violation))
-                else:
-                    decided.append((violation, choice))
-            if not decided:
-                return tables, conflicts
-            for violation, choice in decided:
-                tables = _following(violation, choice, tables, view.catalog)
-
-
-def _can_follow(violation: Violation, choice: object) -> bool:
-    if choice is Choice.OURS:
-        return violation.id is not None and violation.rule is not Rule.CARDINALITY
-    return choice is Choice.THEIRS and violation.rule is Rule.STRANDED
-
-
-def _following(
-    violation: Violation, choice: object, tables: dict[TableKey, Merged], catalog: Catalog
-) -> dict[TableKey, Merged]:
-    """The merge after a decision about one offender."""
-    type_ = catalog.type_named(violation.type_name)
-    offender = pa.array([violation.id], pa.utf8())
-    if violation.rule is not Rule.STRANDED:
-        # The offender came with the source: ours is to leave it out.
-        merged = tables[type_.table_key]
-        return tables | {type_.table_key: _leaving_out(merged, offender)}
-    assert isinstance(type_, EdgeType), "only edges can be stranded"
-    if choice is Choice.THEIRS:
-        # The node goes with the source, and the edge, which only the target has, goes with it.
-        known = tables.get(type_.table_key) or _nothing(type_)
-        gone = pa.concat_arrays([known.deleted, offender])
-        return tables | {type_.table_key: Merged(type_, known.added, known.replaced, gone)}
-    # The node stays with the target.
-    (end,) = violation.properties
-    node = catalog.node_type(type_.source if end == "src" else type_.target)
-    merged = tables[node.table_key]
-    return tables | {node.table_key: _leaving_out(merged, pa.array([violation.value], pa.utf8()))}
-
-
-def _leaving_out(merged: Merged, ids: pa.Array) -> Merged:
-    kept = pa.table({"id": merged.deleted})
-    return Merged(
-        merged.type,
-        excluding(merged.added, ids),
-        excluding(merged.replaced, ids),
-        excluding(kept, ids)["id"].combine_chunks(),
-    )
-
-
-def _nothing(type_: SchemaType) -> Merged:
-    empty = table_schema(type_).empty_table()
-    return Merged(type_, empty, empty, pa.array([], pa.utf8()))
-
-
-def _counts(merged: Merged) -> Counts:
-    return Counts(merged.added.num_rows, merged.replaced.num_rows, len(merged.deleted))
-
-
-def _delta(merged: Merged) -> TableDelta:
-    schema = delta_schema(merged.type)
-    rows = pa.concat_tables([merged.replaced, merged.added])
-    origin = pa.nulls(rows.num_rows, pa.utf8())
-    columns = [
-        origin if each.name == ORIGIN else rows[each.name].cast(each.type) for each in schema
-    ]
-    return TableDelta(pa.Table.from_arrays(columns, schema=schema), merged.deleted)
-
 
 def _stage(merged: Merged, table: Table) -> Staged:
     return stage_rows(table, added=merged.added, replaced=merged.replaced, deleted=merged.deleted)
+
+
+def _by_place(conflict: Conflict) -> tuple[str, ...]:
+    return (conflict.type_name, conflict.id or "", conflict.property or "", conflict.kind)
 
 
 def _ends(changed: Iterable[Merged], catalog: Catalog) -> frozenset[TableKey]:

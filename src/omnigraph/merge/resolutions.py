@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from omnigraph.errors import InvalidInputError
+from omnigraph.integrity.convert import convert_value
+from omnigraph.integrity.violations import shortened
 from omnigraph.merge.conflicts import Conflict
+from omnigraph.model.types import Scalar
+from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
+from omnigraph.schema.values import Misfit
 
 
 class Choice(StrEnum):
@@ -20,9 +25,32 @@ class Choice(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value of neither side."""
+    """A value of neither side, as JSON has it."""
 
     value: object
+
+    def fitting(self, type_: SchemaType, name: str) -> object:
+        """The value as the property holds it.
+
+        Raises:
+            InvalidInputError: it is none of the property's type, or the property is part of the
+                key, which tells rows apart and cannot be decided.
+        """
+        if name in type_.key:
+            message = f"the resolutions give a value for {type_.name} {name}, which is of the key"
+            raise InvalidInputError(message, hint="take ours or theirs")
+        if self.value is None:
+            return None
+        kind = Scalar.STRING if _is_end(type_, name) else type_.property_named(name).type
+        found = convert_value(kind, self.value)
+        if isinstance(found, Misfit):
+            message = f"the resolutions give {shortened(self.value)} for {type_.name} {name}: "
+            raise InvalidInputError(message + found.reason, hint=found.hint)
+        return found
+
+
+def _is_end(type_: SchemaType, name: str) -> bool:
+    return isinstance(type_, EdgeType) and name in ENDPOINTS
 
 
 Decision = Choice | Given
@@ -43,12 +71,24 @@ class Resolutions:
 
     def decide(self, conflict: Conflict) -> Decision | None:
         """What was decided about a conflict; None if nothing was."""
-        exact = (conflict.type_name, conflict.id, conflict.property)
-        for place in (exact, (conflict.type_name, conflict.id, None)):
+        properties = () if conflict.property is None else (conflict.property,)
+        return self.decide_place(conflict.type_name, conflict.id, properties)
+
+    def decide_place(
+        self, type_name: str, id_: str | None, properties: Iterable[str]
+    ) -> Decision | None:
+        """What was decided about any of these properties of a row, or about all of it."""
+        for each in (*properties, None):
+            place = (type_name, id_, each)
             if place in self.named:
                 self.used.add(place)
                 return self.named[place]
         return self.everything
+
+    def given(self, type_name: str, id_: str | None, properties: Iterable[str]) -> str | None:
+        """Which of these properties was given a value."""
+        named = ((each, self.named.get((type_name, id_, each))) for each in properties)
+        return next((each for each, decision in named if isinstance(decision, Given)), None)
 
     def require_used(self) -> None:
         """Refuse decisions about what does not conflict.
@@ -78,13 +118,19 @@ def read_resolutions(text: str | None) -> Resolutions:
         return Resolutions(everything=Choice(text))
     try:
         entries = json.loads(text)
-    except ValueError as cause:
+    except (ValueError, RecursionError) as cause:
         message = f"the resolutions are neither ours nor theirs nor JSON: {cause}"
         raise InvalidInputError(message, hint="write a list of decisions") from cause
     if not isinstance(entries, list):
         message = "the resolutions are not a list"
         raise InvalidInputError(message, hint='write [{"type": …, "id": …, "take": "ours"}]')
-    return Resolutions(named=dict(_decisions(entries)))
+    named: dict[_Place, Decision] = {}
+    for place, decision in _decisions(entries):
+        if place in named:
+            message = f"the resolutions decide about {_spelt(place)} twice"
+            raise InvalidInputError(message, hint="leave one of the two")
+        named[place] = decision
+    return Resolutions(named=named)
 
 
 def _decisions(entries: Iterable[object]) -> Iterable[tuple[_Place, Decision]]:
@@ -93,6 +139,9 @@ def _decisions(entries: Iterable[object]) -> Iterable[tuple[_Place, Decision]]:
             message = f"resolution {number} names no type"
             raise InvalidInputError(message, hint='write {"type": …, "id": …, "take": "ours"}')
         place = (entry["type"], entry.get("id"), entry.get("property"))
+        if not isinstance(place[1], str) or not isinstance(place[2], str | None):
+            message = f"resolution {number}, of {entry['type']}, names no row by its id"
+            raise InvalidInputError(message, hint='write {"type": …, "id": …, "take": "ours"}')
         if ("take" in entry) == ("value" in entry):
             message = f"resolution {number}, of {_spelt(place)}, needs take or value, and not both"
             raise InvalidInputError(message)
@@ -101,10 +150,10 @@ def _decisions(entries: Iterable[object]) -> Iterable[tuple[_Place, Decision]]:
                 message = f"resolution {number} gives a value and names no property"
                 raise InvalidInputError(message)
             yield place, Given(entry["value"])
-        elif entry["take"] in set(Choice):
+        elif entry["take"] in list(Choice):
             yield place, Choice(entry["take"])
         else:
-            message = f"resolution {number} takes {entry['take']!r}"
+            message = f"resolution {number} takes {shortened(entry['take'])}"
             raise InvalidInputError(message, hint="take ours or theirs")
 
 

@@ -30,17 +30,21 @@ class MergeOutcome:
     """How a merge ended.
 
     Attributes:
+        source_commit: The commit of the source that was merged.
         commit_id: The commit that it made; None if there was nothing to merge, or in a dry run.
         changes: By type, what it changed in the target.
         conflicts: Only in a dry run: what would have to be decided.
+        deleted_source: Whether the source was deleted, as asked; one that moved on stays.
     """
 
     outcome: Outcome
     source: str
     target: str
+    source_commit: str
     commit_id: str | None = None
     changes: Mapping[str, Counts] = field(default_factory=dict)
     conflicts: tuple[Conflict, ...] = ()
+    deleted_source: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,44 +72,50 @@ class Merges:
         self._engine = engine
         self._rule_set = lru_cache(maxsize=CATALOGS_MAX)(self._compile_rules)
 
-    def run(self, source: BranchName, order: Order, options: Options) -> MergeOutcome:
-        """Merge one branch into that of the order, in one commit with two parents.
+    def run(
+        self,
+        source: BranchName,
+        target: BranchName,
+        options: Options,
+        *,
+        actor: str | None = None,
+        message: str | None = None,
+    ) -> MergeOutcome:
+        """Merge one branch, as it is now, into another, in one commit with two parents.
 
         Raises:
             MergeConflictError: there are conflicts that the options do not decide.
             InvalidInputError: the branch is to be merged into itself, or a resolution is wrong.
         """
-        theirs = self._require_other(source, order.branch)
-        plan = partial(self._plan, theirs, options)
-        landed = self._transactions.run(order, plan)
-        report = landed.report
-        commit_id = None if landed.commit is None else str(landed.commit.commit_id)
-        return MergeOutcome(report.outcome, source, order.branch, commit_id, report.counts)
-
-    def order(
-        self, source: BranchName, target: BranchName, actor: str | None, message: str | None
-    ) -> Order:
-        """What to tell the transaction about this merge."""
         theirs = self._require_other(source, target)
-        parted = self._manifest.divergence(self._manifest.current(target), theirs.head.commit_id)
-        return Order(
+        order = Order(
             OperationKind.MERGE,
             target,
             actor=actor,
             message=f"merge {source} into {target}" if message is None else message,
             merged_parent=theirs.head.commit_id,
-            lineage=parted.theirs,
+        )
+        landed = self._transactions.run(order, partial(self._plan, theirs, options))
+        report = landed.report
+        commit_id = None if landed.commit is None else str(landed.commit.commit_id)
+        return MergeOutcome(
+            report.outcome, source, target, theirs.head.commit_id, commit_id, report.counts
         )
 
     def preview(self, source: BranchName, target: BranchName, options: Options) -> MergeOutcome:
         """What a merge would do, with every conflict; nothing is written."""
         theirs = self._require_other(source, target)
+        head = theirs.head.commit_id
         view = view_of(self._manifest, self._catalogs, target)
         merge = self._merge(theirs, view, options)
         if merge is None:
-            return MergeOutcome(Outcome.ALREADY_UP_TO_DATE, source, target)
+            return MergeOutcome(Outcome.ALREADY_UP_TO_DATE, source, target, head)
         report, _ = merge.decide(view)
-        return MergeOutcome(report.outcome, source, target, None, report.counts, report.conflicts)
+        if not report.conflicts:
+            merge.resolutions.require_used()
+        return MergeOutcome(
+            report.outcome, source, target, head, None, report.counts, report.conflicts
+        )
 
     def _plan(self, theirs: Snapshot, options: Options, view: View) -> Work[MergeReport]:
         merge = self._merge(theirs, view, options)
@@ -115,7 +125,8 @@ class Merges:
 
     def _merge(self, theirs: Snapshot, view: View, options: Options) -> Merge | None:
         """The merge to be planned on this view; None if the target has all of the source."""
-        base = self._manifest.divergence(view.snapshot, theirs.head.commit_id).base
+        parted = self._manifest.divergence(view.snapshot, theirs.head.commit_id)
+        base = parted.base
         if base is None:
             message = f"branches {theirs.branch} and {view.snapshot.branch} share no history"
             raise InvalidInputError(message)
@@ -124,6 +135,7 @@ class Merges:
         return Merge(
             self._side(theirs),
             self._side(self._manifest.at_commit(base.commit_id)),
+            parted.theirs,
             self._engine,
             self._rule_set(view.snapshot.schema_digest),
             read_resolutions(options.resolve),

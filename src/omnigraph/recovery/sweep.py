@@ -23,7 +23,7 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import RESOLVE_ATTEMPTS_MAX
-from omnigraph.manifest.expectations import Expectation, HeadIs, SchemaIs, TableAt
+from omnigraph.manifest.expectations import BranchIs, Expectation, HeadIs, SchemaIs, TableAt
 from omnigraph.manifest.publisher import Publication, publish
 from omnigraph.manifest.reader import Manifest, Opened
 from omnigraph.manifest.snapshot import Snapshot
@@ -163,13 +163,12 @@ class Recovery:
         """Make the branch and its heads agree; None if there was nothing to do."""
         for _ in range(RESOLVE_ATTEMPTS_MAX):
             try:
-                is_same = self._manifest.names.ref_of(intent.branch) == intent.branch_ref
                 opened = self._manifest.open(intent.branch)
             except BranchNotFoundError:
-                is_same = False
-            if not is_same:
                 return _Outcome(RecoveryKind.ORPHANED_BRANCH_DISCARDED)
-            with suppress(ConflictError):
+            if opened.table.address.ref != intent.branch_ref:
+                return _Outcome(RecoveryKind.ORPHANED_BRANCH_DISCARDED)
+            with suppress(ConflictError, BranchNotFoundError):
                 # The owner was asleep and published meanwhile: look again.
                 return self._attempt(intent, own, earlier, opened)
         message = f"branch {intent.branch} kept moving while {intent.operation_id} was recovered"
@@ -298,7 +297,7 @@ class Recovery:
             pins=tuple(pins),
             actor=RECOVERY_ACTOR,
             message=f"rolled back {intent.writer_kind} {intent.operation_id}",
-            expecting=tuple(each.expectation for each in states),
+            expecting=(BranchIs(intent.branch_ref), *(each.expectation for each in states)),
         )
         commit = publish(self._manifest, self._clock, publication)
         hit(Failpoint.RECOVERY_AFTER_ROLL_BACK)
@@ -364,7 +363,7 @@ def _conditions(intent: Intent) -> tuple[Expectation, ...]:
     """What the write required of the branch beside its tables."""
     schema = () if intent.schema_digest is None else (SchemaIs(intent.schema_digest),)
     head = () if intent.expect_head is None else (HeadIs(intent.expect_head),)
-    return (*schema, *head)
+    return (BranchIs(intent.branch_ref), *schema, *head)
 
 
 def _unmet(intent: Intent, now: Snapshot, states: Sequence[_TableState]) -> bool:

@@ -15,6 +15,7 @@ from typing import Final
 
 from omnigraph.clock import Clock, back_off
 from omnigraph.errors import (
+    BranchNotFoundError,
     ConflictError,
     ErrorCode,
     OmnigraphError,
@@ -25,7 +26,15 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import EXCLUSION_BACKOFF_SECONDS_MAX, QUEUE_SECONDS_MAX, REPLANS_MAX
 from omnigraph.manifest.branches import Branch
-from omnigraph.manifest.expectations import Expectation, HeadIs, SchemaIs, TableAt, require
+from omnigraph.manifest.expectations import (
+    BranchIs,
+    Expectation,
+    HeadIs,
+    SchemaIs,
+    TableAt,
+    branch_gone,
+    require,
+)
 from omnigraph.manifest.publisher import Publication, publish
 from omnigraph.manifest.reader import Manifest, Opened
 from omnigraph.manifest.schemas import Catalogs
@@ -55,8 +64,7 @@ class Order:
 
     Attributes:
         expect_head: The commit that the branch must be at for the write to happen.
-        merged_parent: The commit that a merge brings in, and `lineage` those before it that only
-            the other branch has.
+        merged_parent: The commit that a merge brings in.
     """
 
     kind: OperationKind
@@ -65,7 +73,6 @@ class Order:
     message: str | None = None
     expect_head: CommitId | None = None
     merged_parent: CommitId | None = None
-    lineage: tuple[Commit, ...] = ()
 
 
 class Transactions:
@@ -90,6 +97,8 @@ class Transactions:
         Raises:
             ConflictError: the branch is not where it was expected, a table moved since the plan was
                 made, or others kept it busy. Nothing became visible.
+            BranchNotFoundError: there is no such branch, or it was deleted meanwhile. Another that
+                was made under its name has nothing of this write.
             RecoveryNeededError: an earlier write left what needs a person.
             OutcomeUnknownError: whether the commit landed could not be found out.
         """
@@ -147,6 +156,7 @@ class Transactions:
                     hit(Failpoint.WRITE_AFTER_CONFIRM)
                 publication = _publication(order, planned_on, work, staged, commit_id)
                 commit = publish(self._manifest, self._clock, publication, opened=opened)
+                self._require_branch(planned_on)
                 hit(Failpoint.WRITE_AFTER_PUBLISH)
             except OmnigraphError as failure:
                 return self._landed_after_all(intent, failure)
@@ -160,7 +170,18 @@ class Transactions:
             return None
         commit_id = CommitId(self._clock.ulid())
         publication = _publication(order, planned_on, work, {}, commit_id)
-        return publish(self._manifest, self._clock, publication)
+        commit = publish(self._manifest, self._clock, publication)
+        self._require_branch(planned_on)
+        return commit
+
+    def _require_branch(self, planned_on: Snapshot) -> None:
+        """Refuse to call a write done that nobody can see, since its branch was deleted before.
+
+        A branch's name goes first, so as long as it is there the commit was on the branch.
+        """
+        name = planned_on.branch
+        if not name.is_main and self._manifest.names.ref_of(name) != planned_on.ref:
+            raise branch_gone(name)
 
     def _confirm(self, intent: Intent) -> None:
         """Write down that every head has moved: what lies above the pins is all of the write."""
@@ -182,7 +203,7 @@ class Transactions:
             writer_kind=order.kind,
             branch=order.branch,
             started_at=self._clock.now(),
-            branch_ref=self._manifest.names.ref_of(order.branch),
+            branch_ref=planned_on.ref,
             tables=tuple(_table_intent(planned_on.pin(key), staged[key]) for key in sorted(staged)),
             actor=order.actor,
             message=order.message,
@@ -259,12 +280,16 @@ class Transactions:
             opened = self._manifest.open(intent.branch)
             assert intent.commit_id is not None, "this release gives every intent one"
             landed = self._manifest.lookup(opened, intent.branch, intent.commit_id)
+        except BranchNotFoundError:
+            raise branch_gone(intent.branch) from failure
         except OmnigraphError as second:
             failure.add_note(
                 f"undoing it failed too ({second.message}); "
                 f"the next write, or 'omnigraph recovery', resolves {intent.operation_id}"
             )
             raise failure from failure.__cause__
+        if opened.table.address.ref != intent.branch_ref:
+            raise branch_gone(intent.branch) from failure
         if landed is None:
             raise failure
         return landed
@@ -286,23 +311,21 @@ class Transactions:
             yield
 
     def _stage(self, view: View, work: Work[Report]) -> dict[TableKey, Staged]:
-        branch = self._manifest.names.find(view.snapshot.branch) if work.changes else None
-        changes = {
-            key: stage(self._own_table(view, key, branch)) for key, stage in work.changes.items()
-        }
+        changes = {key: stage(self._own_table(view, key)) for key, stage in work.changes.items()}
         return {key: staged for key, staged in changes.items() if staged is not None}
 
-    def _own_table(self, view: View, key: TableKey, branch: Branch | None) -> Table:
+    def _own_table(self, view: View, key: TableKey) -> Table:
         """The table at its pin, on a ref that only this branch moves.
 
         A branch gets its own ref of a table at its first write there. What is staged can only be
         committed where it was staged, so the ref comes first; until the publish nothing names it,
         and one that is left behind is never in anybody's way: its name is used once.
         """
-        pin = view.snapshot.pin(key)
-        if branch is None or branch.owns(pin.ref):
+        snapshot = view.snapshot
+        pin = snapshot.pin(key)
+        if snapshot.ref is None or Branch(snapshot.branch, snapshot.ref).owns(pin.ref):
             return view.data.table(key)
-        fork = f"{branch.ref}/{self._clock.ulid()}"
+        fork = f"{snapshot.ref}/{self._clock.ulid()}"
         refs = self._store.refs
         table = refs.start(pin.location, fork, source=pin.ref, version=pin.version)
         hit(Failpoint.WRITE_AFTER_EACH_FORK)
@@ -326,6 +349,7 @@ def _conditions(order: Order) -> tuple[Expectation, ...]:
 
 
 def _expected(planned_on: Snapshot, keys: Iterable[TableKey]) -> Iterator[Expectation]:
+    yield BranchIs(planned_on.ref)
     yield SchemaIs(planned_on.schema_digest)
     for pin in _pins(planned_on, keys):
         yield TableAt(pin.key, pin.version, pin.ref)
@@ -344,7 +368,7 @@ def _publication(
         order.kind,
         pins=tuple(_moved(planned_on.pin(key), each) for key, each in staged.items()),
         merged_parent=order.merged_parent,
-        lineage=order.lineage,
+        lineage=work.lineage,
         actor=order.actor,
         message=order.message,
         # Not what was only read: its writers claim the tables that this write has claimed.

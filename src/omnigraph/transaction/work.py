@@ -49,6 +49,7 @@ class Work(Generic[Report]):
             this writer does not change them: the edges that a deleted node might get meanwhile.
         replans: Whether the plan may be made again on newer rows without asking the caller.
         is_history: Whether it makes a commit even if no table changes, as a merge does.
+        lineage: Commits of the branch that is merged, which come into this history.
     """
 
     report: Report
@@ -57,6 +58,7 @@ class Work(Generic[Report]):
     guards: frozenset[TableKey] = frozenset()
     replans: bool = False
     is_history: bool = False
+    lineage: tuple[Commit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
