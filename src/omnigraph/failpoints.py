@@ -30,6 +30,7 @@ class Failpoint(StrEnum):
     MIGRATE_AFTER_STAMP = "migrate.after_stamp"
     BRANCH_AFTER_REF = "branch.after_ref"
     BRANCH_AFTER_NAME = "branch.after_name"
+    BRANCH_AFTER_MARK = "branch.after_mark"
     BRANCH_AFTER_UNREGISTER = "branch.after_unregister"
     BRANCH_AFTER_FORKS = "branch.after_forks"
     WRITE_AFTER_HEAL = "write.after_heal"

@@ -8,22 +8,27 @@ made before and reclaimed after, and harms nobody when a process dies in between
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from typing import Final
 
 from omnigraph.clock import Clock
 from omnigraph.errors import (
-    BranchNotFoundError,
+    AlreadyExistsError,
     ConflictError,
     ErrorCode,
     InvalidNameError,
     NotAllowedError,
     OmnigraphError,
+    StaleHeadError,
+    StorageError,
 )
 from omnigraph.failpoints import Failpoint, hit
+from omnigraph.limits import LEASE_SECONDS
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.layout import MANIFEST
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 from omnigraph.storage.store import Store
 
@@ -37,29 +42,46 @@ def create(manifest: Manifest, clock: Clock, name: BranchName, source: Snapshot)
         AlreadyExistsError: the graph has a branch of that name. It is untouched.
         InvalidNameError: a branch above or below the name by path exists, or the name is main's.
         BranchNotFoundError: the branch that the snapshot is of went meanwhile.
+        ConflictError: the branch that the snapshot is of is being deleted.
     """
     _require_free(manifest, name)
-    source_ref = manifest.names.ref_of(source.branch)
-    branch = Branch(name, clock.ulid(), source_ref, source.head.commit_id, clock.now())
-    refs = manifest.store.refs
-    refs.start(MANIFEST, branch.ref, source=source_ref, version=source.manifest_version)
+    branch = Branch(name, clock.ulid(), source.ref, source.head.commit_id, clock.now())
+    try:
+        manifest.store.refs.start(
+            MANIFEST, branch.ref, source=source.ref, version=source.manifest_version
+        )
+    except StorageError:
+        _require_source(manifest, source)
+        raise
     hit(Failpoint.BRANCH_AFTER_REF)
     try:
+        _require_young(clock, branch)
         manifest.names.register(branch)
-        hit(Failpoint.BRANCH_AFTER_NAME)
-        _require_source(manifest, source, branch)
+    except (AlreadyExistsError, ConflictError):
+        # Not where storage failed: then the name may be there all the same.
+        _reclaim_ref(manifest.store, MANIFEST, branch.ref)
+        raise
+    hit(Failpoint.BRANCH_AFTER_NAME)
+    try:
+        # Whoever deletes the source looks for branches made from it after it has said so.
+        _require_source(manifest, source)
     except OmnigraphError:
+        manifest.names.unregister(branch)
         _reclaim_ref(manifest.store, MANIFEST, branch.ref)
         raise
     return branch
 
 
-def delete(manifest: Manifest, name: BranchName) -> None:
+def delete(manifest: Manifest, name: BranchName, *, expect_head: CommitId | None = None) -> None:
     """End a branch: its name first, then, as far as possible, what only it used.
+
+    Args:
+        expect_head: The commit that the branch must be at; one that was written since stays.
 
     Raises:
         BranchNotFoundError: the graph has no such branch.
         NotAllowedError: it is main, or other branches build on it.
+        StaleHeadError: it is not at that commit. It is as it was.
     """
     if name.is_main:
         message = "main cannot be deleted"
@@ -68,12 +90,23 @@ def delete(manifest: Manifest, name: BranchName) -> None:
     assert branch is not None, "only main is not found"
     _require_unused(manifest, branch)
     snapshot = manifest.current(name)
-    manifest.names.unregister(name)
+    if branch.is_legacy:
+        manifest.store.refs.delete(MANIFEST, branch.ref)
+        _reclaim_forks(manifest, branch, snapshot)
+        return
+    _require_head(snapshot, expect_head)
+    manifest.names.mark(branch, is_ending=True)
+    hit(Failpoint.BRANCH_AFTER_MARK)
+    try:
+        _require_unused(manifest, branch)
+    except NotAllowedError:
+        manifest.names.mark(branch, is_ending=False)
+        raise
+    manifest.names.unregister(branch)
     hit(Failpoint.BRANCH_AFTER_UNREGISTER)
-    _require_unused_still(manifest, branch)
-    for pin in snapshot.pins.values():
-        if pin.ref is not None and branch.owns(pin.ref):
-            _reclaim_ref(manifest.store, pin.location, pin.ref)
+    if expect_head is not None:
+        _require_nothing_new(manifest, branch, expect_head)
+    _reclaim_forks(manifest, branch, snapshot)
     hit(Failpoint.BRANCH_AFTER_FORKS)
     _reclaim_ref(manifest.store, MANIFEST, branch.ref)
 
@@ -83,21 +116,29 @@ def _require_free(manifest: Manifest, name: BranchName) -> None:
         message = "every graph has a branch main already"
         raise InvalidNameError(message, hint="choose another name", code=ErrorCode.BRANCH_EXISTS)
     for other in manifest.branches():
+        if name == other:
+            raise manifest.names.taken(name)
         if name.contains(other) or other.contains(name):
             message = f"a branch {name} cannot stand beside {other}: one lies below the other"
             raise InvalidNameError(message, hint="choose a name that shares no path with it")
 
 
-def _require_source(manifest: Manifest, source: Snapshot, branch: Branch) -> None:
-    """Undo the branch if its source was deleted before anybody could see that it is in use."""
-    try:
-        still = manifest.names.ref_of(source.branch) == branch.source_ref
-    except BranchNotFoundError:
-        still = False
-    if not still:
-        manifest.names.unregister(branch.name)
-        message = f"branch {source.branch} was deleted while {branch.name} was made from it"
-        raise ConflictError(message, hint="make it from another branch")
+def _require_young(clock: Clock, branch: Branch) -> None:
+    """Refuse to name a ref that has been nameless for so long that `cleanup` may remove it."""
+    assert branch.created_at is not None, "it was just made"
+    if clock.now() - branch.created_at > timedelta(seconds=LEASE_SECONDS):
+        message = f"making the branch {branch.name} took longer than {LEASE_SECONDS:.0f} s"
+        raise ConflictError(message, hint="try again")
+
+
+def _require_source(manifest: Manifest, source: Snapshot) -> None:
+    """Refuse to build on a branch that is gone, or on its way."""
+    if source.branch.is_main:
+        return
+    found = manifest.names.find(source.branch)
+    if found is None or found.ref != source.ref or found.is_ending:
+        message = f"branch {source.branch} is being deleted"
+        raise ConflictError(message, hint="start from another branch, or finish deleting this one")
 
 
 def _require_unused(manifest: Manifest, branch: Branch) -> None:
@@ -108,13 +149,27 @@ def _require_unused(manifest: Manifest, branch: Branch) -> None:
         raise NotAllowedError(message, hint=hint, code=ErrorCode.BRANCH_IN_USE)
 
 
-def _require_unused_still(manifest: Manifest, branch: Branch) -> None:
-    """Give the name back if a branch was made from this one while it was being deleted."""
+def _require_head(snapshot: Snapshot, expected: CommitId | None) -> None:
+    actual = snapshot.head.commit_id
+    if expected not in (None, actual):
+        message = f"branch {snapshot.branch} is at {actual}, and not at {expected}: it stays"
+        raise StaleHeadError(message, expected=expected, actual=actual)
+
+
+def _require_nothing_new(manifest: Manifest, branch: Branch, expected: CommitId) -> None:
+    """Give the name back if a commit came before it went: now no other can."""
+    now = manifest.snapshot(manifest.open_ref(branch.ref), branch.name)
     try:
-        _require_unused(manifest, branch)
-    except NotAllowedError:
+        _require_head(now, expected)
+    except StaleHeadError:
         manifest.names.register(branch)
         raise
+
+
+def _reclaim_forks(manifest: Manifest, branch: Branch, snapshot: Snapshot) -> None:
+    for pin in snapshot.pins.values():
+        if pin.ref is not None and branch.owns(pin.ref):
+            _reclaim_ref(manifest.store, pin.location, pin.ref)
 
 
 def _reclaim_ref(store: Store, location: str, ref: str) -> None:

@@ -10,18 +10,25 @@ from __future__ import annotations
 import difflib
 import json
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 
 from omnigraph.clock import is_ulid
-from omnigraph.errors import AlreadyExistsError, BranchNotFoundError, ErrorCode
+from omnigraph.errors import (
+    AlreadyExistsError,
+    BranchNotFoundError,
+    ConflictError,
+    ErrorCode,
+)
 from omnigraph.manifest.layout import BRANCHES, MANIFEST
 from omnigraph.manifest.rows import corrupted
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.storage.store import Store
 
-_SUFFIX = ".json"
+_SUFFIX: Final = ".json"
+_MARKS_MAX: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,7 @@ class Branch:
             with.
         source_ref: The ref it was made from; None is main's.
         source_commit: The commit it started at; None where nobody wrote that down.
+        is_ending: Whether it is being deleted: no branch may be made from it any more.
     """
 
     name: BranchName
@@ -40,6 +48,12 @@ class Branch:
     source_ref: str | None = None
     source_commit: CommitId | None = None
     created_at: datetime | None = None
+    is_ending: bool = False
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether an older release made it: then the ref has the name, and is the authority."""
+        return self.ref == self.name
 
     def owns(self, table_ref: str | None) -> bool:
         """Whether a table's ref was made for this branch."""
@@ -83,11 +97,14 @@ class Branches:
             return registered
         if name in self._unregistered():
             return Branch(name, str(name))
+        raise self._missing(name)
+
+    def _missing(self, name: BranchName) -> BranchNotFoundError:
         known = self.names()
         message = f"the graph {self._store.root.uri} has no branch {name}"
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}"
-        raise BranchNotFoundError(message, hint=hint)
+        return BranchNotFoundError(message, hint=hint)
 
     def every(self) -> tuple[Branch, ...]:
         """Every branch but main; reads each."""
@@ -109,13 +126,45 @@ class Branches:
             return
         held = self._registered(branch.name)
         if held is None or held.ref != branch.ref:
-            message = f"the graph {self._store.root.uri} already has a branch {branch.name}"
-            hint = "choose another name, or delete that branch first"
-            raise AlreadyExistsError(message, hint=hint, code=ErrorCode.BRANCH_EXISTS)
+            raise self.taken(branch.name)
 
-    def unregister(self, name: BranchName) -> None:
-        """Take a branch's name away: from then on it does not exist."""
-        self._store.objects.delete(_path(name))
+    def taken(self, name: BranchName) -> AlreadyExistsError:
+        """What to raise where a name is asked for that another branch has."""
+        message = f"the graph {self._store.root.uri} already has a branch {name}"
+        hint = "choose another name, or delete that branch first"
+        return AlreadyExistsError(message, hint=hint, code=ErrorCode.BRANCH_EXISTS)
+
+    def mark(self, branch: Branch, *, is_ending: bool) -> None:
+        """Write down whether a branch is being deleted; its name stays meanwhile.
+
+        Raises:
+            BranchNotFoundError: it is gone. Another that has its name is untouched.
+            ConflictError: others kept changing it.
+        """
+        path = _path(branch.name)
+        for _ in range(_MARKS_MAX):
+            stored = self._store.objects.read(path)
+            held = None if stored is None else _decode(branch.name, stored.data)
+            if stored is None or held is None or held.ref != branch.ref:
+                raise self._missing(branch.name)
+            if held.is_ending == is_ending:
+                return
+            marked = _encode(replace(held, is_ending=is_ending))
+            if self._store.objects.update(path, marked, expecting=stored.tag):
+                return
+        message = f"the branch {branch.name} is being deleted by others"
+        raise ConflictError(message, hint="look whether it is still there")
+
+    def unregister(self, branch: Branch) -> None:
+        """Take a branch's name away: from then on it does not exist.
+
+        Raises:
+            BranchNotFoundError: it is gone. Another that has its name is untouched.
+        """
+        held = self._registered(branch.name)
+        if held is None or held.ref != branch.ref:
+            raise self._missing(branch.name)
+        self._store.objects.delete(_path(branch.name))
 
     def _registered(self, name: BranchName) -> Branch | None:
         stored = self._store.objects.read(_path(name))
@@ -139,6 +188,7 @@ def _encode(branch: Branch) -> bytes:
         "source_ref": branch.source_ref,
         "source_commit": branch.source_commit,
         "created_at": branch.created_at.isoformat(),
+        "is_ending": branch.is_ending,
     }
     return json.dumps(record, indent=1).encode()
 
@@ -152,6 +202,7 @@ def _decode(name: BranchName, data: bytes) -> Branch:
             source_ref=record["source_ref"],
             source_commit=CommitId.parse(record["source_commit"]),
             created_at=datetime.fromisoformat(record["created_at"]),
+            is_ending=bool(record.get("is_ending")),
         )
     except (ValueError, KeyError, TypeError) as cause:
         message = f"the branch {_path(name)} cannot be read"
