@@ -96,7 +96,7 @@ def test_a_killed_write_is_shown_until_the_next_one_ends_it(
 
 
 def test_recoveries_are_shown_newest_first_and_as_many_as_wanted(here: Run, store: str) -> None:
-    operations = []
+    operations: list[str] = []
     for name in ("a", "b"):
         killed(store, "write.after_publish", name)
         [pending] = listed(here, store)["pending"]

@@ -83,12 +83,13 @@ def show_error(error: BaseException, talk: Talk) -> None:
     else:
         facts = {"error": error.message, "code": error.code.value}
         hint, error_text = error.hint, error.message
+    notes = getattr(error, "__notes__", [])
     if talk.json:
         details = error.details if isinstance(error, OmnigraphError) else {}
-        say(_dumped({**facts, "hint": hint, "details": details}))
+        say(_dumped({**facts, "hint": hint, "notes": notes, "details": details}))
         return
     say(f"error[{facts['code']}]: {error_text}")
-    for note in getattr(error, "__notes__", ()):
+    for note in notes:
         say(f"  {note}")
     if hint:
         say(f"  hint: {hint}")
