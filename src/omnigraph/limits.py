@@ -74,6 +74,9 @@ SPARK_PARTITION_ROWS_MAX: Final = 1 << 20
 SPARK_PARTITIONS_PER_CORE_MIN: Final = 2
 """Partitions a table is cut into for each core, where it has the rows: the last ones even out."""
 
+CONNECTOR_PARALLELISM: Final = 16
+"""Cores that the Spark connector cuts a table for; where it plans, nobody knows the cluster."""
+
 SPARK_BATCH_BYTES_MAX: Final = 8 << 20
 """About how much of a table a Spark task holds at a time, and how large a given batch becomes."""
 
@@ -172,3 +175,16 @@ LOAD_BISECTED_ROWS_MIN: Final = 256
 
 QUARANTINE_ROUNDS_MAX: Final = 100
 """Times that offenders are rejected because others were, before a load gives up."""
+
+LOAD_GROUP_BYTES_MIN: Final = 16 << 20
+LOAD_GROUP_BYTES_MAX: Final = 256 << 20
+"""Input that one task of Spark reads: below, starting it costs more than its work."""
+
+LOAD_GROUPS_PER_CORE_MIN: Final = 2
+"""Tasks that an input is cut into for each core, where it is large enough: the last ones even out."""
+
+LOAD_HELD_BYTES_MAX: Final = 256 << 20
+"""Rows of all types that one task of Spark holds before it writes the largest of them to a file."""
+
+LOAD_CONCURRENCY_DEFAULT: Final = 4
+"""Types that a load on Spark stages at once, unless `OMNIGRAPH_LOAD_CONCURRENCY` says otherwise."""

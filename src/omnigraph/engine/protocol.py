@@ -27,7 +27,8 @@ class Data:
 
     Attributes:
         table: Opens a type's table at the one snapshot that the whole run sees.
-        given: The rows of each `GivenRows` relation of the plan.
+        given: The rows of each `GivenRows` relation of the plan: an Arrow table or, for Spark, a
+            DataFrame of its session.
     """
 
     table: Callable[[TableKey], Table]

@@ -42,7 +42,8 @@ class TableDelta:
 
     Attributes:
         upserts: Whole rows, with the columns of `delta_schema`; a Vector may be a list of any
-            length, which the rules then check.
+            length, which the rules then check. Rows that are not in this process need to have a
+            length, and `select`, which gives what the engine takes for them.
         deletions: The ids of rows to remove; one that does not exist changes nothing.
         overwrites: Whether every committed row goes, leaving the upserts alone.
         only_new: Whether an upserted id that exists is a violation (`append`).

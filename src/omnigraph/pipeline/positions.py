@@ -19,8 +19,10 @@ from omnigraph.clock import ULID_LENGTH, encode_ulid
 POSITION: Final = "@position"
 """The column of raw rows that has their positions. No property can have this name."""
 
-_PLACE_BITS: Final = 40
-_PLACES: Final = (1 << _PLACE_BITS) - 1
+PLACE_BITS: Final = 40
+"""The lower bits of a position say the line or row, the upper ones the input."""
+
+_PLACES: Final = (1 << PLACE_BITS) - 1
 _LOW_DIGITS: Final = 12
 _LOW_BITS: Final = 5 * _LOW_DIGITS
 _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -29,7 +31,7 @@ _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 def position(number: int, place: int) -> int:
     """The position of a row: the number of its input, from 0, and its line or row, from 1."""
     assert 0 < place <= _PLACES, "no file has so many lines"
-    return number << _PLACE_BITS | place
+    return number << PLACE_BITS | place
 
 
 def positions(number: int, first: int, count: int) -> pa.Array:
@@ -49,14 +51,24 @@ def origin_of(names: Sequence[str], position: int) -> str:
     >>> origin_of(["people.jsonl", "more.jsonl"], position(1, 17))
     'more.jsonl:17'
     """
-    return f"{names[position >> _PLACE_BITS]}:{place_of(position)}"
+    return f"{names[position >> PLACE_BITS]}:{place_of(position)}"
+
+
+def position_of(names: Sequence[str], origin: str) -> int:
+    """The position that an origin says.
+
+    >>> position_of(["people.jsonl", "more.jsonl"], "more.jsonl:17") == position(1, 17)
+    True
+    """
+    name, _, place = origin.rpartition(":")
+    return position(names.index(name), int(place))
 
 
 def origins(names: Sequence[str], found: pa.Array) -> pa.Array:
     """What `origin_of` says, of many."""
     numbers = found.to_numpy()
     places = pa.array(numbers & _PLACES).cast(pa.utf8())
-    inputs = numbers >> _PLACE_BITS
+    inputs = numbers >> PLACE_BITS
     if len(inputs) and inputs.min() == inputs.max():
         return pc.binary_join_element_wise(pa.scalar(names[inputs[0]], pa.utf8()), places, ":")
     used, at = np.unique(inputs, return_inverse=True)

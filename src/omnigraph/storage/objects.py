@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -145,6 +146,14 @@ class Objects:
                 obstore.delete(self._store, path)
             except (FileNotFoundError, ObjectNotFoundError) as cause:
                 _require_bucket(cause)
+
+    def clear(self, prefix: str) -> None:
+        """Remove every object below the folder `prefix`, and the folder itself."""
+        for path in self.list(prefix):
+            self.delete(path)
+        if self._root.is_local:
+            # Nothing but empty directories is left, unless somebody writes there still.
+            shutil.rmtree(Path(self._root.uri, prefix), ignore_errors=True)
 
     def _has_root(self) -> bool:
         """Whether anything can be there: a bucket is asked later, a directory may not exist yet."""

@@ -178,6 +178,30 @@ def stage_overwrite(
     return _staged(table, operation, row_count)
 
 
+def stage_whole(table: Table, files: Sequence[Fragment], *, schema: pa.Schema) -> Staged:
+    """Assemble the transaction that makes files of `write_whole` all that the table holds.
+
+    Args:
+        schema: The columns of the rows in the files; the table's metadata stays.
+    """
+    operation = _write_whole(
+        table.handle,
+        table.address.uri,
+        schema.empty_table(),
+        schema.with_metadata(table.schema.metadata),
+        mode="overwrite",
+    )
+    operation = LanceOperation.Overwrite(operation.new_schema, list(files))
+    return _staged(table, operation, sum(each.physical_rows for each in files))
+
+
+def write_whole(table: Table, rows: pa.Table) -> tuple[Fragment, ...]:
+    """Like `write_files`, for files that will be all that the table holds (`stage_whole`)."""
+    schema = rows.schema.with_metadata(table.schema.metadata)
+    operation = _write_whole(table.handle, table.address.uri, rows, schema, mode="overwrite")
+    return tuple(operation.fragments)
+
+
 def stage_columns(
     table: Table, fields: Sequence[pa.Field], *, values: Mapping[str, Any] | None = None
 ) -> Staged:

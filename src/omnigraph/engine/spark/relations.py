@@ -75,12 +75,16 @@ def read_fragments(task: ReadTask, numbers: Iterator[pa.RecordBatch]) -> Iterato
                 yield to_crossing(batch)
 
 
-def given_frame(session: SparkSession, rows: pa.Table) -> DataFrame:
+def given_frame(session: SparkSession, rows: pa.Table | DataFrame) -> DataFrame:
     """The given rows with all their values; unsigned integers and vectors in Spark's types.
+
+    A DataFrame of the same session is taken as it is.
 
     Raises:
         InvalidInputError: a column has a type or a value that no property has.
     """
+    if isinstance(rows, DataFrame):
+        return rows
     if not rows.num_columns:
         return _empty_rows(session, rows.num_rows)
     schema = spark_schema(rows.schema)

@@ -1,0 +1,391 @@
+"""Intake: the one pass over a load's input, by executors that read, shape, check and write.
+
+A task reads some splits and writes their rows as files: the final ones of a table where nothing
+has to be found out first, else scratch. Beside them it leaves the columns that rules about several
+rows look at. To the driver it tells names, counts and first offenders, in one message.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache, lru_cache, partial
+from heapq import nsmallest
+from typing import Final, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+
+from omnigraph.engine.local.execute import LocalEngine
+from omnigraph.engine.protocol import Data
+from omnigraph.engine.spark.failures import reporting
+from omnigraph.errors import InternalError
+from omnigraph.integrity.deltas import ORIGIN, Delta, Shape, TableDelta
+from omnigraph.integrity.drafts import Question
+from omnigraph.integrity.rows import RowRules, row_rules
+from omnigraph.integrity.violations import Report, Tally, Violation
+from omnigraph.limits import LOAD_HELD_BYTES_MAX, OFFENDERS_SHOWN_MAX, ROWS_PER_FILE_MAX
+from omnigraph.model.tables import TableKey
+from omnigraph.pipeline.positions import POSITION, position
+from omnigraph.pipeline.shape import Shaping
+from omnigraph.pipeline.sources import Inputs
+from omnigraph.pipeline.spark.scratch import Scratch
+from omnigraph.pipeline.spark.splits import (
+    FRAME_NUMBERS,
+    Origins,
+    Part,
+    Split,
+    read_frame,
+    read_split,
+)
+from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
+from omnigraph.storage.scans import open_address
+from omnigraph.storage.staging import write_files, write_whole
+from omnigraph.storage.tables import Fragment, Table, TableAddress
+
+MESSAGE: Final = "message binary"
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeTask:
+    """All an executor needs: no session, no graph, no handle.
+
+    Attributes:
+        shaping: Without the names of inputs: rows are named by their splits.
+        groups: The splits that each task reads.
+        tables: Tables whose final files are written at once; rows of others go to scratch whole.
+        replaces: Whether those files will be all that their tables hold.
+    """
+
+    shaping: Shaping
+    splits: tuple[Split, ...]
+    groups: tuple[tuple[int, ...], ...]
+    tables: Mapping[TableKey, TableAddress]
+    scratch: Scratch
+    replaces: bool
+
+
+RuleKey = tuple[str, int]
+"""A row rule: the name of its type, and its place among the type's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchFile:
+    """Rows of one type that a task left; `desk` is the task."""
+
+    path: str
+    desk: int
+    row_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written of one type."""
+
+    row_count: int = 0
+    fragments: tuple[Fragment, ...] = ()
+    scratch: tuple[ScratchFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a task tells: bounded by what it was given to read, and free of rows.
+
+    Attributes:
+        order: Where its splits come among all.
+        reports: What rows that could not be shaped break, by split.
+        counts: How many rows break a row rule, and `first` the first of them.
+        lines: How many lines were read of a split.
+        frames: The input that a partition of a DataFrame is of.
+    """
+
+    order: int
+    reports: Mapping[int, Report]
+    counts: Mapping[RuleKey, int]
+    first: Mapping[RuleKey, tuple[Violation, ...]]
+    written: Mapping[TableKey, Written]
+    lines: Mapping[int, int]
+    frames: Mapping[int, int]
+    bytes_read: int
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What all tasks told, together; `desks` says which task read a split."""
+
+    reports: Mapping[int, Report]
+    counts: Mapping[RuleKey, int]
+    first: Mapping[RuleKey, tuple[Violation, ...]]
+    written: Mapping[TableKey, Written]
+    desks: Mapping[int, int]
+    origins: Origins
+    bytes_read: int
+
+
+def key_columns(type_: SchemaType) -> tuple[str, ...]:
+    """The columns that rules about several rows look at."""
+    ends = ENDPOINTS if isinstance(type_, EdgeType) else ()
+    unique = [name for members in type_.uniques for name in members]
+    return tuple(dict.fromkeys(["id", *ends, *unique]))
+
+
+def intake_frame(
+    session: SparkSession, task: IntakeTask, frames: Mapping[int, tuple[str, DataFrame]]
+) -> DataFrame | None:
+    """The messages of all tasks, as one DataFrame, so that there is one job; None without input.
+
+    Args:
+        frames: By the number of their input, the type and the rows of DataFrames.
+    """
+    parts: list[DataFrame] = []
+    if task.groups:
+        count = len(task.groups)
+        numbers = session.range(0, count, 1, numPartitions=count)
+        parts.append(numbers.mapInArrow(partial(take_splits, task), MESSAGE))
+    for number, (type_name, frame) in frames.items():
+        parts.append(frame.mapInArrow(partial(take_frame, task, number, type_name), MESSAGE))
+    found = None
+    for each in parts:
+        found = each if found is None else found.union(each)
+    return found
+
+
+def take_splits(task: IntakeTask, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Take in the groups with these numbers. Runs in an executor; safe to run twice."""
+    with reporting():
+        for group in (each for batch in numbers for each in batch.column(0).to_pylist()):
+            desk = _Desk(task, group)
+            for number in task.groups[group]:
+                desk.take(number, read_split(task.shaping, number, task.splits[number]))
+            yield desk.message()
+
+
+def take_frame(
+    task: IntakeTask, source: int, type_name: str, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Take in a partition of a DataFrame. Runs in an executor; safe to run twice."""
+    with reporting():
+        context = TaskContext.get()
+        assert context is not None, "it runs in an executor"
+        number = FRAME_NUMBERS + context.partitionId()
+        desk = _Desk(task, number)
+        desk.frames[number] = source
+        desk.take(number, read_frame(task.shaping, number, type_name, batches))
+        yield desk.message()
+
+
+@dataclass(slots=True)
+class _Held:
+    """Rows of one type that wait to be written, and what was written of it."""
+
+    type: SchemaType
+    waiting: list[pa.Table] = field(default_factory=list)
+    byte_count: int = 0
+    row_count: int = 0
+    written_rows: int = 0
+    fragments: list[Fragment] = field(default_factory=list)
+    scratch: list[ScratchFile] = field(default_factory=list)
+
+
+class _Desk:
+    """One task at work."""
+
+    def __init__(self, task: IntakeTask, order: int) -> None:
+        self._task = task
+        self._order = order
+        self._held: dict[TableKey, _Held] = {}
+        self._tallies: dict[int, Tally] = {}
+        self._counts: dict[RuleKey, int] = {}
+        self._first: dict[tuple[RuleKey, int], list[Violation]] = {}
+        self._lines: dict[int, int] = {}
+        self._bytes_read = 0
+        self.frames: dict[int, int] = {}
+
+    def take(self, number: int, parts: Iterable[Part]) -> None:
+        """Check and write the rows of a split."""
+        tally = self._tallies.setdefault(number, Tally())
+        self._lines[number] = 0
+        for part in parts:
+            self._lines[number] += part.lines
+            self._bytes_read += part.byte_count
+            tally.add_report(part.shaped.report)
+            for key, rows in part.shaped.rows.items():
+                type_ = self._task.shaping.catalog.type_of(key)
+                self._check(type_, rows, number)
+                self._hold(type_, rows, number)
+
+    def message(self) -> pa.RecordBatch:
+        """Write what still waits, and tell everything."""
+        for held in self._held.values():
+            self._write(held)
+        reports = {number: tally.report() for number, tally in self._tallies.items()}
+        told = Told(
+            order=self._order,
+            reports={number: each for number, each in reports.items() if not each.is_clean},
+            counts=self._counts,
+            first=_by_rule(self._first),
+            written={
+                key: Written(each.written_rows, tuple(each.fragments), tuple(each.scratch))
+                for key, each in self._held.items()
+            },
+            lines=self._lines,
+            frames=self.frames,
+            bytes_read=self._bytes_read,
+        )
+        return pa.record_batch({"message": pa.array([pickle.dumps(told)], pa.binary())})
+
+    @property
+    def _is_refused(self) -> bool:
+        """Whether a row of this task breaks a rule, so that nothing will ever be committed."""
+        return bool(self._counts) or any(
+            not each.report().is_clean for each in self._tallies.values()
+        )
+
+    def _check(self, type_: SchemaType, rows: pa.Table, number: int) -> None:
+        rules, question, shape = _row_rules(type_)
+        if not rules.rules:
+            return
+        delta = Delta({type_.table_key: TableDelta(upserts=rows)})
+        [counts] = _answer(question, delta).to_pylist()
+        for place, (rule, count) in enumerate(zip(rules.rules, counts.values(), strict=True)):
+            if count:
+                key = (type_.name, place)
+                found = _answer(rules.offenders(rule, shape).first(), delta).to_pylist()
+                self._counts[key] = self._counts.get(key, 0) + count
+                # The batches of a split come in order; what is first of several is not known yet.
+                first = self._first.setdefault((key, number), [])
+                first.extend(map(rule.described, found))
+                del first[OFFENDERS_SHOWN_MAX:]
+
+    def _hold(self, type_: SchemaType, rows: pa.Table, number: int) -> None:
+        held = self._held.setdefault(type_.table_key, _Held(type_))
+        held.waiting.append(_positioned(rows, number))
+        held.byte_count += rows.nbytes
+        held.row_count += rows.num_rows
+        if held.row_count >= ROWS_PER_FILE_MAX:
+            self._write(held)
+        while sum(each.byte_count for each in self._held.values()) > LOAD_HELD_BYTES_MAX:
+            self._write(max(self._held.values(), key=lambda each: each.byte_count))
+
+    def _write(self, held: _Held) -> None:
+        if not held.waiting:
+            return
+        key, task = held.type.table_key, self._task
+        rows = pa.concat_tables(held.waiting)
+        scratch = rows
+        if key in task.tables:
+            scratch = rows.select([*key_columns(held.type), POSITION])
+            if not self._is_refused:
+                write = write_whole if task.replaces else write_files
+                held.fragments += write(_opened(task.tables[key]), to_table(rows, held.type))
+        name = f"{key.type_name}-{self._order}-{len(held.scratch)}"
+        path = task.scratch.write(name, scratch)
+        held.scratch.append(ScratchFile(path, self._order, rows.num_rows))
+        held.written_rows += rows.num_rows
+        held.waiting, held.byte_count, held.row_count = [], 0, 0
+
+
+def _by_rule(
+    found: Mapping[tuple[RuleKey, int], list[Violation]],
+) -> dict[RuleKey, tuple[Violation, ...]]:
+    first: dict[RuleKey, tuple[Violation, ...]] = {}
+    for (rule, _), violations in found.items():
+        first[rule] = (*first.get(rule, ()), *violations)
+    return first
+
+
+def to_table(rows: pa.Table, type_: SchemaType) -> pa.Table:
+    """Rows of a delta that keeps every rule, as the type's table has them."""
+    schema = table_schema(type_)
+    return pa.Table.from_arrays([rows[each.name].cast(each.type) for each in schema], schema=schema)
+
+
+def _positioned(rows: pa.Table, number: int) -> pa.Table:
+    """The rows with their positions in the place of their origins."""
+    places = pc.utf8_slice_codeunits(rows[ORIGIN], len(str(number)) + 1).cast(pa.int64())
+    first = pa.scalar(position(number, 1) - 1, pa.int64())
+    return rows.drop_columns([ORIGIN]).append_column(POSITION, pc.add(places, first))
+
+
+def gathered(messages: Iterable[Told], task: IntakeTask, inputs: Inputs) -> Taken:
+    """What all tasks told, in the order of the input."""
+    told = sorted(messages, key=lambda each: each.order)
+    lines: dict[int, int] = {}
+    frames: dict[int, int] = {}
+    desks: dict[int, int] = {}
+    reports: dict[int, Report] = {}
+    counts: dict[RuleKey, int] = {}
+    written: dict[TableKey, Written] = {}
+    for each in told:
+        lines.update(each.lines)
+        frames.update(each.frames)
+        desks.update(dict.fromkeys(each.lines, each.order))
+        reports.update(each.reports)
+        for rule, count in each.counts.items():
+            counts[rule] = counts.get(rule, 0) + count
+        for key, more in each.written.items():
+            so_far = written.get(key, Written())
+            written[key] = Written(
+                so_far.row_count + more.row_count,
+                so_far.fragments + more.fragments,
+                so_far.scratch + more.scratch,
+            )
+    origins = Origins.of(inputs, task.splits, lines, frames)
+    first = {
+        rule: tuple(
+            nsmallest(
+                OFFENDERS_SHOWN_MAX,
+                (origins.resolved(found) for each in told for found in each.first.get(rule, ())),
+                key=lambda found: (len(found.origin), found.origin),
+            )
+        )
+        for rule in counts
+    }
+    bytes_read = sum(each.bytes_read for each in told)
+    return Taken(reports, counts, first, written, desks, origins, bytes_read)
+
+
+def report_of(taken: Taken, types: Iterable[SchemaType]) -> Report:
+    """What single rows of the input break, as if one process had read it."""
+    tally = Tally()
+    for number in sorted(taken.reports):
+        found = taken.reports[number]
+        for breach, count in found.counts.items():
+            first = [each for each in found.violations if each.breach == breach]
+            tally.add_counted(breach, count, map(taken.origins.resolved, first))
+    for type_ in types:
+        for place, rule in enumerate(row_rules(type_).rules):
+            key = (type_.name, place)
+            tally.add_counted(rule.breach, taken.counts.get(key, 0), taken.first.get(key, ()))
+    return tally.report()
+
+
+@lru_cache(maxsize=256)
+def _row_rules(type_: SchemaType) -> tuple[RowRules, Question, Shape]:
+    rules = row_rules(type_)
+    shape = Shape(upserted=frozenset([type_.table_key]))
+    return rules, rules.counts(shape), shape
+
+
+def _answer(question: Question, delta: Delta) -> pa.Table:
+    given = {name: rows.of(delta) for name, rows in question.given.items()}
+    return _engine().run(question.plan, Data(_no_table, given))
+
+
+@cache
+def _engine() -> LocalEngine:
+    return LocalEngine()
+
+
+@lru_cache(maxsize=64)
+def _opened(address: TableAddress) -> Table:
+    return open_address(address)
+
+
+def _no_table(key: TableKey) -> NoReturn:
+    message = f"a row rule asked for the table {key}"
+    raise InternalError(message)

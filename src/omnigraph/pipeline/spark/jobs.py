@@ -1,0 +1,81 @@
+"""Jobs: work on Spark that can be followed while it runs, and ends when its caller does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from pyspark.sql import SparkSession
+
+from omnigraph.engine.spark.failures import translating
+
+Answer = TypeVar("Answer")
+Follow = Callable[[int, int], None]
+"""Told how many tasks of the running stages are done, and how many there are."""
+
+_LOOK_SECONDS: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """Runs the jobs of one load under one name."""
+
+    session: SparkSession
+    load_id: str
+
+    def run(self, action: Callable[[], Answer], follow: Follow | None = None) -> Answer:
+        """What the action gives. Where this thread is interrupted, its jobs are cancelled.
+
+        Raises:
+            OmnigraphError: what Spark raised, as ours.
+        """
+        [answer] = self.run_all([action], follow, at_once=1)
+        return answer
+
+    def run_all(
+        self, actions: Sequence[Callable[[], Answer]], follow: Follow | None = None, *, at_once: int
+    ) -> list[Answer]:
+        """What the actions give, a few of them at a time; the first that fails ends the others."""
+        if not actions:
+            return []
+        # In threads of their own: this one stays free to hear of an interrupt, which cannot reach
+        # a thread that waits for Java.
+        with ThreadPoolExecutor(max_workers=min(at_once, len(actions))) as pool:
+            futures = [pool.submit(self._grouped, each) for each in actions]
+            try:
+                self._wait(futures, follow)
+                return [each.result() for each in futures]
+            except BaseException:
+                for each in futures:
+                    each.cancel()
+                self.session.sparkContext.cancelJobGroup(self.load_id)
+                raise
+
+    def _grouped(self, action: Callable[[], Answer]) -> Answer:
+        context = self.session.sparkContext
+        context.setJobGroup(self.load_id, "omnigraph load", interruptOnCancel=False)
+        with translating("the load"):
+            return action()
+
+    def _wait(self, futures: list[Future[Answer]], follow: Follow | None) -> None:
+        pending = set(futures)
+        while pending:
+            done, pending = wait(pending, timeout=_LOOK_SECONDS)
+            for each in done:
+                each.result()
+            if follow is not None:
+                follow(*self._tasks())
+
+    def _tasks(self) -> tuple[int, int]:
+        tracker = self.session.sparkContext.statusTracker()
+        done = total = 0
+        for job in tracker.getJobIdsForGroup(self.load_id):
+            info = tracker.getJobInfo(job)
+            for stage in info.stageIds if info is not None else ():
+                found = tracker.getStageInfo(stage)
+                if found is not None:
+                    done += found.numCompletedTasks
+                    total += found.numTasks
+        return done, total

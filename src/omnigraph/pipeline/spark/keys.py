@@ -1,0 +1,74 @@
+"""Keys: the columns of a load that rules about several rows look at, as DataFrames over scratch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from omnigraph.integrity.deltas import ORIGIN, delta_schema
+from omnigraph.pipeline.positions import PLACE_BITS, POSITION
+from omnigraph.pipeline.spark.intake import Written
+from omnigraph.pipeline.spark.scratch import Scratch
+from omnigraph.pipeline.spark.splits import Origins
+from omnigraph.schema.catalog import SchemaType
+
+_SPLIT: Final = "@split"
+_NAME: Final = "@name"
+_BEFORE: Final = "@before"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRows:
+    """The rows of one type that a load brings, in scratch; what a delta has as its upserts."""
+
+    session: SparkSession
+    scratch: Scratch
+    type: SchemaType
+    written: Written
+    origins: Origins
+
+    def __len__(self) -> int:
+        return self.written.row_count
+
+    def select(self, columns: Sequence[str]) -> DataFrame:
+        """These columns; only they are read."""
+        read = [each for each in columns if each != ORIGIN]
+        if len(read) == len(columns):
+            return self.frame(read)
+        found = self.frame([*read, POSITION])
+        split = sql.shiftright(POSITION, PLACE_BITS).cast("int")
+        place = sql.col(POSITION).bitwiseAND(sql.lit((1 << PLACE_BITS) - 1))
+        line = (place + sql.col(_BEFORE)).cast("string")
+        # A few rows for each task of the intake.
+        named = sql.broadcast(self._splits())
+        return (
+            found.withColumn(_SPLIT, split)
+            .join(named, _SPLIT)
+            .withColumn(ORIGIN, sql.concat(sql.col(_NAME), sql.lit(":"), line))
+            .select(*columns)
+        )
+
+    def frame(self, columns: Sequence[str]) -> DataFrame:
+        """Columns of the files in scratch, `POSITION` among them if it is wanted."""
+        own = delta_schema(self.type)
+        schema = pa.schema(
+            [
+                pa.field(POSITION, pa.int64()) if each == POSITION else own.field(each)
+                for each in columns
+            ]
+        )
+        paths = [each.path for each in self.written.scratch]
+        return self.scratch.frame(self.session, paths, schema)
+
+    def _splits(self) -> DataFrame:
+        rows = [
+            (number, name, self.origins.before[number])
+            for number, name in self.origins.names.items()
+        ]
+        schema = f"`{_SPLIT}` int, `{_NAME}` string, `{_BEFORE}` bigint"
+        return self.session.createDataFrame(rows, schema)

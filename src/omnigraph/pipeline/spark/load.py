@@ -1,0 +1,244 @@
+"""A load on Spark: its input taken in once, its rules asked of its keys, its tables staged."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
+
+from omnigraph.engine.spark.execute import SparkEngine
+from omnigraph.errors import InvalidParameterError
+from omnigraph.integrity.deltas import Delta
+from omnigraph.integrity.evaluate import evaluate
+from omnigraph.integrity.rows import RowRules
+from omnigraph.integrity.rules import RuleSet, SetRule
+from omnigraph.integrity.violations import Report, Tally
+from omnigraph.limits import LOAD_CONCURRENCY_DEFAULT
+from omnigraph.model.tables import TableKey
+from omnigraph.pipeline.results import Mode
+from omnigraph.pipeline.shape import Shaping
+from omnigraph.pipeline.sources import FileInput, FrameInput, Inputs
+from omnigraph.pipeline.spark.intake import (
+    IntakeTask,
+    Taken,
+    Told,
+    Written,
+    gathered,
+    intake_frame,
+    report_of,
+)
+from omnigraph.pipeline.spark.jobs import Follow, Jobs
+from omnigraph.pipeline.spark.keys import KeyRows
+from omnigraph.pipeline.spark.scratch import Scratch
+from omnigraph.pipeline.spark.splits import pack_splits, plan_splits
+from omnigraph.pipeline.spark.stage import stage_scratch
+from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.catalog import SchemaType
+from omnigraph.storage.staging import Staged, stage_change, stage_whole
+from omnigraph.storage.tables import Table, TableAddress
+from omnigraph.transaction.work import Stage, View
+
+CONCURRENCY_VARIABLE: Final = "OMNIGRAPH_LOAD_CONCURRENCY"
+
+
+@dataclass(slots=True)
+class SparkLoad:
+    """One load on Spark. Its input is read once, however often it is planned.
+
+    Attributes:
+        shaping: With the names of the inputs; its seed names the load's scratch too.
+    """
+
+    engine: SparkEngine
+    inputs: Inputs
+    shaping: Shaping
+    mode: Mode
+    taken: Taken | None = None
+    _task: IntakeTask | None = None
+    _made: dict[TableKey, Staged] = field(default_factory=dict)
+
+    def read(self, view: View, follow: Follow | None = None) -> None:
+        """Take the input in: rows become files that nothing refers to, and keys in scratch.
+
+        Raises:
+            InvalidInputError: an input is not what its name says.
+            StorageError: an input could not be read, or the graph not be written.
+        """
+        if self.taken is not None:
+            return
+        session = self.engine.session
+        cores = session.sparkContext.defaultParallelism
+        splits = plan_splits(self.inputs, cores)
+        tables = {key: self._address(view, key) for key in view.snapshot.pins}
+        self._task = IntakeTask(
+            shaping=replace(self.shaping, names=()),
+            splits=splits,
+            groups=pack_splits(splits, cores),
+            tables={key: found for key, found in tables.items() if found is not None},
+            scratch=self._scratch(view),
+            replaces=self.mode is Mode.OVERWRITE,
+        )
+        frames = {
+            number: (each.type_name, each.frame)
+            for number, each in enumerate(self.inputs.each)
+            if isinstance(each, FrameInput)
+        }
+        messages = intake_frame(session, self._task, frames)
+        told: list[Told] = []
+        if messages is not None:
+            # Messages of tasks: names, counts and first offenders, no rows.
+            rows = self._jobs().run(messages.collect, follow)
+            told = [pickle.loads(each.message) for each in rows]
+        self.taken = gathered(told, self._task, self.inputs)
+
+    def types(self, view: View) -> tuple[SchemaType, ...]:
+        """The types that the input names, by itself or by its rows, in order."""
+        named = {view.catalog.type_named(name).table_key for name in self.inputs.named_types}
+        keys = sorted({*self._read().written, *named})
+        return tuple(view.catalog.type_of(key) for key in keys)
+
+    def rows(self, view: View) -> Mapping[TableKey, KeyRows]:
+        """What of the rows rules about several of them look at."""
+        taken = self._read()
+        scratch = self._scratch(view)
+        return {
+            key: KeyRows(
+                self.engine.session, scratch, view.catalog.type_of(key), written, taken.origins
+            )
+            for key, written in taken.written.items()
+        }
+
+    def report(self, rule_set: RuleSet, delta: Delta, view: View) -> Report:
+        """What the graph would break if it had the rows: what `evaluate` says of them locally.
+
+        Raises:
+            StorageError: a table could not be read.
+        """
+
+        def is_kept(rule: RowRules | SetRule) -> bool:
+            # Executors have asked all row rules.
+            return isinstance(rule, RowRules)
+
+        tally = Tally()
+        tally.add_report(report_of(self._read(), view.catalog.types))
+        asked = partial(evaluate, rule_set, delta, view.data, self.engine, is_kept=is_kept)
+        tally.add_report(self._jobs().run(asked))
+        return tally.report()
+
+    def changes(self, view: View, follow: Follow | None = None) -> dict[TableKey, Stage]:
+        """How to stage each table: what takes long has been done, where its ref is there already.
+
+        Raises:
+            StorageError: a table could not be read or written. Nothing became visible.
+        """
+        self._made = {}
+        waiting: dict[TableKey, Table] = {}
+        changes: dict[TableKey, Stage] = {}
+        for type_ in self.types(view):
+            key = type_.table_key
+            if not self._written(key).row_count and self.mode is not Mode.OVERWRITE:
+                continue
+            changes[key] = partial(self._stage, view, type_)
+            if not self._is_direct(key) and is_owned(view, key):
+                waiting[key] = view.data.table(key)
+        actions = [
+            partial(self._stage_scratch, view, view.catalog.type_of(key), table)
+            for key, table in waiting.items()
+        ]
+        made = self._jobs().run_all(actions, follow, at_once=concurrency())
+        self._made = dict(zip(waiting, made, strict=True))
+        return changes
+
+    def close(self) -> None:
+        """Remove what lies in scratch."""
+        if self._task is not None:
+            self._task.scratch.clear()
+
+    def _stage(self, view: View, type_: SchemaType, table: Table) -> Staged:
+        key = type_.table_key
+        if key in self._made:
+            return self._made[key]
+        if not self._is_direct(key):
+            return self._jobs().run(partial(self._stage_scratch, view, type_, table))
+        assert self._task is not None, "the input was read"
+        written_to = self._task.tables[key]
+        assert table.address.ref == written_to.ref, "files lie with the ref they were written for"
+        files = self._written(key).fragments
+        if self.mode is Mode.OVERWRITE:
+            return stage_whole(table, files, schema=table_schema(type_))
+        return stage_change(table, files=files)
+
+    def _stage_scratch(self, view: View, type_: SchemaType, table: Table) -> Staged:
+        rows = KeyRows(
+            self.engine.session,
+            self._scratch(view),
+            type_,
+            self._written(type_.table_key),
+            self._read().origins,
+        )
+        return stage_scratch(
+            rows,
+            self._read().desks,
+            table,
+            upserts=self.mode is Mode.MERGE,
+            replaces=self.mode is Mode.OVERWRITE,
+        )
+
+    def _address(self, view: View, key: TableKey) -> TableAddress | None:
+        """The table whose final files executors may write at once, if they may."""
+        table = view.data.table(key)
+        # A row may have to be found first that it takes the place of, or rows to be left out; and
+        # a branch that has no ref of the table yet gets one only when it is staged.
+        is_known = self.mode is not Mode.MERGE or not table.count_rows()
+        may = is_known and not self.shaping.keeps_rejects and is_owned(view, key)
+        return table.address if may else None
+
+    def _is_direct(self, key: TableKey) -> bool:
+        assert self._task is not None, "the input was read"
+        return key in self._task.tables
+
+    def _written(self, key: TableKey) -> Written:
+        return self._read().written.get(key, Written())
+
+    def _read(self) -> Taken:
+        assert self.taken is not None, "the input was read"
+        return self.taken
+
+    def _scratch(self, view: View) -> Scratch:
+        first = next(iter(view.snapshot.pins))
+        return Scratch(view.data.table(first).address.root, self.shaping.seed)
+
+    def _jobs(self) -> Jobs:
+        return Jobs(self.engine.session, f"omnigraph-{self.shaping.seed}")
+
+
+def is_owned(view: View, key: TableKey) -> bool:
+    """Whether the branch has its own ref of a table already."""
+    own, ref = view.snapshot.ref, view.snapshot.pin(key).ref
+    if own is None:
+        return view.snapshot.branch.is_main
+    return ref is not None and (ref == own or ref.startswith(f"{own}/"))
+
+
+def concurrency() -> int:
+    """How many types are staged at once.
+
+    Raises:
+        InvalidParameterError: the environment says something that is no number.
+    """
+    text = os.environ.get(CONCURRENCY_VARIABLE, "").strip()
+    if not text:
+        return LOAD_CONCURRENCY_DEFAULT
+    if not text.isdecimal() or int(text) < 1:
+        message = f"{CONCURRENCY_VARIABLE} is {text!r}, and no number from 1 on"
+        raise InvalidParameterError(message, name=CONCURRENCY_VARIABLE)
+    return int(text)
+
+
+def byte_count(inputs: Inputs) -> int | None:
+    """How much there is to read, if all of it are files."""
+    sizes = [each.byte_count for each in inputs.each if isinstance(each, FileInput)]
+    return sum(sizes) if len(sizes) == len(inputs.each) else None

@@ -1,0 +1,107 @@
+"""Scratch: rows that one stage of a load leaves for the next, as Parquet beside the tables.
+
+They lie below `__staging/<load>/` in the graph's own root, where every executor can read and write.
+A load clears its folder at its end; one that was killed leaves it, and nothing refers to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+
+from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.types import spark_schema, to_crossing
+from omnigraph.errors import StorageError
+from omnigraph.storage.meter import Meter
+from omnigraph.storage.objects import Objects
+from omnigraph.storage.roots import Root
+
+FOLDER: Final = "__staging"
+
+_PATTERN: Final = re.compile(r"[\[\]{}*?\\,%]")
+"""What Spark would take for more than one path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """One load's folder. Small, and can be shipped to any process."""
+
+    root: Root
+    load_id: str
+
+    @property
+    def folder(self) -> str:
+        """Its path below the root."""
+        return f"{FOLDER}/{self.load_id}"
+
+    def write(self, name: str, rows: pa.Table) -> str:
+        """Write a file under a name that no other task has; its path below the root."""
+        context = TaskContext.get()
+        attempt = 0 if context is None else context.taskAttemptId()
+        path = f"{self.folder}/{name}-{attempt}.parquet"
+        sink = pa.BufferOutputStream()
+        pq.write_table(rows, sink, compression="lz4")
+        self._objects().put(path, sink.getvalue().to_pybytes())
+        return path
+
+    def read(self, path: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of a file.
+
+        Raises:
+            StorageError: it is gone.
+        """
+        if self.root.is_local:
+            try:
+                return pq.read_table(f"{self.root.uri}/{path}", columns=columns, partitioning=None)
+            except FileNotFoundError as cause:
+                raise _gone(path) from cause
+        found = self._objects().read(path)
+        if found is None:
+            raise _gone(path)
+        return pq.read_table(pa.BufferReader(found.data), columns=columns)
+
+    def frame(self, session: SparkSession, paths: Sequence[str], schema: pa.Schema) -> DataFrame:
+        """Some columns of some files as a DataFrame; executors read them when it is used."""
+        if not paths:
+            return session.createDataFrame([], spark_schema(schema))
+        if self.root.is_local and not _PATTERN.search(self.root.uri):
+            # Spark's own reader: rows do not pass through Python.
+            files = [f"file:{self.root.uri}/{each}" for each in paths]
+            return session.read.schema(spark_schema(schema)).parquet(*files)
+        numbers = session.range(0, len(paths), 1, numPartitions=len(paths))
+        reader = partial(read_scratch, self, tuple(paths), tuple(schema.names))
+        return numbers.mapInArrow(reader, spark_schema(schema))
+
+    def clear(self) -> None:
+        """Remove every file of the load."""
+        self._objects().clear(self.folder)
+
+    def _objects(self) -> Objects:
+        return Objects(self.root, Meter())
+
+
+def read_scratch(
+    scratch: Scratch,
+    paths: tuple[str, ...],
+    columns: tuple[str, ...],
+    numbers: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Stream the rows of the files with these numbers. Runs in an executor; safe to run twice."""
+    with reporting():
+        for number in (each for batch in numbers for each in batch.column(0).to_pylist()):
+            found = scratch.read(paths[number], columns)
+            for batch in found.to_batches():
+                yield to_crossing(batch)
+
+
+def _gone(path: str) -> StorageError:
+    message = f"{path}, which this load wrote, is gone"
+    return StorageError(message, hint="load again, and let nobody remove files meanwhile")
