@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
 
@@ -18,7 +18,6 @@ from omnigraph.engine.protocol import Engine, EngineName
 from omnigraph.errors import (
     ConflictError,
     ErrorCode,
-    InvalidInputError,
     InvalidParameterError,
 )
 from omnigraph.integrity.deltas import Delta, TableDelta
@@ -29,6 +28,7 @@ from omnigraph.limits import REPLANS_MAX
 from omnigraph.model.tables import TableKey
 from omnigraph.pipeline.choice import choose_engine
 from omnigraph.pipeline.plain import plainly_kept
+from omnigraph.pipeline.positions import position_of
 from omnigraph.pipeline.quarantine import Rows, Sifted, sift, write_rejects
 from omnigraph.pipeline.reading import read_input
 from omnigraph.pipeline.results import Counts, LoadResult, Mode, OnError, Progress, frozen
@@ -40,6 +40,9 @@ from omnigraph.storage import staging
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.protocol import Order, Transactions
 from omnigraph.transaction.work import Landed, Stage, View, Work
+
+if TYPE_CHECKING:
+    from omnigraph.pipeline.spark.load import SparkLoad
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +94,14 @@ class Loads:
             StorageError: an input could not be read, or a table not be written.
         """
         load = _Load(checked(request), self._engine, self._clock, self._rule_set)
+        with closing(load):
+            return self._landed(order, load)
+
+    def _landed(self, order: Order, load: _Load) -> LoadResult:
         noted = 0
         for _ in range(REPLANS_MAX):
             load.noted = noted
-            told = replace(order, message=_noting(order.message, noted, request))
+            told = replace(order, message=_noting(order.message, noted, load.request))
             try:
                 landed = self._transactions.run(told, load.plan)
             except _RejectedError as found:
@@ -149,9 +156,15 @@ class _Read:
 
     schema_digest: str
     choice: Choice
+    names: tuple[str, ...]
     rows: Rows
     gathered: Gathered
     types: tuple[SchemaType, ...]
+
+    def in_order(self, rejects: Iterable[Reject]) -> tuple[Reject, ...]:
+        """Rows that were rejected, and those that were never shaped, as the input has them."""
+        every = [*self.gathered.rejects, *rejects]
+        return tuple(sorted(every, key=lambda each: position_of(self.names, each.origin)))
 
 
 @dataclass(slots=True)
@@ -163,13 +176,18 @@ class _Load:
     clock: Clock
     rule_set: Callable[[Catalog], RuleSet]
     noted: int = 0
+    chosen: tuple[Inputs, Choice] | None = None
     read: _Read | None = None
+    spark: SparkLoad | None = None
     sifted: tuple[str, Sifted] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     staged: int = 0
 
     def plan(self, view: View) -> Work[LoadReport]:
         """What the input changes in this view; writes nothing but the rows that it rejects."""
+        inputs, choice = self._chosen(view)
+        if choice.engine is EngineName.SPARK:
+            return self._planned_on_spark(inputs, view)
         read = self._read(view)
         with self._timed("check"):
             sifted = self._sifted(read, view)
@@ -182,7 +200,8 @@ class _Load:
 
     def result(self, landed: Landed[LoadReport]) -> LoadResult:
         """What it did, once its transaction has ended."""
-        assert self.read is not None, "it was planned"
+        assert self.chosen is not None, "it was planned"
+        _, choice = self.chosen
         self._tell("commit", 1, 1)
         changes: dict[str, Counts] = {}
         for key, written in landed.report.written.items():
@@ -196,37 +215,76 @@ class _Load:
             commit_id=None if landed.commit is None else str(landed.commit.commit_id),
             branch=str(landed.view.snapshot.branch),
             mode=Mode(self.request.mode),
-            engine=self.read.choice.engine,
-            why=self.read.choice.why,
+            engine=choice.engine,
+            why=choice.why,
             changes=frozen(changes),
             rejected=landed.report.rejected,
             seconds=MappingProxyType(dict(self.seconds)),
         )
 
-    def _read(self, view: View) -> _Read:
-        digest = view.snapshot.schema_digest
-        if self.read is None:
+    def close(self) -> None:
+        """Leave nothing behind but what was written."""
+        if self.spark is not None:
+            self.spark.close()
+
+    def _chosen(self, view: View) -> tuple[Inputs, Choice]:
+        """What is read, found once, and the engine for it."""
+        if self.chosen is None:
             inputs = resolve(self.request.source, view.catalog)
-            choice = choose_engine(inputs, self.request.engine)
-            if choice.engine is EngineName.SPARK:
-                message = f"loading with Spark is not there yet, and {choice.why}"
-                hint = "load with engine='local', which holds all of it in memory"
-                raise InvalidInputError(message, hint=hint, code=ErrorCode.NOT_YET)
+            self.chosen = inputs, choose_engine(inputs, self.request.engine)
+        return self.chosen
+
+    def _planned_on_spark(self, inputs: Inputs, view: View) -> Work[LoadReport]:
+        # Imported here: a load in this process must not pay for Spark.
+        from omnigraph.pipeline.spark.load import SparkLoad
+
+        mode = Mode(self.request.mode)
+        if self.spark is None:
+            self.spark = SparkLoad.begin(inputs, self._shaping(inputs, view), mode, view)
+        load = self.spark
+        _require_schema(load.schema_digest, view)
+        with self._timed("read"):
+            load.read(view, partial(self._tell, "read"))
+        types = load.types(view)
+        with self._timed("check"):
+            self._tell("check", 0, 1)
+            to_delta = partial(_delta, types, mode)
+            rejected = load.check(self.rule_set(view.catalog), to_delta, view)
+            if rejected != self.noted:
+                raise _RejectedError(rejected)
+            if self.request.rejects is not None:
+                load.write_rejects(Path(self.request.rejects))
+            self._tell("check", 1, 1)
+        with self._timed("stage"):
+            changes = load.changes(view)
+        self.staged = 0
+        return Work(
+            LoadReport({key: load.row_count(key) for key in changes}, rejected),
+            changes=self._told(changes),
+            reads=_ends(types, view.catalog) - changes.keys(),
+            guards=_losing(types, view.catalog, mode) - changes.keys(),
+            replans=mode is Mode.APPEND,
+        )
+
+    def _read(self, view: View) -> _Read:
+        if self.read is None:
+            inputs, choice = self._chosen(view)
             with self._timed("read"):
                 self.read = self._gathered(inputs, choice, view)
-        if self.read.schema_digest != digest:
-            message = "the schema changed while the input was read"
-            raise ConflictError(message, hint="load again", code=ErrorCode.SCHEMA_CHANGED)
+        _require_schema(self.read.schema_digest, view)
         return self.read
 
-    def _gathered(self, inputs: Inputs, choice: Choice, view: View) -> _Read:
-        shaping = Shaping(
+    def _shaping(self, inputs: Inputs, view: View) -> Shaping:
+        return Shaping(
             view.catalog,
             inputs.names,
             self.clock.ulid(),
             ignores_unknown=self.request.ignore_unknown,
             keeps_rejects=self.request.on_error == OnError.QUARANTINE,
         )
+
+    def _gathered(self, inputs: Inputs, choice: Choice, view: View) -> _Read:
+        shaping = self._shaping(inputs, view)
         gathered = Gathered()
         sizes = [each.byte_count for each in inputs.each if isinstance(each, FileInput)]
         total = sum(sizes) if len(sizes) == len(inputs.each) else None
@@ -240,7 +298,8 @@ class _Load:
         rows = gathered.rows()
         named = {view.catalog.type_named(name).table_key for name in inputs.named_types}
         types = tuple(view.catalog.type_of(key) for key in sorted({*rows, *named}))
-        return _Read(view.snapshot.schema_digest, choice, rows, gathered, types)
+        digest = view.snapshot.schema_digest
+        return _Read(digest, choice, inputs.names, rows, gathered, types)
 
     def _sifted(self, read: _Read, view: View) -> Sifted:
         """The rows that will be written, which keep every rule."""
@@ -259,8 +318,7 @@ class _Load:
         head = str(view.snapshot.head.commit_id)
         if self.sifted is None or self.sifted[0] != head:
             found = sift(rule_set, read.rows, to_delta, view.data, self.engine)
-            rejects: tuple[Reject, ...] = (*read.gathered.rejects, *found.rejects)
-            self.sifted = head, Sifted(found.rows, rejects)
+            self.sifted = head, Sifted(found.rows, read.in_order(found.rejects))
         self._tell("check", 1, 1)
         return self.sifted[1]
 
@@ -315,6 +373,12 @@ class _Load:
         finally:
             took = (self.clock.now() - started).total_seconds()
             self.seconds[stage] = self.seconds.get(stage, 0.0) + took
+
+
+def _require_schema(digest: str, view: View) -> None:
+    if view.snapshot.schema_digest != digest:
+        message = "the schema changed while the input was read"
+        raise ConflictError(message, hint="load again", code=ErrorCode.SCHEMA_CHANGED)
 
 
 def _delta(types: tuple[SchemaType, ...], mode: Mode, rows: Rows) -> Delta:

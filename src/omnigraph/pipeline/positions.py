@@ -54,14 +54,19 @@ def origin_of(names: Sequence[str], position: int) -> str:
     return f"{names[position >> PLACE_BITS]}:{place_of(position)}"
 
 
-def position_of(names: Sequence[str], origin: str) -> int:
+def position_of(names: tuple[str, ...], origin: str) -> int:
     """The position that an origin says.
 
-    >>> position_of(["people.jsonl", "more.jsonl"], "more.jsonl:17") == position(1, 17)
+    >>> position_of(("people.jsonl", "more.jsonl"), "more.jsonl:17") == position(1, 17)
     True
     """
     name, _, place = origin.rpartition(":")
-    return position(names.index(name), int(place))
+    return position(_numbers(names)[name], int(place))
+
+
+@lru_cache(maxsize=4)
+def _numbers(names: tuple[str, ...]) -> dict[str, int]:
+    return {name: number for number, name in enumerate(names)}
 
 
 def origins(names: Sequence[str], found: pa.Array) -> pa.Array:

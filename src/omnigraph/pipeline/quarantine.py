@@ -175,7 +175,7 @@ def _rejected(
     for batch in gone.to_batches():
         lines = envelope_lines(type_, batch).to_pybytes().splitlines()
         for origin, line in zip(batch[ORIGIN].to_pylist(), lines, strict=True):
-            yield Reject(-1, origin, line.decode(), tuple(faults[origin]))
+            yield Reject(origin, line.decode(), tuple(faults[origin]))
 
 
 def write_rejects(path: Path, rejects: Iterable[Reject]) -> None:

@@ -44,7 +44,14 @@ from omnigraph.pipeline.envelopes import (
     word_of,
 )
 from omnigraph.pipeline.identities import identities
-from omnigraph.pipeline.positions import POSITION, minted_id, origin_of, origins, place_of
+from omnigraph.pipeline.positions import (
+    POSITION,
+    minted_id,
+    origin_of,
+    origins,
+    place_of,
+    position_of,
+)
 from omnigraph.schema.catalog import ENDPOINTS, Catalog, EdgeType, SchemaType
 
 TEXT: Final = "text"
@@ -86,7 +93,6 @@ class Reject:
         row: As the input has it: the text of a line, or values by column.
     """
 
-    position: int
     origin: str
     row: object
     violations: tuple[Violation, ...]
@@ -156,7 +162,7 @@ def refused_line(shaping: Shaping, position: int, text: str, reason: str) -> Sha
     """A line that a reader could not make a row of."""
     parts = _Parts(shaping)
     origin = origin_of(shaping.names, position)
-    parts.refuse(position, text, refusal(text, origin, reason))
+    parts.refuse(text, refusal(text, origin, reason))
     return parts.shaped()
 
 
@@ -229,10 +235,10 @@ class _Parts:
         if len(rows):
             self.rows.setdefault(type_, []).append((positions, rows))
 
-    def refuse(self, position: int, original: object, violation: Violation) -> None:
+    def refuse(self, original: object, violation: Violation) -> None:
         self.tally.add(violation)
         if self.shaping.keeps_rejects:
-            self.rejects.append(Reject(position, violation.origin, original, (violation,)))
+            self.rejects.append(Reject(violation.origin, original, (violation,)))
 
     def convert(self, type_: SchemaType, raws: Sequence[_Raw]) -> None:
         """Type every value by itself."""
@@ -248,9 +254,7 @@ class _Parts:
             for each in raws:
                 if each.position not in standing:
                     violations = self._converted(type_, [each])[1].violations
-                    self.rejects.append(
-                        Reject(each.position, each.row.origin, each.original, violations)
-                    )
+                    self.rejects.append(Reject(each.row.origin, each.original, violations))
 
     def _converted(self, type_: SchemaType, raws: Sequence[_Raw]) -> tuple[pa.Table, Report]:
         at = 0
@@ -271,7 +275,8 @@ class _Parts:
 
     def shaped(self) -> Shaped:
         rows = {type_.table_key: _in_order(parts) for type_, parts in self.rows.items()}
-        self.rejects.sort(key=lambda each: each.position)
+        names = self.shaping.names
+        self.rejects.sort(key=lambda each: position_of(names, each.origin))
         return Shaped(rows, self.tally.report(), tuple(self.rejects))
 
 
@@ -400,7 +405,7 @@ class _Lines:
         ):
             origin = origin_of(self.shaping.names, position)
             if found is None:
-                parts.refuse(position, None, refusal(None, origin, "it is not UTF-8"))
+                parts.refuse(None, refusal(None, origin, "it is not UTF-8"))
                 continue
             text = found.removeprefix(_BYTE_ORDER_MARK) if place_of(position) == 1 else found
             line = read_line(
@@ -414,7 +419,7 @@ class _Lines:
             if isinstance(line, Read):
                 raws.setdefault(line.type, []).append(_Raw(position, line.row, original))
             elif line is not None:
-                parts.refuse(position, original, line)
+                parts.refuse(original, line)
         # In the order of the catalog: what is reported then does not depend on rows that are right.
         for type_ in self.shaping.catalog.types:
             parts.convert(type_, raws.get(type_, ()))

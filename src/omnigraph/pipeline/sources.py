@@ -22,8 +22,9 @@ Each of them but Parquet may be compressed: `.gz` or `.zst`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from glob import glob, has_magic
 from os import PathLike, fspath
@@ -166,7 +167,21 @@ def resolve(source: Source, catalog: Catalog) -> Inputs:
     if len(found) > LOAD_INPUTS_MAX:
         message = f"{len(found):,} files to load; the limit is {LOAD_INPUTS_MAX:,}"
         raise InvalidInputError(message, hint="load them in several parts")
-    return Inputs(found)
+    return Inputs(tuple(_told_apart(found)))
+
+
+def _told_apart(inputs: Iterable[Input]) -> Iterator[Input]:
+    """The inputs, no two of which have one name: reports and minted ids go by it."""
+    times: Counter[str] = Counter()
+    for each in inputs:
+        times[each.name] += 1
+        if times[each.name] == 1:
+            yield each
+        elif isinstance(each, FileInput):
+            message = f"{each.name} is named twice"
+            raise InvalidInputError(message, hint="name each file once; patterns may overlap")
+        else:
+            yield replace(each, name=f"{each.name}#{times[each.name]}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def lines(texts: list[str]) -> pa.RecordBatch:
 def told(shaped: Shaped) -> tuple[Any, ...]:
     rows = {str(key): (table.schema, repr(table.to_pylist())) for key, table in shaped.rows.items()}
     rejects = [
-        (each.position, each.origin, repr(each.row), [str(fault) for fault in each.violations])
+        (each.origin, repr(each.row), [str(fault) for fault in each.violations])
         for each in shaped.rejects
     ]
     counts = {str(breach): count for breach, count in shaped.report.counts.items()}
