@@ -198,7 +198,7 @@ def test_a_recovery_that_cannot_be_recorded_fails_and_is_recorded_once_in_the_en
     )
     for point in cuts:
         uri = place()
-        cut_off(Cut(Failpoint[point]), partial(write_by_name, uri, "delete"))
+        cut_off(Cut(point), partial(write_by_name, uri, "delete"))
         for after in (False, True):
             with monkeypatch.context() as patch:
                 Flaky(patch, Audit, "record", nth=1, after=after)

@@ -229,7 +229,14 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("rival", ["update", "delete", "index"])
+@pytest.mark.parametrize(
+    "rival",
+    [
+        "delete",
+        pytest.param("update", marks=pytest.mark.soak),
+        pytest.param("index", marks=pytest.mark.soak),
+    ],
+)
 @pytest.mark.parametrize("end", ENDS)
 def test_a_rival_that_died_beside_a_live_writer_is_no_harm_to_it(place, rival, end):
     uri = place()
