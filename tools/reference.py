@@ -109,6 +109,10 @@ _SENTENCES: Final[Mapping[ErrorCode, tuple[type[OmnigraphError], str]]] = {
     ),
     ErrorCode.BRANCH_EXISTS: (errors.AlreadyExistsError, "The graph has a branch of that name."),
     ErrorCode.MERGE_CONFLICTS: (MergeConflictError, "Two branches changed the same things."),
+    ErrorCode.FEED_GAP: (
+        errors.FeedGapError,
+        "The commit that the cursor names is gone: start again from a baseline.",
+    ),
     ErrorCode.BRANCH_IN_USE: (errors.NotAllowedError, "Other branches build on that branch."),
 }
 """The class that carries a code, and what the code means; `errors_page` needs all of them."""
