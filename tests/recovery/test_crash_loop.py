@@ -205,6 +205,7 @@ def test_recovery_may_itself_be_interrupted(local, say):
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("writer", WRITERS)
 def test_recovery_may_be_interrupted_after_any_interruption(local, writer, say):
     loop = Loop(local, writer)
@@ -225,6 +226,7 @@ def test_a_killed_process_is_all_or_nothing(local, writer, say):
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("writer", WRITERS)
 def test_a_killed_process_is_all_or_nothing_at_every_pass(local, writer, say):
     loop = Loop(local, writer)
@@ -244,6 +246,7 @@ def test_a_crash_on_an_object_store_is_all_or_nothing(s3, say):
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("writer", WRITERS)
 def test_a_crash_on_an_object_store_is_all_or_nothing_at_every_pass(s3, writer, say):
     loop = Loop(s3, writer)
