@@ -8,7 +8,11 @@ Quoting lives here and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from datetime import UTC, date, datetime
+from typing import Final, TypeAlias, assert_never
+
+I64_MIN: Final = -(2**63)
+OPERATORS: Final = frozenset(["=", "<", "<=", ">", ">="])
 
 NOTHING: Final = "false"
 """The filter that no row passes."""
@@ -39,3 +43,69 @@ def text_in(name: str, values: Iterable[str]) -> str:
     "`id` IN ('a', 'b')"
     """
     return f"{column(name)} IN ({', '.join(map(text_literal, values))})"
+
+
+Literal: TypeAlias = "str | bool | int | date | datetime"
+"""Values that can stand in a filter and mean the same there. Floats do not: Lance tells -0.0 from
+0.0. Unsigned integers do not: Lance refuses them."""
+
+
+def literal(value: Literal) -> str:
+    """A literal that means exactly this value; an instant without a zone is UTC.
+
+    Lance converts it to the column's type, and refuses one that does not fit.
+
+    >>> literal(date(1999, 12, 31)), literal(True), literal(-7)
+    ("date '1999-12-31'", 'true', '-7')
+    """
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            # Lance reads the sign apart from the digits, which then do not fit.
+            return str(value) if value > I64_MIN else f"CAST('{value}' AS BIGINT)"
+        case datetime():
+            instant = value.astimezone(UTC) if value.tzinfo else value
+            return f"timestamp '{instant.replace(tzinfo=None).isoformat()}Z'"
+        case date():
+            return f"date '{value.isoformat()}'"
+        case str():
+            return text_literal(value)
+        case _:
+            assert_never(value)
+
+
+def compared(name: str, operator: str, value: Literal) -> str:
+    """Rows whose `name` stands in this relation to a value; null stands in none.
+
+    >>> compared("age", ">=", 18)
+    '`age` >= 18'
+    """
+    assert operator in OPERATORS, operator
+    return f"{column(name)} {operator} {literal(value)}"
+
+
+def is_one_of(name: str, values: Iterable[Literal]) -> str:
+    """Rows whose `name` is one of `values`, which may be none."""
+    told = ", ".join(map(literal, values))
+    return f"{column(name)} IN ({told})" if told else NOTHING
+
+
+def is_null(name: str) -> str:
+    """Rows without a value there."""
+    return f"{column(name)} IS NULL"
+
+
+def starts_with(name: str, text: str) -> str:
+    """Rows whose text begins so, letter by letter: there are no wildcards."""
+    return f"starts_with({column(name)}, {text_literal(text)})"
+
+
+def negated(text: str) -> str:
+    """Rows for which a filter is false; those for which it is unknown pass neither."""
+    return f"NOT ({text})"
+
+
+def conjoined(texts: Iterable[str]) -> str | None:
+    """Rows that pass all of these; None if there are none."""
+    return " AND ".join(f"({each})" for each in texts) or None

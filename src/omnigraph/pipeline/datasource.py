@@ -1,0 +1,62 @@
+"""The Spark connector: `spark.read.format("omnigraph")` and `df.write.format("omnigraph")`.
+
+Spark imports this module in a process of its own whenever a session asks for a format by name, so
+it imports no more than it must; `pipeline.connector` does the work.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+    from pyspark.sql.types import StructType
+
+
+class OmnigraphSource(DataSource):
+    """A type, or the answer of a query, at one commit.
+
+    Options:
+        graph: The graph's URI.
+        path: The name of a type; what `load` and `save` are given.
+        branch, commit, version: Which commit, as in `Graph.at`. A branch means its head at the time
+            of `load`: a frame never changes.
+        query, params, name: A `.gq` text in the place of a type, its parameters as JSON, and which
+            of its queries. It runs in one task.
+        parallelism: How many tasks to aim at, for a large type.
+        pushdown: `true` lets Lance answer filters, by its indexes where it has them. The session
+            must allow it, `spark.sql.python.filterPushdown.enabled`, and the frame may be used
+            once: Spark applies what is pushed down for one use of a frame to all its uses.
+    """
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        from omnigraph.pipeline.connector import pinned
+
+        self.options = options
+        self.pinned = pinned(dict(options))
+
+    @classmethod
+    def name(cls) -> str:
+        """What it is called in `format`."""
+        return "omnigraph"
+
+    def schema(self) -> StructType:
+        """The type's columns, or the query's."""
+        from omnigraph.pipeline.connector import declared_schema
+
+        return declared_schema(self.pinned)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Reads the columns of the schema, which may be fewer than declared."""
+        from omnigraph.pipeline.connector import reader_of
+
+        return reader_of(self.pinned, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001
+        """Writes through a load, with all its checks."""
+        from omnigraph.pipeline.connector import writer_of
+
+        return writer_of(self.pinned, schema, overwrites=overwrite)

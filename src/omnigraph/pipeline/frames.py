@@ -1,0 +1,152 @@
+"""Frames: the types of a graph as Spark DataFrames, one alone, or all nodes or edges together.
+
+Together they have the columns that GraphFrames asks for, `id`, or `src` and `dst`, then `type`, and
+then a column for each name of a property, null in rows whose type has none of it. Where two types
+disagree about the type of a property, each has its own column, called `Person.name`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from typing import Final, TypeAlias
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.types import DataType, StringType
+
+from omnigraph.engine.spark.execute import SparkEngine
+from omnigraph.engine.spark.relations import table_frame
+from omnigraph.engine.spark.types import spark_type
+from omnigraph.pipeline.views import chosen_types
+from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.catalog import ENDPOINTS, EdgeType, NodeType, SchemaType
+from omnigraph.transaction.work import View
+
+_TYPE: Final = "type"
+
+_Places: TypeAlias = Mapping[str, tuple[DataType, Mapping[str, str]]]
+"""Each column of properties: its type, and the property it holds by the name of the row's type."""
+
+
+def type_frame(view: View, name: str, session: SparkSession | None = None) -> DataFrame:
+    """The rows of a type with all its columns; executors read them when it is used.
+
+    Args:
+        session: The active one, or else one that is started, when None.
+
+    Raises:
+        TypeNotFoundError: the schema has no such type.
+    """
+    type_ = view.catalog.type_named(name)
+    return _rows(view, type_, SparkEngine(session).session)
+
+
+def vertices(
+    view: View,
+    session: SparkSession | None = None,
+    *,
+    types: Iterable[str] | None = None,
+    qualified: bool = False,
+) -> DataFrame:
+    """All nodes: `id`, `type` and their properties.
+
+    Args:
+        qualified: Whether ids are spelt `Person/ada`. An id is unique within its type; where types
+            share ids, GraphFrames needs them told apart.
+
+    Raises:
+        TypeNotFoundError: the schema has no type of a name.
+    """
+    nodes = [each for each in chosen_types(view.catalog, types) if isinstance(each, NodeType)]
+    ids = {each.name: {"id": _spelt("id", each.name, qualified=qualified)} for each in nodes}
+    return _together(view, nodes, ["id"], ids, SparkEngine(session).session)
+
+
+def edges(
+    view: View,
+    session: SparkSession | None = None,
+    *,
+    types: Iterable[str] | None = None,
+    qualified: bool = False,
+) -> DataFrame:
+    """All edges: `src`, `dst`, `id`, `type` and their properties.
+
+    Args:
+        qualified: Whether all ids are spelt as `vertices` does then.
+
+    Raises:
+        TypeNotFoundError: the schema has no type of a name.
+    """
+    chosen = [each for each in chosen_types(view.catalog, types) if isinstance(each, EdgeType)]
+    ids = {
+        each.name: {
+            name: _spelt(name, owner, qualified=qualified)
+            for name, owner in zip(
+                ("src", "dst", "id"), (each.source, each.target, each.name), strict=True
+            )
+        }
+        for each in chosen
+    }
+    return _together(view, chosen, [*ENDPOINTS, "id"], ids, SparkEngine(session).session)
+
+
+def _spelt(column: str, type_name: str, *, qualified: bool) -> Column:
+    found = sql.col(column)
+    return sql.concat(sql.lit(f"{type_name}/"), found) if qualified else found
+
+
+def _together(
+    view: View,
+    types: Iterable[NodeType] | Iterable[EdgeType],
+    kept: list[str],
+    ids: Mapping[str, Mapping[str, Column]],
+    session: SparkSession,
+) -> DataFrame:
+    places = property_places(types)
+    frames = [
+        _rows(view, each, session).select(
+            *(ids[each.name][name].alias(name) for name in kept),
+            sql.lit(each.name).alias(_TYPE),
+            *(
+                _property(held.get(each.name)).cast(kind).alias(name)
+                for name, (kind, held) in places.items()
+            ),
+        )
+        for each in types
+    ]
+    if not frames:
+        return session.createDataFrame([], _no_rows(kept))
+    return reduce(DataFrame.unionAll, frames)
+
+
+def property_places(types: Iterable[SchemaType]) -> _Places:
+    """Which columns hold the properties of rows of several types, in the order of their names."""
+    kinds: dict[str, dict[str, DataType]] = defaultdict(dict)
+    for type_ in types:
+        for each in type_.properties:
+            kinds[each.name][type_.name] = spark_type(each.type)
+    places: dict[str, tuple[DataType, Mapping[str, str]]] = {}
+    for name, by_type in sorted(kinds.items()):
+        first = next(iter(by_type.values()))
+        if name != _TYPE and all(kind == first for kind in by_type.values()):
+            places[name] = first, dict.fromkeys(by_type, name)
+        else:
+            for type_name, kind in by_type.items():
+                places[f"{type_name}.{name}"] = kind, {type_name: name}
+    return places
+
+
+def _property(name: str | None) -> Column:
+    return sql.lit(None) if name is None else sql.col(f"`{name}`")
+
+
+def _rows(view: View, type_: SchemaType, session: SparkSession) -> DataFrame:
+    table = view.data.table(type_.table_key)
+    return table_frame(session, table, table_schema(type_).names)
+
+
+def _no_rows(kept: list[str]) -> str:
+    text = StringType().simpleString()
+    return ", ".join(f"{name} {text}" for name in [*kept, _TYPE])

@@ -1,0 +1,259 @@
+"""The connector: `spark.read.format("omnigraph")` reads what the graph holds, wherever it is."""
+
+import re
+from datetime import date
+from functools import reduce
+
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from omnigraph.engine.spark import types
+from omnigraph.schema.catalog import NodeType, Property
+from omnigraph.schema.resolve import catalog_of
+from tests.contract.spark.builders import (
+    FIRST_INSTANT,
+    LAST_INSTANT,
+    ODD_INSTANT,
+    VALUES,
+    every_type,
+)
+from tests.support.graphs import add_rows, graph_with
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+SCHEMA = """
+node Person {
+  name: String @key  born: Date?  age: I64?  seen: DateTime?  ok: Bool?  u: U32?  f: F64?
+}
+edge Knows: Person -> Person { since: I64 }
+"""
+FIRST, ODD, LAST = FIRST_INSTANT, ODD_INSTANT, LAST_INSTANT
+PEOPLE = [
+    {
+        "name": "Ada",
+        "born": date(1, 1, 1),
+        "age": -(2**63),
+        "seen": FIRST_INSTANT,
+        "ok": True,
+        "u": 1,
+    },
+    {"name": "A%'_a", "born": date(1582, 10, 10), "age": 2**63 - 1, "seen": ODD, "f": -0.0},
+    {
+        "name": "Bo",
+        "born": date(9999, 12, 31),
+        "age": 7,
+        "seen": LAST_INSTANT,
+        "ok": False,
+        "f": 0.0,
+    },
+    {"name": "Cy", "f": float("nan")},
+]
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory):
+    place = tmp_path_factory.mktemp("connector") / "a graph's place"
+    made = graph_with(place, SCHEMA, {"Person": PEOPLE[:2]})
+    add_rows(made, {"Person": PEOPLE[2:], "Knows": [{"src": "Ada", "dst": "Bo", "since": 1}]})
+    return made
+
+
+@pytest.fixture(scope="module")
+def session(spark):
+    own = spark.newSession()
+    own.conf.set(PUSHDOWN, "true")
+    return own
+
+
+@pytest.fixture
+def read(session, graph):
+    return session.read.format("omnigraph").option("graph", graph.uri)
+
+
+def names(frame) -> set[str]:
+    return set(frame.toArrow()["name"].to_pylist())
+
+
+def test_a_type_is_read_by_name(read):
+    frame = read.load("Person")
+
+    assert frame.columns == ["id", "name", "born", "age", "seen", "ok", "u", "f"]
+    assert names(frame) == {"Ada", "A%'_a", "Bo", "Cy"}
+    found = {row["name"]: row for row in frame.toArrow().to_pylist()}
+    assert found["Ada"]["age"] == -(2**63)
+    assert found["Bo"]["born"] == date(9999, 12, 31)
+
+
+def test_edges_have_their_ends(read):
+    frame = read.load("Knows")
+
+    assert frame.columns == ["id", "src", "dst", "since"]
+    assert frame.select("src", "dst", "since").toArrow().to_pylist() == [
+        {"src": "Ada", "dst": "Bo", "since": 1}
+    ]
+
+
+def test_every_property_type_arrives(session, tmp_path):
+    every = NodeType(
+        "Every", tuple(Property(f"c{n}", type_, nullable=True) for n, type_ in enumerate(VALUES))
+    )
+    graph = graph_with(tmp_path / "g", catalog_of(every), {"Every": every_type()})
+
+    found = session.read.format("omnigraph").option("graph", graph.uri).load("Every").toArrow()
+
+    expected = every_type().cast(types.crossing_schema(every_type().schema))
+    assert str(found.sort_by("id").to_pylist()) == str(expected.to_pylist())
+
+
+def test_the_schema_can_be_narrowed(read):
+    frame = read.schema("name string, age bigint").load("Person")
+
+    assert frame.columns == ["name", "age"]
+    assert names(frame) == {"Ada", "A%'_a", "Bo", "Cy"}
+
+
+def test_a_column_that_is_not_there_is_refused_by_name(read):
+    with pytest.raises(PySparkException, match="agee bigint was asked for, and is not there"):
+        read.schema("agee bigint").load("Person").count()
+
+
+def test_a_branch_a_commit_and_a_version_are_read(session, graph, read):
+    first = graph.commits.list()[1]
+    draft = graph.branches.create("draft")
+    draft.mutate('query q() { insert Person { name: "Draft" } }')
+    version = graph.snapshot().manifest_version
+
+    assert "Draft" in names(read.option("branch", "draft").load("Person"))
+    fresh = session.read.format("omnigraph").option("graph", graph.uri)
+    assert names(fresh.option("commit", first.commit_id).load("Person")) == {"Ada", "A%'_a"}
+    fresh = session.read.format("omnigraph").option("graph", graph.uri)
+    assert names(fresh.option("version", version).load("Person")) == {"Ada", "A%'_a", "Bo", "Cy"}
+
+
+def test_a_frame_stays_at_its_commit_while_the_branch_moves_on(session, tmp_path):
+    graph = graph_with(tmp_path / "g", SCHEMA, {"Person": [{"name": "Ada"}]})
+    frame = session.read.format("omnigraph").option("graph", graph.uri).load("Person")
+    graph.mutate('query q() { insert Person { name: "Bo" } }')
+
+    assert names(frame) == {"Ada"}
+
+
+def test_an_empty_type_has_columns_and_no_rows(session, tmp_path):
+    graph = graph_with(tmp_path / "g", SCHEMA, {})
+    frame = session.read.format("omnigraph").option("graph", graph.uri).load("Person")
+
+    assert (frame.count(), len(frame.columns)) == (0, 8)
+
+
+# fmt: off
+FILTERS = {
+    #                        the filter                                       pushed down
+    "equal":                ("name = 'Ada'",                                  True),
+    "quoted":               ("name = 'A%\\'_a'",                              True),
+    "not equal":            ("name != 'Ada'",                                 True),
+    "one of":               ("name IN ('Ada', 'Cy', 'Nobody')",               True),
+    "none of":              ("name NOT IN ('Ada', 'Cy')",                     True),
+    "prefix":               ("startswith(name, 'A%')",                        True),
+    "prefix by like":       ("name LIKE 'A%'",                                True),
+    "order of text":        ("name > 'B'",                                    True),
+    "least":                ("age = -9223372036854775808L",                   True),
+    "greatest":             ("age >= 9223372036854775807L",                   True),
+    "less":                 ("age < 8",                                       True),
+    "null":                 ("age IS NULL",                                   True),
+    "not null":             ("age IS NOT NULL",                               True),
+    "null-safe":            ("age <=> 7",                                     True),
+    "null-safe negated":    ("NOT (age <=> 7)",                               False),
+    "null-safe null":       ("born <=> NULL",                                 True),
+    "date":                 ("born = DATE'1582-10-10'",                       False),
+    "first date":           ("born <= DATE'0001-01-01'",                      False),
+    "last date":            ("born >= DATE'9999-12-31'",                      True),
+    "instant":              ("seen = TIMESTAMP'1582-10-10T01:02:03.456789Z'", False),
+    "first instant":        ("seen <= TIMESTAMP'0001-01-01T00:00:00Z'",       False),
+    "last instant":         ("seen > TIMESTAMP'9999-12-31T23:59:59.999998Z'", True),
+    "true":                 ("ok = true",                                     True),
+    "unsigned":             ("u = 1",                                         False),
+    "float zero":           ("f = 0.0D",                                      False),
+    "not a number":         ("f > 1.0D",                                      False),
+    "suffix":               ("endswith(name, 'a')",                           False),
+}
+# fmt: on
+
+
+@pytest.fixture(scope="module")
+def answers(session, graph):
+    """Who passes each filter in Lance, and in Spark."""
+    pushing = session.read.format("omnigraph").option("graph", graph.uri).option("pushdown", "true")
+    plain = session.read.format("omnigraph").option("graph", graph.uri).load("Person")
+    same = session.createDataFrame(plain.toArrow()).localCheckpoint()
+    return answered(lambda: pushing.load("Person")), answered(lambda: same)
+
+
+def answered(load) -> dict[str, set[str]]:
+    """One job for all filters: a job for each takes its time."""
+    labelled = [
+        load().where(text).select(sql.lit(label).alias("label"), "name")
+        for label, (text, _) in FILTERS.items()
+    ]
+    found: dict[str, set[str]] = {label: set() for label in FILTERS}
+    for row in reduce(DataFrame.union, labelled).toArrow().to_pylist():
+        found[row["label"]].add(row["name"])
+    return found
+
+
+@pytest.mark.parametrize("label", FILTERS)
+def test_a_filter_passes_the_same_rows_in_lance_and_in_spark(answers, label):
+    in_lance, in_spark = answers
+
+    assert in_lance[label] == in_spark[label]
+
+
+@pytest.mark.parametrize("label", ["equal", "least", "date", "unsigned", "float zero"])
+def test_what_lance_answers_exactly_is_pushed_down_and_nothing_else(read, label):
+    text, pushed = FILTERS[label]
+
+    frame = read.option("pushdown", "true").load("Person").where(text)
+
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert (re.search(r"\bFilter\b", plan) is None) == pushed, plan
+
+
+def test_a_frame_may_be_used_many_times_unless_filters_are_pushed(read):
+    frame = read.load("Person")
+
+    assert names(frame.where("name = 'Ada'")) == {"Ada"}
+    assert names(frame) == {"Ada", "A%'_a", "Bo", "Cy"}
+    assert names(frame.where("name = 'Ada'").union(frame.where("name = 'Bo'"))) == {"Ada", "Bo"}
+
+
+def test_a_query_is_answered(read):
+    text = "query q($least: I64) { match { $p: Person } return { $p.name, $p.age } }"
+    frame = read.option("query", text).option("params", '{"least": 5}').load()
+
+    assert frame.columns == ["p.name", "p.age"]
+    assert set(frame.toArrow()["p.name"].to_pylist()) == {"Ada", "A%'_a", "Bo", "Cy"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"path": "Persn"}, "the schema has no type Persn"),
+        ({"path": "Person", "brnch": "x"}, "there is no option 'brnch'"),
+        ({"path": "Person", "branch": "nobody"}, "nobody"),
+        ({"path": "Person", "version": "one"}, "must be a positive whole number"),
+        ({}, "either a type or a query is read"),
+        ({"query": "query q() {"}, "q"),
+    ],
+)
+def test_what_is_wrong_is_said_at_once(read, options, said):
+    for name, value in options.items():
+        if name != "path":
+            read.option(name, value)
+    with pytest.raises(AnalysisException, match=said):
+        read.load(options["path"]) if "path" in options else read.load()
+
+
+def test_a_write_says_what_to_use_instead(session, graph):
+    frame = session.createDataFrame([("Zed",)], "name string")
+    with pytest.raises(PySparkException, match=r"graph\.load"):
+        frame.write.format("omnigraph").option("graph", graph.uri).mode("append").save("Person")
