@@ -20,13 +20,31 @@ _VERSION: Final = re.compile(r'^JAVA_VERSION="(\d+)([^"]*)"', re.MULTILINE)
 
 
 def find_java() -> Path | None:
-    """The `java` that Spark will run: JAVA_HOME's where it has one, else the first on the PATH."""
+    """The `java` that Spark will run: JAVA_HOME's where it has one, else the first on the PATH.
+
+    Where there is none, or it is too old, that of `omnigraph[java]` takes its place.
+    """
+    installed = _installed_java()
+    if installed is not None and not _is_too_old(installed):
+        return installed
+    # Imported here: it is rarely needed, and looks for a package of its own.
+    from omnigraph.engine.spark.bundled import bundled_java
+
+    return bundled_java() or installed
+
+
+def _installed_java() -> Path | None:
     if home := os.environ.get("JAVA_HOME"):
         java = Path(home) / "bin" / "java"
         if os.access(java, os.X_OK):
             return java
     found = shutil.which("java")
     return Path(found) if found else None
+
+
+def _is_too_old(java: Path) -> bool:
+    version = java_version(java)
+    return version is not None and int(version.partition(".")[0]) < JAVA_MAJOR_MIN
 
 
 def require_java() -> Path:
@@ -39,8 +57,8 @@ def require_java() -> Path:
     if java is None:
         message = "the Spark engine needs Java, and none was found"
         raise unavailable(message)
-    version = java_version(java)
-    if version and int(version.partition(".")[0]) < JAVA_MAJOR_MIN:
+    if _is_too_old(java):
+        version = java_version(java)
         message = f"the Spark engine needs Java {JAVA_MAJOR_MIN}, and {java} is Java {version}"
         raise unavailable(message)
     return java
