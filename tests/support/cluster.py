@@ -1,0 +1,164 @@
+"""A real standalone Spark cluster on loopback: one master and workers, each in a JVM of its own.
+
+A supervisor process starts them and reads its standard input; at the end of that it stops them all,
+so the cluster also ends when the process that asked for it is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyspark
+
+from omnigraph.engine.spark.java import require_java
+
+START_SECONDS_MAX: Final = 90
+_MASTER: Final = re.compile(r"Starting Spark master at (spark://[\w.]+:\d+)")
+_REGISTERED: Final = re.compile(r"Successfully registered with master")
+_LOOPBACK: Final = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A running cluster.
+
+    Attributes:
+        master: Its URL.
+        worker_pids: The workers' JVMs. Executors are their children.
+    """
+
+    master: str
+    worker_pids: tuple[int, ...]
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables with which a driver in a child process uses this cluster."""
+        return {
+            "OMNIGRAPH_SPARK_MASTER": self.master,
+            # Executors then run this Python, and find in it what the driver does.
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": _LOOPBACK,
+        }
+
+    def executor_pids(self) -> tuple[int, ...]:
+        """The executors that run now."""
+        found = []
+        for each in self.worker_pids:
+            children = Path(f"/proc/{each}/task/{each}/children")
+            # A thread of the worker starts executors, so they are listed under that thread.
+            tasks = children.parents[1].iterdir()
+            found += [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+        return tuple(found)
+
+
+@contextmanager
+def running(workers: int = 2, *, cores: int = 1, memory: str = "1g") -> Iterator[Cluster]:
+    """Run a cluster on free ports for as long as the block lasts."""
+    arguments = json.dumps({"workers": workers, "cores": cores, "memory": memory})
+    command = [sys.executable, "-c", "from tests.support.cluster import supervise; supervise()"]
+    with subprocess.Popen(
+        [*command, arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            said = process.stdout.readline()
+            if not said:
+                message = f"the Spark cluster did not start: exit code {process.wait()}"
+                raise RuntimeError(message)
+            told = json.loads(said)
+            yield Cluster(told["master"], tuple(told["workers"]))
+        finally:
+            process.stdin.close()
+            process.wait(timeout=60)
+
+
+def supervise() -> None:
+    """Start a cluster, say where it is, and stop it at the end of standard input."""
+    wanted = json.loads(sys.argv[1])
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="spark-cluster-")))
+        log = directory / "master.log"
+        ports = ["--host", _LOOPBACK, "--port", "0", "--webui-port", "0"]
+        stack.enter_context(_daemon("master.Master", ports, log))
+        [master] = _awaited(log, _MASTER).groups()
+        pids = []
+        logs = [directory / f"worker{number}.log" for number in range(wanted["workers"])]
+        for log in logs:
+            sizes = ["--cores", str(wanted["cores"]), "--memory", wanted["memory"]]
+            place = ["--work-dir", str(log.with_suffix(""))]
+            daemon = _daemon("worker.Worker", [*ports, *sizes, *place, master], log)
+            pids.append(stack.enter_context(daemon))
+        for log in logs:
+            _awaited(log, _REGISTERED)
+        sys.stdout.write(json.dumps({"master": master, "workers": pids}) + "\n")
+        sys.stdout.flush()
+        sys.stdin.read()
+
+
+@contextmanager
+def _daemon(kind: str, arguments: list[str], log: Path) -> Iterator[int]:
+    home = Path(pyspark.__file__).parent
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": _LOOPBACK,
+        "JAVA_HOME": str(require_java().parent.parent),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *arguments]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            # A group of its own: whatever it starts goes with it.
+            start_new_session=True,
+        )
+    try:
+        yield process.pid
+    finally:
+        for each in (signal.SIGTERM, signal.SIGKILL):
+            _signal_group(process.pid, each)
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                continue
+        _signal_group(process.pid, signal.SIGKILL)
+
+
+def _signal_group(pid: int, number: signal.Signals) -> None:
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def _awaited(log: Path, pattern: re.Pattern[str]) -> re.Match[str]:
+    """Wait until a log says so."""
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while time.monotonic() < deadline:
+        text = log.read_text(encoding="utf-8", errors="replace")
+        if (found := pattern.search(text)) is not None:
+            return found
+        time.sleep(0.1)
+    message = f"the log never said {pattern.pattern}:\n{text[-2000:]}"
+    raise RuntimeError(message)
