@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Final, NoReturn, Self
+from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from omnigraph.branching import lifecycle as branch_lifecycle
 from omnigraph.changes.feed import Batch, Feed
@@ -39,6 +39,11 @@ from omnigraph.model.names import MAIN, BranchName
 from omnigraph.mutation.plan import Mutations
 from omnigraph.mutation.results import MutationResult
 from omnigraph.mutation.results import result_of as mutation_result
+from omnigraph.pipeline.export import ExportOrder, ExportResult, export
+from omnigraph.pipeline.export import Progress as ExportProgress
+from omnigraph.pipeline.load import LoadRequest, Loads
+from omnigraph.pipeline.results import LoadResult, Progress
+from omnigraph.pipeline.sources import Source
 from omnigraph.recovery.audit import RecoveryEntry
 from omnigraph.recovery.sidecars import Found
 from omnigraph.recovery.sweep import Recovery
@@ -50,6 +55,10 @@ from omnigraph.storage import lookups
 from omnigraph.storage.store import Store
 from omnigraph.transaction.protocol import Order, Transactions
 from omnigraph.transaction.view import data_at
+from omnigraph.transaction.work import View
+
+if TYPE_CHECKING:
+    from omnigraph.engine.spark.execute import Frame, Session
 
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
@@ -157,6 +166,7 @@ class Graph:
         self._mutations = Mutations(self._queries, clock)
         self._catalogs = Catalogs(store.objects)
         self._transactions = Transactions(self._manifest, clock, self._catalogs)
+        self._loads = Loads(self._transactions, self._queries.local, clock)
         self._merges = Merges(
             self._manifest, self._transactions, self._catalogs, self._queries.local
         )
@@ -294,6 +304,140 @@ class Graph:
         order = self._order(OperationKind.MUTATION, branch, actor, message, expect_head)
         mutation = self._mutations.prepare(source, params, name=name)
         return mutation_result(self._transactions.run(order, mutation.plan))
+
+    def load(
+        self,
+        source: Source,
+        *,
+        mode: str = "append",
+        branch: str | None = None,
+        start: str | None = None,
+        on_error: str = "fail",
+        rejects: str | Path | None = None,
+        ignore_unknown: bool = False,
+        engine: str | None = None,
+        index: bool = True,
+        actor: str | None = None,
+        message: str | None = None,
+        progress: Progress | None = None,
+    ) -> LoadResult:
+        """Write everything that an input has, of any size and all types, in one commit.
+
+        Args:
+            source: Files, globs, directories, `-` for standard input, or tables and DataFrames by
+                the name of their type.
+            mode: `append` adds new rows, `merge` replaces rows that have the same id, and
+                `overwrite` replaces all rows of the types that the input names.
+            start: A branch; where `branch` does not exist, it is made from this one.
+            on_error: `fail`, or `quarantine`: rows that break rules are written to `rejects` with
+                their reasons, and the others are loaded.
+            ignore_unknown: Whether values that no property takes are dropped instead of refused.
+            engine: `local`, `spark` or `auto`.
+            index: Whether to bring the indexes up to date afterwards, in a commit of its own.
+            progress: Told how far each stage is.
+
+        Raises:
+            InvalidInputError: the request cannot be carried out. Nothing was read.
+            NotFoundError: there is no such file, type or branch.
+            IntegrityError: rows break rules of the schema; its report says which. Nothing changed.
+            ConflictError: others changed the same tables meanwhile. Nothing changed.
+        """
+        order = self._order(OperationKind.LOAD, branch, actor, message)
+        request = LoadRequest(
+            source,
+            mode=mode,
+            on_error=on_error,
+            rejects=rejects,
+            ignore_unknown=ignore_unknown,
+            engine=engine,
+            progress=progress,
+        )
+        if start is not None and order.branch not in self.branches.list():
+            self.branches.create(order.branch, branch=start)
+        result = self._loads.run(order, request)
+        if index and result.commit_id is not None:
+            self.ensure_indices(branch=order.branch, actor=actor)
+        return result
+
+    def export(
+        self,
+        target: str | Path,
+        *,
+        types: Collection[str] | None = None,
+        format: str | None = None,  # noqa: A002  # what it is called everywhere else
+        engine: str | None = None,
+        replace: bool = False,
+        progress: ExportProgress | None = None,
+    ) -> ExportResult:
+        """Write the rows that this handle looks at into files; NDJSON loads again with its ids.
+
+        Args:
+            target: A file, `-` for standard output, or a directory for Parquet, CSV and Spark.
+            types: Only these types.
+            format: `ndjson`, `parquet` or `csv`; NDJSON when None.
+            engine: `local`, `spark` or `auto`.
+            replace: Whether an earlier export of that name goes.
+
+        Raises:
+            AlreadyExistsError: there is something under that name. It is untouched.
+            InvalidInputError: target, format and engine do not go together.
+        """
+        order = ExportOrder(
+            target,
+            types=None if types is None else tuple(types),
+            format=format,
+            engine=engine,
+            replaces=replace,
+            progress=progress,
+        )
+        return export(self._view(), self._clock, order)
+
+    def frame(self, type_name: str, *, spark: Session | None = None) -> Frame:
+        """The rows of a type as a Spark DataFrame; executors read them when it is used.
+
+        Raises:
+            TypeNotFoundError: the graph has no such type.
+        """
+        from omnigraph.pipeline import frames
+
+        return frames.type_frame(self._view(), type_name, spark)
+
+    def vertices(
+        self,
+        *,
+        types: Collection[str] | None = None,
+        qualified: bool = False,
+        spark: Session | None = None,
+    ) -> Frame:
+        """All nodes as one Spark DataFrame: `id`, `type` and their properties.
+
+        Args:
+            qualified: Whether ids are spelt `Person/ada`, where types share ids.
+        """
+        from omnigraph.pipeline import frames
+
+        return frames.vertices(self._view(), spark, types=types, qualified=qualified)
+
+    def edges(
+        self,
+        *,
+        types: Collection[str] | None = None,
+        qualified: bool = False,
+        spark: Session | None = None,
+    ) -> Frame:
+        """All edges as one Spark DataFrame: `src`, `dst`, `type`, their ids and properties.
+
+        Args:
+            qualified: Whether ends are spelt `Person/ada`, as those of `vertices`.
+        """
+        from omnigraph.pipeline import frames
+
+        return frames.edges(self._view(), spark, types=types, qualified=qualified)
+
+    def _view(self) -> View:
+        snapshot = self.snapshot()
+        catalog = self._catalogs.of(snapshot.schema_digest)
+        return View(snapshot, catalog, data_at(self._store, snapshot))
 
     def ensure_indices(
         self,

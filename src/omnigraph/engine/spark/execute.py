@@ -31,6 +31,9 @@ _VIEW_NUMBERS: Final = itertools.count()
 Frame: TypeAlias = DataFrame
 """Spark's own DataFrame, for annotations where pyspark itself must not be imported."""
 
+Session: TypeAlias = SparkSession
+"""Likewise Spark's own session."""
+
 
 class SparkEngine:
     """Spark, in the given session or the active one; where there is none, it is started."""
