@@ -138,6 +138,9 @@ class Objects:
 
     def delete(self, path: str) -> None:
         """Remove the object; one that is not there is as good as removed."""
+        self._remove(path)
+
+    def _remove(self, path: str) -> None:
         self._meter.count(writes=1)
         if not self._has_root():
             return
@@ -150,7 +153,7 @@ class Objects:
     def clear(self, prefix: str) -> None:
         """Remove every object below the folder `prefix`, and the folder itself."""
         for path in self.list(prefix):
-            self.delete(path)
+            self._remove(path)
         if self._root.is_local:
             # Nothing but empty directories is left, unless somebody writes there still.
             shutil.rmtree(Path(self._root.uri, prefix), ignore_errors=True)

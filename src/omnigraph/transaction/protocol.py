@@ -21,6 +21,7 @@ from omnigraph.errors import (
     OmnigraphError,
     RecoveryNeededError,
     StaleHeadError,
+    StorageError,
     TableConflictError,
 )
 from omnigraph.failpoints import Failpoint, hit
@@ -109,9 +110,10 @@ class Transactions:
                 hit(Failpoint.WRITE_AFTER_HEAL)
                 view = view_of(self._manifest, self._catalogs, order.branch)
                 require(_conditions(order), view.snapshot)
-                work = plan(view)
-                hit(Failpoint.WRITE_AFTER_PLAN)
-                staged = self._stage(view, work)
+                with self._on_branch(view.snapshot):
+                    work = plan(view)
+                    hit(Failpoint.WRITE_AFTER_PLAN)
+                    staged = self._stage(view, work)
                 hit(Failpoint.WRITE_AFTER_STAGE)
                 if not staged:
                     return Landed(work.report, view, self._record(order, view.snapshot, work))
@@ -119,9 +121,11 @@ class Transactions:
                     # From the second attempt on, this writer plans with its turn in hand.
                     queue.enter_context(self._queued(view.snapshot, work))
                 try:
-                    commit = self._land(order, view.snapshot, work, staged)
+                    with self._on_branch(view.snapshot):
+                        commit = self._land(order, view.snapshot, work, staged)
                 except ConflictError as conflict:
-                    if conflict.code is ErrorCode.STRAY_RESTORE:
+                    is_stray = conflict.code is ErrorCode.STRAY_RESTORE
+                    if is_stray and attempt < REPLANS_MAX:
                         self.recovery.undo_strays(order.branch, _pins(view.snapshot, staged))
                     elif not _may_plan_again(conflict, work, attempt):
                         raise
@@ -152,7 +156,7 @@ class Transactions:
                     self._apply(key, staged[key], author)
                     hit(Failpoint.WRITE_AFTER_EACH_APPLY)
                 if intent.writer_kind in CONFIRMED_KINDS:
-                    self._confirm(intent)
+                    intent = self._confirmed(intent)
                     hit(Failpoint.WRITE_AFTER_CONFIRM)
                 publication = _publication(order, planned_on, work, staged, commit_id)
                 commit = publish(self._manifest, self._clock, publication, opened=opened)
@@ -174,6 +178,15 @@ class Transactions:
         self._require_branch(planned_on)
         return commit
 
+    @contextmanager
+    def _on_branch(self, planned_on: Snapshot) -> Iterator[None]:
+        """Tell failures of storage from those of a branch whose files went with it."""
+        try:
+            yield
+        except StorageError:
+            self._require_branch(planned_on)
+            raise
+
     def _require_branch(self, planned_on: Snapshot) -> None:
         """Refuse to call a write done that nobody can see, since its branch was deleted before.
 
@@ -183,12 +196,14 @@ class Transactions:
         if not name.is_main and self._manifest.names.ref_of(name) != planned_on.ref:
             raise branch_gone(name)
 
-    def _confirm(self, intent: Intent) -> None:
+    def _confirmed(self, intent: Intent) -> Intent:
         """Write down that every head has moved: what lies above the pins is all of the write."""
         tables = tuple(
             replace(each, confirmed_version=each.post_commit_pin) for each in intent.tables
         )
-        self.recovery.sidecars.put(leased(replace(intent, tables=tables), self._clock))
+        confirmed = leased(replace(intent, tables=tables), self._clock)
+        self.recovery.sidecars.put(confirmed)
+        return confirmed
 
     def _intent(
         self,
