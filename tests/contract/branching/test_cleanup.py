@@ -1,0 +1,269 @@
+"""Cleanup of refs: what nothing names goes, and nothing else."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import omnigraph.errors
+from omnigraph.branching import cleanup, lifecycle
+from omnigraph.branching.cleanup import NAMELESS_AGE_MIN, STAGED_AGE_MIN, RefCleanup, clean_refs
+from omnigraph.clock import SystemClock
+from omnigraph.errors import RecoveryNeededError, StorageError
+from omnigraph.failpoints import Failpoint
+from omnigraph.graph import Graph
+from omnigraph.manifest.layout import MANIFEST, RECOVERY
+from omnigraph.model.names import MAIN
+from omnigraph.storage.refs import Refs
+from tests.support.clocks import LaterClock
+from tests.support.crashes import Cut, assert_next_writes_work, at_rest, cut_off, picture
+from tests.support.publishing import PERSON
+from tests.support.writers import furnished, insert
+
+NOW = timedelta()
+LATER = 10 * 24 * 3600.0
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    return furnished(str(tmp_path / "graph.omni"))
+
+
+def clean(graph: Graph, *, later: float = LATER, dry_run: bool = False) -> RefCleanup:
+    """Clean up as somebody would who looks so many seconds later."""
+    recovery = graph._transactions.recovery
+    clock = LaterClock(later)
+    return clean_refs(graph._manifest, recovery.sidecars, clock, dry_run=dry_run)
+
+
+def left(graph: Graph) -> set[tuple[str, str]]:
+    """Every file that only refs have, and every ref."""
+    store = graph._store
+    places = [MANIFEST, *(pin.location for pin in graph.snapshot().pins.values())]
+    refs = {(place, ref) for place in places for ref in store.refs.list(place)}
+    return refs | {
+        (place, path) for place in places for path in store.objects.list(f"{place}/tree")
+    }
+
+
+def crash_create(graph: Graph) -> None:
+    cut_off(Cut(Failpoint.BRANCH_AFTER_REF), lambda: graph.branches.create("draft"))
+
+
+def crash_delete(point: Failpoint) -> Callable[[Graph], None]:
+    def crash(graph: Graph) -> None:
+        graph.branches.create("draft")
+        insert(graph, "eva", branch="draft")
+        cut_off(Cut(point), lambda: graph.branches.delete("draft"))
+
+    return crash
+
+
+def fail_delete(graph: Graph) -> None:
+    """Storage fails after the name has gone."""
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+
+    def fail(*_: object) -> None:
+        message = "out of order"
+        raise StorageError(message)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Refs, "delete", fail)
+        graph.branches.delete("draft")
+
+
+def crash_first_write(graph: Graph) -> None:
+    """A fork that no write came to use, of a branch that is gone since."""
+    graph.branches.create("draft")
+    fork = Cut(Failpoint.WRITE_AFTER_EACH_FORK)
+    cut_off(fork, lambda: insert(graph, "eva", branch="draft"))
+    graph.branches.delete("draft")
+
+
+def sleep_through_the_end(graph: Graph) -> None:
+    """A writer's files on a ref that was removed under it."""
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    pin = graph.snapshot(branch="draft").pin(PERSON)
+    graph.branches.delete("draft")
+    assert pin.ref is not None
+    graph._store.objects.put(f"{pin.location}/tree/{pin.ref}/data/late.lance", b"late")
+
+
+def children_first(graph: Graph) -> None:
+    """Refs that were made of one another: the younger must go first."""
+    for parent, child in (("main", "a"), ("a", "b"), ("b", "c")):
+        graph.branches.create(child, branch=parent)
+        insert(graph, f"of {child}", branch=child)
+    for name in "cba":
+        cut_off(Cut(Failpoint.BRANCH_AFTER_UNREGISTER), partial(graph.branches.delete, name))
+
+
+LEFTOVERS: dict[str, Callable[[Graph], None]] = {
+    "create": crash_create,
+    "delete after the name": crash_delete(Failpoint.BRANCH_AFTER_UNREGISTER),
+    "delete after forks": crash_delete(Failpoint.BRANCH_AFTER_FORKS),
+    "delete that failed": fail_delete,
+    "first write": crash_first_write,
+    "sleeper": sleep_through_the_end,
+    "children": children_first,
+}
+
+
+@pytest.mark.parametrize("name", LEFTOVERS)
+def test_what_nothing_names_is_reclaimed_once_it_is_old_enough(graph, name):
+    LEFTOVERS[name](graph)
+    before = picture(graph.uri)
+    rubbish = left(graph)
+    assert rubbish
+
+    assert clean(graph, later=NAMELESS_AGE_MIN.total_seconds() - 60) == RefCleanup()
+    assert left(graph) == rubbish
+    planned = clean(graph, dry_run=True)
+    assert left(graph) == rubbish
+    later = NAMELESS_AGE_MIN.total_seconds() + 60
+    assert clean(graph, later=later) == planned
+    assert planned.troubles == ()
+    assert {each.location for each in planned.reclaimed} == {place for place, _ in rubbish}
+    assert left(graph) == set()
+    assert clean(graph) == RefCleanup()
+    assert picture(graph.uri) == before
+    assert_next_writes_work(graph.uri)
+
+
+def test_branches_and_what_they_stand_on_stay(graph):
+    graph.branches.create("a")
+    insert(graph, "eva", branch="a")
+    graph.branches.create("a2", branch="a")
+    graph.branches.create("b", commit=graph.snapshot(branch="a").head.commit_id)
+    insert(graph, "fay", branch="b")
+    graph.branches.create("c", branch="b")
+    before, files = picture(graph.uri), left(graph)
+
+    assert clean(graph) == RefCleanup()
+    assert (picture(graph.uri), left(graph)) == (before, files)
+
+
+def test_a_fork_of_a_branch_that_lives_may_be_in_the_making_for_a_day(graph):
+    graph.branches.create("draft")
+    fork = Cut(Failpoint.WRITE_AFTER_EACH_FORK)
+    cut_off(fork, lambda: insert(graph, "eva", branch="draft"))
+    insert(graph, "fay", branch="draft")
+    before = picture(graph.uri)
+
+    assert clean(graph, later=STAGED_AGE_MIN.total_seconds() - 60) == RefCleanup()
+    (only,) = clean(graph, later=STAGED_AGE_MIN.total_seconds() + 60).reclaimed
+    assert only.ref != graph.snapshot(branch="draft").pin(PERSON).ref
+    assert picture(graph.uri) == before
+    at_rest(graph.uri)
+
+
+def test_a_write_in_progress_keeps_the_ref_that_it_names(graph):
+    graph.branches.create("draft")
+    cut_off(Cut(Failpoint.WRITE_AFTER_CHECK), lambda: insert(graph, "eva", branch="draft"))
+    assert clean(graph) == RefCleanup()
+    assert_next_writes_work(graph.uri)
+
+
+def test_what_gets_a_name_while_we_look_stays(graph, monkeypatch):
+    crash_create(graph)
+    (ref,) = graph._store.refs.list(MANIFEST)
+    look, looks = cleanup._look, []
+
+    def late(*arguments: object) -> object:
+        found = look(*arguments)  # type: ignore[arg-type]
+        looks.append(found)
+        if len(looks) == 2:
+            return cleanup._Known(found.living | {ref}, found.pinned, found.locations)
+        return found
+
+    monkeypatch.setattr(cleanup, "_look", late)
+    assert clean(graph) == RefCleanup()
+    assert graph._store.refs.list(MANIFEST) == (ref,)
+
+
+def test_trouble_with_one_table_keeps_none_of_the_others(graph, monkeypatch):
+    crash_delete(Failpoint.BRANCH_AFTER_UNREGISTER)(graph)
+    person = graph.snapshot().pin(PERSON).location
+    delete, listed = Refs.delete, Refs.list
+
+    def failing(refs: Refs, location: str, name: str) -> None:
+        if location == person:
+            message = "out of order"
+            raise StorageError(message)
+        delete(refs, location, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Refs, "delete", failing)
+        told = clean(graph)
+    assert {each.location for each in told.reclaimed} == {MANIFEST}
+    assert [(each.location, each.message) for each in told.troubles] == [(person, "out of order")]
+
+    def unlistable(refs: Refs, location: str) -> tuple[str, ...]:
+        if location == person:
+            message = "out of order"
+            raise StorageError(message)
+        return listed(refs, location)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Refs, "list", unlistable)
+        assert [each.ref for each in clean(graph).troubles] == [None]
+    assert {each.location for each in clean(graph).reclaimed} == {person}
+    assert left(graph) == set()
+
+
+def test_nothing_goes_while_a_sidecar_cannot_be_read(graph):
+    crash_create(graph)
+    graph._store.objects.put(f"{RECOVERY}/x.json", b"?")
+    with pytest.raises(RecoveryNeededError):
+        clean(graph)
+    assert left(graph)
+
+
+def test_who_knows_that_nobody_is_at_work_need_not_wait(graph):
+    crash_create(graph)
+    recovery = graph._transactions.recovery
+    told = clean_refs(graph._manifest, recovery.sidecars, SystemClock(), age_min=NOW)
+    assert len(told.reclaimed) == 1
+    assert left(graph) == set()
+
+
+def test_refs_of_older_graphs_and_of_others_are_not_ours_to_judge(graph):
+    snapshot = graph.snapshot()
+    pin = snapshot.pin(PERSON)
+    refs = graph._store.refs
+    refs.create(MANIFEST, "legacy", source=None, version=snapshot.manifest_version)
+    refs.create(pin.location, "legacy", source=None, version=pin.version)
+    refs.create(pin.location, "somebody/else", source=None, version=pin.version)
+    assert clean(graph) == RefCleanup()
+    assert len(refs.list(pin.location)) == 2
+
+
+def test_a_branch_of_an_older_graph_is_deleted_by_its_ref_first(graph, monkeypatch):
+    snapshot = graph.snapshot()
+    graph._store.refs.create(MANIFEST, "legacy", source=None, version=snapshot.manifest_version)
+    insert(graph, "eva", branch="legacy")
+    with pytest.raises(omnigraph.errors.AlreadyExistsError):
+        graph.branches.create("legacy")
+    order = []
+    delete = Refs.delete
+
+    def noted(refs: Refs, location: str, name: str) -> None:
+        order.append(location)
+        delete(refs, location, name)
+
+    monkeypatch.setattr(Refs, "delete", noted)
+    graph.branches.delete("legacy")
+    assert order == [MANIFEST, snapshot.pin(PERSON).location]
+    assert graph.branches.list() == (MAIN,)
+    assert left(graph) == set()
+
+
+def test_a_branch_that_took_too_long_to_make_is_not_named(graph, monkeypatch):
+    monkeypatch.setattr(lifecycle, "LEASE_SECONDS", -1.0)
+    with pytest.raises(omnigraph.errors.ConflictError, match="took longer"):
+        graph.branches.create("draft")
+    assert left(graph) == set()

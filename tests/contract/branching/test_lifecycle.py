@@ -1,0 +1,492 @@
+"""Branches from their beginning to their end, and what their names may be."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph.branching import lifecycle
+from omnigraph.errors import (
+    AlreadyExistsError,
+    BranchNotFoundError,
+    CommitNotFoundError,
+    ConflictError,
+    ErrorCode,
+    InvalidInputError,
+    InvalidNameError,
+    NotAllowedError,
+    NotFoundError,
+    OmnigraphError,
+    StaleHeadError,
+)
+from omnigraph.failpoints import Failpoint, armed
+from omnigraph.graph import Graph
+from omnigraph.manifest.layout import MANIFEST, RECOVERY
+from omnigraph.model.ids import CommitId
+from omnigraph.model.names import MAIN, BranchName
+from omnigraph.model.tables import TablePin
+from omnigraph.recovery.audit import RecoveryKind
+from tests.support.crashes import as_other_machine, assert_next_writes_work, at_rest, picture
+from tests.support.publishing import CITY, KNOWS, PERSON
+from tests.support.writers import deletes, furnished, insert, person, upserts, write
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    return furnished(str(tmp_path / "graph.omni"))
+
+
+def people(graph: Graph, branch: str = MAIN) -> list[str]:
+    return [row["id"] for row in picture(graph.uri).rows[branch, str(PERSON)]]
+
+
+def pins(graph: Graph, branch: str = MAIN) -> dict[str, TablePin]:
+    return {str(key): pin for key, pin in graph.snapshot(branch=branch).pins.items()}
+
+
+def refs(graph: Graph) -> dict[str, tuple[str, ...]]:
+    """Every ref of the graph, by what it is of."""
+    store = graph._store
+    places = [MANIFEST, *(pin.location for pin in pins(graph).values())]
+    return {place: found for place in places if (found := store.refs.list(place))}
+
+
+def test_a_branch_changes_nothing_of_main_and_shares_what_it_leaves_alone(graph):
+    before = pins(graph)
+    draft = graph.branches.create("draft")
+    assert pins(graph, "draft") == before
+    assert refs(graph).keys() == {MANIFEST}
+
+    insert(graph, "eva", branch="draft")
+
+    assert pins(graph) == before
+    assert people(graph) == ["ada", "bob"]
+    assert people(graph, "draft") == ["ada", "bob", "eva"]
+    there = pins(graph, "draft")
+    assert {key for key in there if there[key] != before[key]} == {str(PERSON)}
+    assert [len(found) for found in refs(graph).values()] == [1, 1]
+    first = there[str(PERSON)].ref
+    insert(graph, "fay", branch="draft")
+    assert pins(graph, "draft")[str(PERSON)].ref == first
+    assert draft.snapshot().branch == "draft"
+
+
+def test_main_goes_on_unseen_by_its_branches(graph):
+    graph.branches.create("draft")
+    insert(graph, "eva")
+    assert people(graph, "draft") == ["ada", "bob"]
+    insert(graph, "fay", branch="draft")
+    assert (people(graph), people(graph, "draft")) == (["ada", "bob", "eva"], ["ada", "bob", "fay"])
+
+
+def test_branches_start_at_a_branch_a_commit_or_a_version(graph):
+    past = graph.snapshot()
+    insert(graph, "eva")
+    graph.branches.create("a")
+    insert(graph, "fay", branch="a")
+    there = graph.snapshot(branch="a").head.commit_id
+    insert(graph, "gus", branch="a")
+    graph.branches.create("b", branch="a")
+    graph.branches.create("c", commit=past.head.commit_id)
+    graph.branches.create("d", version=past.manifest_version)
+    graph.branches.create("e", commit=there)
+    graph.at(branch="a").branches.create("f")
+
+    assert graph.branches.list() == ("main", "a", "b", "c", "d", "e", "f")
+    newest = ["ada", "bob", "eva", "fay", "gus"]
+    assert [people(graph, each) for each in "abcdef"] == [
+        newest,
+        newest,
+        ["ada", "bob"],
+        ["ada", "bob"],
+        ["ada", "bob", "eva", "fay"],
+        newest,
+    ]
+    for each in "abcdef":
+        insert(graph, "zoe", branch=each)
+    assert people(graph) == ["ada", "bob", "eva"]
+    assert people(graph, "e") == ["ada", "bob", "eva", "fay", "zoe"]
+    at_rest(graph.uri)
+
+
+def test_a_branch_of_a_branch_of_a_branch_stands_by_itself(graph):
+    for parent, child in (("main", "a"), ("a", "b"), ("b", "c")):
+        graph.branches.create(child, branch=parent)
+        insert(graph, f"of {child}", branch=child)
+    write(graph, {PERSON: deletes("of a")}, branch="c")
+
+    assert people(graph, "a") == ["ada", "bob", "of a"]
+    assert people(graph, "b") == ["ada", "bob", "of a", "of b"]
+    assert people(graph, "c") == ["ada", "bob", "of b", "of c"]
+    for each in "cba":
+        graph.branches.delete(each)
+    assert refs(graph) == {}
+    assert_next_writes_work(graph.uri)
+
+
+def test_a_handle_on_a_branch_reads_and_writes_there_and_ends_with_it(graph):
+    draft = graph.branches.create("draft")
+    other = graph.at(branch="draft")
+    other.mutate('query q() { insert Person { name: "eva" } }')
+    assert [each.branch for each in draft.commits.list(limit=1)] == ["draft"]
+    assert draft.entity("Person", "eva") is not None
+    assert graph.entity("Person", "eva") is None
+    assert graph.entity("Person", "eva", at="draft") is not None
+
+    graph.branches.delete("draft")
+    with pytest.raises(BranchNotFoundError):
+        draft.snapshot()
+    with pytest.raises(BranchNotFoundError):
+        draft.mutate('query q() { insert Person { name: "fay" } }')
+
+
+def test_deleting_a_branch_takes_all_that_only_it_had(graph):
+    empty = refs(graph)
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    lost = graph.snapshot(branch="draft").head.commit_id
+    before = picture(graph.uri).rows[MAIN, str(PERSON)]
+
+    graph.branches.delete("draft")
+
+    assert graph.branches.list() == ("main",)
+    assert refs(graph) == empty == {}
+    assert graph._store.objects.list(f"{MANIFEST}/tree") == ()
+    assert picture(graph.uri).rows[MAIN, str(PERSON)] == before
+    with pytest.raises(CommitNotFoundError):
+        graph.commits.show(lost)
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_a_branch_made_again_has_nothing_of_the_one_before(graph, written):
+    for name in ("eva", "fay"):
+        graph.branches.create("draft")
+        assert people(graph, "draft") == ["ada", "bob"]
+        if written:
+            insert(graph, name, branch="draft")
+            assert people(graph, "draft") == ["ada", "bob", name]
+        graph.branches.delete("draft")
+    graph.branches.create("draft")
+    assert people(graph, "draft") == ["ada", "bob"]
+
+
+def test_a_branch_that_others_build_on_is_not_deleted(graph):
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    graph.branches.create("x", branch="draft")
+    graph.branches.create("y", commit=graph.snapshot(branch="draft").head.commit_id)
+    with pytest.raises(NotAllowedError, match="x, y build on it") as refused:
+        graph.branches.delete("draft")
+    assert refused.value.code is ErrorCode.BRANCH_IN_USE
+    assert "delete x first" in refused.value.hint
+    for each in ("x", "y"):
+        graph.branches.delete(each)
+    graph.branches.delete("draft")
+    assert graph.branches.list() == ("main",)
+
+
+@pytest.mark.parametrize(
+    ("existing", "name"), [("review", "review/x"), ("review/x", "review"), ("a/b/c", "a/b")]
+)
+def test_no_branch_lies_below_another(graph, existing, name):
+    graph.branches.create(existing)
+    with pytest.raises(InvalidNameError, match=existing):
+        graph.branches.create(name)
+    assert graph.branches.list() == ("main", existing)
+    graph.branches.delete(existing)
+    graph.branches.create(name)
+
+
+def test_names_beside_each_other_are_all_right(graph):
+    names = ("review", "review.json", "reviews/x", "reviews/y", "Überblick", "0" * 26)
+    for each in names:
+        graph.branches.create(each)
+    assert set(graph.branches.list()) == {"main", *names}
+    for each in names:
+        insert(graph, "eva", branch=each)
+        graph.branches.delete(each)
+    assert refs(graph) == {}
+
+
+BAD_NAMES = [
+    "",
+    "main",
+    "a b",
+    "__x",
+    "/a",
+    "a//b",
+    "a/../b",
+    "main/x",
+    "x" * 300,
+    "a\n",
+    "@",
+    "a/",
+]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_names_that_break_the_rules_are_refused(graph, name):
+    with pytest.raises(InvalidNameError):
+        graph.branches.create(name)
+    assert refs(graph) == {}
+
+
+def test_taken_names_are_refused_and_what_holds_them_stays(graph):
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    with pytest.raises(AlreadyExistsError, match="already has a branch draft"):
+        graph.branches.create("draft")
+    assert people(graph, "draft") == ["ada", "bob", "eva"]
+    assert len(refs(graph)[MANIFEST]) == 1
+
+
+def test_points_that_do_not_exist_are_refused(graph, tmp_path):
+    other = furnished(str(tmp_path / "other.omni"))
+    attempts: list[tuple[type[OmnigraphError], Callable[[], object]]] = [
+        (BranchNotFoundError, lambda: graph.branches.create("x", branch="nope")),
+        (CommitNotFoundError, lambda: graph.branches.create("x", commit="0" * 26)),
+        (
+            CommitNotFoundError,
+            lambda: graph.branches.create("x", commit=other.snapshot().head.commit_id),
+        ),
+        (NotFoundError, lambda: graph.branches.create("x", version=99)),
+        (InvalidInputError, lambda: graph.branches.create("x", version=1, commit="0" * 26)),
+        (BranchNotFoundError, lambda: graph.at(branch="nope")),
+        (CommitNotFoundError, lambda: graph.at(commit=other.snapshot().head.commit_id)),
+        (BranchNotFoundError, lambda: graph.branches.delete("nope")),
+        (NotAllowedError, lambda: graph.branches.delete("main")),
+        (InvalidNameError, lambda: graph.branches.delete("__x")),
+    ]
+    for error, attempt in attempts:
+        with pytest.raises(error):
+            attempt()
+    assert graph.branches.list() == ("main",)
+    assert refs(graph) == {}
+
+
+def test_readers_and_handles_on_the_past_make_no_branches(graph):
+    head = graph.snapshot().head.commit_id
+    for handle in (graph.at(commit=head), omnigraph.open(graph.uri, read_only=True)):
+        with pytest.raises(NotAllowedError):
+            handle.branches.create("draft")
+        with pytest.raises(NotAllowedError):
+            handle.branches.delete("draft")
+
+
+def test_the_past_stays_readable_on_the_branch_and_beside_it(graph):
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    first = graph.snapshot(branch="draft")
+    write(graph, {PERSON: upserts(person("eva", 5)), KNOWS: deletes("ada-bob")}, branch="draft")
+    write(graph, {PERSON: deletes("eva")}, branch="draft")
+
+    for past in (
+        graph.at(commit=first.head.commit_id),
+        graph.at(branch="draft", version=first.manifest_version),
+    ):
+        assert past.entity("Person", "eva") == {"id": "eva", "name": "eva", "age": None}
+        text = "query q() { match { $a: Person $b: Person $a knows $b } return { $a.name } }"
+        assert past.query(text).rows() == [{"a.name": "ada"}]
+    assert graph.entity("Person", "eva", at="draft") is None
+
+
+@contextmanager
+def once_at(point: Failpoint, action: Callable[[], object]) -> Iterator[None]:
+    """Let something happen the first time that anybody comes to this point."""
+    done = False
+
+    def act() -> None:
+        nonlocal done
+        if not done:
+            done = True
+            action()
+
+    with armed(point, act):
+        yield
+    assert done, f"nobody came to {point}"
+
+
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with as_other_machine(monkeypatch):
+        yield
+
+
+WRITE_POINTS = [
+    Failpoint.WRITE_AFTER_PLAN,
+    Failpoint.WRITE_AFTER_EACH_FORK,
+    Failpoint.WRITE_AFTER_STAGE,
+    Failpoint.CLAIM_AFTER_PUT,
+    Failpoint.CLAIM_AFTER_LIST,
+    Failpoint.WRITE_AFTER_CHECK,
+    Failpoint.WRITE_AFTER_EACH_APPLY,
+    Failpoint.PUBLISH_AFTER_READ,
+    Failpoint.PUBLISH_AFTER_STAGE,
+    Failpoint.PUBLISH_AFTER_COMMIT,
+]
+
+
+# A branch that has its own ref of a table already makes none.
+SLEEPS = [
+    (point, written)
+    for point in WRITE_POINTS
+    for written in (True, False)
+    if not (written and point is Failpoint.WRITE_AFTER_EACH_FORK)
+]
+
+
+@pytest.mark.usefixtures("apart")
+@pytest.mark.parametrize("again", [True, False], ids=["made again", "gone"])
+@pytest.mark.parametrize(("point", "written"), SLEEPS)
+def test_a_writer_that_slept_through_the_end_of_its_branch_lands_nowhere(
+    graph, point, written, again
+):
+    graph.branches.create("draft")
+    if written:
+        insert(graph, "old", branch="draft")
+    rival = omnigraph.open(graph.uri)
+
+    def meanwhile() -> None:
+        rival.branches.delete("draft")
+        if again:
+            rival.branches.create("draft")
+
+    with once_at(point, meanwhile), pytest.raises(BranchNotFoundError, match="draft"):
+        insert(graph, "eva", branch="draft")
+
+    assert people(graph) == ["ada", "bob"]
+    if again:
+        assert people(graph, "draft") == ["ada", "bob"]
+        made = graph.snapshot(branch="draft")
+        assert made.head.branch == MAIN
+    omnigraph.open(graph.uri)
+    assert graph._store.objects.list(RECOVERY) == ()
+    assert {each.kind for each in graph.recoveries.list()} <= {
+        RecoveryKind.ORPHANED_BRANCH_DISCARDED
+    }
+    assert_next_writes_work(graph.uri)
+
+
+@pytest.mark.usefixtures("apart")
+def test_a_write_that_landed_before_its_branch_went_succeeded(graph):
+    graph.branches.create("draft")
+    rival = omnigraph.open(graph.uri)
+    with once_at(Failpoint.WRITE_AFTER_PUBLISH, lambda: rival.branches.delete("draft")):
+        assert insert(graph, "eva", branch="draft").commit is not None
+    assert graph.branches.list() == ("main",)
+
+
+@pytest.mark.usefixtures("apart")
+def test_a_merge_that_changes_nothing_is_not_recorded_on_a_branch_that_is_gone(graph):
+    graph.branches.create("draft")
+    graph.branches.create("other")
+    insert(graph, "eva", branch="other")
+    write(graph, {PERSON: deletes("eva")}, branch="other")
+    rival = omnigraph.open(graph.uri)
+
+    def meanwhile() -> None:
+        rival.branches.delete("draft")
+        rival.branches.create("draft")
+
+    with (
+        once_at(Failpoint.WRITE_AFTER_STAGE, meanwhile),
+        pytest.raises(BranchNotFoundError, match="draft"),
+    ):
+        graph.merge("other", into="draft")
+    assert graph.snapshot(branch="draft").head.branch == MAIN
+
+
+def test_a_branch_that_is_being_deleted_gets_no_more_branches(graph):
+    graph.branches.create("draft")
+    rival = omnigraph.open(graph.uri)
+    said = []
+
+    def meanwhile() -> None:
+        with pytest.raises(ConflictError, match="draft is being deleted") as refused:
+            rival.branches.create("x", branch="draft")
+        said.append(refused.value)
+
+    with once_at(Failpoint.BRANCH_AFTER_MARK, meanwhile):
+        graph.branches.delete("draft")
+    assert len(said) == 1
+    assert graph.branches.list() == ("main",)
+    assert refs(graph) == {}
+
+
+def test_a_branch_from_which_another_was_just_made_is_not_deleted(graph):
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    rival = omnigraph.open(graph.uri)
+
+    def meanwhile() -> None:
+        with pytest.raises(NotAllowedError, match="x build on it"):
+            rival.branches.delete("draft")
+
+    with once_at(Failpoint.BRANCH_AFTER_NAME, meanwhile):
+        graph.branches.create("x", branch="draft")
+    assert people(graph, "x") == people(graph, "draft") == ["ada", "bob", "eva"]
+    insert(graph, "fay", branch="x")
+
+
+def test_a_snapshot_of_a_branch_that_was_made_again_starts_no_branch(graph):
+    # The version number is there, on the other one.
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    snapshot = graph.snapshot(branch="draft")
+    graph.branches.delete("draft")
+    graph.branches.create("draft")
+    insert(graph, "fay", branch="draft")
+
+    with pytest.raises(ConflictError, match="draft"):
+        lifecycle.create(graph._manifest, graph._clock, BranchName("x"), snapshot)
+    assert graph.branches.list() == ("main", "draft")
+
+
+def test_a_branch_that_moved_on_is_not_deleted_by_who_expected_it_elsewhere(graph):
+    graph.branches.create("draft")
+    head = graph.snapshot(branch="draft").head.commit_id
+    insert(graph, "eva", branch="draft")
+    for expected in (head, CommitId("0" * 26)):
+        with pytest.raises(StaleHeadError):
+            lifecycle.delete(graph._manifest, BranchName("draft"), expect_head=expected)
+    assert people(graph, "draft") == ["ada", "bob", "eva"]
+
+
+@pytest.mark.usefixtures("apart")
+@pytest.mark.parametrize("point", [Failpoint.BRANCH_AFTER_MARK, Failpoint.BRANCH_AFTER_UNREGISTER])
+def test_no_commit_is_lost_with_a_branch_that_is_deleted_once_merged(graph, point):
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    rival = omnigraph.open(graph.uri)
+    late = []
+
+    def meanwhile() -> None:
+        try:
+            late.append(insert(rival, "fay", branch="draft"))
+        except BranchNotFoundError:
+            late.append(None)
+
+    with once_at(point, meanwhile):
+        outcome = graph.merge("draft", delete_branch=True)
+
+    landed = late[0] is not None
+    assert landed is (point is Failpoint.BRANCH_AFTER_MARK)
+    assert outcome.deleted_source is not landed
+    assert people(graph) == ["ada", "bob", "eva"]
+    if landed:
+        assert people(graph, "draft") == ["ada", "bob", "eva", "fay"]
+        insert(graph, "gus", branch="draft")
+        assert graph.merge("draft", delete_branch=True).deleted_source
+        assert people(graph) == ["ada", "bob", "eva", "fay", "gus"]
+    assert graph.branches.list() == ("main",)
+
+
+def test_types_that_a_branch_does_not_touch_stay_where_main_has_them(graph):
+    graph.branches.create("draft")
+    write(graph, {CITY: upserts({"id": "oslo", "name": "oslo"})}, branch="draft")
+    there, here = pins(graph, "draft"), pins(graph)
+    for key in (PERSON, KNOWS):
+        assert there[str(key)] == here[str(key)]
+    assert there[str(CITY)].ref is not None
