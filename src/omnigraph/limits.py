@@ -170,8 +170,11 @@ LOAD_BATCH_ROWS: Final = 1 << 17
 LOAD_GROUPS_MAX: Final = 64
 """Kinds of lines told apart in one block of text; what is left is read line by line."""
 
-LOAD_BISECTED_ROWS_MIN: Final = 256
+LOAD_BISECTED_ROWS_MIN: Final = 32
 """A batch of which a row is in doubt is halved down to this, and then converted value by value."""
+
+LOAD_DOUBTS_MAX: Final = 1000
+"""Times that a batch is halved before all that is left of it is converted value by value."""
 
 QUARANTINE_ROUNDS_MAX: Final = 100
 """Times that offenders are rejected because others were, before a load gives up."""

@@ -29,7 +29,7 @@ from omnigraph.integrity.convert import RawRow, convert_rows
 from omnigraph.integrity.deltas import ORIGIN, delta_schema
 from omnigraph.integrity.violations import Report, Tally, Violation
 from omnigraph.lang.diagnostics import did_you_mean
-from omnigraph.limits import LOAD_BISECTED_ROWS_MIN, LOAD_GROUPS_MAX
+from omnigraph.limits import LOAD_BISECTED_ROWS_MIN, LOAD_DOUBTS_MAX, LOAD_GROUPS_MAX
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import ListType, PropertyType, Scalar, VectorType
 from omnigraph.pipeline.columns import Doubt, Written, json_type, read_objects, typed
@@ -52,6 +52,7 @@ from omnigraph.pipeline.positions import (
     place_of,
     position_of,
 )
+from omnigraph.pipeline.values import columns_of
 from omnigraph.schema.catalog import ENDPOINTS, Catalog, EdgeType, SchemaType
 
 TEXT: Final = "text"
@@ -145,17 +146,20 @@ def shape_columns(
 
 
 def shape_values(
-    shaping: Shaping, type_name: str, rows: Sequence[Mapping[str, Any]], positions: pa.Array
+    shaping: Shaping,
+    type_name: str,
+    rows: Sequence[Mapping[str, Any]],
+    positions: pa.Array,
+    *,
+    exact: bool = False,
 ) -> Shaped:
-    """Shape dictionaries of Python's own values, by property."""
+    """Shape dictionaries of Python's own values, by property.
+
+    Args:
+        exact: Whether every value goes through the converter; it makes no difference.
+    """
     type_ = shaping.catalog.type_named(type_name)
-    parts = _Parts(shaping)
-    raws = [
-        _Raw(each, flat_row(type_, row, origin_of(shaping.names, each)), dict(row))
-        for each, row in zip(positions.to_pylist(), rows, strict=True)
-    ]
-    parts.convert(type_, raws)
-    return parts.shaped()
+    return _Values(shaping, type_, rows, positions).shaped(exact=exact)
 
 
 def refused_line(shaping: Shaping, position: int, text: str, reason: str) -> Shaped:
@@ -298,7 +302,7 @@ Attempt = Callable[[_Indices], pa.Table]
 class _Halving:
     """Finds the rows of a batch that are in doubt, at a bounded cost."""
 
-    failures_left: int = 32
+    failures_left: int = LOAD_DOUBTS_MAX
 
     def run(
         self, indices: _Indices, attempt: Attempt
@@ -450,6 +454,9 @@ class _Columns:
         batch = self.batch
         if len(indices) < batch.num_rows:
             batch = batch.slice(int(indices[0]), len(indices))
+        return self.typed_rows(batch)
+
+    def typed_rows(self, batch: pa.RecordBatch) -> pa.Table:
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         positions = columns.pop(POSITION)
         ends = ends_in(self.type, columns)
@@ -483,6 +490,45 @@ class _Columns:
         if self.written is not Written.TEXT or kind is None:
             return found
         return [None if each is None else _from_text(kind, each) for each in found]
+
+
+@dataclass(slots=True)
+class _Values:
+    shaping: Shaping
+    type: SchemaType
+    rows: Sequence[Mapping[str, Any]]
+    positions: pa.Array
+
+    def shaped(self, *, exact: bool) -> Shaped:
+        parts = _Parts(self.shaping)
+        whole = np.arange(len(self.rows))
+        pieces = [(whole, None)] if exact else _Halving().run(whole, self._attempt)
+        places = self.positions.to_numpy()
+        doubtful: list[_Raw] = []
+        for indices, rows in pieces:
+            if rows is not None:
+                parts.put(self.type, places[indices], rows)
+                continue
+            for index in indices.tolist():
+                position, row = int(places[index]), self.rows[index]
+                origin = origin_of(self.shaping.names, position)
+                doubtful.append(_Raw(position, flat_row(self.type, row, origin), dict(row)))
+        parts.convert(self.type, doubtful)
+        return parts.shaped()
+
+    def _attempt(self, indices: _Indices) -> pa.Table:
+        if not len(indices):
+            return delta_schema(self.type).empty_table()
+        first, count = int(indices[0]), len(indices)
+        columns = columns_of(self.rows[first : first + count])
+        try:
+            names = known_columns(self.shaping, self.type, list(columns))
+        except InvalidInputError as cause:
+            # Rows of their own names are refused one by one.
+            raise Doubt from cause
+        found = {name: columns[name] for name in names}
+        batch = pa.record_batch({POSITION: self.positions.slice(first, count), **found})
+        return _Columns(self.shaping, self.type, batch, Written.VALUES).typed_rows(batch)
 
 
 def _named(catalog: Catalog, word: str, name: str) -> SchemaType | None:

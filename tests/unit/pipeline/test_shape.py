@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -17,7 +18,14 @@ from omnigraph.errors import InvalidInputError
 from omnigraph.pipeline import shape
 from omnigraph.pipeline.columns import Written
 from omnigraph.pipeline.positions import POSITION, positions
-from omnigraph.pipeline.shape import TEXT, Shaped, Shaping, shape_columns, shape_lines
+from omnigraph.pipeline.shape import (
+    TEXT,
+    Shaped,
+    Shaping,
+    shape_columns,
+    shape_lines,
+    shape_values,
+)
 from omnigraph.schema.parser import parse_schema
 
 SCHEMA: Final = """
@@ -320,6 +328,33 @@ ARRAYS: Final = [
     pa.array([[date(2024, 1, 1)], None, []]),
     pa.array([{"a": 1}, None, {"a": 2}]),
 ]
+
+
+PYTHON: Final = st.one_of(
+    VALUES,
+    st.dates(),
+    st.datetimes(),
+    st.datetimes(timezones=st.timezones()),
+    st.binary(max_size=3),
+    st.decimals(allow_nan=False, places=2),
+    st.tuples(st.floats(-9, 9), st.floats(-9, 9), st.floats(-9, 9)),
+    st.sampled_from([np.float32(0.5), np.int64(7), np.array([1.0, 2.0, 3.0]), pd.Timestamp(7)]),
+)
+
+
+@given(st.data(), st.booleans(), st.booleans())
+def test_python_values_shaped_at_once_and_one_by_one_are_the_same(data, ignores, keeps):
+    names = data.draw(st.lists(st.sampled_from([*sorted(RIGHT), "other"]), max_size=4, unique=True))
+    rows = []
+    for number in range(data.draw(st.integers(0, 5))):
+        row = {name: data.draw(RIGHT.get(name, PYTHON) | PYTHON) for name in names}
+        rows.append({"name": f"n{number}", **row})
+        if data.draw(st.integers(0, 9)) == 0:
+            rows[-1].popitem()
+    how = shaping(ignores_unknown=ignores, keeps_rejects=keeps)
+    places = positions(0, 1, len(rows))
+    found = shape_values(how, "Thing", rows, places)
+    assert told(found) == told(shape_values(how, "Thing", rows, places, exact=True))
 
 
 @pytest.mark.parametrize(
