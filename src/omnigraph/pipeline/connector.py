@@ -33,12 +33,21 @@ from omnigraph.errors import (
     LimitExceededError,
     NotAllowedError,
 )
-from omnigraph.limits import CONNECTOR_PARALLELISM, KEYS_PER_LOOKUP_MAX, SPARK_BATCH_BYTES_MAX
+from omnigraph.limits import (
+    ACTOR_LENGTH_MAX,
+    CONNECTOR_PARALLELISM,
+    KEYS_PER_LOOKUP_MAX,
+    MESSAGE_LENGTH_MAX,
+    SPARK_BATCH_BYTES_MAX,
+)
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.commits import RESERVED_ACTOR_PREFIX
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.types import INTEGER_BOUNDS, EnumType, PropertyType, Scalar
+from omnigraph.pipeline.saving import LoadWriter, SaveTask
+from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.pipeline.views import view_of
 from omnigraph.query import ir
 from omnigraph.query.compile import compile_queries
@@ -56,7 +65,7 @@ from omnigraph.transaction.work import View
 
 _OPTIONS: Final = (
     "graph", "path", "branch", "commit", "version", "query", "params", "name", "parallelism",
-    "pushdown",
+    "pushdown", "mode", "actor", "message",
 )  # fmt: skip
 
 
@@ -189,17 +198,47 @@ def reader_of(of: Pinned, schema: StructType) -> DataSourceReader:
             return QueryReader(of, schema)
 
 
-def writer_of(of: Pinned, schema: StructType, *, overwrites: bool) -> DataSourceWriter:
+def writer_of(options: Mapping[str, str], *, overwrites: bool) -> DataSourceWriter:
     """Writes rows of a type through a load.
 
     Raises:
-        NotAllowedError: always, for now.
+        InvalidParameterError: the options do not say where to, or contradict each other.
+        NotAllowedError: they name the past.
     """
-    mode = "overwrite" if overwrites else "append"
-    name = of.type.name if isinstance(of, PinnedType) else "Type"
-    message = f"this release does not write {len(schema)} columns through Spark's writer"
-    hint = f'use graph.load({{"{name}": df}}, mode="{mode}")'
-    raise NotAllowedError(message, hint=hint, code=ErrorCode.NOT_YET)
+    given = {name.lower(): value for name, value in options.items()}
+    if given.keys() & {"commit", "version"}:
+        message = "the past cannot be written"
+        raise NotAllowedError(message, hint="name a branch", code=ErrorCode.READ_ONLY)
+    of = pinned(given)
+    if not isinstance(of, PinnedType):
+        message = "rows are written to a type"
+        raise InvalidParameterError(message, hint='.save("Person")', name="query")
+    mode = given.get("mode", "overwrite" if overwrites else "append")
+    if overwrites and mode != "overwrite":
+        message = f"the option mode is {mode}, and Spark's mode is overwrite"
+        raise InvalidParameterError(message, hint='use .mode("append") with it', name="mode")
+    task = SaveTask(
+        of.type.name,
+        BranchName.parse(given.get("branch", MAIN)),
+        mode,
+        Scratch(of.address.root, SystemClock().ulid()),
+        actor=_line(given, "actor", ACTOR_LENGTH_MAX),
+        message=_line(given, "message", MESSAGE_LENGTH_MAX),
+    )
+    return LoadWriter(task)
+
+
+def _line(given: Mapping[str, str], name: str, length_max: int) -> str | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    if not text.strip() or len(text) > length_max or not text.isprintable():
+        message = f"the option {name} must be one line of 1 to {length_max} characters"
+        raise InvalidParameterError(message, name=name)
+    if name == "actor" and text.startswith(RESERVED_ACTOR_PREFIX):
+        message = f"the actor {text!r} is reserved"
+        raise InvalidParameterError(message, hint="choose another name", name=name)
+    return text
 
 
 class FragmentGroup(InputPartition):

@@ -30,6 +30,9 @@ class OmnigraphSource(DataSource):
         pushdown: `true` lets Lance answer filters, by its indexes where it has them. The session
             must allow it, `spark.sql.python.filterPushdown.enabled`, and the frame may be used
             once: Spark applies what is pushed down for one use of a frame to all its uses.
+        mode: How to write: `append`, `merge` or `overwrite`, as in `Graph.load`. Without it,
+            Spark's own mode decides between the first and the last.
+        actor, message: Who writes, and why.
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -55,8 +58,12 @@ class OmnigraphSource(DataSource):
 
         return reader_of(self.pinned, schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001
+    def writer(
+        self,
+        schema: StructType,  # noqa: ARG002  # the load looks at the columns
+        overwrite: bool,  # noqa: FBT001
+    ) -> DataSourceWriter:
         """Writes through a load, with all its checks."""
         from omnigraph.pipeline.connector import writer_of
 
-        return writer_of(self.pinned, schema, overwrites=overwrite)
+        return writer_of(self.options, overwrites=overwrite)

@@ -3,6 +3,7 @@
 import re
 from datetime import date
 from functools import reduce
+from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
@@ -253,7 +254,44 @@ def test_what_is_wrong_is_said_at_once(read, options, said):
         read.load(options["path"]) if "path" in options else read.load()
 
 
-def test_a_write_says_what_to_use_instead(session, graph):
-    frame = session.createDataFrame([("Zed",)], "name string")
-    with pytest.raises(PySparkException, match=r"graph\.load"):
-        frame.write.format("omnigraph").option("graph", graph.uri).mode("append").save("Person")
+def save(session, graph, rows, **options):
+    writer = session.createDataFrame(rows, "name string, age long").write.format("omnigraph")
+    writer.options(graph=graph.uri, **options).mode("append").save("Person")
+
+
+@pytest.fixture
+def written(tmp_path):
+    return graph_with(tmp_path / "g", SCHEMA, {"Person": [{"name": "Ada", "age": 1}]})
+
+
+def ages(graph, **at) -> dict[str, int]:
+    rows = graph.query("query q() { match { $p: Person } return { $p.name, $p.age } }", **at).rows()
+    return {row["p.name"]: row["p.age"] for row in rows}
+
+
+def test_a_frame_is_written_in_one_commit(session, written):
+    before = len(written.commits.list())
+
+    save(session, written, [("Bo", 2), ("Cy", 3)], message="why")
+
+    assert ages(written) == {"Ada": 1, "Bo": 2, "Cy": 3}
+    assert len(written.commits.list()) == before + 1
+    assert written.commits.list()[0].message == "why"
+    assert list(Path(written.uri, "__staging").rglob("*.parquet")) == []
+
+
+def test_a_frame_is_merged_on_a_branch(session, written):
+    written.branches.create("draft")
+
+    save(session, written, [("Ada", 7), ("Bo", 2)], branch="draft", mode="merge")
+
+    assert ages(written) == {"Ada": 1}
+    assert ages(written, branch="draft") == {"Ada": 7, "Bo": 2}
+
+
+def test_rows_that_break_rules_are_refused_and_nothing_is_written(session, written):
+    with pytest.raises(PySparkException, match="Ada"):
+        save(session, written, [("Bo", 2), ("Ada", 9)])
+
+    assert ages(written) == {"Ada": 1}
+    assert list(Path(written.uri, "__staging").rglob("*.parquet")) == []
