@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from pathlib import Path
+from typing import Final, Self, TypeAlias
 
 from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.errors import InvalidParameterError
 from omnigraph.integrity.deltas import Delta
 from omnigraph.integrity.evaluate import evaluate
-from omnigraph.integrity.rows import RowRules
-from omnigraph.integrity.rules import RuleSet, SetRule
-from omnigraph.integrity.violations import Report, Tally
+from omnigraph.integrity.rules import RuleSet
+from omnigraph.integrity.violations import Report, Tally, require_clean
 from omnigraph.limits import LOAD_CONCURRENCY_DEFAULT
 from omnigraph.model.tables import TableKey
 from omnigraph.pipeline.results import Mode
@@ -32,6 +32,7 @@ from omnigraph.pipeline.spark.intake import (
 )
 from omnigraph.pipeline.spark.jobs import Follow, Jobs
 from omnigraph.pipeline.spark.keys import KeyRows
+from omnigraph.pipeline.spark.ledger import kept_by_ledger
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.pipeline.spark.splits import pack_splits, plan_splits
 from omnigraph.pipeline.spark.stage import stage_scratch
@@ -40,6 +41,9 @@ from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.staging import Staged, stage_change, stage_whole
 from omnigraph.storage.tables import Table, TableAddress
 from omnigraph.transaction.work import Stage, View
+
+ToDelta: TypeAlias = "Callable[[Mapping[TableKey, KeyRows]], Delta]"
+"""Says what the rows are to their tables."""
 
 CONCURRENCY_VARIABLE: Final = "OMNIGRAPH_LOAD_CONCURRENCY"
 
@@ -56,9 +60,15 @@ class SparkLoad:
     inputs: Inputs
     shaping: Shaping
     mode: Mode
+    schema_digest: str
     taken: Taken | None = None
     _task: IntakeTask | None = None
     _made: dict[TableKey, Staged] = field(default_factory=dict)
+
+    @classmethod
+    def begin(cls, inputs: Inputs, shaping: Shaping, mode: Mode, view: View) -> Self:
+        """A load of which nothing has been read; Spark starts where it does not run yet."""
+        return cls(SparkEngine(), inputs, shaping, mode, view.snapshot.schema_digest)
 
     def read(self, view: View, follow: Follow | None = None) -> None:
         """Take the input in: rows become files that nothing refers to, and keys in scratch.
@@ -111,22 +121,37 @@ class SparkLoad:
             for key, written in taken.written.items()
         }
 
+    def row_count(self, key: TableKey) -> int:
+        """How many rows of a type will be written."""
+        return self._written(key).row_count
+
+    def check(self, rule_set: RuleSet, to_delta: ToDelta, view: View) -> int:
+        """Refuse rows that break rules, or leave them out; how many were left out.
+
+        Raises:
+            IntegrityError: rows break rules, and may not be left out.
+        """
+        require_clean(self.report(rule_set, to_delta(self.rows(view)), view))
+        return 0
+
+    def write_rejects(self, path: Path) -> None:
+        """Write the rows that were left out."""
+        raise NotImplementedError(path)
+
     def report(self, rule_set: RuleSet, delta: Delta, view: View) -> Report:
         """What the graph would break if it had the rows: what `evaluate` says of them locally.
 
         Raises:
             StorageError: a table could not be read.
         """
-
-        def is_kept(rule: RowRules | SetRule) -> bool:
-            # Executors have asked all row rules.
-            return isinstance(rule, RowRules)
-
         tally = Tally()
         tally.add_report(report_of(self._read(), view.catalog.types))
-        asked = partial(evaluate, rule_set, delta, view.data, self.engine, is_kept=is_kept)
-        tally.add_report(self._jobs().run(asked))
+        tally.add_report(self._jobs().run(partial(self._evaluated, rule_set, delta, view)))
         return tally.report()
+
+    def _evaluated(self, rule_set: RuleSet, delta: Delta, view: View) -> Report:
+        is_kept = kept_by_ledger(self.engine, rule_set, delta.shape(), self.rows(view), view)
+        return evaluate(rule_set, delta, view.data, self.engine, is_kept=is_kept)
 
     def changes(self, view: View, follow: Follow | None = None) -> dict[TableKey, Stage]:
         """How to stage each table: what takes long has been done, where its ref is there already.

@@ -40,7 +40,7 @@ from omnigraph.pipeline.sources import FileInput, Form, FrameInput, Inputs, Memo
 FRAME_NUMBERS: Final = 1 << 21
 """Splits with numbers from here on are partitions of DataFrames, which nobody can count before."""
 
-_TAIL_BYTES: Final = 1 << 16
+_TAIL_BYTES: Final = 1 << 12
 """What is read at a time to find the end of a range's last line."""
 
 

@@ -184,7 +184,7 @@ def delete_places(
 def write_units(task: StageTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Write the files of some units. Runs in an executor; safe to run twice."""
     with reporting():
-        routed = pa.Table.from_batches(list(batches), _ROUTED)
+        routed = pa.Table.from_batches(map(_unmarked, batches), _ROUTED)
         writer = _Writer(task, open_address(task.address))
         for number in sorted(set(routed[_UNIT].to_pylist())):
             own = routed.filter(pc.equal(routed[_UNIT], number)).drop_null()
@@ -194,6 +194,11 @@ def write_units(task: StageTask, batches: Iterator[pa.RecordBatch]) -> Iterator[
 
 
 _ROUTED: Final = pa.schema([(_UNIT, pa.int32()), (POSITION, pa.int64()), (ROW_ID, pa.int64())])
+
+
+def _unmarked(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows; Spark promises of some columns that they have no nulls."""
+    return pa.RecordBatch.from_arrays(batch.columns, schema=_ROUTED)
 
 
 @dataclass(slots=True)

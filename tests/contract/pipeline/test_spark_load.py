@@ -1,0 +1,262 @@
+"""A load on Spark does what a load in this process does, and says the same of what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from omnigraph.integrity.violations import IntegrityError, Report
+from omnigraph.pipeline.results import LoadResult
+from omnigraph.pipeline.spark import scratch, splits
+from tests.contract.pipeline.loading import Loaded, changed, edge, loaded, node
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+SCHEMA: Final = """
+node Person {
+  name: String @key
+  age: I32?
+  mail: String? @unique
+  mood: enum(glad, sad)?
+  level: I32 @default(1)
+  @range(age, 0..150)
+  @check(mail, "@")
+}
+node City { name: String @key }
+node Note { text: String? }
+edge Knows: Person -> Person { since: Date? }
+edge LivesIn: Person -> City @card(0..1)
+"""
+BEFORE: Final = (
+    node("Person", name="ada", age=36, mail="a@x"),
+    node("Person", name="bob"),
+    node("City", name="Oslo"),
+    edge("Knows", "ada", "bob", since="2024-01-31"),
+    edge("LivesIn", "ada", "Oslo"),
+)
+
+
+@pytest.fixture(autouse=True)
+def _small_splits(monkeypatch):
+    """Even a small file is read by several tasks."""
+    monkeypatch.setattr(splits, "LOAD_GROUP_BYTES_MIN", 600)
+    monkeypatch.setattr(splits, "LOAD_GROUPS_PER_CORE_MIN", 8)
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> dict[str, Loaded]:
+    """The same graph twice, one for each engine."""
+    found = {}
+    for engine in ("local", "spark"):
+        place = tmp_path / engine
+        place.mkdir()
+        found[engine] = loaded(place, SCHEMA)
+        found[engine].put(*BEFORE, engine="local")
+    return found
+
+
+def contents(found: Loaded, branch: str = "main") -> dict[str, Any]:
+    """All rows that have an id of their own choosing, and how many there are of the others."""
+    types = found.graph.schema.show().catalog.types
+    rows = {each.name: found.rows(each.name, branch) for each in types}
+    chosen = {name: rows[name] for name in ("Person", "City")}
+    return {**chosen, **{name: _without_ids(rows[name]) for name in ("Knows", "LivesIn", "Note")}}
+
+
+def _without_ids(rows: dict[str, Any]) -> list[str]:
+    return sorted(json.dumps(each, default=str) for each in rows.values())
+
+
+def on_both(both: dict[str, Loaded], source: Any, mode: str, **more: Any) -> LoadResult:
+    """Load with each engine and compare what they did."""
+    results = {name: each.load(source, mode, engine=name, **more) for name, each in both.items()}
+    assert changed(results["spark"]) == changed(results["local"])
+    branch = more.get("branch", "main")
+    assert contents(both["spark"], branch) == contents(both["local"], branch)
+    assert results["spark"].engine == "spark"
+    assert scratch_of(both["spark"]) == []
+    return results["spark"]
+
+
+def refused_by_both(both: dict[str, Loaded], source: Any, mode: str = "append") -> Report:
+    """Load with each engine and compare how they refuse it."""
+    reports = {}
+    for name, each in both.items():
+        before, had = each.head(), contents(each)
+        with pytest.raises(IntegrityError) as refusal:
+            each.load(source, mode, engine=name)
+        reports[name] = refusal.value.report
+        assert (each.head(), contents(each)) == (before, had)
+    assert told(reports["spark"]) == told(reports["local"])
+    assert scratch_of(both["spark"]) == []
+    return reports["spark"]
+
+
+def told(report: Report) -> dict[str, Any]:
+    """A report, whatever order its rules come in."""
+    return {
+        str(breach): (count, [each for each in report.violations if each.breach == breach])
+        for breach, count in report.counts.items()
+    }
+
+
+def scratch_of(found: Loaded) -> list[Path]:
+    return list(Path(found.graph.uri, scratch.FOLDER).glob("*/**/*"))
+
+
+def people(*numbers: int) -> list[dict[str, Any]]:
+    return [node("Person", name=f"p{n}", age=n % 100, mail=f"p{n}@x") for n in numbers]
+
+
+def many(count: int) -> list[dict[str, Any]]:
+    """Nodes and edges of every type, in an order that no task can have all of."""
+    lines = [*people(*range(count)), *(node("Note", text=f"«{n}»") for n in range(count // 4))]
+    lines += [edge("Knows", f"p{n}", f"p{n * 7 % count}") for n in range(count)]
+    lines += [edge("LivesIn", f"p{n}", "Oslo") for n in range(0, count, 2)]
+    return [lines[n * 7919 % len(lines)] for n in range(len(lines))]
+
+
+@pytest.mark.parametrize("mode", ["append", "merge", "overwrite"])
+def test_every_mode_does_the_same(both, mode):
+    # Edges have no key here: merged, they would come a second time.
+    again = {"append": (), "merge": BEFORE[:3], "overwrite": BEFORE}
+    lines = [*many(101), *again[mode]]
+    source = both["local"].file("data.jsonl", *lines)
+
+    result = on_both(both, source, mode)
+
+    assert result.inserted >= 250
+
+
+def test_merge_keeps_the_row_ids_of_rows_it_replaces(both):
+    def row_ids() -> dict[str, int]:
+        pin = next(
+            each
+            for key, each in both["spark"].graph.snapshot().pins.items()
+            if key.type_name == "Person"
+        )
+        tables = both["spark"].graph._store.tables
+        found = tables.open(pin.location, ref=pin.ref, version=pin.version).read(["id", "_rowid"])
+        return dict(zip(found["id"].to_pylist(), found["_rowid"].to_pylist(), strict=True))
+
+    before = row_ids()
+    source = both["local"].file("m.jsonl", node("Person", name="ada", age=37), *people(1, 2, 3))
+
+    on_both(both, source, "merge")
+
+    after = row_ids()
+    assert after["ada"] == before["ada"]
+    assert after["bob"] == before["bob"]
+    assert len(set(after.values())) == len(after) == 5
+
+
+@pytest.mark.parametrize("mode", ["append", "merge", "overwrite"])
+def test_a_branch_gets_the_rows_and_main_does_not(both, mode):
+    for each in both.values():
+        each.graph.branches.create("draft")
+    main = contents(both["spark"])
+    extra = [] if mode != "overwrite" else [*BEFORE]
+    source = both["local"].file("one.jsonl", *people(1, 2, 3), *extra)
+
+    on_both(both, source, mode, branch="draft")
+    # The second write of the branch goes to refs that it has by now.
+    second = both["local"].file("two.jsonl", *people(4, 5), *extra)
+    on_both(both, second, mode, branch="draft")
+
+    assert contents(both["spark"]) == main
+
+
+def test_every_rule_is_told_with_the_same_lines(both):
+    lines: list[Any] = many(101)
+    lines[30:30] = [
+        node("Person", name="ada"),
+        node("Person", name="x1", age=-1),
+        node("Person", name="x2", mood="angry"),
+        "",
+        node("Person", name="x3", mail="nowhere"),
+        node("Person", name="x4", mail="p7@x"),
+        node("Person", name="x5", age="old"),
+        "{not json",
+        node("Person", age=3),
+    ]
+    lines[200:200] = [
+        node("Persn", name="x"),
+        node("Person", name="p7"),
+        # Ids of their own: those that are minted differ from load to load.
+        {**edge("Knows", "p1", "nobody"), "id": "k1"},
+        {**edge("LivesIn", "p0", "Oslo"), "id": "l1"},
+        {**edge("LivesIn", "nobody", "Rome"), "id": "l2"},
+        node("Person", name="x6", size=1),
+    ]
+    lines += [node("Person", name=f"y{n}", age=200) for n in range(45)]
+    lines += [{**edge("Knows", "p1", f"lost{n}"), "id": f"z{n}"} for n in range(45)]
+    source = both["local"].file("bad.jsonl", *lines)
+
+    report = refused_by_both(both, source)
+
+    assert len(report.counts) >= 9
+    assert report.total >= 100
+
+
+@pytest.mark.parametrize("name", ["data.jsonl.gz", "data.jsonl.zst"])
+def test_packed_files_are_read(both, name):
+    on_both(both, both["local"].file(name, *many(60)), "append")
+
+
+def test_rows_of_python_and_files_of_one_type_are_read(both, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table({"name": [f"q{n}" for n in range(50)], "age": range(50)})
+    pq.write_table(table, tmp_path / "Person.parquet", row_group_size=7)
+    (tmp_path / "City.csv").write_text("name\nRome\n\nParis\n")
+    source = [
+        str(tmp_path / "Person.parquet"),
+        str(tmp_path / "City.csv"),
+        {"Note": [{"text": "a"}, {"text": None}]},
+        {"Person": pa.table({"name": ["r1", "r2"]})},
+    ]
+
+    on_both(both, source, "append")
+
+
+def test_offenders_of_columns_are_told_by_their_rows(both, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table({"name": [f"q{n}" for n in range(50)], "age": [n - 3 for n in range(50)]})
+    pq.write_table(table, tmp_path / "Person.parquet", row_group_size=7)
+    (tmp_path / "City.csv").write_text("name\nRome\n\nParis\nRome\n")
+
+    refused_by_both(both, [str(tmp_path / "Person.parquet"), str(tmp_path / "City.csv")])
+
+
+def test_a_dataframe_is_loaded(both, spark):
+    rows = [(f"d{n}", n) for n in range(40)]
+    frame = spark.createDataFrame(rows, "name string, age int").repartition(3)
+
+    result = both["spark"].load({"Person": frame}, "append")
+
+    assert changed(result) == {"Person": (40, 0, 0)}
+    assert {f"d{n}" for n in range(40)} <= both["spark"].ids("Person")
+
+
+def test_no_byte_is_read_twice(both, monkeypatch):
+    from omnigraph.pipeline.spark.load import SparkLoad
+
+    seen: list[SparkLoad] = []
+    close = SparkLoad.close
+    monkeypatch.setattr(SparkLoad, "close", lambda self: (seen.append(self), close(self)))
+    source = both["local"].file("d.jsonl", *(node("Note", text=f"{n:2000}") for n in range(500)))
+
+    both["spark"].load(source, "append", engine="spark")
+
+    [load] = seen
+    size = Path(source).stat().st_size
+    cuts = len(load._task.splits)
+    assert cuts > 10
+    # Where a line was cut, its reader looks on to its end.
+    assert size <= load.taken.bytes_read < size + cuts * 4097 < 1.1 * size
