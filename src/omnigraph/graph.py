@@ -182,13 +182,19 @@ class Graph:
         Raises:
             NotFoundError: the branch, the commit or the version does not exist.
         """
-        target = Target.parse(branch, commit, version)
-        read_only = self.read_only or target.is_past
-        other = Graph(
-            self._store, self._clock, read_only=read_only, actor=self._actor, target=target
-        )
+        other = self._at(Target.parse(branch, commit, version))
         other.snapshot()
         return other
+
+    def on(self, branch: BranchName) -> Graph:
+        """A handle on a branch that is known to be there."""
+        return self._at(Target(branch))
+
+    def _at(self, target: Target) -> Graph:
+        read_only = self.read_only or target.is_past
+        return Graph(
+            self._store, self._clock, read_only=read_only, actor=self._actor, target=target
+        )
 
     @property
     def branches(self) -> BranchList:
@@ -729,7 +735,7 @@ class BranchList:
         made = BranchName.parse(name)
         source = self._graph.snapshot(branch=branch, commit=commit, version=version)
         branch_lifecycle.create(self._manifest, self._clock, made, source)
-        return self._graph.at(branch=name)
+        return self._graph.on(made)
 
     def delete(self, name: str) -> None:
         """End a branch; its commits go with it, but for those that were merged.

@@ -47,7 +47,7 @@ def create(manifest: Manifest, clock: Clock, name: BranchName, source: Snapshot)
     _require_free(manifest, name)
     branch = Branch(name, clock.ulid(), source.ref, source.head.commit_id, clock.now())
     try:
-        manifest.store.refs.start(
+        manifest.store.refs.mint(
             MANIFEST, branch.ref, source=source.ref, version=source.manifest_version
         )
     except StorageError:
@@ -115,7 +115,7 @@ def _require_free(manifest: Manifest, name: BranchName) -> None:
     if name.is_main:
         message = "every graph has a branch main already"
         raise InvalidNameError(message, hint="choose another name", code=ErrorCode.BRANCH_EXISTS)
-    for other in manifest.branches():
+    for other in manifest.names.taken_names():
         if name == other:
             raise manifest.names.taken(name)
         if name.contains(other) or other.contains(name):

@@ -68,13 +68,24 @@ class Branches:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._has_legacy = True
 
     def names(self) -> tuple[BranchName, ...]:
         """Every branch people can name, main first."""
-        paths = self._store.objects.list(BRANCHES)
-        registered = {path.removeprefix(f"{BRANCHES}/").removesuffix(_SUFFIX) for path in paths}
-        found = sorted(registered.union(self._unregistered()))
+        found = sorted({*self._listed(), *self._unregistered()})
         return (MAIN, *map(BranchName, found))
+
+    def taken_names(self) -> tuple[BranchName, ...]:
+        """Like `names`, for who makes another: older branches are looked for but once.
+
+        Graphs that can be written have the newest format, and releases that made branches without
+        registering them cannot write those.
+        """
+        return self.names() if self._has_legacy else (MAIN, *map(BranchName, self._listed()))
+
+    def _listed(self) -> list[str]:
+        paths = self._store.objects.list(BRANCHES)
+        return sorted(path.removeprefix(f"{BRANCHES}/").removesuffix(_SUFFIX) for path in paths)
 
     def ref_of(self, name: BranchName) -> str | None:
         """The ref of the manifest that carries a branch; Lance spells its own main as None.
@@ -173,7 +184,9 @@ class Branches:
     def _unregistered(self) -> tuple[str, ...]:
         """Branches of older graphs, by the refs that carry them."""
         refs = self._store.refs.list(MANIFEST)
-        return tuple(ref for ref in refs if not ref.startswith("__") and not is_ulid(ref))
+        found = tuple(ref for ref in refs if not ref.startswith("__") and not is_ulid(ref))
+        self._has_legacy = bool(found)
+        return found
 
 
 def _path(name: BranchName) -> str:

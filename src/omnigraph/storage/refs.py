@@ -57,6 +57,11 @@ class Refs:
 
     def start(self, location: str, name: str, *, source: str | None, version: int) -> Table:
         """Like `create`, for a name that the caller just minted: nothing can be in its way."""
+        self.mint(location, name, source=source, version=version)
+        return self._tables.open(location, ref=name, version=version)
+
+    def mint(self, location: str, name: str, *, source: str | None, version: int) -> None:
+        """Like `start`, for who does not need the table at once."""
         uri = self._tables.uri(location)
         # Not a handle that others may have, as `Tables.open` gives: while it makes a ref, Lance
         # refuses every other call on it.
@@ -71,7 +76,6 @@ class Refs:
                 message = f"{uri} already has a ref {name}"
                 raise AlreadyExistsError(message, code=ErrorCode.REF_EXISTS) from failure
             raise
-        return self._tables.open(location, ref=name, version=version)
 
     def delete(self, location: str, name: str) -> None:
         """Remove a ref and the files only it refers to.
