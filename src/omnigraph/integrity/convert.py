@@ -28,7 +28,7 @@ from omnigraph.relational.numbers import exactly
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, Property, SchemaType
 from omnigraph.schema.catalog import Value as PlainValue
 from omnigraph.schema.conversion import Converted, Reading, convert, convert_scalar, not_of
-from omnigraph.schema.values import Misfit
+from omnigraph.schema.values import Misfit, fit
 
 _BASE64: Final = "base64:"
 
@@ -208,6 +208,9 @@ def _kept(value: object) -> object:
     return value if isinstance(value, str) and len(value) <= 100 else shortened(value)
 
 
+_OWN_NUMBERS: Final = frozenset({bool, int, float})
+
+
 def _read_scalar(type_: Scalar, value: object) -> PlainValue | Misfit:
     if isinstance(value, Decimal) and type_.is_numeric:
         is_whole = value.is_finite() and value == value.to_integral_value()
@@ -221,7 +224,11 @@ def _read_scalar(type_: Scalar, value: object) -> PlainValue | Misfit:
     if isinstance(value, datetime) and nanoseconds:
         return Misfit(f"{value} has nanoseconds", "round it to microseconds")
     try:
-        found = convert_scalar(type_, value)
+        # Numbers of Python's own need not be asked whether they are some of another library.
+        if isinstance(value, int | float) and type(value) in _OWN_NUMBERS:
+            found = fit(type_, value)
+        else:
+            found = convert_scalar(type_, value)
     except TypeError:
         # An array of another library says that it can be an integer, and then has too many items.
         return not_of(type_, value)

@@ -15,7 +15,7 @@ from typing import Any, Final
 from omnigraph.integrity.convert import RawRow
 from omnigraph.integrity.violations import Breach, Rule, Violation, shortened
 from omnigraph.lang.diagnostics import did_you_mean
-from omnigraph.schema.catalog import ENDPOINTS, Catalog, EdgeType, NodeType, SchemaType
+from omnigraph.schema.catalog import ENDPOINTS, EdgeType, NodeType, SchemaType
 
 ENDS: Final = ("from", "to")
 """What the ends of an edge are called outside of its table."""
@@ -40,11 +40,17 @@ class Object(dict[str, Any]):
 
 
 def read_line(
-    text: str, origin: str, catalog: Catalog, *, of_type: SchemaType | None, ignores_unknown: bool
+    text: str,
+    origin: str,
+    types: Mapping[str, SchemaType],
+    *,
+    of_type: SchemaType | None,
+    ignores_unknown: bool,
 ) -> Read | Violation | None:
     """The row of a line, or why it has none; None for a line that is blank.
 
     Args:
+        types: Those of the schema, by name.
         of_type: The type of all rows of the file, which may then have no envelopes.
         ignores_unknown: Whether members that no envelope has are dropped instead of refused.
     """
@@ -60,7 +66,7 @@ def read_line(
         return refusal(text, origin, "it is no object of JSON")
     if of_type is not None and not _is_envelope_of(of_type, found):
         return _flat(of_type, found, origin)
-    return _opened(found, text, origin, catalog, ignores_unknown=ignores_unknown)
+    return _opened(found, text, origin, types, ignores_unknown=ignores_unknown)
 
 
 def has_envelopes(type_: SchemaType) -> bool:
@@ -114,14 +120,19 @@ def _flat(type_: SchemaType, found: Object, origin: str) -> Read | Violation:
 
 
 def _opened(
-    found: Object, text: str, origin: str, catalog: Catalog, *, ignores_unknown: bool
+    found: Object,
+    text: str,
+    origin: str,
+    types: Mapping[str, SchemaType],
+    *,
+    ignores_unknown: bool,
 ) -> Read | Violation:
     words = [each for each in ("type", "edge") if each in found]
     if len(words) != 1:
         which = "both" if words else "neither"
         reason = f"an envelope has either a type or an edge, and this one has {which}"
         return refusal(text, origin, reason, member="type")
-    type_ = _type(words[0], found[words[0]], catalog)
+    type_ = _type(words[0], found[words[0]], types)
     if isinstance(type_, str):
         return refusal(text, origin, type_, member="type")
     for member, reason in _faults(type_, found, ignores_unknown=ignores_unknown):
@@ -136,11 +147,10 @@ def _opened(
     return Read(type_, RawRow(values, origin, source=found.get("from"), target=found.get("to")))
 
 
-def _type(word: str, name: object, catalog: Catalog) -> SchemaType | str:
+def _type(word: str, name: object, types: Mapping[str, SchemaType]) -> SchemaType | str:
     """The type of that name, or what is wrong with it."""
     if not isinstance(name, str):
         return f"{word} is {shortened(name)}, and no name"
-    types: Mapping[str, SchemaType] = {each.name: each for each in catalog.types}
     type_ = types.get(name)
     if type_ is None:
         near = did_you_mean(name, types)

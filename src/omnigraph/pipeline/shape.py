@@ -402,7 +402,8 @@ class _Lines:
         """Read lines one by one."""
         if not len(indices):
             return
-        raws: dict[SchemaType, list[_Raw]] = {}
+        types = {each.name: each for each in self.shaping.catalog.types}
+        raws: dict[str, list[_Raw]] = {}
         at = pa.array(indices, pa.int64())
         for position, found in zip(
             self.positions.take(at).to_pylist(), self.text.take(at).to_pylist(), strict=True
@@ -415,18 +416,18 @@ class _Lines:
             line = read_line(
                 text,
                 origin,
-                self.shaping.catalog,
+                types,
                 of_type=self.of_type,
                 ignores_unknown=self.shaping.ignores_unknown,
             )
             original = text.rstrip("\r\n")
             if isinstance(line, Read):
-                raws.setdefault(line.type, []).append(_Raw(position, line.row, original))
+                raws.setdefault(line.type.name, []).append(_Raw(position, line.row, original))
             elif line is not None:
                 parts.refuse(original, line)
         # In the order of the catalog: what is reported then does not depend on rows that are right.
-        for type_ in self.shaping.catalog.types:
-            parts.convert(type_, raws.get(type_, ()))
+        for name, type_ in types.items():
+            parts.convert(type_, raws.get(name, ()))
 
 
 @dataclass(slots=True)
