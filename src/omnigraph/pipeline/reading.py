@@ -243,6 +243,8 @@ class _CsvRows:
     more_lines: int = 0
     """Lines that quoted fields of the rows so far have beyond the first."""
     wrong: dict[int, tuple[str, str]] = field(default_factory=dict)
+    lines: dict[int, int] = field(default_factory=dict)
+    """The lines of rows that are refused."""
 
     def refuse(self, row: Any) -> str:
         reason = f"it has {row.actual_columns} columns, and the first has {row.expected_columns}"
@@ -251,31 +253,37 @@ class _CsvRows:
 
     def placed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that are not blank, each with its position."""
-        taken = np.array(sorted(each for each in self.wrong if each >= self.next_row), np.int64)
-        rows = np.arange(self.next_row, self.next_row + batch.num_rows + len(taken))
-        rows = rows[~np.isin(rows, taken)][: batch.num_rows]
-        if len(rows):
-            self.next_row = int(rows[-1]) + 1
-        lines = rows + self.more_lines + self._breaks(batch)
-        found = _placed(batch, pa.array(position(self.number, 1) - 1 + lines))
+        refused = np.array(sorted(each for each in self.wrong if each >= self.next_row), np.int64)
+        rows = np.arange(self.next_row, self.next_row + batch.num_rows + len(refused))
+        rows = rows[~np.isin(rows, refused)][: batch.num_rows]
+        end = int(rows[-1]) + 1 if len(rows) else self.next_row
+        inside = np.zeros(end - self.next_row, dtype=np.int64)
+        inside[rows - self.next_row] = _breaks(batch)
+        passed = refused[refused < end]
+        inside[passed - self.next_row] = [self.wrong[each][0].count("\n") for each in passed]
+        lines = np.arange(self.next_row, end) + self.more_lines + np.cumsum(inside) - inside
+        self.lines.update(zip(passed.tolist(), lines[passed - self.next_row].tolist(), strict=True))
+        found = pa.array(position(self.number, 1) - 1 + lines[rows - self.next_row])
+        self.more_lines += int(inside.sum())
+        self.next_row = end
+        placed = _placed(batch, found)
         blank = np.ones(batch.num_rows, dtype=np.bool_)
         for each in batch.columns:
             blank &= each.is_null().to_numpy(zero_copy_only=False)
-        return found.filter(pa.array(~blank)) if blank.any() else found
-
-    def _breaks(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
-        """The line breaks within the fields of the rows before each row of the batch."""
-        inside = np.zeros(batch.num_rows, dtype=np.int64)
-        for each in batch.columns:
-            if pc.any(pc.match_substring(each, "\n")).as_py():
-                inside += pc.fill_null(pc.count_substring(each, "\n"), 0).to_numpy()
-        before = np.cumsum(inside) - inside
-        self.more_lines += int(inside.sum())
-        return before
+        return placed.filter(pa.array(~blank)) if blank.any() else placed
 
     def refused(self) -> Iterator[tuple[int, str, str]]:
         for row, (text, reason) in sorted(self.wrong.items()):
-            yield row, text, reason
+            yield self.lines.get(row, row + self.more_lines), text, reason
+
+
+def _breaks(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    """How many line breaks the fields of each row have."""
+    found = np.zeros(batch.num_rows, dtype=np.int64)
+    for each in batch.columns:
+        if pc.any(pc.match_substring(each, "\n")).as_py():
+            found += pc.fill_null(pc.count_substring(each, "\n"), 0).to_numpy()
+    return found
 
 
 def _memory(shaping: Shaping, number: int, source: MemoryInput) -> Iterator[Piece]:

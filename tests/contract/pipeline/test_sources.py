@@ -121,6 +121,21 @@ def test_a_line_of_csv_with_too_many_columns_is_refused_with_its_number(world):
     assert origins == ["Person.csv:3", "Person.csv:4"]
 
 
+def test_lines_of_csv_are_counted_through_blocks_and_line_breaks(world, monkeypatch):
+    lines = ["name,age", *(f"n{number},{number}" for number in range(200))]
+    wrong = {50: "a,b,c", 120: "x,old", 130: "y,older", 150: "lonely"}
+    for place, text in {**wrong, 121: '"many\nlines",7', 160: ""}.items():
+        lines[place] = text
+    text = "\n".join(lines) + "\n"
+    path = world.folder / "Person.csv"
+    path.write_text(text)
+    monkeypatch.setattr("omnigraph.pipeline.reading._CSV_BLOCK_BYTES", 64)
+    with pytest.raises(IntegrityError) as refusal:
+        world.load(path)
+    told = {int(each.origin.rpartition(":")[2]) for each in refusal.value.violations}
+    assert told == {n for n, line in enumerate(text.splitlines(), 1) if line in wrong.values()}
+
+
 def test_per_type_files_by_name_and_by_map(world):
     pcsv.write_csv(TABLE, world.folder / "Person.csv")
     pq.write_table(
