@@ -125,9 +125,6 @@ def files_at_most(bytes_max: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.xfail(
-    reason="Lance loses the error of a file's last write, and a file cut short is committed"
-)
 def test_files_that_cannot_grow_fail_a_write_wherever_that_is_and_nothing_else(
     here: Run, tmp_path: Path
 ) -> None:
@@ -141,14 +138,15 @@ def test_files_that_cannot_grow_fail_a_write_wherever_that_is_and_nothing_else(
         if told.code == Exit.DONE:
             assert names(store) == ["first", "second"]
             break
-        assert (told.code, told.out) == (Exit.FAILED, ""), told.err
         error = json.loads(told.err)
-        assert error["code"] == "storage"
+        is_known = error["code"] == "storage"
+        assert is_known or error["code"] == "outcome_unknown", told.err
+        assert (told.code, told.out) == (Exit.FAILED if is_known else Exit.RECOVERY, "")
         said.add(error["error"].replace(store, "").split()[0])
         assert names(store) == ["first"]
         omnigraph.open(store).mutate(ADD, {"name": "third"})
         # Where undoing failed too, the error says so, and the next write may finish what it finds.
-        assert names(store) == ["first", "third"] or error["notes"]
+        assert names(store) == ["first", "third"] or not is_known
         assert {*names(store)} <= {"first", "second", "third"}
     else:
         pytest.fail("no limit was large enough")

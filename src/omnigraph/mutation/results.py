@@ -68,7 +68,8 @@ def result_of(landed: Landed[MutationReport]) -> MutationResult:
     """What a mutation did, once its transaction has ended."""
     report, snapshot = landed.report, landed.view.snapshot
     changes: dict[str, Changes] = {}
-    for key in sorted({*report.written, *report.deleted}):
+    touched = {*report.written, *report.deleted}
+    for key in (each for each in snapshot.pins if each in touched):
         before = snapshot.pin(key).row_count
         written, deleted = report.written.get(key, 0), report.deleted.get(key, 0)
         inserted = landed.row_counts.get(key, before) - before + deleted

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from lance import LanceOperation
 
+from omnigraph.storage import written
 from omnigraph.storage.staging import Staged
 from omnigraph.storage.tables import Table
 from omnigraph.storage.translate import translating
@@ -65,6 +66,7 @@ def stage_indexes(table: Table, specs: Iterable[IndexSpec]) -> Staged | None:
                     replace=bool(covered),
                     fragment_ids=missing,
                 )
+            written.require_index(table.address, segment.uuid)
             segments.append(segment)
     if not segments:
         return None

@@ -17,7 +17,7 @@ from lance.schema import LanceSchema
 
 from omnigraph.errors import InvalidInputError
 from omnigraph.limits import BYTES_PER_FILE_MAX, ROWS_PER_FILE_MAX
-from omnigraph.storage import lookups
+from omnigraph.storage import lookups, written
 from omnigraph.storage.tables import (
     ROW_ADDRESS,
     ROW_ID,
@@ -71,10 +71,10 @@ class Deletions:
 def stage_create(tables: Tables, location: str, rows: pa.Table) -> Staged:
     """Prepare a table that does not exist yet; `rows` gives its schema and may be empty."""
     uri = tables.uri(location)
+    address = tables.address(location, ref=None, version=0)
     operation = LanceOperation.Overwrite(rows.schema, [])
     if rows.num_rows:
-        operation = _write_whole(uri, uri, rows, rows.schema, mode="create")
-    address = tables.address(location, ref=None, version=0)
+        operation = _write_whole(uri, address, rows, rows.schema, mode="create")
     return Staged(address, tables, operation, rows.num_rows)
 
 
@@ -170,7 +170,7 @@ def stage_overwrite(
     """
     assert not carrying or _is_numbered_by_position(table), "carried columns would be mixed up"
     schema = rows.schema.with_metadata(table.schema.metadata) if schema is None else schema
-    operation = _write_whole(table.handle, table.address.uri, rows, schema, mode="overwrite")
+    operation = _write_whole(table.handle, table.address, rows, schema, mode="overwrite")
     if carrying:
         fragments = [*operation.fragments, *carrying]
         operation = LanceOperation.Overwrite(schema, fragments)
@@ -186,7 +186,7 @@ def stage_whole(table: Table, files: Sequence[Fragment], *, schema: pa.Schema) -
     """
     operation = _write_whole(
         table.handle,
-        table.address.uri,
+        table.address,
         schema.empty_table(),
         schema.with_metadata(table.schema.metadata),
         mode="overwrite",
@@ -198,7 +198,7 @@ def stage_whole(table: Table, files: Sequence[Fragment], *, schema: pa.Schema) -
 def write_whole(table: Table, rows: pa.Table) -> tuple[Fragment, ...]:
     """Like `write_files`, for files that will be all that the table holds (`stage_whole`)."""
     schema = rows.schema.with_metadata(table.schema.metadata)
-    operation = _write_whole(table.handle, table.address.uri, rows, schema, mode="overwrite")
+    operation = _write_whole(table.handle, table.address, rows, schema, mode="overwrite")
     return tuple(operation.fragments)
 
 
@@ -274,6 +274,7 @@ def write_files(table: Table, rows: Rows, *, row_ids: Sequence[int] = ()) -> tup
             enable_stable_row_ids=True,
         )
     assert isinstance(fragments, list), "no transaction was asked for"
+    written.require_data(table.address, fragments)
     if isinstance(rows, pa.Table):
         lookups.know_written(table, fragments, rows)
     bound, taken = [], 0
@@ -301,6 +302,7 @@ def delete_rows(table: Table, addresses: pa.ChunkedArray) -> Deletions:
             if left is None:
                 removed.append(fragment_id)
             else:
+                written.require_deletions(table.address, left)
                 updated.append(left)
                 lookups.know_deleted(table, left, offsets.tolist())
     return Deletions(tuple(updated), tuple(removed), len(rows))
@@ -325,7 +327,7 @@ def _require_distinct_ids(rows: pa.Table) -> None:
 
 
 def _write_whole(
-    base: LanceDataset | str, uri: str, rows: Rows, schema: pa.Schema, *, mode: str
+    base: LanceDataset | str, address: TableAddress, rows: Rows, schema: pa.Schema, *, mode: str
 ) -> LanceOperation.Overwrite:
     """Write `rows` as all that a table will hold, under columns numbered afresh.
 
@@ -338,7 +340,7 @@ def _write_whole(
         if isinstance(rows, pa.Table)
         else pa.RecordBatchReader.from_batches(schema, rows)
     )
-    with translating("staging rows in", uri):
+    with translating("staging rows in", address.uri):
         transaction = write_fragments(
             rows,
             base,
@@ -352,6 +354,7 @@ def _write_whole(
     assert isinstance(transaction, Transaction), "it was asked for"
     operation = transaction.operation
     assert isinstance(operation, LanceOperation.Overwrite), "that is what these modes make"
+    written.require_data(address, operation.fragments)
     return operation
 
 

@@ -19,6 +19,7 @@ from omnigraph.errors import (
     ConflictError,
     ErrorCode,
     OmnigraphError,
+    OutcomeUnknownError,
     RecoveryNeededError,
     StaleHeadError,
     StorageError,
@@ -298,13 +299,13 @@ class Transactions:
         except BranchNotFoundError:
             raise branch_gone(intent.branch) from failure
         except OmnigraphError as second:
-            failure.add_note(
-                f"undoing it failed too ({second.message}); "
-                f"the next write, or 'omnigraph recovery', resolves {intent.operation_id}"
+            # Whoever recovers it may yet find it complete, and publish it.
+            message = f"{failure.message}; and undoing it failed: {second.message}"
+            hint = (
+                "the next write or read-write open brings it to an end; look for the commit then, "
+                "before writing again"
             )
-            raise failure from failure.__cause__
-        if opened.table.address.ref != intent.branch_ref:
-            raise branch_gone(intent.branch) from failure
+            raise OutcomeUnknownError(message, hint=hint, commit_id=intent.commit_id) from failure
         if landed is None:
             raise failure
         return landed
