@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Final
 
@@ -33,6 +33,29 @@ def plain_rows(batch: pa.RecordBatch) -> Iterator[tuple[Plain, ...]]:
     """
     columns = [_plain_values(column) for column in batch.columns]
     return zip(*columns, strict=True)
+
+
+def plain_value(value: object) -> Any:
+    """A value that Python has, or a row by column, as one that JSON has.
+
+    >>> plain_value({"d": date(2024, 2, 29), "x": math.nan, "b": b"hi", "l": [1, None]})
+    {'d': '2024-02-29', 'x': 'NaN', 'b': 'aGk=', 'l': [1, None]}
+    """
+    match value:
+        case datetime():
+            return _plain_instant(value)
+        case date():
+            return value.isoformat()
+        case float():
+            return _plain_float(value)
+        case bytes():
+            return b64encode(value).decode()
+        case Mapping():
+            return {str(name): plain_value(each) for name, each in value.items()}
+        case list() | tuple():
+            return [plain_value(each) for each in value]
+        case _:
+            return value
 
 
 def to_json(value: object) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from omnigraph.cli import output, render
@@ -45,6 +45,16 @@ def write_result(result: pa.Table, wanted: Format) -> None:
             output.write_bytes(piece.encode())
 
 
+def write_objects(objects: Iterable[object], *, is_list: bool) -> None:
+    """Write objects to standard output as they come: one JSON list, or one JSON text a line."""
+    from omnigraph.cli.cells import to_json
+
+    texts = map(to_json, objects)
+    batches = iter(lambda: list(islice(texts, ROWS_PER_BATCH)), [])
+    for piece in _listed(batches) if is_list else _lines(batches):
+        output.write_bytes(piece.encode())
+
+
 def _batches(result: pa.Table) -> Iterator[list[tuple[Plain, ...]]]:
     # Imported here: the list of formats is part of --help, and pyarrow is not.
     from omnigraph.cli.cells import plain_rows
@@ -61,15 +71,23 @@ def _pages(result: pa.Table) -> Iterator[list[list[str]]]:
 
 
 def _json(result: pa.Table) -> Iterator[str]:
+    return _listed(_objects(result))
+
+
+def _jsonl(result: pa.Table) -> Iterator[str]:
+    return _lines(_objects(result))
+
+
+def _listed(batches: Iterable[list[str]]) -> Iterator[str]:
     opening = "[\n"
-    for batch in _objects(result):
+    for batch in batches:
         yield opening + ",\n".join(f"  {each}" for each in batch)
         opening = ",\n"
     yield "[]\n" if opening == "[\n" else "\n]\n"
 
 
-def _jsonl(result: pa.Table) -> Iterator[str]:
-    for batch in _objects(result):
+def _lines(batches: Iterable[list[str]]) -> Iterator[str]:
+    for batch in batches:
         yield "".join(f"{each}\n" for each in batch)
 
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import io
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from omnigraph.cli import output, render
+from omnigraph.cli import failures, output, render
 from omnigraph.cli.commands import (
     branch,
+    changes,
     commit,
+    diff,
+    export,
     index,
     init,
     lint,
+    load,
     mutate,
     query,
     recovery,
@@ -34,12 +39,16 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("init")(init.init)
+app.command("load")(load.load)
 app.command("query")(query.query)
 app.command("mutate")(mutate.mutate)
 app.command("lint")(lint.lint)
 app.add_typer(branch.group, name="branch")
 app.add_typer(schema.group, name="schema")
 app.add_typer(commit.group, name="commit")
+app.command("diff")(diff.diff)
+app.add_typer(changes.group, name="changes")
+app.command("export")(export.export)
 app.command("snapshot")(snapshot.snapshot)
 app.command("index")(index.index)
 app.add_typer(recovery.group, name="recovery")
@@ -69,10 +78,10 @@ def main(arguments: Sequence[str]) -> int:
         # As with `head`: whoever asked has all they wanted.
         return Exit.DONE
     except OmnigraphError as error:
-        render.show_error(error, talk)
+        failures.show_error(error, talk)
         return exit_code(error)
     except Exception as error:  # noqa: BLE001  # the outermost frame: a bug must not print a stack
-        render.show_error(error, talk)
+        failures.show_error(error, talk)
         return Exit.FAILED
     return code
 
@@ -90,4 +99,10 @@ def run() -> None:
     # A name that the terminal's encoding lacks is escaped: better an odd letter than no answer.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    sys.exit(main(sys.argv[1:]))
+    # Whoever ends us gets what Ctrl-C gets: the work is cancelled, and cleaned up after.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        code = main(sys.argv[1:])
+    except KeyboardInterrupt:
+        code = Exit.INTERRUPTED
+    sys.exit(code)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from omnigraph.cli.formats import Format
 from omnigraph.cli.render import Talk
+
+
+class Engine(StrEnum):
+    """The engines there are to ask for."""
+
+    AUTO = "auto"
+    LOCAL = "local"
+    SPARK = "spark"
 
 
 def speak_json(context: typer.Context) -> None:
@@ -24,6 +35,24 @@ def _remember_json(context: typer.Context, value: bool) -> bool:  # noqa: FBT001
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print JSON.", callback=_remember_json, is_eager=True)
+]
+
+
+def _remember_format(context: typer.Context, value: Format | None) -> Format | None:
+    if value is Format.JSON:
+        speak_json(context)
+    return value
+
+
+ResultFormat = Annotated[
+    Format | None,
+    typer.Option(
+        "--format", help="How to print the rows; table by default.", callback=_remember_format
+    ),
+]
+OnEngine = Annotated[
+    Engine | None,
+    typer.Option("--engine", help="What runs it; auto, the default, goes by size."),
 ]
 Store = Annotated[
     str | None,
@@ -57,6 +86,23 @@ Actor = Annotated[
     typer.Option("--actor", envvar="OMNIGRAPH_ACTOR", help="Who is doing this; kept in history."),
 ]
 Message = Annotated[str | None, typer.Option("--message", "-m", help="Why; kept in history.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+
+
+def chosen_format(wanted: Format | None, *, json: bool) -> Format:
+    """The format that `--format` and `--json` ask for together.
+
+    Raises:
+        typer.BadParameter: they ask for two, or for bytes on a terminal.
+    """
+    if json and wanted not in (None, Format.JSON):
+        message = f"--json and --format {wanted} ask for two different things"
+        raise typer.BadParameter(message, param_hint="--format")
+    chosen = Format.JSON if json else wanted or Format.TABLE
+    if chosen is Format.ARROW and sys.stdout is not None and sys.stdout.isatty():
+        message = "arrow is not for terminals: send it to a file or a program"
+        raise typer.BadParameter(message, param_hint="--format")
+    return chosen
 
 
 def required_store(store: str | None) -> str:

@@ -1,29 +1,34 @@
-"""How results and errors look: tables for people, JSON for programs."""
+"""How results look: tables for people, JSON for programs."""
 
 from __future__ import annotations
 
 import json
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TextIO
 
 from omnigraph.cli import output
-from omnigraph.errors import OmnigraphError
 
 
 @dataclass(slots=True)
 class Talk:
-    """How this run speaks: set by `--json` and `--debug`, read when it ends."""
+    """How this run speaks: set by `--json` and `--debug`, read when it ends.
+
+    Attributes:
+        tabulates: Whether violations are a table, one line each: they lie in files, to be fixed
+            there.
+    """
 
     json: bool = False
     debug: bool = False
+    tabulates: bool = False
 
 
 def show_json(value: object) -> None:
     """Print one JSON document on standard output."""
-    output.write_text(f"{_dumped(value)}\n")
+    output.write_text(f"{to_document(value)}\n")
 
 
 def show_text(text: str) -> None:
@@ -68,34 +73,21 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)  # noqa: T201  # the one place that talks
 
 
-def show_error(error: BaseException, talk: Talk) -> None:
-    """Say what went wrong, and what to do next; the stack only when it was asked for.
-
-    An error about a text has every fault of it in its message, each with a caret.
-    """
-    if talk.debug:
-        say("".join(traceback.format_exception(error)).rstrip())
-    if not isinstance(error, OmnigraphError):
-        kind, said = type(error).__name__, str(error)
-        facts = {"error": f"{kind}: {said}", "code": "internal"}
-        hint = "this is a bug: run it again with --debug and report what that prints"
-        error_text = facts["error"]
+def say_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Tell the person rows under their column names, on standard error."""
+    page = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    if sys.stderr is not None and sys.stderr.isatty():
+        _draw(columns, page, sys.stderr)
     else:
-        facts = {"error": error.message, "code": error.code.value}
-        hint, error_text = error.hint, error.message
-    notes = getattr(error, "__notes__", [])
-    if talk.json:
-        details = error.details if isinstance(error, OmnigraphError) else {}
-        say(_dumped({**facts, "hint": hint, "notes": notes, "details": details}))
-        return
-    say(f"error[{facts['code']}]: {error_text}")
-    for note in notes:
-        say(f"  {note}")
-    if hint:
-        say(f"  hint: {hint}")
+        for line in _AlignedPages().lines(columns, page):
+            say(line)
 
 
 def _draw_page(columns: Sequence[str], page: Sequence[Sequence[str]]) -> None:
+    _draw(columns, page, sys.stdout)
+
+
+def _draw(columns: Sequence[str], page: Sequence[Sequence[str]], stream: TextIO) -> None:
     # Imported here: only commands that draw a table pay for rich.
     from rich import box
     from rich.console import Console
@@ -106,7 +98,7 @@ def _draw_page(columns: Sequence[str], page: Sequence[Sequence[str]]) -> None:
         table.add_column(column, overflow="fold")
     for row in page:
         table.add_row(*map(_printable, row))
-    Console(file=sys.stdout).print(table, highlight=False, markup=False, emoji=False)
+    Console(file=stream).print(table, highlight=False, markup=False, emoji=False)
 
 
 @dataclass(slots=True)
@@ -116,13 +108,16 @@ class _AlignedPages:
     widths: Sequence[int] = ()
 
     def draw(self, columns: Sequence[str], page: Sequence[Sequence[str]]) -> None:
+        output.write_text("".join(f"{line}\n" for line in self.lines(columns, page)))
+
+    def lines(self, columns: Sequence[str], page: Sequence[Sequence[str]]) -> list[str]:
         from rich.cells import cell_len
 
         rows = [[_printable(cell) for cell in row] for row in page]
         if not self.widths:
             rows.insert(0, list(columns))
             self.widths = [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
-        output.write_text("".join(f"{self._line(row, cell_len)}\n" for row in rows))
+        return [self._line(row, cell_len) for row in rows]
 
     def _line(self, row: Sequence[str], cell_len: Callable[[str], int]) -> str:
         padded = (
@@ -139,7 +134,8 @@ def _printable(text: str) -> str:
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
-def _dumped(value: object) -> str:
+def to_document(value: object) -> str:
+    """One JSON document, for people to read too."""
     return json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
 
 

@@ -1,20 +1,27 @@
-"""`omnigraph branch`: create, list and delete the branches of a graph."""
+"""`omnigraph branch`: create, list, merge and delete the branches of a graph."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from omnigraph.cli import options, render
+from omnigraph.cli.exits import Exit
+from omnigraph.cli.failures import conflict_facts, say_conflicts
+from omnigraph.cli.texts import read_text
 from omnigraph.errors import BranchNotFoundError
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
+    from omnigraph.merge.run import MergeOutcome
     from omnigraph.model.commits import Commit
 
-group = typer.Typer(help="Create, list and delete branches of a graph.", no_args_is_help=True)
+_SIDES: Final = ("ours", "theirs")
+
+group = typer.Typer(help="Create, list, merge and delete branches.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The branch's name, such as review/1.")]
 
@@ -74,6 +81,65 @@ def list_branches(*, store: options.Store = None, json: options.Json = False) ->
     )
 
 
+@group.command("merge")
+def merge_branch(
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="The branch whose changes are brought over.")
+    ],
+    *,
+    store: options.Store = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--into", metavar="TARGET", help="The branch that changes; main by default."),
+    ] = None,
+    resolve: Annotated[
+        str | None,
+        typer.Option(
+            "--resolve",
+            metavar="ours|theirs|FILE",
+            help="Where both changed the same: keep the target's, take the source's, or as a "
+            "JSON file says.",
+        ),
+    ] = None,
+    strict_rows: Annotated[
+        bool,
+        typer.Option("--strict-rows", help="Rows that both changed conflict in any case."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what it would do; write nothing.")
+    ] = False,
+    delete_branch: Annotated[
+        bool, typer.Option("--delete-branch", help="Delete SOURCE once it is merged.")
+    ] = False,
+    actor: options.Actor = None,
+    message: options.Message = None,
+    json: options.Json = False,
+) -> None:
+    """Bring what one branch changed to another, property by property, in one commit."""
+    from omnigraph import graph
+
+    if delete_branch and source == "main":
+        wrong = "main cannot be deleted, so --delete-branch is not for it"
+        raise typer.BadParameter(wrong, param_hint="--delete-branch")
+    decided = resolve if resolve is None or resolve in _SIDES else read_text(resolve)
+    opened = graph.open(options.required_store(store), actor=actor, read_only=dry_run)
+    outcome = opened.merge(
+        source,
+        into=target,
+        resolve=decided,
+        strict_rows=strict_rows,
+        dry_run=dry_run,
+        delete_branch=delete_branch,
+        message=message,
+    )
+    if json:
+        render.show_json({**_merge_facts(outcome), "dry_run": dry_run})
+    else:
+        _show_merge(outcome, dry_run=dry_run, delete_branch=delete_branch)
+    if outcome.conflicts:
+        raise typer.Exit(Exit.CONFLICT)
+
+
 @group.command("delete")
 def delete_branch(
     name: Name,
@@ -110,3 +176,47 @@ def _heads(opened: Graph) -> dict[str, Commit]:
         with suppress(BranchNotFoundError):
             heads[str(name)] = opened.snapshot(branch=name).head
     return heads
+
+
+def _show_merge(outcome: MergeOutcome, *, dry_run: bool, delete_branch: bool) -> None:
+    sides = f"branch {outcome.source} into {outcome.target}"
+    if outcome.commit_id is not None:
+        render.say(f"merged {sides} as commit {outcome.commit_id} ({outcome.outcome})")
+    elif not dry_run or not (outcome.changes or outcome.conflicts):
+        render.say(f"{outcome.outcome}: {outcome.target} has all of {outcome.source}")
+    elif outcome.conflicts:
+        count = len(outcome.conflicts)
+        conflicts = "1 conflict" if count == 1 else f"{count:,} conflicts"
+        beside = "; beside them it would change" if outcome.changes else ""
+        render.say(f"merging {sides} has {conflicts}{beside}")
+    else:
+        render.say(f"merging {sides} would change ({outcome.outcome})")
+    if outcome.changes:
+        render.show_table(
+            ["type", "inserted", "updated", "deleted"],
+            [
+                (name, each.inserted, each.updated, each.deleted)
+                for name, each in outcome.changes.items()
+            ],
+        )
+    if outcome.conflicts:
+        say_conflicts(outcome.conflicts)
+    if dry_run:
+        render.say("nothing was written: this was a dry run")
+    elif outcome.deleted_source:
+        render.say(f"deleted branch {outcome.source}")
+    elif delete_branch:
+        render.say(f"branch {outcome.source} stays: it has moved on meanwhile")
+
+
+def _merge_facts(outcome: MergeOutcome) -> dict[str, object]:
+    return {
+        "outcome": outcome.outcome,
+        "source": outcome.source,
+        "target": outcome.target,
+        "source_commit": outcome.source_commit,
+        "commit_id": outcome.commit_id,
+        "changes": {name: asdict(each) for name, each in outcome.changes.items()},
+        "merge_conflicts": [conflict_facts(each) for each in outcome.conflicts],
+        "deleted_source": outcome.deleted_source,
+    }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from omnigraph.cli import options, render
+from omnigraph.cli import changed, options, render
 from omnigraph.errors import InvalidParameterError
 
 if TYPE_CHECKING:
@@ -74,6 +74,23 @@ def show_commit(
         render.show_json(facts)
         return
     render.show_facts({name.replace("_", " "): fact for name, fact in facts.items()})
+
+
+@group.command("changes")
+def show_changes(
+    commit_id: Annotated[str, typer.Argument(metavar="COMMIT", help="The commit's id.")],
+    *,
+    store: options.Store = None,
+    rows: changed.Rows = False,
+    format_: options.ResultFormat = None,
+    json: options.Json = False,
+) -> None:
+    """Show what one commit changed against the one before it: counts, or with --rows all."""
+    from omnigraph import graph
+
+    wanted = options.chosen_format(format_, json=json)
+    opened = graph.open(options.required_store(store), read_only=True)
+    changed.write_diff(opened.commits.changes(commit_id), wanted, rows=rows)
 
 
 def _filters(wanted: Iterable[str]) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,20 +13,6 @@ from omnigraph.cli.formats import Format, write_result
 
 if TYPE_CHECKING:
     from omnigraph.engine.queries import QueryResult
-
-
-class Engine(StrEnum):
-    """The engines there are to ask for."""
-
-    AUTO = "auto"
-    LOCAL = "local"
-    SPARK = "spark"
-
-
-def _remember_format(context: typer.Context, value: Format | None) -> Format | None:
-    if value is Format.JSON:
-        options.speak_json(context)
-    return value
 
 
 def query(
@@ -41,16 +26,8 @@ def query(
     branch: options.AtBranch = None,
     commit: options.AtCommit = None,
     version: options.AtVersion = None,
-    engine: Annotated[
-        Engine | None,
-        typer.Option("--engine", help="What runs it; auto, the default, goes by size."),
-    ] = None,
-    format_: Annotated[
-        Format | None,
-        typer.Option(
-            "--format", help="How to print the rows; table by default.", callback=_remember_format
-        ),
-    ] = None,
+    engine: options.OnEngine = None,
+    format_: options.ResultFormat = None,
     json: options.Json = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show how it would run; do not run it.")
@@ -86,15 +63,9 @@ def query(
 
 
 def _format(wanted: Format | None, *, json: bool, explain: bool) -> Format:
-    if json and wanted not in (None, Format.JSON):
-        message = f"--json and --format {wanted} ask for two different things"
-        raise typer.BadParameter(message, param_hint="--format")
-    chosen = Format.JSON if json else wanted or Format.TABLE
+    chosen = options.chosen_format(wanted, json=json)
     if explain and chosen not in (Format.TABLE, Format.JSON):
         message = f"a plan has no rows to print as {chosen}; use table or json"
-        raise typer.BadParameter(message, param_hint="--format")
-    if chosen is Format.ARROW and sys.stdout is not None and sys.stdout.isatty():
-        message = "arrow is not for terminals: send it to a file or a program"
         raise typer.BadParameter(message, param_hint="--format")
     return chosen
 

@@ -1,0 +1,150 @@
+"""Changes as they are printed: counts by type, and row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from omnigraph.cli import render
+from omnigraph.cli.formats import Format, write_objects, write_result
+from omnigraph.model.tables import TableKind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from omnigraph.changes.graphs import GraphDiff
+    from omnigraph.changes.records import TableChanges
+
+
+class Op(StrEnum):
+    """What can happen to a row."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+Kinds = Annotated[list[TableKind] | None, typer.Option("--kind", help="Only nodes, or only edges.")]
+Types = Annotated[
+    list[str] | None, typer.Option("--type", metavar="NAME", help="Only rows of this type.")
+]
+Ops = Annotated[list[Op] | None, typer.Option("--op", help="Only rows to which this happened.")]
+Rows = Annotated[
+    bool, typer.Option("--rows", help="Every row that changed, as it was and as it is.")
+]
+
+_SIDES = ("before", "after")
+
+
+def write_diff(diff: GraphDiff, wanted: Format, *, rows: bool) -> None:
+    """Write the counts of a diff, or its rows, to standard output."""
+    if rows:
+        _write_rows(diff, wanted)
+    elif wanted is Format.JSON:
+        render.show_json({"before": diff.before, "after": diff.after, "changes": counts(diff)})
+    else:
+        write_result(_summary(diff), wanted)
+
+
+def counts(diff: GraphDiff) -> dict[str, dict[str, int]]:
+    """By type, how many rows came, changed and went; a type without any is not listed."""
+    return {name: asdict(each) for name, each in diff.counts.items() if each}
+
+
+def row_objects(diff: GraphDiff) -> Iterator[dict[str, Any]]:
+    """Every row that changed, with values that JSON has."""
+    from omnigraph.changes.records import Op
+
+    for each in diff.tables:
+        parts = (
+            (Op.INSERT, None, each.inserted),
+            (Op.UPDATE, each.before, each.after),
+            (Op.DELETE, each.deleted, None),
+        )
+        for op, before, after in parts:
+            if op in diff.ops:
+                yield from _changes(each, op, before, after)
+
+
+def row_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """A row that changed, for a table: of one that was updated, only what differs."""
+    from omnigraph.cli.cells import to_json
+
+    before, after = (row[side] for side in _SIDES)
+    if before is not None and after is not None:
+        changed = [name for name in after if before[name] != after[name]]
+        before, after = ({name: side[name] for name in changed} for side in (before, after))
+    shown = ("" if side is None else to_json(side) for side in (before, after))
+    return (row["type"], row["op"], row["id"], *shown)
+
+
+def _write_rows(diff: GraphDiff, wanted: Format) -> None:
+    objects = row_objects(diff)
+    if wanted in (Format.JSON, Format.JSONL):
+        write_objects(objects, is_list=wanted is Format.JSON)
+    elif wanted is Format.TABLE:
+        render.show_table(["type", "op", "id", *_SIDES], map(row_cells, objects))
+    else:
+        write_result(_texts(objects), wanted)
+
+
+def _changes(
+    table: TableChanges, op: str, before: pa.Table | None, after: pa.Table | None
+) -> Iterator[dict[str, Any]]:
+    rows = after if before is None else before
+    assert rows is not None, "a row was there before, or is there after"
+    sides = [_plain(each, rows.num_rows) for each in (before, after)]
+    for old, new in zip(*sides, strict=True):
+        row = new if old is None else old
+        assert row is not None, "a row was there before, or is there after"
+        kind, name = str(table.key.kind), table.type.name
+        yield {
+            "kind": kind,
+            "type": name,
+            "op": str(op),
+            "id": row["id"],
+            "before": old,
+            "after": new,
+        }
+
+
+def _plain(rows: pa.Table | None, count: int) -> Iterator[dict[str, Any] | None]:
+    from omnigraph.cli.cells import plain_rows
+
+    if rows is None:
+        yield from [None] * count
+        return
+    for batch in rows.to_batches():
+        for row in plain_rows(batch):
+            yield dict(zip(rows.column_names, row, strict=True))
+
+
+def _summary(diff: GraphDiff) -> pa.Table:
+    import pyarrow as pa
+
+    schema = pa.schema(
+        [
+            ("type", pa.string()),
+            *((name, pa.int64()) for name in ("inserted", "updated", "deleted")),
+        ]
+    )
+    rows = [{"type": name, **each} for name, each in counts(diff).items()]
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _texts(objects: Iterator[dict[str, Any]]) -> pa.Table:
+    """The rows in columns of text: types have different properties, so each side is JSON."""
+    import pyarrow as pa
+
+    from omnigraph.cli.cells import to_json
+
+    names = ("kind", "type", "op", "id", *_SIDES)
+    schema = pa.schema([(name, pa.string()) for name in names])
+    rows = [
+        {**row, **{side: row[side] and to_json(row[side]) for side in _SIDES}} for row in objects
+    ]
+    return pa.Table.from_pylist(rows, schema=schema)

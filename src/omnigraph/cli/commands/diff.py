@@ -1,0 +1,33 @@
+"""`omnigraph diff`: how two points of history differ."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from omnigraph.cli import changed, options, render
+from omnigraph.cli.formats import Format
+
+
+def diff(
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help="A branch or a commit.")],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="A branch or a commit.")],
+    *,
+    store: options.Store = None,
+    kinds: changed.Kinds = None,
+    types: changed.Types = None,
+    ops: changed.Ops = None,
+    rows: changed.Rows = False,
+    format_: options.ResultFormat = None,
+    json: options.Json = False,
+) -> None:
+    """Show what came, changed and went from one point to the other: counts, or with --rows all."""
+    from omnigraph import graph
+
+    wanted = options.chosen_format(format_, json=json)
+    opened = graph.open(options.required_store(store), read_only=True)
+    found = opened.diff(before, after, kinds=kinds, types=types, ops=ops)
+    if wanted is Format.TABLE:
+        render.say(f"from commit {found.before} to commit {found.after}")
+    changed.write_diff(found, wanted, rows=rows)

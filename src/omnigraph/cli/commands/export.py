@@ -1,0 +1,96 @@
+"""`omnigraph export`: write a graph's rows into files."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from omnigraph.cli import options, output, render
+from omnigraph.cli.progress import followed
+from omnigraph.cli.spark import start_spark
+
+if TYPE_CHECKING:
+    from omnigraph.pipeline.export import ExportResult
+
+_STANDARD_OUTPUT: Final = "-"
+
+
+class Format(StrEnum):
+    """What an export is made of."""
+
+    NDJSON = "ndjson"
+    PARQUET = "parquet"
+    CSV = "csv"
+
+
+def export(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="A file, such as graph.jsonl or graph.jsonl.zst; a directory for parquet, csv "
+            "and Spark; or - for standard output.",
+        ),
+    ],
+    *,
+    store: options.Store = None,
+    format_: Annotated[Format | None, typer.Option("--format", help="ndjson by default.")] = None,
+    types: Annotated[
+        list[str] | None, typer.Option("--type", metavar="NAME", help="Only rows of this type.")
+    ] = None,
+    branch: options.AtBranch = None,
+    commit: options.AtCommit = None,
+    version: options.AtVersion = None,
+    engine: options.OnEngine = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace an earlier export of that name.")
+    ] = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Write all rows of one commit into files that load again, with the ids they have."""
+    from omnigraph import graph
+
+    is_piped = target == _STANDARD_OUTPUT
+    if is_piped and json:
+        message = "standard output cannot have both the rows and what --json tells of them"
+        raise typer.BadParameter(message, param_hint="--json")
+    opened = graph.open(options.required_store(store), read_only=True)
+    point = opened.at(branch=branch, commit=commit, version=version)
+    if engine is options.Engine.SPARK and not is_piped:
+        start_spark()
+    # Rows on a terminal are progress enough.
+    with (
+        followed(quiet=quiet or json or is_piped) as progress,
+        output.standard_output() if is_piped else nullcontext(),
+    ):
+        result = point.export(
+            target,
+            types=types,
+            format=format_ and format_.value,
+            engine=engine and engine.value,
+            replace=replace,
+            progress=progress,
+        )
+    if json:
+        render.show_json(_facts(result))
+        return
+    render.say(f"exported commit {result.commit_id}")
+    if not is_piped:
+        render.say(f"written by the {result.engine} engine, because {result.why}")
+        render.show_table(["type", "rows"], result.rows.items())
+
+
+def _facts(result: ExportResult) -> dict[str, object]:
+    return {
+        "commit_id": result.commit_id,
+        "target": result.target,
+        "format": result.format,
+        "engine": result.engine,
+        "why": result.why,
+        "rows": dict(result.rows),
+        "files": list(result.files),
+    }

@@ -1,0 +1,269 @@
+"""`omnigraph load`: take files in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omnigraph.cli import options, render
+from omnigraph.cli.progress import Follower, followed
+from omnigraph.cli.spark import start_spark
+from omnigraph.errors import InvalidParameterError, OmnigraphError
+
+if TYPE_CHECKING:
+    from omnigraph.engine.choose import Choice
+    from omnigraph.graph import Graph
+    from omnigraph.pipeline.results import LoadResult
+    from omnigraph.pipeline.sources import Source
+
+
+class Mode(StrEnum):
+    """What a load does with rows that exist."""
+
+    APPEND = "append"
+    MERGE = "merge"
+    OVERWRITE = "overwrite"
+
+
+class OnError(StrEnum):
+    """What a load does with rows that break rules."""
+
+    FAIL = "fail"
+    QUARANTINE = "quarantine"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The branch that is written, and the one that it starts from if it does not exist."""
+
+    branch: str | None
+    start: str | None
+
+
+def load(
+    context: typer.Context,
+    graph_uri: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[GRAPH]", help="The graph, instead of --store."),
+    ] = None,
+    *,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data",
+            metavar="PATH",
+            help="A file, a directory, a pattern in quotes, or - for standard input.",
+        ),
+    ] = None,
+    maps: Annotated[
+        list[str] | None,
+        typer.Option("--map", metavar="TYPE=PATH", help="A file with rows of this type."),
+    ] = None,
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            "--mode",
+            help="append adds new rows, merge replaces rows that have the same id, overwrite "
+            "replaces all rows of the types that the input names.",
+        ),
+    ],
+    store: options.Store = None,
+    branch: options.OnBranch = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", metavar="BRANCH", help="Make the branch from this one if needed."),
+    ] = None,
+    engine: options.OnEngine = None,
+    master: Annotated[
+        str | None,
+        typer.Option("--master", metavar="URL", help="Spark's master, if Spark is used."),
+    ] = None,
+    on_error: Annotated[
+        OnError,
+        typer.Option(
+            "--on-error", help="quarantine writes rows that break rules to --rejects instead."
+        ),
+    ] = OnError.FAIL,
+    rejects: Annotated[
+        Path | None,
+        typer.Option("--rejects", metavar="PATH", help="Where rejected rows go, with reasons."),
+    ] = None,
+    ignore_unknown: Annotated[
+        bool, typer.Option("--ignore-unknown", help="Drop values that no property takes.")
+    ] = False,
+    without_index: Annotated[
+        bool, typer.Option("--no-index", help="Leave the indexes for later.")
+    ] = False,
+    actor: options.Actor = None,
+    message: options.Message = None,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Load files of any size in one commit; all of it or nothing."""
+    from omnigraph import graph
+
+    _tabulate(context)
+    uri = _graph_uri(graph_uri or (), store)
+    source = _source(data or (), maps or ())
+    _check(engine, master, on_error, rejects)
+    opened = graph.open(uri, actor=actor)
+    place = Place(branch, start)
+    choice = _choice(opened, place, source, engine)
+    is_spark = choice.engine.value == options.Engine.SPARK.value
+    if is_spark:
+        start_spark(master)
+    unit = "tasks" if is_spark else "bytes"
+    with followed(quiet=quiet or json, unit=unit) as progress:
+        with _cancelled(opened, place):
+            result = opened.load(
+                source,
+                mode=mode.value,
+                branch=branch,
+                start=start,
+                on_error=on_error.value,
+                rejects=rejects,
+                ignore_unknown=ignore_unknown,
+                engine=choice.engine.value,
+                index=False,
+                message=message,
+                progress=progress,
+            )
+        if not without_index:
+            _index(opened, result, progress)
+    if json:
+        render.show_json({**_facts(result, choice), "rejects": rejects})
+    else:
+        _show(result, choice, rejects)
+
+
+def _tabulate(context: typer.Context) -> None:
+    talk = context.find_object(render.Talk)
+    if talk is not None:
+        talk.tabulates = True
+
+
+def _graph_uri(named: Sequence[str], store: str | None) -> str:
+    # A pattern that the shell has spelt out leaves its first file to --data, and the others here.
+    files = [each for each in named if Path(each).is_file()]
+    if files or len(named) > 1:
+        first = (files or named)[0]
+        message = f"{first} is no graph; give each file its own --data, or the pattern in quotes"
+        raise typer.BadParameter(message, param_hint="GRAPH")
+    return options.required_store(named[0] if named else store)
+
+
+def _source(data: Sequence[str], maps: Sequence[str]) -> Source:
+    by_type: dict[str, list[str]] = {}
+    for text in maps:
+        name, equals, path = text.partition("=")
+        if not (name and equals and path):
+            message = f"{text[:100]!r} maps no file to a type"
+            raise InvalidParameterError(message, hint="write --map Type=path", name="map")
+        by_type.setdefault(name, []).append(path)
+    if not data and not by_type:
+        message = "there is nothing to load: give --data or --map"
+        raise typer.BadParameter(message, param_hint="--data")
+    if not by_type:
+        return list(data)
+    return [*data, by_type] if data else by_type
+
+
+def _check(
+    engine: options.Engine | None, master: str | None, on_error: OnError, rejects: Path | None
+) -> None:
+    if master is not None and engine is options.Engine.LOCAL:
+        message = "--master is for Spark, and --engine local does without"
+        raise typer.BadParameter(message, param_hint="--master")
+    if (on_error is OnError.QUARANTINE) != (rejects is not None):
+        message = "--on-error quarantine and --rejects PATH go together"
+        raise typer.BadParameter(message, param_hint="--rejects")
+
+
+def _choice(opened: Graph, place: Place, source: Source, engine: options.Engine | None) -> Choice:
+    """The engine that the load will take; known before, so that Spark is started as we want it."""
+    from omnigraph.pipeline.choice import choose_engine
+    from omnigraph.pipeline.sources import resolve
+
+    starts = place.start is not None and (place.branch or "main") not in opened.branches.list()
+    catalog = opened.schema.show(branch=place.start if starts else place.branch).catalog
+    return choose_engine(resolve(source, catalog), engine and engine.value)
+
+
+@contextmanager
+def _cancelled(opened: Graph, place: Place) -> Iterator[None]:
+    """Undo at once what an interrupt left half done, and say what became of it."""
+    before = _head(opened, place)
+    try:
+        yield
+    except KeyboardInterrupt:
+        # Otherwise the next write would do it.
+        with suppress(OmnigraphError):
+            opened.refresh()
+        after = _head(opened, place)
+        if before == after:
+            render.say("interrupted: nothing was loaded")
+        else:
+            render.say(f"interrupted: branch {place.branch or 'main'} is at commit {after} now")
+        raise
+
+
+def _head(opened: Graph, place: Place) -> str | None:
+    with suppress(OmnigraphError):
+        return str(opened.snapshot(branch=place.branch or "main").head.commit_id)
+    return None
+
+
+def _index(opened: Graph, result: LoadResult, progress: Follower | None) -> None:
+    """Bring the indexes up to date. The load is there already, whatever happens here."""
+    if result.commit_id is None:
+        return
+    if progress is not None:
+        progress("index", 0, 1)
+    try:
+        opened.ensure_indices(branch=result.branch)
+    except (KeyboardInterrupt, OmnigraphError) as failure:
+        note = f"the load itself is done, as commit {result.commit_id}; "
+        note += "build the indexes with 'omnigraph index'"
+        if not isinstance(failure, OmnigraphError):
+            render.say(f"interrupted: {note}")
+        failure.add_note(note)
+        raise
+    if progress is not None:
+        progress("index", 1, 1)
+
+
+def _show(result: LoadResult, choice: Choice, rejects: Path | None) -> None:
+    if result.commit_id is None:
+        render.say(f"there was nothing to load: branch {result.branch} is as it was")
+    else:
+        render.say(f"commit {result.commit_id} on branch {result.branch}")
+        render.say(f"loaded by the {choice.engine} engine, because {choice.why}")
+        render.show_table(
+            ["type", "inserted", "updated", "deleted"],
+            [
+                (name, each.inserted, each.updated, each.deleted)
+                for name, each in result.changes.items()
+            ],
+        )
+    if result.rejected:
+        rows = "1 row was" if result.rejected == 1 else f"{result.rejected:,} rows were"
+        render.say(f"{rows} rejected: see {rejects}")
+
+
+def _facts(result: LoadResult, choice: Choice) -> Mapping[str, object]:
+    return {
+        "commit_id": result.commit_id,
+        "branch": result.branch,
+        "mode": result.mode,
+        "engine": choice.engine,
+        "why": choice.why,
+        "changes": {name: asdict(each) for name, each in result.changes.items()},
+        "rejected": result.rejected,
+        "seconds": {name: round(each, 3) for name, each in result.seconds.items()},
+    }

@@ -1,0 +1,142 @@
+"""How errors look: for people what is wrong and what to do next, for programs all of it as JSON."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable
+from typing import Final
+
+from omnigraph.cli.render import Talk, say, say_table, to_document
+from omnigraph.errors import OmnigraphError
+from omnigraph.integrity.violations import IntegrityError, Report
+from omnigraph.merge.conflicts import Conflict, MergeConflictError
+
+_VALUE_SHOWN_MAX: Final = 60
+"""Characters of a value that a table of conflicts shows; JSON has all of it."""
+
+
+def show_error(error: BaseException, talk: Talk) -> None:
+    """Say what went wrong, and what to do next; the stack only when it was asked for.
+
+    An error about a text has every fault of it in its message, each with a caret.
+    """
+    if talk.debug:
+        say("".join(traceback.format_exception(error)).rstrip())
+    if not isinstance(error, OmnigraphError):
+        _show_bug(error, talk)
+    elif talk.json:
+        say(to_document(_facts(error)))
+    elif isinstance(error, MergeConflictError):
+        say(f"error[{error.code.value}]: {error.message.partition(': ')[0]}")
+        say_conflicts(error.conflicts)
+        _say_more(_notes(error), error.hint)
+    elif isinstance(error, IntegrityError) and talk.tabulates:
+        say(f"error[{error.code.value}]: {error.message.partition(chr(10))[0]}")
+        _say_report(error.report)
+        _say_more(_notes(error), error.hint)
+    else:
+        say(f"error[{error.code.value}]: {error.message}")
+        _say_more(_notes(error), error.hint)
+
+
+def conflict_facts(conflict: Conflict) -> dict[str, object]:
+    """A conflict for programs: plain values that JSON can hold."""
+    from omnigraph.cli.cells import plain_value
+
+    return {
+        "kind": str(conflict.kind),
+        "type": conflict.type_name,
+        "id": conflict.id,
+        "property": conflict.property,
+        "base": plain_value(conflict.base),
+        "ours": plain_value(conflict.ours),
+        "theirs": plain_value(conflict.theirs),
+        "message": str(conflict),
+    }
+
+
+def say_conflicts(conflicts: Iterable[Conflict]) -> None:
+    """Tell the person every conflict, and how one of them would be decided."""
+    found = list(conflicts)
+    columns = ["kind", "type", "id", "property", "base", "ours", "theirs"]
+    notes = any(each.message for each in found)
+    say_table(
+        [*columns, "what"] if notes else columns,
+        [
+            (
+                *(each.kind, each.type_name, each.id, each.property),
+                *(_value(each, side) for side in (each.base, each.ours, each.theirs)),
+                *([each.message] if notes else []),
+            )
+            for each in found
+        ],
+    )
+    if found:
+        first = found[0]
+        place = {"type": first.type_name, "id": first.id, "property": first.property}
+        named = {name: value for name, value in place.items() if value is not None}
+        say("to decide one by one, give a file to --resolve, such as")
+        say(f"  {_line([{**named, 'take': 'theirs'}])}")
+
+
+def _show_bug(error: BaseException, talk: Talk) -> None:
+    text = f"{type(error).__name__}: {error}"
+    hint = "this is a bug: run it again with --debug and report what that prints"
+    if talk.json:
+        facts = {"error": text, "code": "internal", "hint": hint, "notes": _notes(error)}
+        say(to_document({**facts, "details": {}}))
+        return
+    say(f"error[internal]: {text}")
+    _say_more(_notes(error), hint)
+
+
+def _say_more(notes: Iterable[str], hint: str) -> None:
+    for note in notes:
+        say(f"  {note}")
+    if hint:
+        say(f"  hint: {hint}")
+
+
+def _facts(error: OmnigraphError) -> dict[str, object]:
+    details = dict(error.details)
+    facts: dict[str, object] = {"error": error.message, "code": error.code.value}
+    if isinstance(error, MergeConflictError):
+        del details["conflicts"]
+        facts["merge_conflicts"] = [conflict_facts(each) for each in error.conflicts]
+    return {**facts, "hint": error.hint, "notes": _notes(error), "details": details}
+
+
+def _notes(error: BaseException) -> list[str]:
+    return list(getattr(error, "__notes__", []))
+
+
+def _say_report(report: Report) -> None:
+    say_table(
+        ["rule", "type", "property", "violations"],
+        [
+            (breach.rule, breach.type_name, ", ".join(breach.properties), f"{count:,}")
+            for breach, count in report.counts.items()
+        ],
+    )
+    say("")
+    say_table(
+        ["where", "rule", "what"],
+        [(each.origin, each.rule, each.message) for each in report.violations],
+    )
+    if (more := report.total - len(report.violations)) > 0:
+        say(f"and {more:,} more like these")
+
+
+def _value(conflict: Conflict, value: object) -> str:
+    if value is None and conflict.message:
+        return ""
+    if value is None:
+        return "no row" if conflict.property is None else "null"
+    text = value if isinstance(value, str) else _line(value)
+    return text if len(text) <= _VALUE_SHOWN_MAX else f"{text[: _VALUE_SHOWN_MAX - 1]}…"
+
+
+def _line(value: object) -> str:
+    from omnigraph.cli.cells import plain_value, to_json
+
+    return to_json(plain_value(value))

@@ -1,0 +1,111 @@
+"""Progress: bars on a terminal, lines elsewhere, always on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+from omnigraph.cli.render import say
+from omnigraph.limits import LOAD_BLOCK_BYTES
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+_BYTES: Final = "bytes"
+_PARTS: Final = 10
+"""Lines that one stage gets at most, where its end is known."""
+
+
+class Follower(Protocol):
+    """Hears how far each stage of a work is."""
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        """Show it."""
+        ...
+
+
+@contextmanager
+def followed(*, quiet: bool, unit: str = "") -> Iterator[Follower | None]:
+    """Show the progress of what runs in the block; None where nobody wants to see it.
+
+    Args:
+        unit: `bytes` where stages called `read` count bytes; else they count steps.
+    """
+    if quiet or sys.stderr is None:
+        yield None
+    elif sys.stderr.isatty():
+        with _drawn() as progress:
+            yield Bars(progress, unit)
+    else:
+        yield Lines(unit)
+
+
+@contextmanager
+def _drawn() -> Iterator[Progress]:
+    # Imported here: only what is drawn pays for rich.
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[amount]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield progress
+
+
+@dataclass(slots=True)
+class Bars:
+    """A bar for each stage; they are gone when the work is done."""
+
+    progress: Progress
+    unit: str
+    bars: dict[str, TaskID] = field(default_factory=dict)
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        """Draw it."""
+        amount = _amount(stage, done, total, self.unit)
+        if stage not in self.bars:
+            self.bars[stage] = self.progress.add_task(stage, amount=amount)
+        # One step that has just begun has no length to draw.
+        shown = None if (done, total) == (0, 1) else total
+        self.progress.update(self.bars[stage], completed=done, total=shown, amount=amount)
+
+
+@dataclass(slots=True)
+class Lines:
+    """A line now and then; none for what is over before anybody could read it."""
+
+    unit: str
+    is_long: bool = False
+    said: tuple[str, int] = ("", -1)
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        """Say it, if it is news."""
+        if stage == "read":
+            size = max(done, total or 0)
+            self.is_long = self.unit != _BYTES or size > LOAD_BLOCK_BYTES
+        part = done * _PARTS // total if total else done // (_PARTS * LOAD_BLOCK_BYTES)
+        if self.is_long and (stage, part) != self.said:
+            self.said = (stage, part)
+            say(f"{stage} {_amount(stage, done, total, self.unit)}".rstrip())
+
+
+def _amount(stage: str, done: int, total: int | None, unit: str) -> str:
+    """How far a stage is, in words.
+
+    >>> _amount("read", 1_500_000, 3_000_000, "bytes"), _amount("stage", 1, 3, "bytes")
+    ('1.5 MB of 3.0 MB', '1 of 3')
+    """
+    from rich.filesize import decimal
+
+    if total == 1:
+        return ""
+    in_bytes = stage == "read" and unit == _BYTES
+    spelt = decimal if in_bytes else "{:,}".format
+    return spelt(done) if total is None else f"{spelt(done)} of {spelt(total)}"
