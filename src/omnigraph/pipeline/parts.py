@@ -11,14 +11,16 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark
 
+from omnigraph.engine.local.sort import sorted_batches
 from omnigraph.engine.results import typed
 from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.engine.spark.failures import reporting, translating
@@ -30,8 +32,8 @@ from omnigraph.pipeline.formats import Format, write_file
 from omnigraph.pipeline.targets import Compression
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
-from omnigraph.storage.scans import scan_schema
-from omnigraph.storage.tables import Table
+from omnigraph.storage.scans import open_address, scan_schema
+from omnigraph.storage.tables import Table, TableAddress
 from omnigraph.transaction.work import View
 
 _PART: Final = "part of the export"
@@ -113,13 +115,22 @@ def write_parts(session: SparkSession, table: Table, task: PartTask) -> list[Wri
     groups = pack([each.num_rows for each in table.fragments()], cores)
     if not groups:
         return []
+    told = "part int, name string, rows long"
     bounds = part_bounds(table, len(groups))
+    if not bounds:
+        # One task reads, sorts and writes: its rows need not pass through Spark.
+        one = session.range(0, 1, 1, numPartitions=1)
+        return _collected(one.mapInArrow(partial(write_whole, task, table.address), told))
     schema = spark_schema(scan_schema(table, columns)).add(_PART, spark.IntegerType(), False)  # noqa: FBT003
     numbers = session.range(0, len(groups), 1, numPartitions=len(groups))
     reading = ReadTask(table.address, columns, groups)
     parted = numbers.mapInArrow(partial(read_parted, reading, bounds), schema)
     ranged = parted.repartitionById(len(bounds) + 1, _PART).drop(_PART).sortWithinPartitions("id")
-    messages = ranged.mapInArrow(partial(write_part, task), "part int, name string, rows long")
+    return _collected(ranged.mapInArrow(partial(write_part, task), told))
+
+
+def _collected(messages: DataFrame) -> list[Written]:
+    # One small row for each file.
     return [Written(**each) for each in messages.toArrow().sort_by("part").to_pylist()]
 
 
@@ -148,26 +159,33 @@ def read_parted(
 
 def write_part(task: PartTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Write one partition as a file and say so. Runs in an executor; safe to run twice."""
+    schema = table_schema(task.type)
+    return _written(task, (typed(each, schema) for each in batches))
+
+
+def write_whole(
+    task: PartTask, address: TableAddress, numbers: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Write a whole table as one file and say so. Runs in an executor; safe to run twice."""
+    for _ in numbers:
+        with reporting():
+            table = open_address(address)
+        yield from _written(task, sorted_batches(table, table_schema(task.type), by="id"))
+
+
+def _written(task: PartTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     context = TaskContext.get()
     assert context is not None, "it runs in an executor"
-    part, attempt = context.partitionId(), context.taskAttemptId()
-    name = f"{part}-{attempt}{task.suffix}"
-    first = next((each for each in batches if each.num_rows), None)
-    if first is None:
-        return
-
-    def every() -> Iterator[pa.RecordBatch]:
-        schema = table_schema(task.type)
-        yield typed(first, schema)
-        for batch in batches:
-            yield typed(batch, schema)
-
+    part = context.partitionId()
+    name = f"{part}-{context.taskAttemptId()}{task.suffix}"
     path = Path(task.directory) / name
     with reporting():
+        first = next((each for each in batches if each.num_rows), None)
+        if first is None:
+            return
         _require_shared(path.parent)
-        rows = write_file(
-            task.type, every(), path, format=task.format, compression=task.compression
-        )
+        every = chain([first], batches)
+        rows = write_file(task.type, every, path, format=task.format, compression=task.compression)
     yield pa.record_batch(
         [pa.array([part], pa.int32()), pa.array([name]), pa.array([rows], pa.int64())],
         names=["part", "name", "rows"],
