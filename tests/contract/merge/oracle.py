@@ -1,0 +1,112 @@
+"""Merging by the book: write-protocol section 7 on dictionaries, written without looking."""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+Row = dict[str, Any]
+Rows = dict[str, dict[str, Row]]
+"""By type, then by id."""
+
+ENDS = {"K": {"src": "P", "dst": "P"}}
+Told = tuple[str, str, str, str | None]
+"""Kind, type, id and property of a conflict."""
+
+
+@dataclass
+class Expected:
+    """What a merge must do.
+
+    Attributes:
+        rows: The target afterwards, had nobody objected: what is undecided stands as ours has it.
+    """
+
+    rows: Rows
+    conflicts: set[Told] = field(default_factory=set)
+
+
+def merge(
+    base: Rows, ours: Rows, theirs: Rows, *, resolve: str | None = None, strict: bool = False
+) -> Expected:
+    """The three-way merge, type by type, id by id, value by value; then the ends of edges."""
+    expected = Expected({})
+    for name in base:
+        merged = expected.rows[name] = {}
+        for id_ in base[name] | ours[name] | theirs[name]:
+            sides = (rows[name].get(id_) for rows in (base, ours, theirs))
+            row, told = _row(*sides, resolve=resolve, strict=strict)
+            expected.conflicts |= {(kind, name, id_, where) for kind, where in told}
+            if row is not None:
+                merged[id_] = row
+    _mend_edges(expected, ours, theirs, resolve)
+    return expected
+
+
+def _row(
+    base: Row | None, ours: Row | None, theirs: Row | None, *, resolve: str | None, strict: bool
+) -> tuple[Row | None, set[tuple[str, str | None]]]:
+    if theirs == base or ours == theirs:
+        return ours, set()
+    if ours == base:
+        return theirs, set()
+    if ours is None or theirs is None:
+        if resolve is None:
+            return ours, {("delete_vs_update", None)}
+        return (ours if resolve == "ours" else theirs), set()
+    kind = "divergent_insert" if base is None else "divergent_update"
+    row, told = dict(ours), set()
+    for name in ours:
+        before = None if base is None else base[name]
+        mine, other = ours[name], theirs[name]
+        if mine == other:
+            continue
+        if base is not None and not strict and other == before:
+            continue
+        if (base is not None and not strict and mine == before) or resolve == "theirs":
+            row[name] = other
+        elif resolve is None:
+            told.add((kind, name))
+    return row, told
+
+
+def _mend_edges(expected: Expected, ours: Rows, theirs: Rows, resolve: str | None) -> None:
+    rows = expected.rows
+    for name, ends in ENDS.items():
+        for id_, edge in list(rows[name].items()):
+            for end, node_type in ends.items():
+                node = edge[end]
+                if node in rows[node_type]:
+                    continue
+                if resolve is None:
+                    expected.conflicts.add(("orphan_edge", name, id_, end))
+                elif ours[name].get(id_) == edge if resolve == "ours" else theirs[name].get(id_):
+                    # The side that wins has the edge, and so had its node.
+                    side = ours if resolve == "ours" else theirs
+                    rows[node_type][node] = side[node_type][node]
+                else:
+                    rows[name].pop(id_, None)
+
+
+def difference(before: Rows, after: Rows) -> set[tuple[str, str, str]]:
+    """Operation, type and id of every change."""
+    found = set()
+    for name in before:
+        for id_ in before[name] | after[name]:
+            old, new = before[name].get(id_), after[name].get(id_)
+            if old != new:
+                op = "insert" if old is None else "delete" if new is None else "update"
+                found.add((op, name, id_))
+    return found
+
+
+def changed(rows: Rows, changes: Mapping[str, Mapping[str, Row | None]]) -> Rows:
+    """The rows after some were put and others, None, deleted."""
+    after = deepcopy(rows)
+    for name, some in changes.items():
+        for id_, row in some.items():
+            if row is None:
+                after[name].pop(id_, None)
+            else:
+                after[name][id_] = row
+    return after

@@ -1,0 +1,88 @@
+"""Small graphs with branches, written without a language, and read back as dictionaries."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from omnigraph.engine.protocol import Engine
+from omnigraph.graph import Graph
+from omnigraph.merge.conflicts import Conflict
+from omnigraph.merge.run import Merges
+from omnigraph.model.names import MAIN
+from omnigraph.schema.arrow import table_schema
+from omnigraph.storage import staging
+from omnigraph.transaction.work import Stage
+from tests.contract.merge.oracle import Row, Rows, Told
+from tests.support.graphs import graph_with
+from tests.support.writers import deletes, write
+
+SCHEMA: Final = """
+node P { name: String @key  a: I32?  b: I32? }
+edge K: P -> P { w: I32? }
+"""
+
+Changes = Mapping[str, Mapping[str, Row | None]]
+"""By type and id, the row as it shall be; None where it goes."""
+
+
+def node(name: str, a: int | None = 1, b: int | None = 1) -> Row:
+    return {"id": name, "name": name, "a": a, "b": b}
+
+
+def edge(name: str, source: str, target: str, w: int | None = 1) -> Row:
+    return {"id": name, "src": source, "dst": target, "w": w}
+
+
+def world(uri: str | Path, rows: Rows, schema: str = SCHEMA) -> Graph:
+    return graph_with(uri, schema, {name: list(some.values()) for name, some in rows.items()})
+
+
+def change(graph: Graph, changes: Changes, *, branch: str = MAIN) -> None:
+    """Put and delete rows, one commit per kind of change; nothing is checked."""
+    catalog = graph.schema.show(branch=branch).catalog
+    put: dict[Any, Stage] = {}
+    gone: dict[Any, Stage] = {}
+    for name, some in changes.items():
+        key = catalog.type_named(name).table_key
+        if rows := [row for row in some.values() if row is not None]:
+            put[key] = _upserting(pa.Table.from_pylist(rows, table_schema(catalog.type_of(key))))
+        if ids := [id_ for id_, row in some.items() if row is None]:
+            gone[key] = deletes(*ids)
+    for each in (gone, put):
+        if each:
+            write(graph, each, branch=branch)
+
+
+def _upserting(rows: pa.Table) -> Stage:
+    # The type's own columns: Lance shows blobs as something else.
+    return lambda table: staging.stage_upsert(table, rows)
+
+
+def rows_of(graph: Graph, branch: str = MAIN, *, commit: str | None = None) -> Rows:
+    """Every row of every type."""
+    point = {"commit": commit} if commit else {"branch": branch}
+    snapshot = graph.snapshot(**point)  # type: ignore[arg-type]
+    found: Rows = {}
+    catalog = graph.schema.show(**point).catalog  # type: ignore[arg-type]
+    for key, pin in snapshot.pins.items():
+        table = graph._store.tables.open(pin.location, ref=pin.ref, version=pin.version)
+        names = table_schema(catalog.type_of(key)).names
+        rows = table.read(names).to_pylist()
+        assert len(rows) == pin.row_count
+        found[key.type_name] = {row["id"]: row for row in rows}
+        assert len(found[key.type_name]) == len(rows), f"{key} has an id twice"
+    return found
+
+
+def told(conflicts: tuple[Conflict, ...]) -> set[Told]:
+    facts = {(str(each.kind), each.type_name, str(each.id), each.property) for each in conflicts}
+    assert len(facts) == len(conflicts), "a conflict was told twice"
+    return facts
+
+
+def use(graph: Graph, engine: Engine) -> Graph:
+    """Merge on this engine from now on."""
+    graph._merges = Merges(graph._manifest, graph._transactions, graph._catalogs, engine)
+    return graph
