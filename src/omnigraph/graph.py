@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from omnigraph.branching import lifecycle as branch_lifecycle
+from omnigraph.branching.cleanup import RefCleanup, clean_refs
 from omnigraph.changes.feed import Batch, Feed
 from omnigraph.changes.graphs import Filter, GraphDiff, Side, compare_graphs
 from omnigraph.clock import Clock, SystemClock, is_ulid
@@ -593,6 +594,22 @@ class Graph:
     @property
     def _feed(self) -> Feed:
         return Feed(self._manifest, self._queries.local, self._side, self._catalogs.of)
+
+    def cleanup(self, *, dry_run: bool = False) -> RefCleanup:
+        """Remove what killed processes left behind and nothing names any more.
+
+        No answer changes, of any branch or commit.
+
+        Args:
+            dry_run: Say what would go, and write nothing.
+
+        Raises:
+            RecoveryNeededError: an interrupted write left what needs a person. Nothing was removed.
+        """
+        if not dry_run:
+            self.require_writable()
+        sidecars = self._transactions.recovery.sidecars
+        return clean_refs(self._manifest, sidecars, self._clock, dry_run=dry_run)
 
     def refresh(self) -> tuple[RecoveryEntry, ...]:
         """Bring interrupted writes of processes that are gone to an end; says which.
