@@ -10,30 +10,45 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from omnigraph import errors
+    from omnigraph.changes.graphs import GraphDiff
+    from omnigraph.changes.records import RowChange
     from omnigraph.engine.queries import QueryResult
     from omnigraph.graph import Graph, init, open  # noqa: A004  # omnigraph.open is the API
-    from omnigraph.integrity.violations import IntegrityError
+    from omnigraph.integrity.violations import IntegrityError, Violation
     from omnigraph.lang.diagnostics import DiagnosticsError
     from omnigraph.maintenance.indexes import IndexResult
     from omnigraph.manifest.snapshot import Snapshot
+    from omnigraph.merge.conflicts import Conflict, MergeConflictError
+    from omnigraph.merge.run import MergeOutcome
     from omnigraph.model.commits import Commit
-    from omnigraph.mutation.results import Changes, MutationResult
+    from omnigraph.model.counts import Counts
+    from omnigraph.mutation.results import MutationResult
+    from omnigraph.pipeline.export import ExportResult
+    from omnigraph.pipeline.results import LoadResult
     from omnigraph.recovery.audit import RecoveryEntry
     from omnigraph.schema.findings import InvalidSchemaError
     from omnigraph.schema.parser import parse_schema
 
 __all__ = [
-    "Changes",
     "Commit",
+    "Conflict",
+    "Counts",
     "DiagnosticsError",
+    "ExportResult",
     "Graph",
+    "GraphDiff",
     "IndexResult",
     "IntegrityError",
     "InvalidSchemaError",
+    "LoadResult",
+    "MergeConflictError",
+    "MergeOutcome",
     "MutationResult",
     "QueryResult",
     "RecoveryEntry",
+    "RowChange",
     "Snapshot",
+    "Violation",
     "errors",
     "init",
     "open",
@@ -41,17 +56,25 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "Changes": "omnigraph.mutation.results",
     "Commit": "omnigraph.model.commits",
+    "Conflict": "omnigraph.merge.conflicts",
+    "Counts": "omnigraph.model.counts",
     "DiagnosticsError": "omnigraph.lang.diagnostics",
+    "ExportResult": "omnigraph.pipeline.export",
     "Graph": "omnigraph.graph",
+    "GraphDiff": "omnigraph.changes.graphs",
     "IndexResult": "omnigraph.maintenance.indexes",
     "IntegrityError": "omnigraph.integrity.violations",
     "InvalidSchemaError": "omnigraph.schema.findings",
+    "LoadResult": "omnigraph.pipeline.results",
+    "MergeConflictError": "omnigraph.merge.conflicts",
+    "MergeOutcome": "omnigraph.merge.run",
     "MutationResult": "omnigraph.mutation.results",
     "QueryResult": "omnigraph.engine.queries",
     "RecoveryEntry": "omnigraph.recovery.audit",
+    "RowChange": "omnigraph.changes.records",
     "Snapshot": "omnigraph.manifest.snapshot",
+    "Violation": "omnigraph.integrity.violations",
     "init": "omnigraph.graph",
     "open": "omnigraph.graph",
     "parse_schema": "omnigraph.schema.parser",

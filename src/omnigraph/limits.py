@@ -184,7 +184,7 @@ LOAD_GROUP_BYTES_MAX: Final = 256 << 20
 """Input that one task of Spark reads: below, starting it costs more than its work."""
 
 LOAD_GROUPS_PER_CORE_MIN: Final = 2
-"""Tasks that an input is cut into for each core, where it is large enough: the last ones even out."""
+"""Tasks that an input is cut into for each core, if it is large enough: the last ones even out."""
 
 LOAD_HELD_BYTES_MAX: Final = 256 << 20
 """Rows of all types that one task of Spark holds before it writes the largest of them to a file."""

@@ -29,7 +29,7 @@ from omnigraph.errors import ErrorCode, TableConflictError
 from omnigraph.failpoints import Failpoint, SimulatedCrash, armed
 from omnigraph.integrity.violations import IntegrityError
 from omnigraph.manifest.layout import RECOVERY
-from omnigraph.mutation.results import Changes
+from omnigraph.model.counts import Counts
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }
@@ -79,13 +79,13 @@ class Refused:
     """The model says that a rule is broken."""
 
 
-Effect = Mapping[str, Changes] | Refused
+Effect = Mapping[str, Counts] | Refused
 
 
-def put_person(model: Model, name: str, age: int | None) -> Changes:
+def put_person(model: Model, name: str, age: int | None) -> Counts:
     is_new = name not in model.people
     model.people[name] = age
-    return Changes(inserted=int(is_new), updated=int(not is_new))
+    return Counts(inserted=int(is_new), updated=int(not is_new))
 
 
 def person(model: Model, n: str, a: int | None) -> Effect:
@@ -97,14 +97,14 @@ def dog(model: Model, n: str, o: str | None) -> Effect:
         return Refused()
     is_new = n not in model.dogs
     model.dogs[n] = o
-    return {"Dog": Changes(inserted=int(is_new), updated=int(not is_new))}
+    return {"Dog": Counts(inserted=int(is_new), updated=int(not is_new))}
 
 
 def knows(model: Model, a: str, b: str, s: int | None) -> Effect:
     if not {a, b} <= model.people.keys():
         return Refused()
     model.knows.append((a, b, s))
-    return {"Knows": Changes(inserted=1)}
+    return {"Knows": Counts(inserted=1)}
 
 
 def owns(model: Model, a: str, b: str) -> Effect:
@@ -113,7 +113,7 @@ def owns(model: Model, a: str, b: str) -> Effect:
     if sum(source == a for source, _ in model.owns) >= 2:
         return Refused()
     model.owns.append((a, b))
-    return {"Owns": Changes(inserted=1)}
+    return {"Owns": Counts(inserted=1)}
 
 
 def pair(model: Model, n: str, a: int | None, b: str) -> Effect:
@@ -121,26 +121,26 @@ def pair(model: Model, n: str, a: int | None, b: str) -> Effect:
         return Refused()
     changes = put_person(model, n, a)
     model.knows.append((n, b, None))
-    return {"Person": changes, "Knows": Changes(inserted=1)}
+    return {"Person": changes, "Knows": Counts(inserted=1)}
 
 
 def age(model: Model, a: int | None, n: str) -> Effect:
     if n not in model.people:
         return {}
     model.people[n] = a
-    return {"Person": Changes(updated=1)}
+    return {"Person": Counts(updated=1)}
 
 
 def older(model: Model, a: int, b: int) -> Effect:
     matching = [name for name, years in model.people.items() if years == a]
     model.people.update(dict.fromkeys(matching, b))
-    return {"Person": Changes(updated=len(matching))} if matching else {}
+    return {"Person": Counts(updated=len(matching))} if matching else {}
 
 
 def since(model: Model, s: int | None, a: str) -> Effect:
     count = sum(source == a for source, _, _ in model.knows)
     model.knows = [(x, y, s if x == a else z) for x, y, z in model.knows]
-    return {"Knows": Changes(updated=count)} if count else {}
+    return {"Knows": Counts(updated=count)} if count else {}
 
 
 def gone(model: Model, n: str) -> Effect:
@@ -152,10 +152,10 @@ def gone(model: Model, n: str) -> Effect:
     model.owns = [each for each in model.owns if each[0] != n]
     lost = before[0] - len(model.knows), before[1] - len(model.owns)
     edges = {
-        name: Changes(deleted=count) for name, count in zip(("Knows", "Owns"), lost, strict=True)
+        name: Counts(deleted=count) for name, count in zip(("Knows", "Owns"), lost, strict=True)
     }
     return {
-        "Person": Changes(deleted=1),
+        "Person": Counts(deleted=1),
         **{name: each for name, each in edges.items() if each.deleted},
     }
 
@@ -167,14 +167,14 @@ def dog_gone(model: Model, n: str) -> Effect:
     before = len(model.owns)
     model.owns = [each for each in model.owns if each[1] != n]
     lost = before - len(model.owns)
-    return {"Dog": Changes(deleted=1), **({"Owns": Changes(deleted=lost)} if lost else {})}
+    return {"Dog": Counts(deleted=1), **({"Owns": Counts(deleted=lost)} if lost else {})}
 
 
 def parted(model: Model, a: str) -> Effect:
     before = len(model.knows)
     model.knows = [each for each in model.knows if each[1] != a]
     lost = before - len(model.knows)
-    return {"Knows": Changes(deleted=lost)} if lost else {}
+    return {"Knows": Counts(deleted=lost)} if lost else {}
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Step:
     def is_insert(self) -> bool:
         return "update" not in TEXTS[self.text] and "delete" not in TEXTS[self.text]
 
-    def run(self, graph: omnigraph.Graph) -> Mapping[str, Changes]:
+    def run(self, graph: omnigraph.Graph) -> Mapping[str, Counts]:
         return graph.mutate(TEXTS[self.text], self.params).changes
 
     def apply(self, model: Model) -> Effect:

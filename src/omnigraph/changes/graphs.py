@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
-from omnigraph.changes.records import Counts, Op, RowChange, TableChanges, row_changes
+from omnigraph.changes.records import Op, RowChange, TableChanges, row_changes
 from omnigraph.changes.tables import compare_tables
 from omnigraph.engine.protocol import Data, Engine
 from omnigraph.errors import ConflictError, ErrorCode, InvalidParameterError
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey, TableKind
 from omnigraph.schema.catalog import Catalog
 

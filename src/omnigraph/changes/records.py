@@ -9,6 +9,7 @@ from enum import StrEnum
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import SchemaType
 
@@ -19,18 +20,6 @@ class Op(StrEnum):
     INSERT = "insert"
     UPDATE = "update"
     DELETE = "delete"
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How many rows came, changed and went."""
-
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
-
-    def __bool__(self) -> bool:
-        return bool(self.inserted or self.updated or self.deleted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from omnigraph.changes.records import Counts, TableChanges, excluding, having, ids_of
+from omnigraph.changes.records import TableChanges, excluding, having, ids_of
 from omnigraph.engine.protocol import Data, Engine
 from omnigraph.limits import COMPILED_QUERIES_MAX
 from omnigraph.merge.conflicts import Conflict, ConflictKind
 from omnigraph.merge.resolutions import Choice, Given, Resolutions
+from omnigraph.model.counts import Counts
 from omnigraph.model.types import Scalar
 from omnigraph.relational.plans import GivenRows, OutputColumn, Plan
 from omnigraph.relational.trees import column, table

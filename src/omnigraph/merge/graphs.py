@@ -8,7 +8,6 @@ from enum import StrEnum
 from functools import partial
 
 from omnigraph.changes.graphs import Side, has_moved, require_one_schema
-from omnigraph.changes.records import Counts
 from omnigraph.changes.tables import compare_tables
 from omnigraph.engine.protocol import Engine
 from omnigraph.integrity.rules import RuleSet
@@ -17,6 +16,7 @@ from omnigraph.merge.decisions import Merged, ThreeWay, adopt
 from omnigraph.merge.resolutions import Resolutions
 from omnigraph.merge.rules import Rules
 from omnigraph.model.commits import Commit
+from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, SchemaType
 from omnigraph.storage.staging import Staged, stage_rows

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 
 from omnigraph.changes.graphs import Side
-from omnigraph.changes.records import Counts
 from omnigraph.engine.protocol import Engine
 from omnigraph.errors import ErrorCode, InvalidInputError
 from omnigraph.integrity.rules import RuleSet
@@ -19,6 +18,7 @@ from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.graphs import Merge, MergeReport, Outcome
 from omnigraph.merge.resolutions import read_resolutions
 from omnigraph.model.commits import OperationKind
+from omnigraph.model.counts import Counts
 from omnigraph.model.names import BranchName
 from omnigraph.transaction.protocol import Order, Transactions
 from omnigraph.transaction.view import data_at, view_of

@@ -6,17 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey
 from omnigraph.transaction.work import Landed
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """How many rows of one type came, changed and went."""
-
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +23,7 @@ class MutationResult:
 
     commit_id: str | None
     branch: str
-    changes: Mapping[str, Changes] = field(default_factory=dict)
+    changes: Mapping[str, Counts] = field(default_factory=dict)
 
     @property
     def inserted(self) -> int:
@@ -67,12 +59,12 @@ class MutationReport:
 def result_of(landed: Landed[MutationReport]) -> MutationResult:
     """What a mutation did, once its transaction has ended."""
     report, snapshot = landed.report, landed.view.snapshot
-    changes: dict[str, Changes] = {}
+    changes: dict[str, Counts] = {}
     touched = {*report.written, *report.deleted}
     for key in (each for each in snapshot.pins if each in touched):
         before = snapshot.pin(key).row_count
         written, deleted = report.written.get(key, 0), report.deleted.get(key, 0)
         inserted = landed.row_counts.get(key, before) - before + deleted
-        changes[key.type_name] = Changes(inserted, written - inserted, deleted)
+        changes[key.type_name] = Counts(inserted, written - inserted, deleted)
     commit_id = None if landed.commit is None else str(landed.commit.commit_id)
     return MutationResult(commit_id, str(snapshot.branch), MappingProxyType(changes))

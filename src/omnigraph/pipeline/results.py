@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from omnigraph.engine.protocol import EngineName
+from omnigraph.model.counts import Counts
 
 
 class Mode(StrEnum):
@@ -40,15 +41,6 @@ class Progress(Protocol):
             total: None where nobody knows.
         """
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How many rows of one type came, changed and went."""
-
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
