@@ -25,13 +25,14 @@ from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import Tally, require_clean
 from omnigraph.limits import REPLANS_MAX
+from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey
 from omnigraph.pipeline.choice import choose_engine
 from omnigraph.pipeline.plain import plainly_kept
 from omnigraph.pipeline.positions import position_of
 from omnigraph.pipeline.quarantine import Rows, Sifted, sift, write_rejects
 from omnigraph.pipeline.reading import read_input
-from omnigraph.pipeline.results import Counts, LoadResult, Mode, OnError, Progress, frozen
+from omnigraph.pipeline.results import LoadResult, Mode, OnError, Progress, frozen
 from omnigraph.pipeline.shape import Gathered, Reject, Shaping
 from omnigraph.pipeline.sources import FileInput, Inputs, Source, resolve
 from omnigraph.schema.arrow import table_schema
@@ -253,7 +254,7 @@ class _Load:
             if rejected != self.noted:
                 raise _RejectedError(rejected)
             if self.request.rejects is not None:
-                load.write_rejects(Path(self.request.rejects))
+                load.write_rejects(Path(self.request.rejects), view)
             self._tell("check", 1, 1)
         with self._timed("stage"):
             changes = load.changes(view)

@@ -96,12 +96,12 @@ class _Faults:
             for rule in rules.rules:
                 self._blame(rule, rules.offenders(rule, shape).listed(), _by_origin(key))
         for set_rule in self.rule_set.set_rules_for(shape):
-            blame = _blamed(set_rule)
+            blame = blamed(set_rule)
             if blame is not None:
                 self._blame(set_rule, set_rule.offenders(shape).listed(), blame)
         return self.found
 
-    def _blame(self, rule: RowRule | SetRule, question: Question, blame: _Blame) -> None:
+    def _blame(self, rule: RowRule | SetRule, question: Question, blame: Blame) -> None:
         given = {name: rows.of(self.delta) for name, rows in question.given.items()}
         offenders = self.engine.run(question.plan, replace(self.data, given=given)).to_pylist()
         table = self.delta.tables.get(blame.table)
@@ -118,7 +118,7 @@ class _Faults:
 
 
 @dataclass(frozen=True, slots=True)
-class _Blame:
+class Blame:
     """Which rows of a table an offender stands for: those with its values in some columns."""
 
     table: TableKey
@@ -126,29 +126,30 @@ class _Blame:
     values: tuple[str, ...]
 
     def offender(self, row: Mapping[str, object]) -> tuple[object, ...]:
+        """The values of an offender."""
         return tuple(_comparable(row[name]) for name in self.values)
 
 
-def _by_origin(table: TableKey) -> _Blame:
-    return _Blame(table, (ORIGIN,), ("origin",))
+def _by_origin(table: TableKey) -> Blame:
+    return Blame(table, (ORIGIN,), ("origin",))
 
 
-def _blamed(rule: SetRule) -> _Blame | None:
-    """None where it is no fault of the rows that come."""
+def blamed(rule: SetRule) -> Blame | None:
+    """The rows behind the offenders of a rule; None where it is no fault of rows that come."""
     match rule:
         case DistinctIds(type_):
-            return _Blame(type_.table_key, ("id",), ("id",))
+            return Blame(type_.table_key, ("id",), ("id",))
         case NewIds(type_):
             return _by_origin(type_.table_key)
         case Endpoint(edge):
             return _by_origin(edge.table_key)
         case Unique(type_, members):
             names = tuple(f"k{place}" for place in range(len(members)))
-            return _Blame(type_.table_key, members, names)
+            return Blame(type_.table_key, members, names)
         case Most(edge):
-            return _Blame(edge.table_key, ("src",), ("id",))
+            return Blame(edge.table_key, ("src",), ("id",))
         case Least(node=node):
-            return _Blame(node.table_key, ("id",), ("id",))
+            return Blame(node.table_key, ("id",), ("id",))
         case Stranded():
             return None
         case _:

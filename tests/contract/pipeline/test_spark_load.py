@@ -11,7 +11,7 @@ import pytest
 from omnigraph.integrity.violations import IntegrityError, Report
 from omnigraph.pipeline.results import LoadResult
 from omnigraph.pipeline.spark import scratch, splits
-from tests.contract.pipeline.loading import Loaded, changed, edge, loaded, node
+from tests.contract.pipeline.loading import Loaded, changed, edge, lines_of, loaded, node
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -116,7 +116,36 @@ def many(count: int) -> list[dict[str, Any]]:
     lines = [*people(*range(count)), *(node("Note", text=f"«{n}»") for n in range(count // 4))]
     lines += [edge("Knows", f"p{n}", f"p{n * 7 % count}") for n in range(count)]
     lines += [edge("LivesIn", f"p{n}", "Oslo") for n in range(0, count, 2)]
-    return [lines[n * 7919 % len(lines)] for n in range(len(lines))]
+    # Ids of their own: those that are minted differ from load to load.
+    own = [{**each, "id": f"#{n}"} if "edge" in each else each for n, each in enumerate(lines)]
+    return [own[n * 7919 % len(own)] for n in range(len(own))]
+
+
+def wrong() -> list[Any]:
+    """Many lines, some of which break every rule that lines can break."""
+    lines: list[Any] = many(101)
+    lines[30:30] = [
+        node("Person", name="ada"),
+        node("Person", name="x1", age=-1),
+        node("Person", name="x2", mood="angry"),
+        "",
+        node("Person", name="x3", mail="nowhere"),
+        node("Person", name="x4", mail="p7@x"),
+        node("Person", name="x5", age="old"),
+        "{not json",
+        node("Person", age=3),
+    ]
+    lines[200:200] = [
+        node("Persn", name="x"),
+        node("Person", name="p7"),
+        {**edge("Knows", "p1", "nobody"), "id": "k1"},
+        {**edge("LivesIn", "p0", "Oslo"), "id": "l1"},
+        {**edge("LivesIn", "nobody", "Rome"), "id": "l2"},
+        node("Person", name="x6", size=1),
+    ]
+    lines += [node("Person", name=f"y{n}", age=200) for n in range(45)]
+    lines += [{**edge("Knows", "p1", f"lost{n}"), "id": f"z{n}"} for n in range(45)]
+    return lines
 
 
 @pytest.mark.parametrize("mode", ["append", "merge", "overwrite"])
@@ -170,30 +199,7 @@ def test_a_branch_gets_the_rows_and_main_does_not(both, mode):
 
 
 def test_every_rule_is_told_with_the_same_lines(both):
-    lines: list[Any] = many(101)
-    lines[30:30] = [
-        node("Person", name="ada"),
-        node("Person", name="x1", age=-1),
-        node("Person", name="x2", mood="angry"),
-        "",
-        node("Person", name="x3", mail="nowhere"),
-        node("Person", name="x4", mail="p7@x"),
-        node("Person", name="x5", age="old"),
-        "{not json",
-        node("Person", age=3),
-    ]
-    lines[200:200] = [
-        node("Persn", name="x"),
-        node("Person", name="p7"),
-        # Ids of their own: those that are minted differ from load to load.
-        {**edge("Knows", "p1", "nobody"), "id": "k1"},
-        {**edge("LivesIn", "p0", "Oslo"), "id": "l1"},
-        {**edge("LivesIn", "nobody", "Rome"), "id": "l2"},
-        node("Person", name="x6", size=1),
-    ]
-    lines += [node("Person", name=f"y{n}", age=200) for n in range(45)]
-    lines += [{**edge("Knows", "p1", f"lost{n}"), "id": f"z{n}"} for n in range(45)]
-    source = both["local"].file("bad.jsonl", *lines)
+    source = both["local"].file("bad.jsonl", *wrong())
 
     report = refused_by_both(both, source)
 
@@ -260,3 +266,42 @@ def test_no_byte_is_read_twice(both, monkeypatch):
     assert cuts > 10
     # Where a line was cut, its reader looks on to its end.
     assert size <= load.taken.bytes_read < size + cuts * 4097 < 1.1 * size
+
+
+@pytest.mark.parametrize("mode", ["append", "merge"])
+def test_quarantine_leaves_the_same_rows_out_for_the_same_reasons(both, tmp_path, mode):
+    source = both["local"].file("bad.jsonl", *wrong())
+    rejects, results = {}, {}
+    for name, each in both.items():
+        path = tmp_path / f"{name}.rejects"
+        more: dict[str, Any] = {"on_error": "quarantine", "rejects": path, "engine": name}
+        results[name] = each.load(source, mode, **more)
+        rejects[name] = lines_of(path)
+
+    assert rejects["spark"] == rejects["local"]
+    assert changed(results["spark"]) == changed(results["local"])
+    assert results["spark"].rejected == results["local"].rejected == len(rejects["local"])
+    assert contents(both["spark"]) == contents(both["local"])
+    assert scratch_of(both["spark"]) == []
+
+
+def test_quarantine_goes_on_until_nothing_is_broken(both, tmp_path):
+    lines = [
+        node("Person", name="cy", age=200),
+        node("Person", name="dee"),
+        edge("Knows", "dee", "cy"),
+        edge("Knows", "dee", "ada"),
+        node("City", name="Rome"),
+        node("City", name="Rome"),
+        edge("LivesIn", "dee", "Rome"),
+    ]
+    rejects = tmp_path / "rejects"
+    source = both["spark"].file("more.jsonl", *lines)
+
+    result = both["spark"].load(source, engine="spark", on_error="quarantine", rejects=rejects)
+
+    origins = [Path(each["origin"]).name for each in lines_of(rejects)]
+    assert origins == [f"more.jsonl:{line}" for line in (1, 3, 5, 6, 7)]
+    assert result.rejected == 5
+    message = both["spark"].graph.commits.list()[0].message
+    assert message == "5 rows rejected, see rejects"

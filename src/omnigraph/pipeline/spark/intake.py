@@ -49,6 +49,18 @@ from omnigraph.storage.tables import Fragment, Table, TableAddress
 
 MESSAGE: Final = "message binary"
 
+TYPE: Final = "@type"
+RANK: Final = "@rank"
+PAYLOAD: Final = "@payload"
+
+REJECTS: Final = pa.schema([(POSITION, pa.int64()), (PAYLOAD, pa.binary())])
+"""Rows that could not be shaped: where they stand, and a `Reject`, pickled."""
+
+FAULTS: Final = pa.schema(
+    [(TYPE, pa.utf8()), (POSITION, pa.int64()), (RANK, pa.int32()), (PAYLOAD, pa.binary())]
+)
+"""What rows break: a `Violation`, pickled, in the order of their ranks."""
+
 
 @dataclass(frozen=True, slots=True)
 class IntakeTask:
@@ -75,7 +87,7 @@ RuleKey = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class ScratchFile:
-    """Rows of one type that a task left; `desk` is the task."""
+    """Rows that a task left; `desk` is the task."""
 
     path: str
     desk: int
@@ -101,6 +113,8 @@ class Told:
         counts: How many rows break a row rule, and `first` the first of them.
         lines: How many lines were read of a split.
         frames: The input that a partition of a DataFrame is of.
+        rejects: Rows that could not be shaped, and `faults` what rows break by themselves: for a
+            load that goes on without them.
     """
 
     order: int
@@ -111,6 +125,8 @@ class Told:
     lines: Mapping[int, int]
     frames: Mapping[int, int]
     bytes_read: int
+    rejects: tuple[ScratchFile, ...] = ()
+    faults: tuple[ScratchFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +140,8 @@ class Taken:
     desks: Mapping[int, int]
     origins: Origins
     bytes_read: int
+    rejects: tuple[ScratchFile, ...] = ()
+    faults: tuple[ScratchFile, ...] = ()
 
 
 def key_columns(type_: SchemaType) -> tuple[str, ...]:
@@ -203,6 +221,8 @@ class _Desk:
         self._first: dict[tuple[RuleKey, int], list[Violation]] = {}
         self._lines: dict[int, int] = {}
         self._bytes_read = 0
+        self._rejects: list[dict[str, object]] = []
+        self._faults: list[dict[str, object]] = []
         self.frames: dict[int, int] = {}
 
     def take(self, number: int, parts: Iterable[Part]) -> None:
@@ -213,6 +233,10 @@ class _Desk:
             self._lines[number] += part.lines
             self._bytes_read += part.byte_count
             tally.add_report(part.shaped.report)
+            self._rejects += (
+                {POSITION: _position(number, each.origin), PAYLOAD: pickle.dumps(each)}
+                for each in part.shaped.rejects
+            )
             for key, rows in part.shaped.rows.items():
                 type_ = self._task.shaping.catalog.type_of(key)
                 self._check(type_, rows, number)
@@ -235,8 +259,19 @@ class _Desk:
             lines=self._lines,
             frames=self.frames,
             bytes_read=self._bytes_read,
+            rejects=self._leave("rejects", self._rejects, REJECTS),
+            faults=self._leave("faults", self._faults, FAULTS),
         )
         return pa.record_batch({"message": pa.array([pickle.dumps(told)], pa.binary())})
+
+    def _leave(
+        self, name: str, rows: list[dict[str, object]], schema: pa.Schema
+    ) -> tuple[ScratchFile, ...]:
+        if not rows:
+            return ()
+        table = pa.Table.from_pylist(rows, schema)
+        path = self._task.scratch.write(f"{name}-{self._order}", table)
+        return (ScratchFile(path, self._order, len(rows)),)
 
     @property
     def _is_refused(self) -> bool:
@@ -254,12 +289,29 @@ class _Desk:
         for place, (rule, count) in enumerate(zip(rules.rules, counts.values(), strict=True)):
             if count:
                 key = (type_.name, place)
-                found = _answer(rules.offenders(rule, shape).first(), delta).to_pylist()
+                offenders = rules.offenders(rule, shape)
+                found = _answer(offenders.first(), delta).to_pylist()
                 self._counts[key] = self._counts.get(key, 0) + count
                 # The batches of a split come in order; what is first of several is not known yet.
                 first = self._first.setdefault((key, number), [])
                 first.extend(map(rule.described, found))
                 del first[OFFENDERS_SHOWN_MAX:]
+                if self._task.shaping.keeps_rejects:
+                    every = _answer(offenders.listed(), delta).to_pylist()
+                    self._blame(type_, place, map(rule.described, every), number)
+
+    def _blame(
+        self, type_: SchemaType, rank: int, violations: Iterable[Violation], number: int
+    ) -> None:
+        self._faults += (
+            {
+                TYPE: str(type_.table_key),
+                POSITION: _position(number, each.origin),
+                RANK: rank,
+                PAYLOAD: pickle.dumps(each),
+            }
+            for each in violations
+        )
 
     def _hold(self, type_: SchemaType, rows: pa.Table, number: int) -> None:
         held = self._held.setdefault(type_.table_key, _Held(type_))
@@ -287,6 +339,10 @@ class _Desk:
         held.scratch.append(ScratchFile(path, self._order, rows.num_rows))
         held.written_rows += rows.num_rows
         held.waiting, held.byte_count, held.row_count = [], 0, 0
+
+
+def _position(number: int, origin: str) -> int:
+    return position(number, int(origin.rpartition(":")[2]))
 
 
 def _by_rule(
@@ -346,17 +402,33 @@ def gathered(messages: Iterable[Told], task: IntakeTask, inputs: Inputs) -> Take
         for rule in counts
     }
     bytes_read = sum(each.bytes_read for each in told)
-    return Taken(reports, counts, first, written, desks, origins, bytes_read)
+    return Taken(
+        reports,
+        counts,
+        first,
+        written,
+        desks,
+        origins,
+        bytes_read,
+        rejects=tuple(file for each in told for file in each.rejects),
+        faults=tuple(file for each in told for file in each.faults),
+    )
 
 
-def report_of(taken: Taken, types: Iterable[SchemaType]) -> Report:
-    """What single rows of the input break, as if one process had read it."""
+def report_of_lines(taken: Taken) -> Report:
+    """What rows break that could not be shaped, as if one process had read them."""
     tally = Tally()
     for number in sorted(taken.reports):
         found = taken.reports[number]
         for breach, count in found.counts.items():
             first = [each for each in found.violations if each.breach == breach]
             tally.add_counted(breach, count, map(taken.origins.resolved, first))
+    return tally.report()
+
+
+def report_of_rows(taken: Taken, types: Iterable[SchemaType]) -> Report:
+    """What single rows break, as if one process had read them."""
+    tally = Tally()
     for type_ in types:
         for place, rule in enumerate(row_rules(type_).rules):
             key = (type_.name, place)

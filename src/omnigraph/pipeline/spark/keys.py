@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from pyspark.sql import functions as sql
 
 from omnigraph.integrity.deltas import ORIGIN, delta_schema
 from omnigraph.pipeline.positions import PLACE_BITS, POSITION
-from omnigraph.pipeline.spark.intake import Written
+from omnigraph.pipeline.spark.intake import FAULTS, TYPE, ScratchFile, Written
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.pipeline.spark.splits import Origins
 from omnigraph.schema.catalog import SchemaType
@@ -31,16 +31,22 @@ class KeyRows:
     type: SchemaType
     written: Written
     origins: Origins
+    faults: tuple[ScratchFile, ...] = ()
+    fault_count: int = 0
 
     def __len__(self) -> int:
-        return self.written.row_count
+        return self.written.row_count - self.fault_count
+
+    def without(self, faults: tuple[ScratchFile, ...], fault_count: int) -> KeyRows:
+        """The rows that are not among those with faults, of which there are so many."""
+        return replace(self, faults=faults, fault_count=fault_count)
 
     def select(self, columns: Sequence[str]) -> DataFrame:
         """These columns; only they are read."""
-        read = [each for each in columns if each != ORIGIN]
-        if len(read) == len(columns):
+        read = list(dict.fromkeys(each for each in columns if each != ORIGIN))
+        if ORIGIN not in columns:
             return self.frame(read)
-        found = self.frame([*read, POSITION])
+        found = self.frame(list(dict.fromkeys([*read, POSITION])))
         split = sql.shiftright(POSITION, PLACE_BITS).cast("int")
         place = sql.col(POSITION).bitwiseAND(sql.lit((1 << PLACE_BITS) - 1))
         line = (place + sql.col(_BEFORE)).cast("string")
@@ -55,6 +61,18 @@ class KeyRows:
 
     def frame(self, columns: Sequence[str]) -> DataFrame:
         """Columns of the files in scratch, `POSITION` among them if it is wanted."""
+        if not self.fault_count:
+            return self._every(columns)
+        found = self._every(list(dict.fromkeys([*columns, POSITION])))
+        return found.join(self.faulty(), POSITION, "left_anti").select(*columns)
+
+    def faulty(self) -> DataFrame:
+        """The positions of the rows that are left out, each once."""
+        faults = faults_frame(self.session, self.scratch, self.faults)
+        own = sql.col(TYPE) == str(self.type.table_key)
+        return faults.where(own).select(POSITION).distinct()
+
+    def _every(self, columns: Sequence[str]) -> DataFrame:
         own = delta_schema(self.type)
         schema = pa.schema(
             [
@@ -72,3 +90,10 @@ class KeyRows:
         ]
         schema = f"`{_SPLIT}` int, `{_NAME}` string, `{_BEFORE}` bigint"
         return self.session.createDataFrame(rows, schema)
+
+
+def faults_frame(
+    session: SparkSession, scratch: Scratch, files: Sequence[ScratchFile]
+) -> DataFrame:
+    """What rows break, with the columns of `FAULTS`."""
+    return scratch.frame(session, [each.path for each in files], FAULTS)

@@ -15,25 +15,29 @@ from omnigraph.errors import InvalidParameterError
 from omnigraph.integrity.deltas import Delta
 from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.rules import RuleSet
-from omnigraph.integrity.violations import Report, Tally, require_clean
-from omnigraph.limits import LOAD_CONCURRENCY_DEFAULT
+from omnigraph.integrity.violations import IntegrityError, Report, Tally, require_clean
+from omnigraph.limits import LOAD_CONCURRENCY_DEFAULT, QUARANTINE_ROUNDS_MAX
 from omnigraph.model.tables import TableKey
+from omnigraph.pipeline.quarantine import write_rejects
 from omnigraph.pipeline.results import Mode
 from omnigraph.pipeline.shape import Shaping
 from omnigraph.pipeline.sources import FileInput, FrameInput, Inputs
 from omnigraph.pipeline.spark.intake import (
     IntakeTask,
+    ScratchFile,
     Taken,
     Told,
     Written,
     gathered,
     intake_frame,
-    report_of,
+    report_of_lines,
+    report_of_rows,
 )
 from omnigraph.pipeline.spark.jobs import Follow, Jobs
 from omnigraph.pipeline.spark.keys import KeyRows
 from omnigraph.pipeline.spark.ledger import kept_by_ledger
 from omnigraph.pipeline.spark.scratch import Scratch
+from omnigraph.pipeline.spark.sifting import count_faulty, find_faults, rejects_in_order
 from omnigraph.pipeline.spark.splits import pack_splits, plan_splits
 from omnigraph.pipeline.spark.stage import stage_scratch
 from omnigraph.schema.arrow import table_schema
@@ -46,6 +50,15 @@ ToDelta: TypeAlias = "Callable[[Mapping[TableKey, KeyRows]], Delta]"
 """Says what the rows are to their tables."""
 
 CONCURRENCY_VARIABLE: Final = "OMNIGRAPH_LOAD_CONCURRENCY"
+
+
+@dataclass(frozen=True, slots=True)
+class Sifted:
+    """What a load on one commit goes without."""
+
+    head: str
+    faults: tuple[ScratchFile, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -62,6 +75,7 @@ class SparkLoad:
     mode: Mode
     schema_digest: str
     taken: Taken | None = None
+    sifted: Sifted | None = None
     _task: IntakeTask | None = None
     _made: dict[TableKey, Staged] = field(default_factory=dict)
 
@@ -112,18 +126,21 @@ class SparkLoad:
 
     def rows(self, view: View) -> Mapping[TableKey, KeyRows]:
         """What of the rows rules about several of them look at."""
-        taken = self._read()
-        scratch = self._scratch(view)
-        return {
-            key: KeyRows(
-                self.engine.session, scratch, view.catalog.type_of(key), written, taken.origins
-            )
-            for key, written in taken.written.items()
-        }
+        return {key: self._rows_of(view.catalog.type_of(key), view) for key in self._read().written}
+
+    def _rows_of(self, type_: SchemaType, view: View) -> KeyRows:
+        key, taken = type_.table_key, self._read()
+        rows = KeyRows(
+            self.engine.session, self._scratch(view), type_, self._written(key), taken.origins
+        )
+        if self.sifted is None or str(key) not in self.sifted.counts:
+            return rows
+        return rows.without(self.sifted.faults, self.sifted.counts[str(key)])
 
     def row_count(self, key: TableKey) -> int:
         """How many rows of a type will be written."""
-        return self._written(key).row_count
+        left_out = self.sifted.counts.get(str(key), 0) if self.sifted is not None else 0
+        return self._written(key).row_count - left_out
 
     def check(self, rule_set: RuleSet, to_delta: ToDelta, view: View) -> int:
         """Refuse rows that break rules, or leave them out; how many were left out.
@@ -131,12 +148,43 @@ class SparkLoad:
         Raises:
             IntegrityError: rows break rules, and may not be left out.
         """
+        if self.shaping.keeps_rejects:
+            return self._jobs().run(partial(self._sift, rule_set, to_delta, view))
         require_clean(self.report(rule_set, to_delta(self.rows(view)), view))
         return 0
 
-    def write_rejects(self, path: Path) -> None:
-        """Write the rows that were left out."""
-        raise NotImplementedError(path)
+    def write_rejects(self, path: Path, view: View) -> None:
+        """Write the rows that were left out; the driver sees them pass by.
+
+        Raises:
+            StorageError: they cannot be written there.
+        """
+        found = rejects_in_order(self.engine, self._scratch(view), self._read(), self.rows(view))
+        write_rejects(path, found)
+
+    def _sift(self, rule_set: RuleSet, to_delta: ToDelta, view: View) -> int:
+        """Leave out rows until no rule is broken any more, as `quarantine.sift` does."""
+        taken, head = self._read(), str(view.snapshot.head.commit_id)
+        unshaped = sum(each.row_count for each in taken.rejects)
+        if self.sifted is not None and self.sifted.head == head:
+            return unshaped + sum(self.sifted.counts.values())
+        self.sifted = Sifted(head)
+        scratch = self._scratch(view)
+        new = taken.faults
+        for turn in range(QUARANTINE_ROUNDS_MAX):
+            rows = self.rows(view)
+            delta = to_delta(rows)
+            is_kept = kept_by_ledger(self.engine, rule_set, delta.shape(), rows, view)
+            found = find_faults(self.engine, rule_set, delta, view, is_kept, scratch, turn=turn)
+            new = (*new, *found)
+            if not new:
+                # What is broken now is no row's fault.
+                require_clean(evaluate(rule_set, delta, view.data, self.engine, is_kept=is_kept))
+                return unshaped + sum(self.sifted.counts.values())
+            faults = (*self.sifted.faults, *new)
+            self.sifted = Sifted(head, faults, count_faulty(self.engine, scratch, faults))
+            new = ()
+        raise IntegrityError(self._evaluated(rule_set, to_delta(self.rows(view)), view))
 
     def report(self, rule_set: RuleSet, delta: Delta, view: View) -> Report:
         """What the graph would break if it had the rows: what `evaluate` says of them locally.
@@ -145,7 +193,8 @@ class SparkLoad:
             StorageError: a table could not be read.
         """
         tally = Tally()
-        tally.add_report(report_of(self._read(), view.catalog.types))
+        tally.add_report(report_of_lines(self._read()))
+        tally.add_report(report_of_rows(self._read(), view.catalog.types))
         tally.add_report(self._jobs().run(partial(self._evaluated, rule_set, delta, view)))
         return tally.report()
 
@@ -164,7 +213,7 @@ class SparkLoad:
         changes: dict[TableKey, Stage] = {}
         for type_ in self.types(view):
             key = type_.table_key
-            if not self._written(key).row_count and self.mode is not Mode.OVERWRITE:
+            if not self.row_count(key) and self.mode is not Mode.OVERWRITE:
                 continue
             changes[key] = partial(self._stage, view, type_)
             if not self._is_direct(key) and is_owned(view, key):
@@ -197,15 +246,8 @@ class SparkLoad:
         return stage_change(table, files=files)
 
     def _stage_scratch(self, view: View, type_: SchemaType, table: Table) -> Staged:
-        rows = KeyRows(
-            self.engine.session,
-            self._scratch(view),
-            type_,
-            self._written(type_.table_key),
-            self._read().origins,
-        )
         return stage_scratch(
-            rows,
+            self._rows_of(type_, view),
             self._read().desks,
             table,
             upserts=self.mode is Mode.MERGE,

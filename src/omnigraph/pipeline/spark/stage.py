@@ -39,8 +39,11 @@ from omnigraph.storage.staging import (
 )
 from omnigraph.storage.tables import ROW_ADDRESS, ROW_ID, Fragment, Table, TableAddress
 
-_UNIT: Final = "@unit"
+UNIT: Final = "@unit"
 _SPLIT: Final = "@split"
+
+_LEFT_OUT: Final = -1
+"""In the place of a row id: the row is not written at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,42 +72,29 @@ def stage_scratch(
         upserts: Whether rows whose id exists take its place; else all ids are new.
         replaces: Whether the rows are all that the table will hold.
     """
-    packed = _packed(rows.written.scratch)
-    task = StageTask(
-        rows.type,
-        table.address,
-        rows.scratch,
-        units=tuple(tuple(each.path for each in unit) for unit in packed),
-        replaces=replaces,
-    )
-    session = rows.session
+    files = packed(rows.written.scratch)
+    task = StageTask(rows.type, table.address, rows.scratch, paths_of(files), replaces)
+    gone = _gone(rows, files, desks)
     if not upserts or not table.count_rows():
-        count = len(packed)
-        numbers = session.range(0, count, 1, numPartitions=max(1, count))
-        units = numbers.select(
-            sql.col("id").cast("int").alias(_UNIT),
-            sql.lit(None).cast("long").alias(POSITION),
-            sql.lit(None).cast("long").alias(ROW_ID),
-        )
-        files = _told(units.mapInArrow(partial(write_units, task), MESSAGE))
-        fragments = [each for found in files for each in found]
+        fragments = _fragments(_writing(rows.session, gone, task))
         if replaces:
             return stage_whole(table, fragments, schema=table_schema(rows.type))
         return stage_change(table, files=fragments)
-    found = _matches(rows, _unit_of(packed, desks), table)
+    found = _matches(rows, files, desks, table)
     # Kept for its two readers: it has three numbers for each row that is replaced, and finding
     # them reads all ids of the table.
     found = found.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        deletions = _told(_deleting(found, table))
-        files = _told(_writing(session, found, task))
+        deletions = _together(_told(_deleting(found, table)))
+        routed = found.select(UNIT, POSITION, ROW_ID)
+        routed = routed if gone is None else routed.union(gone)
+        fragments = _fragments(_writing(rows.session, routed, task))
     finally:
         found.unpersist()
-    fragments = [each for told in files for each in told]
-    return stage_change(table, files=fragments, deletions=_together(deletions))
+    return stage_change(table, files=fragments, deletions=deletions)
 
 
-def _packed(files: Sequence[ScratchFile]) -> list[list[ScratchFile]]:
+def packed(files: Sequence[ScratchFile]) -> list[list[ScratchFile]]:
     """Files in groups, those of one task of the intake always together."""
     units: list[list[ScratchFile]] = []
     held = 0
@@ -118,35 +108,68 @@ def _packed(files: Sequence[ScratchFile]) -> list[list[ScratchFile]]:
     return units
 
 
-def _unit_of(packed: Sequence[Sequence[ScratchFile]], desks: Mapping[int, int]) -> dict[int, int]:
-    units = {file.desk: number for number, unit in enumerate(packed) for file in unit}
-    return {split: units[desk] for split, desk in desks.items() if desk in units}
+def paths_of(units: Sequence[Sequence[ScratchFile]]) -> tuple[tuple[str, ...], ...]:
+    """The files of each unit."""
+    return tuple(tuple(each.path for each in unit) for unit in units)
 
 
-def _matches(rows: KeyRows, unit_of: Mapping[int, int], table: Table) -> DataFrame:
+def unit_frame(
+    session: SparkSession,
+    rows: DataFrame,
+    units: Sequence[Sequence[ScratchFile]],
+    desks: Mapping[int, int],
+) -> DataFrame:
+    """Rows that have a position, each with the unit that its scratch is in."""
+    numbers = {file.desk: number for number, unit in enumerate(units) for file in unit}
+    splits = [(split, numbers[desk]) for split, desk in desks.items() if desk in numbers]
+    known = session.createDataFrame(splits, f"`{_SPLIT}` int, `{UNIT}` int")
+    split = sql.shiftright(POSITION, PLACE_BITS).cast("int")
+    # A row for each split of the input.
+    return rows.withColumn(_SPLIT, split).join(sql.broadcast(known), _SPLIT).drop(_SPLIT)
+
+
+def _gone(
+    rows: KeyRows, units: Sequence[Sequence[ScratchFile]], desks: Mapping[int, int]
+) -> DataFrame | None:
+    """The rows that are left out."""
+    if not rows.fault_count:
+        return None
+    found = unit_frame(rows.session, rows.faulty(), units, desks)
+    return found.select(UNIT, POSITION, sql.lit(_LEFT_OUT).cast("long").alias(ROW_ID))
+
+
+def _matches(
+    rows: KeyRows,
+    units: Sequence[Sequence[ScratchFile]],
+    desks: Mapping[int, int],
+    table: Table,
+) -> DataFrame:
     """Where the rows lie that others take the place of: unit, position, row id and address."""
-    session = rows.session
-    splits = session.createDataFrame(list(unit_of.items()), f"`{_SPLIT}` int, `{_UNIT}` int")
     ours = rows.frame(["id", POSITION])
-    theirs = table_frame(session, table, ["id", ROW_ID, ROW_ADDRESS])
+    theirs = table_frame(rows.session, table, ["id", ROW_ID, ROW_ADDRESS])
     found = ours.join(theirs, "id").select(
         sql.col(POSITION),
-        sql.shiftright(POSITION, PLACE_BITS).cast("int").alias(_SPLIT),
         sql.col(ROW_ID).cast("long").alias(ROW_ID),
         sql.col(ROW_ADDRESS).cast("long").alias(ROW_ADDRESS),
     )
-    return found.join(sql.broadcast(splits), _SPLIT).select(_UNIT, POSITION, ROW_ID, ROW_ADDRESS)
+    return unit_frame(rows.session, found, units, desks)
 
 
-def _writing(session: SparkSession, found: DataFrame, task: StageTask) -> DataFrame:
+def _writing(session: SparkSession, routed: DataFrame | None, task: StageTask) -> DataFrame:
     count = len(task.units)
-    # One row for each unit, so that units in which nothing is replaced are written too.
-    every = session.createDataFrame(
-        [(number, None, None) for number in range(count)],
-        f"`{_UNIT}` int, `{POSITION}` bigint, `{ROW_ID}` bigint",
+    # One row for each unit, so that units of which nothing is to be said are written too.
+    numbers = session.range(0, count, 1, numPartitions=max(1, count))
+    nothing = sql.lit(None).cast("long")
+    every = numbers.select(
+        sql.col("id").cast("int").alias(UNIT), nothing.alias(POSITION), nothing.alias(ROW_ID)
     )
-    routed = found.select(_UNIT, POSITION, ROW_ID).union(every).repartitionById(count, _UNIT)
-    return routed.mapInArrow(partial(write_units, task), MESSAGE)
+    if routed is not None and count:
+        every = every.union(routed).repartitionById(count, UNIT)
+    return every.mapInArrow(partial(write_units, task), MESSAGE)
+
+
+def _fragments(messages: DataFrame) -> list[Fragment]:
+    return [each for found in _told(messages) for each in found]
 
 
 def _deleting(found: DataFrame, table: Table) -> DataFrame:
@@ -186,14 +209,14 @@ def write_units(task: StageTask, batches: Iterator[pa.RecordBatch]) -> Iterator[
     with reporting():
         routed = pa.Table.from_batches(map(_unmarked, batches), _ROUTED)
         writer = _Writer(task, open_address(task.address))
-        for number in sorted(set(routed[_UNIT].to_pylist())):
-            own = routed.filter(pc.equal(routed[_UNIT], number)).drop_null()
+        for number in sorted(set(routed[UNIT].to_pylist())):
+            own = routed.filter(pc.equal(routed[UNIT], number)).drop_null()
             for path in task.units[number]:
                 writer.take(task.scratch.read(path), own)
         yield _message(writer.finish())
 
 
-_ROUTED: Final = pa.schema([(_UNIT, pa.int32()), (POSITION, pa.int64()), (ROW_ID, pa.int64())])
+_ROUTED: Final = pa.schema([(UNIT, pa.int32()), (POSITION, pa.int64()), (ROW_ID, pa.int64())])
 
 
 def _unmarked(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -212,6 +235,11 @@ class _Writer:
     replaced: list[pa.Table] = field(default_factory=list)
 
     def take(self, rows: pa.Table, found: pa.Table) -> None:
+        is_gone = pc.equal(found[ROW_ID], _LEFT_OUT)
+        gone = found.filter(is_gone)[POSITION].combine_chunks()
+        if len(gone):
+            rows = rows.filter(pc.invert(pc.is_in(rows[POSITION], value_set=gone)))
+        found = found.filter(pc.invert(is_gone))
         at = pc.index_in(rows[POSITION], value_set=found[POSITION].combine_chunks())
         is_new = pc.is_null(at)
         self.added.append(self._typed(rows.filter(is_new)))
