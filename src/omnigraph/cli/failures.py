@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from omnigraph.cli.render import Talk, say, say_table, to_document
@@ -65,7 +65,7 @@ def say_conflicts(conflicts: Iterable[Conflict]) -> None:
         [
             (
                 *(each.kind, each.type_name, each.id, each.property),
-                *(_value(each, side) for side in (each.base, each.ours, each.theirs)),
+                *_sides(each),
                 *([each.message] if notes else []),
             )
             for each in found
@@ -127,12 +127,27 @@ def _say_report(report: Report) -> None:
         say(f"and {more:,} more like these")
 
 
-def _value(conflict: Conflict, value: object) -> str:
-    if value is None and conflict.message:
-        return ""
-    if value is None:
-        return "no row" if conflict.property is None else "null"
-    text = value if isinstance(value, str) else _line(value)
+def _sides(conflict: Conflict) -> Iterator[str]:
+    """The three values as a table shows them: of whole rows, only what differs."""
+    sides = (conflict.base, conflict.ours, conflict.theirs)
+    rows = [each for each in sides if isinstance(each, Mapping)]
+    same = [
+        name
+        for name in (rows[0] if rows else ())
+        if name == "id" or (len(rows) > 1 and all(each[name] == rows[0][name] for each in rows))
+    ]
+    for side in sides:
+        if isinstance(side, Mapping):
+            yield _shortened(_line({name: side[name] for name in side if name not in same}))
+        elif side is not None:
+            yield _shortened(side if isinstance(side, str) else _line(side))
+        elif conflict.message:
+            yield ""
+        else:
+            yield "no row" if conflict.property is None else "null"
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= _VALUE_SHOWN_MAX else f"{text[: _VALUE_SHOWN_MAX - 1]}…"
 
 

@@ -90,10 +90,17 @@ class Lines:
         if stage == "read":
             size = max(done, total or 0)
             self.is_long = self.unit != _BYTES or size > LOAD_BLOCK_BYTES
-        part = done * _PARTS // total if total else done // (_PARTS * LOAD_BLOCK_BYTES)
+        part = _part(done, total)
         if self.is_long and (stage, part) != self.said:
             self.said = (stage, part)
             say(f"{stage} {_amount(stage, done, total, self.unit)}".rstrip())
+
+
+def _part(done: int, total: int | None) -> int:
+    """Which of the parts that get a line this is in; a single step has one."""
+    if total is None:
+        return done // (_PARTS * LOAD_BLOCK_BYTES)
+    return done * _PARTS // total if total > 1 else 0
 
 
 def _amount(stage: str, done: int, total: int | None, unit: str) -> str:
