@@ -1,17 +1,18 @@
 """What branches, merges and diffs ask of S3: by the delta, not by the tables."""
 
-from collections.abc import Iterable
-
 import pyarrow as pa
 import pytest
 
 import omnigraph
+from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.graph import Graph
 from omnigraph.merge.graphs import Outcome
+from omnigraph.storage import lookups, staging
+from omnigraph.transaction.work import Stage
 from tests.support.counting import Counted
 from tests.support.graphs import add_rows
 from tests.support.publishing import PERSON
-from tests.support.writers import deletes, person, upserts, write
+from tests.support.writers import write
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }
@@ -55,3 +56,142 @@ def test_a_branch_costs_the_same_at_any_size(root: str, asked: Counted) -> None:
     assert main <= CREATE_REQUESTS_MAX
     # Lance reads a ref's own names before it makes another from it.
     assert branch <= CREATE_REQUESTS_MAX + 6
+
+
+def changes(first: int, count: int) -> pa.Table:
+    """Rows of those ids with another age."""
+    rows = people(first, count)
+    ages = pa.array([-1] * count, pa.int32())
+    return rows.set_column(2, rows.schema.field(2), ages)
+
+
+def upserting(rows: pa.Table) -> Stage:
+    return lambda table: staging.stage_upsert(table, rows)
+
+
+def appending(rows: pa.Table) -> Stage:
+    return lambda table: staging.stage_append(table, rows)
+
+
+DELTA = 1_000
+
+
+def diverged(root: str, size: int) -> Graph:
+    """A draft and main that have both changed a thousand rows of a table, and added as many."""
+    graph = of_size(root, size)
+    graph.ensure_indices()
+    graph.branches.create("draft")
+    write(graph, {PERSON: upserting(changes(DELTA, DELTA))}, branch="draft")
+    write(graph, {PERSON: appending(people(10**7, DELTA))}, branch="draft")
+    write(graph, {PERSON: upserting(changes(3 * DELTA, DELTA))})
+    write(graph, {PERSON: appending(people(2 * 10**7, DELTA))})
+    # As whoever merges a second time, or after a diff, finds it.
+    graph.merge("draft", dry_run=True)
+    return graph
+
+
+def cost_of_merge(root: str, asked: Counted, size: int) -> int:
+    """How many requests a merge makes."""
+    graph = diverged(root, size)
+    asked.take()
+    outcome = graph.merge("draft")
+    requests = asked.take()
+    assert outcome.outcome is Outcome.MERGED
+    counts = outcome.changes["Person"]
+    assert (counts.inserted, counts.updated, counts.deleted) == (DELTA, DELTA, 0)
+    assert graph.snapshot().pin(PERSON).row_count == size + 2 * DELTA
+    return requests
+
+
+def costs_are_alike(costs: list[int]) -> bool:
+    return max(costs) <= 1.2 * min(costs)
+
+
+def test_merging_a_delta_costs_the_same_at_any_size(root: str, asked: Counted) -> None:
+    costs = [cost_of_merge(f"{root}/{size}", asked, size) for size in (50_000, 500_000)]
+    assert costs_are_alike(costs), costs
+
+
+@pytest.mark.soak
+def test_merging_a_delta_costs_the_same_in_millions(root: str, asked: Counted) -> None:
+    costs = [cost_of_merge(f"{root}/{size}", asked, size) for size in (50_000, 5_000_000)]
+    assert costs_are_alike(costs), costs
+
+
+def test_a_merge_reads_no_file_that_both_sides_share(root: str, asked: Counted) -> None:
+    graph = of_size(root, 1_000)
+    for number in range(1, 5):
+        add_rows(graph, {"Person": people(number * 10**6, 1_000)})
+    graph.ensure_indices()
+    shared = {
+        file.path
+        for fragment in graph._store.tables.open_latest(
+            graph.snapshot().pin(PERSON).location, ref=None
+        ).fragments()[1:]
+        for file in fragment.files
+    }
+    graph.branches.create("draft")
+    write(graph, {PERSON: upserting(changes(0, 10))}, branch="draft")
+    write(graph, {PERSON: appending(people(10**7, DELTA))}, branch="draft")
+    write(graph, {PERSON: upserting(changes(100, 10))})
+    fresh = omnigraph.open(root)
+    asked.take()
+    fresh.merge("draft")
+
+    read = {path for path in shared for each in asked.requests if each.endswith(path)}
+    assert read == set()
+    assert fresh.snapshot().pin(PERSON).row_count == 6_000
+
+
+def test_a_fast_forward_of_new_rows_joins_nothing_and_looks_nothing_up(
+    root: str, asked: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = of_size(root, 1_000)
+    graph.branches.create("draft")
+    write(graph, {PERSON: appending(people(10**7, DELTA))}, branch="draft")
+    write(graph, {PERSON: appending(people(2 * 10**7, DELTA))}, branch="draft")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(LocalEngine, "run", refuse)
+    monkeypatch.setattr(lookups, "find", refuse)
+    asked.take()
+    outcome = graph.merge("draft")
+
+    assert outcome.outcome is Outcome.FAST_FORWARD
+    assert outcome.changes["Person"].inserted == 2 * DELTA
+    assert graph.snapshot().pin(PERSON).row_count == 1_000 + 2 * DELTA
+
+
+def test_a_diff_costs_the_same_at_any_size(root: str, asked: Counted) -> None:
+    costs = []
+    for size in (50_000, 500_000):
+        graph = diverged(f"{root}/{size}", size)
+        graph.diff("main", "draft")
+        asked.take()
+        assert graph.diff("main", "draft").counts["Person"].updated == 2 * DELTA
+        costs.append(asked.take())
+    assert costs_are_alike(costs), costs
+
+
+@pytest.mark.soak
+def test_finding_the_base_costs_the_same_in_a_long_history(root: str, asked: Counted) -> None:
+    costs = []
+    graph = of_size(root, 100)
+    for depth in (5, 200):
+        while len(graph.commits.list(limit=depth)) < depth:
+            write(graph, {PERSON: appending(people(unused_id(graph), 1))})
+        graph.branches.create(f"d{depth}")
+        write(graph, {PERSON: appending(people(10**7 + depth, 1))}, branch=f"d{depth}")
+        write(graph, {PERSON: appending(people(2 * 10**7 + depth, 1))})
+        graph.merge(f"d{depth}", dry_run=True)
+        asked.take()
+        graph.merge(f"d{depth}")
+        costs.append(asked.take())
+    assert costs_are_alike(costs), costs
+
+
+def unused_id(graph: Graph) -> int:
+    """An id that nobody has."""
+    return 10**6 + graph.snapshot().manifest_version

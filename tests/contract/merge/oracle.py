@@ -55,7 +55,8 @@ def _row(
             return ours, {("delete_vs_update", None)}
         return (ours if resolve == "ours" else theirs), set()
     kind = "divergent_insert" if base is None else "divergent_update"
-    row, told = dict(ours), set()
+    row = dict(ours)
+    told: set[tuple[str, str | None]] = set()
     for name in ours:
         before = None if base is None else base[name]
         mine, other = ours[name], theirs[name]

@@ -94,11 +94,9 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 
 
 def changed(graph: Graph, engine: Engine, before: str, after: str) -> set[str]:
-    sides = []
-    for branch in (before, after):
-        snapshot = graph.snapshot(branch=branch)
-        sides.append(Side(snapshot, data_at(graph._store, snapshot)))
-    found = compare_graphs(graph.schema.show().catalog, *sides, engine)
+    old, new = (graph.snapshot(branch=branch) for branch in (before, after))
+    sides = (Side(each, data_at(graph._store, each)) for each in (old, new))
+    found = compare_graphs(graph.schema.show().catalog, next(sides), next(sides), engine)
     return {each.id for each in found.rows()}
 
 
