@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from omnigraph.graph import Graph
     from omnigraph.pipeline.results import LoadResult
     from omnigraph.pipeline.sources import Source
+
+_COMMITS_SEEN: Final = 100
+"""Commits among which an interrupted load is looked for: others may write at the same time."""
 
 
 class Mode(StrEnum):
@@ -198,25 +201,26 @@ def _choice(opened: Graph, place: Place, source: Source, engine: options.Engine 
 @contextmanager
 def _cancelled(opened: Graph, place: Place) -> Iterator[None]:
     """Undo at once what an interrupt left half done, and say what became of it."""
-    before = _head(opened, place)
+    before = _loads(opened, place)
     try:
         yield
     except KeyboardInterrupt:
         # Otherwise the next write would do it.
         with suppress(OmnigraphError):
             opened.refresh()
-        after = _head(opened, place)
-        if before == after:
-            render.say("interrupted: nothing was loaded")
+        if landed := [each for each in _loads(opened, place) if each not in before]:
+            render.say(f"interrupted; loaded meanwhile: commit {', '.join(landed)}")
         else:
-            render.say(f"interrupted: branch {place.branch or 'main'} is at commit {after} now")
+            render.say("interrupted: nothing was loaded")
         raise
 
 
-def _head(opened: Graph, place: Place) -> str | None:
+def _loads(opened: Graph, place: Place) -> list[str]:
+    """The newest loads of the branch; none if there is no such branch."""
     with suppress(OmnigraphError):
-        return str(opened.snapshot(branch=place.branch or "main").head.commit_id)
-    return None
+        commits = opened.commits.list(branch=place.branch, limit=_COMMITS_SEEN)
+        return [each.commit_id for each in commits if each.operation == "load"]
+    return []
 
 
 def _index(opened: Graph, result: LoadResult, progress: Follower | None) -> None:
