@@ -66,7 +66,7 @@ def read_input(shaping: Shaping, number: int, source: Input) -> Iterator[Piece]:
         case FileInput():
             yield from _FILES[source.form](shaping, number, source)
         case StreamInput():
-            stream = _Unpacked(source.stream)
+            stream = Unpacked(source.stream)
             for batch in line_batches(stream, number, source.name):
                 yield Piece(shape_lines(shaping, batch), stream.bytes_read)
         case MemoryInput():
@@ -318,7 +318,7 @@ _FILES: Final = {
 }
 
 
-class _Unpacked:
+class Unpacked:
     """A stream that is unpacked if its first bytes say so."""
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -332,9 +332,11 @@ class _Unpacked:
 
     @property
     def bytes_read(self) -> int:
+        """How much of the stream was read, before it was unpacked."""
         return self._source.bytes_read
 
     def read(self, size: int) -> bytes:
+        """Some more of what it holds; nothing at its end."""
         data: bytes = self._stream.read(size)
         return data
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+import omnigraph
+from omnigraph.failpoints import Failpoint
 from omnigraph.integrity.violations import IntegrityError, Report
 from omnigraph.pipeline.results import LoadResult
 from omnigraph.pipeline.spark import scratch, splits
+from omnigraph.pipeline.spark.load import SparkLoad
 from tests.contract.pipeline.loading import Loaded, changed, edge, lines_of, loaded, node
+from tests.support.crashes import Cut, cut_off
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -251,8 +257,6 @@ def test_a_dataframe_is_loaded(both, spark):
 
 
 def test_no_byte_is_read_twice(both, monkeypatch):
-    from omnigraph.pipeline.spark.load import SparkLoad
-
     seen: list[SparkLoad] = []
     close = SparkLoad.close
     monkeypatch.setattr(SparkLoad, "close", lambda self: (seen.append(self), close(self)))
@@ -305,3 +309,80 @@ def test_quarantine_goes_on_until_nothing_is_broken(both, tmp_path):
     assert result.rejected == 5
     message = both["spark"].graph.commits.list()[0].message
     assert message == "5 rows rejected, see rejects"
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_stream_is_read_once_and_its_lines_are_told(both, is_packed):
+    lines = [json.dumps(each) for each in (*many(40), node("Person", name="z", age=-1))]
+    data = "".join(f"{each}\n" for each in lines).encode()
+    stream = BytesIO(gzip.compress(data) if is_packed else data)
+
+    with pytest.raises(IntegrityError) as refusal:
+        both["spark"].load(stream, engine="spark")
+
+    [violation] = refusal.value.violations
+    assert violation.origin == f"stream:{len(lines)}"
+    assert scratch_of(both["spark"]) == []
+
+
+@pytest.mark.parametrize("stage", ["read", "stage"])
+def test_an_interruption_ends_the_jobs_and_leaves_nothing_visible(both, spark, stage):
+    source = both["local"].file("data.jsonl", *many(40))
+    before = contents(both["spark"])
+
+    def interrupt(at: str, done: int, total: int | None) -> None:  # noqa: ARG001
+        if at == stage:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        both["spark"].load(source, "merge", engine="spark", progress=interrupt)
+
+    assert contents(both["spark"]) == before
+    assert scratch_of(both["spark"]) == []
+    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
+    on_both(both, source, "merge")
+
+
+CUTS: Final = (
+    "write.after_plan",
+    "write.after_stage",
+    "write.after_each_apply",
+    "publish.after_commit",
+)
+
+
+@pytest.mark.parametrize("point", CUTS)
+def test_a_driver_that_dies_leaves_the_graph_before_or_after(both, point):
+    source = both["local"].file("data.jsonl", *people(1, 2), node("Person", name="ada", age=1))
+    before = contents(both["spark"])
+    both["local"].load(source, "merge", engine="local")
+    after = contents(both["local"])
+
+    cut_off(Cut(Failpoint(point)), lambda: both["spark"].load(source, "merge", engine="spark"))
+
+    graph = omnigraph.open(both["spark"].graph.uri)
+    assert contents(Loaded(graph, both["spark"].folder)) in (before, after)
+
+
+def test_few_jobs_are_run_whatever_the_number_of_rows(both, spark):
+    tracker = spark.sparkContext.statusTracker()
+    counts = []
+    for number, count in enumerate((20, 400)):
+        seen: list[str] = []
+        source = both["spark"].file(
+            f"{number}.jsonl", *(node("City", name=f"{number} {n}") for n in range(count))
+        )
+        began = SparkLoad.begin
+
+        def noted(*given: Any, began: Any = began, seen: Any = seen) -> SparkLoad:
+            load: SparkLoad = began(*given)
+            seen.append(load._jobs().load_id)
+            return load
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(SparkLoad, "begin", noted)
+            both["spark"].load(source, engine="spark")
+        counts.append(len(tracker.getJobIdsForGroup(seen[0])))
+
+    # The intake and the ledger, which Spark runs as a job for each of its stages.
+    assert counts[0] == counts[1] <= 5

@@ -29,7 +29,7 @@ from omnigraph.integrity.rows import RowRules, row_rules
 from omnigraph.integrity.violations import Report, Tally, Violation
 from omnigraph.limits import LOAD_HELD_BYTES_MAX, OFFENDERS_SHOWN_MAX, ROWS_PER_FILE_MAX
 from omnigraph.model.tables import TableKey
-from omnigraph.pipeline.positions import POSITION, position
+from omnigraph.pipeline.positions import POSITION, minted_ids, position
 from omnigraph.pipeline.shape import Shaping
 from omnigraph.pipeline.sources import Inputs
 from omnigraph.pipeline.spark.scratch import Scratch
@@ -96,9 +96,10 @@ class ScratchFile:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written of one type."""
+    """What was written of one type; `minted_count` of the rows got an id that nobody else has."""
 
     row_count: int = 0
+    minted_count: int = 0
     fragments: tuple[Fragment, ...] = ()
     scratch: tuple[ScratchFile, ...] = ()
 
@@ -205,6 +206,7 @@ class _Held:
     byte_count: int = 0
     row_count: int = 0
     written_rows: int = 0
+    minted_rows: int = 0
     fragments: list[Fragment] = field(default_factory=list)
     scratch: list[ScratchFile] = field(default_factory=list)
 
@@ -253,7 +255,12 @@ class _Desk:
             counts=self._counts,
             first=_by_rule(self._first),
             written={
-                key: Written(each.written_rows, tuple(each.fragments), tuple(each.scratch))
+                key: Written(
+                    each.written_rows,
+                    each.minted_rows,
+                    tuple(each.fragments),
+                    tuple(each.scratch),
+                )
                 for key, each in self._held.items()
             },
             lines=self._lines,
@@ -315,7 +322,10 @@ class _Desk:
 
     def _hold(self, type_: SchemaType, rows: pa.Table, number: int) -> None:
         held = self._held.setdefault(type_.table_key, _Held(type_))
-        held.waiting.append(_positioned(rows, number))
+        rows = _positioned(rows, number)
+        held.waiting.append(rows)
+        if not type_.key and _are_minted(rows, self._task.shaping.seed):
+            held.minted_rows += rows.num_rows
         held.byte_count += rows.nbytes
         held.row_count += rows.num_rows
         if held.row_count >= ROWS_PER_FILE_MAX:
@@ -360,6 +370,12 @@ def to_table(rows: pa.Table, type_: SchemaType) -> pa.Table:
     return pa.Table.from_arrays([rows[each.name].cast(each.type) for each in schema], schema=schema)
 
 
+def _are_minted(rows: pa.Table, seed: str) -> bool:
+    """Whether all rows have the ids that their positions give them."""
+    minted = minted_ids(seed, rows[POSITION].combine_chunks())
+    return bool(pc.all(pc.equal(rows["id"].combine_chunks(), minted), min_count=0).as_py())
+
+
 def _positioned(rows: pa.Table, number: int) -> pa.Table:
     """The rows with their positions in the place of their origins."""
     places = pc.utf8_slice_codeunits(rows[ORIGIN], len(str(number)) + 1).cast(pa.int64())
@@ -387,6 +403,7 @@ def gathered(messages: Iterable[Told], task: IntakeTask, inputs: Inputs) -> Take
             so_far = written.get(key, Written())
             written[key] = Written(
                 so_far.row_count + more.row_count,
+                so_far.minted_count + more.minted_count,
                 so_far.fragments + more.fragments,
                 so_far.scratch + more.scratch,
             )

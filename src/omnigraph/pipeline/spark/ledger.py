@@ -47,6 +47,9 @@ class Findings:
     missing: bool = False
 
 
+_NOTHING: Final = Findings()
+
+
 def kept_by_ledger(
     engine: SparkEngine,
     rule_set: RuleSet,
@@ -64,7 +67,7 @@ def kept_by_ledger(
             return True
         if rule not in asked:
             return False
-        found = findings.get(ledger.space_of(rule), Findings())
+        found = findings.get(ledger.space_of(rule), _NOTHING)
         match rule:
             case DistinctIds() | Unique():
                 return not found.repeated
@@ -90,8 +93,8 @@ class _Ledger:
         self._entries: dict[tuple[int, str], DataFrame] = {}
 
     def space_of(self, rule: SetRule) -> int:
-        """The number of the keys that a rule is about."""
-        return self._spaces[_space(rule)]
+        """The number of the keys that a rule is about; of none where there are none."""
+        return self._spaces.get(_space(rule), -1)
 
     def enter(self, rule: SetRule) -> bool:
         """Enter the keys that a rule is about; False where the ledger cannot decide it."""
@@ -100,7 +103,8 @@ class _Ledger:
                 self._enter_ids(type_.table_key)
             case NewIds(type_):
                 self._enter_ids(type_.table_key)
-                self._enter_committed(type_.table_key)
+                if self._has_given_ids(type_.table_key):
+                    self._enter_committed(type_.table_key)
             case Endpoint(edge, end, node):
                 self._enter_ids(node.table_key)
                 self._enter_committed(node.table_key)
@@ -118,6 +122,8 @@ class _Ledger:
 
     def findings(self) -> dict[int, Findings]:
         """What is true in each space."""
+        if not self._entries:
+            return {}
         every = reduce(DataFrame.union, self._entries.values())
         own, old, needed = (sql.col(name) for name in _ENTRY[2:])
         keys = every.groupBy("space", "key").agg(
@@ -137,10 +143,15 @@ class _Ledger:
         }
 
     def _enter_ids(self, key: TableKey) -> None:
-        if key in self._rows:
+        # An id that is minted is nobody else's.
+        if self._has_given_ids(key):
             self._put(
                 self._numbered(key), "own", self._rows[key].frame(["id"]), sql.col("id"), own=1
             )
+
+    def _has_given_ids(self, key: TableKey) -> bool:
+        rows = self._rows.get(key)
+        return rows is not None and rows.written.minted_count < rows.written.row_count
 
     def _enter_committed(self, key: TableKey) -> None:
         if self._remaining(key):

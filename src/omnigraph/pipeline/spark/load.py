@@ -76,6 +76,7 @@ class SparkLoad:
     schema_digest: str
     taken: Taken | None = None
     sifted: Sifted | None = None
+    _begun: Scratch | None = None
     _task: IntakeTask | None = None
     _made: dict[TableKey, Staged] = field(default_factory=dict)
 
@@ -95,14 +96,16 @@ class SparkLoad:
             return
         session = self.engine.session
         cores = session.sparkContext.defaultParallelism
-        splits = plan_splits(self.inputs, cores)
+        scratch = self._scratch(view)
+        self._begun = scratch
+        splits = plan_splits(self.inputs, cores, scratch)
         tables = {key: self._address(view, key) for key in view.snapshot.pins}
         self._task = IntakeTask(
             shaping=replace(self.shaping, names=()),
             splits=splits,
             groups=pack_splits(splits, cores),
             tables={key: found for key, found in tables.items() if found is not None},
-            scratch=self._scratch(view),
+            scratch=scratch,
             replaces=self.mode is Mode.OVERWRITE,
         )
         frames = {
@@ -114,7 +117,7 @@ class SparkLoad:
         told: list[Told] = []
         if messages is not None:
             # Messages of tasks: names, counts and first offenders, no rows.
-            rows = self._jobs().run(messages.collect, follow)
+            rows = self._jobs().run(messages.collect, _in_bytes(follow, self.inputs))
             told = [pickle.loads(each.message) for each in rows]
         self.taken = gathered(told, self._task, self.inputs)
 
@@ -228,8 +231,8 @@ class SparkLoad:
 
     def close(self) -> None:
         """Remove what lies in scratch."""
-        if self._task is not None:
-            self._task.scratch.clear()
+        if self._begun is not None:
+            self._begun.clear()
 
     def _stage(self, view: View, type_: SchemaType, table: Table) -> Staged:
         key = type_.table_key
@@ -305,7 +308,13 @@ def concurrency() -> int:
     return int(text)
 
 
-def byte_count(inputs: Inputs) -> int | None:
-    """How much there is to read, if all of it are files."""
+def _in_bytes(follow: Follow | None, inputs: Inputs) -> Follow | None:
+    """Tell bytes in the place of tasks, where it is known how many there are."""
     sizes = [each.byte_count for each in inputs.each if isinstance(each, FileInput)]
-    return sum(sizes) if len(sizes) == len(inputs.each) else None
+    if follow is None or len(sizes) < len(inputs.each):
+        return follow
+
+    def told(done: int, total: int) -> None:
+        follow(sum(sizes) * done // max(1, total), sum(sizes))
+
+    return told

@@ -63,10 +63,24 @@ class Scratch:
                 return pq.read_table(f"{self.root.uri}/{path}", columns=columns, partitioning=None)
             except FileNotFoundError as cause:
                 raise _gone(path) from cause
+        return pq.read_table(pa.BufferReader(self.take(path)), columns=columns)
+
+    def put(self, name: str, data: bytes) -> str:
+        """Leave bytes under a name; their path below the root."""
+        path = f"{self.folder}/{name}"
+        self._objects().put(path, data)
+        return path
+
+    def take(self, path: str) -> bytes:
+        """The bytes that were left at a path.
+
+        Raises:
+            StorageError: they are gone.
+        """
         found = self._objects().read(path)
         if found is None:
             raise _gone(path)
-        return pq.read_table(pa.BufferReader(found.data), columns=columns)
+        return found.data
 
     def frame(self, session: SparkSession, paths: Sequence[str], schema: pa.Schema) -> DataFrame:
         """Some columns of some files as a DataFrame; executors read them when it is used."""

@@ -10,12 +10,13 @@ import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from typing import Any, Final, assert_never
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from omnigraph.errors import InternalError, InvalidInputError, StorageError
+from omnigraph.errors import InvalidInputError, StorageError
 from omnigraph.integrity.violations import Violation
 from omnigraph.limits import (
     LOAD_BATCH_ROWS,
@@ -26,7 +27,7 @@ from omnigraph.limits import (
 )
 from omnigraph.pipeline.columns import Written
 from omnigraph.pipeline.positions import POSITION, minted_id, position, positions
-from omnigraph.pipeline.reading import line_batches, read_input
+from omnigraph.pipeline.reading import Unpacked, line_batches, read_input
 from omnigraph.pipeline.shape import (
     Shaped,
     Shaping,
@@ -35,7 +36,16 @@ from omnigraph.pipeline.shape import (
     shape_lines,
     shape_values,
 )
-from omnigraph.pipeline.sources import FileInput, Form, FrameInput, Inputs, MemoryInput, StreamInput
+from omnigraph.pipeline.sources import (
+    FileInput,
+    Form,
+    FrameInput,
+    Input,
+    Inputs,
+    MemoryInput,
+    StreamInput,
+)
+from omnigraph.pipeline.spark.scratch import Scratch
 
 FRAME_NUMBERS: Final = 1 << 21
 """Splits with numbers from here on are partitions of DataFrames, which nobody can count before."""
@@ -99,7 +109,19 @@ class MemorySplit:
         return len(self.rows)
 
 
-Split = LineSplit | FileSplit | RowGroupSplit | MemorySplit
+@dataclass(frozen=True, slots=True)
+class SpooledSplit:
+    """Whole lines of a stream, which the driver read and left in scratch."""
+
+    source: int
+    name: str
+    scratch: Scratch
+    path: str
+    is_first: bool
+    byte_count: int
+
+
+Split = LineSplit | FileSplit | RowGroupSplit | MemorySplit | SpooledSplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +133,11 @@ class Part:
     byte_count: int
 
 
-def plan_splits(inputs: Inputs, cores: int) -> tuple[Split, ...]:
-    """Cut the inputs into what tasks read; only the last bytes of Parquet files are looked at.
+def plan_splits(inputs: Inputs, cores: int, scratch: Scratch) -> tuple[Split, ...]:
+    """Cut the inputs into what tasks read.
+
+    Of files, only the last bytes of Parquet are looked at. A stream is read here, to its end, since
+    nobody else can.
 
     Raises:
         StorageError: a file cannot be read.
@@ -122,7 +147,9 @@ def plan_splits(inputs: Inputs, cores: int) -> tuple[Split, ...]:
     size = min(LOAD_GROUP_BYTES_MAX, total // max(1, cores * LOAD_GROUPS_PER_CORE_MIN))
     size = max(LOAD_GROUP_BYTES_MIN, size)
     return tuple(
-        split for number, each in enumerate(inputs.each) for split in _splits(number, each, size)
+        split
+        for number, each in enumerate(inputs.each)
+        for split in _splits(number, each, size, scratch)
     )
 
 
@@ -142,7 +169,7 @@ def pack_splits(splits: Sequence[Split], cores: int) -> tuple[tuple[int, ...], .
     return tuple(map(tuple, groups))
 
 
-def _splits(number: int, source: object, size: int) -> Iterator[Split]:
+def _splits(number: int, source: Input, size: int, scratch: Scratch) -> Iterator[Split]:
     match source:
         case FileInput(form=Form.LINES, compression=None):
             for start in range(0, max(1, source.byte_count), size):
@@ -157,11 +184,27 @@ def _splits(number: int, source: object, size: int) -> Iterator[Split]:
         case FrameInput():
             return
         case StreamInput():
-            message = "a stream was not brought to where executors can read it"
-            raise InternalError(message)
+            yield from _spooled(number, source, size, scratch)
         case _:
-            message = f"no executor can read {source!r}"
-            raise InternalError(message)
+            assert_never(source)
+
+
+def _spooled(
+    number: int, source: StreamInput, size: int, scratch: Scratch
+) -> Iterator[SpooledSplit]:
+    stream = Unpacked(source.stream)
+    rest, count = b"", 0
+    while True:
+        block = stream.read(size)
+        data = rest + block
+        cut = len(data) if not block else data.rfind(b"\n") + 1
+        whole, rest = data[:cut], data[cut:]
+        if whole:
+            path = scratch.put(f"stream-{number}-{count}.jsonl", whole)
+            yield SpooledSplit(number, source.name, scratch, path, count == 0, len(whole))
+            count += 1
+        if not block:
+            return
 
 
 def _row_groups(number: int, source: FileInput, size: int) -> Iterator[Split]:
@@ -235,6 +278,8 @@ def read_split(shaping: Shaping, number: int, split: Split) -> Iterator[Part]:
             yield from _read_row_groups(own, split)
         case MemorySplit():
             yield _read_memory(own, split)
+        case SpooledSplit():
+            yield from _read_spooled(own, split)
         case _:
             assert_never(split)
 
@@ -266,6 +311,14 @@ def _read_lines(shaping: Shaping, split: LineSplit) -> Iterator[Part]:
             shaped = shape_lines(shaping, batch, type_name=split.file.type_name)
             yield Part(shaped, batch.num_rows, stream.bytes_read - read)
             read = stream.bytes_read
+
+
+def _read_spooled(shaping: Shaping, split: SpooledSplit) -> Iterator[Part]:
+    data = split.scratch.take(split.path)
+    # As before the lines of a range: what may begin a stream is found nowhere else.
+    stream = BytesIO(data if split.is_first else b"\n" + data)
+    for batch in line_batches(stream, 0, split.name):
+        yield Part(shape_lines(shaping, batch), batch.num_rows, batch.nbytes)
 
 
 class _Range:
@@ -380,7 +433,7 @@ class Origins:
             source = sources[number]
             names[number] = inputs.each[source].name
             split = splits[number] if number < len(splits) else None
-            extra = 1 if isinstance(split, LineSplit) and split.start else 0
+            extra = 1 if _has_empty_line(split) else 0
             before[number] = passed.get(source, 0) - extra
             passed[source] = passed.get(source, 0) + max(0, lines.get(number, 0) - extra)
         return cls(names, before)
@@ -393,6 +446,17 @@ class Origins:
     def resolved(self, violation: Violation) -> Violation:
         """The violation with the origin that a person knows."""
         return replace(violation, origin=self.resolve(violation.origin))
+
+
+def _has_empty_line(split: Split | None) -> bool:
+    """Whether an empty line stands before those of a split."""
+    match split:
+        case LineSplit(start=start):
+            return start > 0
+        case SpooledSplit(is_first=is_first):
+            return not is_first
+        case _:
+            return False
 
 
 @contextmanager
