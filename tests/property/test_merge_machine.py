@@ -45,7 +45,7 @@ CUTS = st.sampled_from(
     ]
 )
 RESOLVE = st.sampled_from([None, "ours", "theirs"])
-STEPS = st.one_of(
+ONE_STEP = st.one_of(
     st.tuples(st.just("node"), st.sampled_from(NODES), VALUES, VALUES),
     st.tuples(st.just("gone"), st.sampled_from(NODES)),
     st.tuples(
@@ -57,6 +57,7 @@ STEPS = st.one_of(
     ),
     st.tuples(st.just("parted"), st.sampled_from(EDGES)),
 )
+STEPS = st.lists(ONE_STEP, min_size=1, max_size=3)
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class MergeMachine(RuleBasedStateMachine):
         self.incarnations[MAIN] = 0
         self._learn(MAIN, empty, base)
         self.branch("x", 0)
+        self.branch("y", 0)
 
     def _learn(self, branch: str, *allowed: Rows) -> None:
         """Take in the commits that came to a branch; each must show one of the allowed states."""
@@ -135,16 +137,19 @@ class MergeMachine(RuleBasedStateMachine):
     def _named(self, place: int) -> str:
         return sorted(self.heads)[place % len(self.heads)]
 
-    @rule(at=PLACES, step=STEPS)
-    def write(self, at: int, step: tuple[object, ...]) -> None:
-        branch = self._named(at)
-        if (made := self._change(step, self._rows(branch))) is None:
-            return
-        change(self.graph, made, branch=branch)
-        before = self._rows(branch)
-        self._learn(branch, before, oracle.changed(before, made))
+    @rule(at=PLACES, steps=STEPS)
+    def write(self, at: int, steps: list[tuple[object, ...]]) -> None:
+        self._write(self._named(at), steps)
 
-    @rule(at=PLACES, step=STEPS, point=CUTS)
+    def _write(self, branch: str, steps: list[tuple[object, ...]]) -> None:
+        for step in steps:
+            before = self._rows(branch)
+            if (made := self._change(step, before)) is not None:
+                change(self.graph, made, branch=branch)
+                # A node goes in one commit with its edges, and rows come in another.
+                self._learn(branch, before, oracle.changed(before, made))
+
+    @rule(at=PLACES, step=ONE_STEP, point=CUTS)
     def crash_a_write(self, at: int, step: tuple[object, ...], point: Failpoint) -> None:
         branch = self._named(at)
         if (made := self._change(step, self._rows(branch))) is None:
@@ -212,6 +217,20 @@ class MergeMachine(RuleBasedStateMachine):
         sides = (self.commits[each].rows for each in (base, ours, theirs))
         return outcome, oracle.merge(*sides, resolve=resolve)
 
+    @rule(at=PLACES, into=PLACES, mine=STEPS, others=STEPS, resolve=RESOLVE)
+    def diverge_and_merge(
+        self,
+        at: int,
+        into: int,
+        mine: list[tuple[object, ...]],
+        others: list[tuple[object, ...]],
+        resolve: str | None,
+    ) -> None:
+        """Most merges find nothing to decide unless both sides have just gone on."""
+        self._write(self._named(into), mine)
+        self._write(self._named(at), others)
+        self.merge(at, into, resolve)
+
     @rule(at=PLACES, into=PLACES, resolve=RESOLVE)
     def merge(self, at: int, into: int, resolve: str | None) -> None:
         source, target = self._named(at), self._named(into)
@@ -244,10 +263,18 @@ class MergeMachine(RuleBasedStateMachine):
                 sides = [side[name][id_] for side in (ours, theirs) if id_ in side[name]]
                 assert all(any(value == side[key] for side in sides) for key, value in row.items())
 
-    @rule(at=PLACES, into=PLACES)
-    def merge_both_ways(self, at: int, into: int) -> None:
+    @rule(at=PLACES, into=PLACES, mine=STEPS, others=STEPS)
+    def merge_both_ways(
+        self,
+        at: int,
+        into: int,
+        mine: list[tuple[object, ...]],
+        others: list[tuple[object, ...]],
+    ) -> None:
         """Where nothing conflicts, it is all the same which side is merged into which."""
         one, other = self._named(at), self._named(into)
+        self._write(one, mine)
+        self._write(other, others)
         if one == other:
             return
         if self._expected(one, other, None)[1].conflicts:
@@ -293,7 +320,7 @@ class MergeMachine(RuleBasedStateMachine):
 
 
 TestMerges = MergeMachine.TestCase
-TestMerges.settings = settings(max_examples=15, stateful_step_count=15)
+TestMerges.settings = settings(max_examples=12, stateful_step_count=15)
 
 
 @pytest.mark.soak

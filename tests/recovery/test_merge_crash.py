@@ -12,6 +12,7 @@ from omnigraph.clock import SystemClock
 from omnigraph.errors import ConflictError
 from omnigraph.failpoints import Failpoint, armed
 from omnigraph.graph import Graph
+from omnigraph.merge.conflicts import MergeConflictError
 from omnigraph.merge.graphs import Outcome
 from omnigraph.model.names import MAIN
 from omnigraph.recovery.audit import RecoveryKind
@@ -259,10 +260,10 @@ def test_a_target_that_comes_to_conflict_is_not_merged(place, point):
     graph = omnigraph.open(place())
     with (
         interfering(graph, point, lambda rival: write(rival, {PERSON: upserts(person("ada", 99))})),
-        pytest.raises(ConflictError) as refused,
+        pytest.raises(MergeConflictError) as refused,
     ):
         graph.merge(SOURCE)
-    assert refused.value.details["conflicts"]
+    assert refused.value.conflicts
     assert people(graph) == {"ada", "bob"}
     at_rest(graph.uri)
 
@@ -275,9 +276,9 @@ def test_a_node_that_goes_while_edges_to_it_are_merged_leaves_no_edge_behind(pla
     def delete(rival: Graph) -> None:
         rival.mutate('query q() { delete Person where name = "ada" }')
 
-    with interfering(graph, point, delete), pytest.raises(ConflictError) as refused:
+    with interfering(graph, point, delete), pytest.raises(MergeConflictError) as refused:
         graph.merge(SOURCE)
-    kinds = {str(each.kind) for each in refused.value.details["conflicts"]}
+    kinds = {str(each.kind) for each in refused.value.conflicts}
     assert kinds == {"delete_vs_update", "orphan_edge"}
     assert at_rest(graph.uri).recoveries == ()
 

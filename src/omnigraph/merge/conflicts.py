@@ -33,6 +33,12 @@ _KINDS: Final = {
 }
 
 
+_OF_BOTH_SIDES: Final = frozenset(
+    {ConflictKind.UNIQUE_VIOLATION, ConflictKind.CARDINALITY_VIOLATION}
+)
+"""To take theirs would leave open what becomes of ours."""
+
+
 @dataclass(frozen=True, slots=True)
 class Conflict:
     """One thing that both sides changed, or that the merged graph may not have.
@@ -98,4 +104,6 @@ def refused(source: str, target: str, conflicts: Sequence[Conflict]) -> MergeCon
         named
     )
     hint = "decide with --resolve ours|theirs or a file of resolutions, or change a branch"
+    if any(each.kind in _OF_BOTH_SIDES for each in conflicts):
+        hint += "; where rows of both sides break a rule together, take ours or give a value"
     return MergeConflictError(message, hint=hint, conflicts=tuple(conflicts))

@@ -464,14 +464,16 @@ def test_no_commit_is_lost_with_a_branch_that_is_deleted_once_merged(graph, poin
 
     def meanwhile() -> None:
         try:
-            late.append(insert(rival, "fay", branch="draft"))
+            insert(rival, "fay", branch="draft")
         except BranchNotFoundError:
-            late.append(None)
+            late.append(False)
+        else:
+            late.append(True)
 
     with once_at(point, meanwhile):
         outcome = graph.merge("draft", delete_branch=True)
 
-    landed = late[0] is not None
+    (landed,) = late
     assert landed is (point is Failpoint.BRANCH_AFTER_MARK)
     assert outcome.deleted_source is not landed
     assert people(graph) == ["ada", "bob", "eva"]

@@ -80,6 +80,7 @@ def test_rows_that_share_what_must_be_unique_conflict(graph):
     assert "--resolve" in error.hint
     # Whose value it shall be cannot be told; that one row comes and the other not, can.
     assert refused(graph, "theirs").conflicts == error.conflicts
+    assert "take ours or give a value" in error.hint
 
     change(graph, {"P": {"y": ruled("y", rank=2)}})
     graph.merge("draft", resolve="ours")
