@@ -14,9 +14,12 @@ from time import sleep
 from typing import IO, Any, Final
 
 import pytest
+from rich.console import Console
+from rich.progress import Progress, TextColumn
 
 import omnigraph
 from omnigraph.cli.exits import Exit
+from omnigraph.cli.progress import Bars, followed
 from omnigraph.failpoints import Failpoint, armed
 from omnigraph.limits import LOAD_BLOCK_BYTES
 from tests.support.commands import Answer
@@ -347,6 +350,39 @@ def test_an_interrupt_while_indexes_are_built_says_that_the_load_is_done(
     told = here("load", store, "--data", world, "--mode", "append")
     assert told.code == Exit.INTERRUPTED
     assert f"the load itself is done, as commit {head(store)}" in told.err
+
+
+def test_progress_is_lines_for_what_takes_long_and_nothing_for_the_rest(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for size in (LOAD_BLOCK_BYTES, 100 * LOAD_BLOCK_BYTES):
+        with followed(quiet=False, unit="bytes") as show:
+            assert show is not None
+            for part in range(101):
+                show("read", part * size // 100, size)
+            for stage in ("check", "stage", "commit"):
+                show(stage, 0, 1)
+                show(stage, 1, 1)
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "read 0 bytes of 1.7 GB"
+    assert said[-4:] == ["read 1.7 GB of 1.7 GB", "check", "stage", "commit"]
+    assert len(said) == 14
+    with followed(quiet=True) as show:
+        assert show is None
+
+
+def test_progress_is_a_bar_for_each_stage_on_a_terminal() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    columns = (TextColumn("{task.description}"), TextColumn("{task.fields[amount]}"))
+    with Progress(*columns, console=console) as progress:
+        show = Bars(progress, "bytes")
+        for done in (0, 500_000, 1_000_000):
+            show("read", done, 1_000_000)
+        show("check", 0, 1)
+        assert [each.total for each in progress.tasks] == [1_000_000, None]
+        show("check", 1, 1)
+        assert [each.finished for each in progress.tasks] == [True, True]
+        assert progress.tasks[0].fields["amount"] == "1.0 MB of 1.0 MB"
 
 
 def child(store: str, *arguments: str, stdin: Any = None) -> subprocess.Popen[bytes]:

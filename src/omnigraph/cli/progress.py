@@ -71,7 +71,7 @@ class Bars:
         """Draw it."""
         amount = _amount(stage, done, total, self.unit)
         if stage not in self.bars:
-            self.bars[stage] = self.progress.add_task(stage, amount=amount)
+            self.bars[stage] = self.progress.add_task(stage, total=None, amount=amount)
         # One step that has just begun has no length to draw.
         shown = None if (done, total) == (0, 1) else total
         self.progress.update(self.bars[stage], completed=done, total=shown, amount=amount)

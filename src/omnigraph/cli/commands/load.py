@@ -14,6 +14,7 @@ import typer
 from omnigraph.cli import options, render
 from omnigraph.cli.progress import Follower, followed
 from omnigraph.cli.spark import start_spark
+from omnigraph.cli.texts import STANDARD_INPUT
 from omnigraph.errors import InvalidParameterError, OmnigraphError
 
 if TYPE_CHECKING:
@@ -121,7 +122,8 @@ def load(
     is_spark = choice.engine.value == options.Engine.SPARK.value
     if is_spark:
         start_spark(master)
-    unit = "tasks" if is_spark else "bytes"
+    # Of a stream nobody knows the size, and Spark counts its tasks instead.
+    unit = "" if is_spark and STANDARD_INPUT in (data or ()) else "bytes"
     with followed(quiet=quiet or json, unit=unit) as progress:
         with _cancelled(opened, place):
             result = opened.load(
