@@ -55,7 +55,7 @@ class Jobs:
 
     def _grouped(self, action: Callable[[], Answer]) -> Answer:
         context = self.session.sparkContext
-        context.setJobGroup(self.load_id, "omnigraph load", interruptOnCancel=False)
+        context.setJobGroup(self.load_id, "omnigraph load", interruptOnCancel=True)
         with translating("the load"):
             return action()
 

@@ -44,6 +44,7 @@ from omnigraph.pipeline.spark.ledger import IsKept
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.pipeline.spark.splits import Origins
 from omnigraph.pipeline.spark.stage import UNIT, packed, paths_of, unit_frame
+from omnigraph.relational.plans import Plan
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.transaction.work import View
 
@@ -96,7 +97,7 @@ def _faults(
     """The rows that stand behind the offenders of a rule, with the columns of `FAULTS`."""
     question = rule.offenders(delta.shape()).listed()
     given = {name: each.of(delta) for name, each in question.given.items()}
-    offenders = engine.frame(question.plan, replace(view.data, given=given))
+    offenders = engine.frame(_unordered(question.plan), replace(view.data, given=given))
     described = offenders.mapInArrow(
         partial(describe, rule, blame.values),
         _described_schema(offenders, blame),
@@ -109,6 +110,13 @@ def _faults(
         sql.lit(rank).alias(RANK),
         described[PAYLOAD],
     )
+
+
+def _unordered(plan: Plan) -> Plan:
+    """The plan without its order, for which Spark would find every offender twice."""
+    tree = plan.tree.copy()
+    tree.set("order", None)
+    return replace(plan, tree=tree)
 
 
 def _described_schema(offenders: DataFrame, blame: Blame) -> str:
