@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from omnigraph.changes.records import TableChanges, having, ids_of
+from omnigraph.changes.digests import slim
+from omnigraph.changes.records import TableChanges, having, ids_of, taken
 from omnigraph.engine.protocol import Data, Engine
 from omnigraph.limits import COMPILED_QUERIES_MAX
 from omnigraph.model.types import Scalar
@@ -37,7 +38,7 @@ def compare_tables(
         nothing = new.slice(0, 0)
         return TableChanges(type_, _sorted(new), _sorted(old), nothing, nothing)
     question = _unequal(tuple(new.column_names))
-    given = Data(data.table, given={"before": old, "after": new})
+    given = Data(data.table, given={"before": slim(old), "after": slim(new)})
     answer = engine.run(question, given)
     was, now = answer["was"].combine_chunks(), answer["now"].combine_chunks()
     updated = now.filter(pc.and_(was.is_valid(), now.is_valid()))
@@ -61,7 +62,7 @@ def _rows(type_: SchemaType, source: Table, parts: Sequence[Part]) -> pa.Table:
 
 
 def _sorted(rows: pa.Table) -> pa.Table:
-    return rows.take(pc.sort_indices(ids_of(rows)))
+    return taken(rows, pc.sort_indices(ids_of(rows)))
 
 
 @lru_cache(maxsize=COMPILED_QUERIES_MAX)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from omnigraph.changes.digests import slim
 from omnigraph.changes.records import TableChanges, excluding, having, ids_of
 from omnigraph.engine.protocol import Data, Engine
 from omnigraph.limits import COMPILED_QUERIES_MAX
@@ -193,9 +194,9 @@ class ThreeWay:
     def _sides(
         self, names: tuple[str, ...], base: pa.Table | None, ours: pa.Table, theirs: pa.Table
     ) -> dict[str, np.ndarray]:
-        given = {"ours": ours, "theirs": theirs}
+        given = {"ours": slim(ours), "theirs": slim(theirs)}
         if base is not None:
-            given["base"] = base
+            given["base"] = slim(base)
         question = _whose(names, has_base=base is not None)
         answer = self.engine.run(question, Data(self.data.table, given=given))
         # The engine may answer in any order.
@@ -248,6 +249,12 @@ def _taken(ours: pa.Table, theirs: pa.Table, sides: dict[str, np.ndarray]) -> pa
     for name in ours.column_names:
         if name == "id":
             columns.append(ours[name])
+            continue
+        if not np.any(sides[name] == _Side.THEIRS):
+            columns.append(ours[name])
+            continue
+        if np.all(sides[name] == _Side.THEIRS):
+            columns.append(theirs[name])
             continue
         # Values of any type are taken by place, so lists and vectors need no case of their own.
         place = np.where(sides[name] == _Side.THEIRS, here + count, here)
