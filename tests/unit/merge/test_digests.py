@@ -1,5 +1,7 @@
 """Digests are equal exactly where the values are, wherever those lie in their arrays."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,7 +14,7 @@ NAN = float("nan")
 OTHER_NAN = np.array([0x7FC00001], np.uint32).view(np.float32)[0]
 
 
-def of(values: list[object], kind: pa.DataType) -> list[str | None]:
+def of(values: Sequence[object], kind: pa.DataType) -> list[str | None]:
     found: list[str | None] = slim(pa.table({"x": pa.array(values, kind)}))["x"].to_pylist()
     return found
 
