@@ -26,7 +26,7 @@ class Peer:
         self._lines: SimpleQueue[str] = SimpleQueue()
         self._is_absent = ""
 
-    def ask(self, task: str, text: str = "") -> Answer:
+    def ask(self, task: str, text: str = "", *, seconds_max: float = ANSWER_SECONDS_MAX) -> Answer:
         """The peer's own time and rows.
 
         Raises:
@@ -35,7 +35,7 @@ class Peer:
         process = self._started()
         assert process.stdin is not None
         print(json.dumps({"task": task, "text": text}), file=process.stdin, flush=True)
-        said = self._heard(ANSWER_SECONDS_MAX)
+        said = self._heard(seconds_max)
         return said["seconds"], said["rows"]
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import people, query, report, social
+from benchmarks import inputs, people, query, report, social, upserts
 from benchmarks.questions import QUESTIONS
 from benchmarks.rounds import comparable
 from omnigraph import graph
@@ -26,6 +26,31 @@ def test_the_same_seed_makes_the_same_graph():
     assert social.generate(size) == social.generate(size)
 
 
+def test_both_forms_of_an_input_load_as_the_same_rows(tmp_path):
+    size = inputs.Size(1_000)
+    found = []
+    for make in (inputs.ndjson, inputs.parquet):
+        made = graph.init(tmp_path / make.__name__, inputs.SCHEMA)
+        made.load(make(size, tmp_path / "inputs"), engine="local", index=False)
+        rows = {name: social.pinned(made, name).to_table() for name in inputs.TYPES}
+        assert {name: len(each) for name, each in rows.items()} == {
+            name: size.count(name) for name in inputs.TYPES
+        }
+        # The ids of edges are minted anew by each load.
+        found.append({name: rows[name].drop_columns(["id"]) for name in rows})
+    assert found[0] == found[1]
+
+
+def test_an_upsert_brings_a_tenth_and_half_of_it_is_new(tmp_path):
+    files = inputs.upsert(1_000, tmp_path / "inputs")
+    made = graph.init(tmp_path / "graph", inputs.SCHEMA)
+    made.load(files / "base", engine="local", index=False)
+    for way in (upserts.ours, upserts.bare):
+        options = {"engine": "local"} if way is upserts.ours else {}
+        _, rows = way(tmp_path / "graph", files, tmp_path / "copy", **options)()
+        assert rows == [(1_050,)]
+
+
 def test_a_settled_graph_has_every_person_once_and_an_edge_to_the_next(tmp_path):
     made = graph.init(tmp_path / "graph", people.SCHEMA)
     people.settle(made, [f"p{number}" for number in range(people.STATEMENTS_PER_QUERY + 3)])
@@ -43,14 +68,16 @@ def test_a_section_of_the_results_takes_its_predecessors_place_and_no_other(tmp_
 
 
 @pytest.mark.parametrize(
-    ("program", "line"),
+    ("program", "options", "line"),
     [
-        ("query", "9. paths of two hops, by the ages on the way"),
-        ("write", "delete a node and its edges"),
+        ("query", [], "9. paths of two hops, by the ages on the way"),
+        ("write", [], "delete a node and its edges"),
+        ("load", ["--no-spark"], "ours, Parquet, and indexes"),
     ],
 )
-def test_the_programs_run_without_peers(program, line):
-    command = [sys.executable, "-m", f"benchmarks.{program}", "--quick", "--no-peers"]
+def test_the_programs_run_without_peers(program, options, line, tmp_path):
+    options = [*options, "--inputs", str(tmp_path)] if program == "load" else options
+    command = [sys.executable, "-m", f"benchmarks.{program}", "--quick", "--no-peers", *options]
     root = Path(query.__file__).parents[1]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

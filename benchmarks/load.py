@@ -1,0 +1,396 @@
+"""Loads: ours on Spark against plain Spark, in memory, in upserts, and locally against COPY.
+
+python -m benchmarks.load [--rows N] [--rounds N] [--quick] [--no-peers] [--no-spark] [--write]
+"""
+
+import argparse
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from importlib import metadata
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from benchmarks import inputs, memory, plain, report, upserts
+from benchmarks.inputs import Size
+from benchmarks.memory import Memory
+from benchmarks.peers.process import Peer
+from benchmarks.rounds import Answer, Outcome, Timed, Untimed, compete, timed
+from omnigraph import graph
+from omnigraph.pipeline.results import LoadResult
+
+OURS: Final = "ours"
+INDEXED: Final = "ours, and indexes"
+LOCAL: Final = "ours, local engine"
+LANCE: Final = "Lance"
+LANCE_INDEXED: Final = "Lance, indexed"
+DELTA: Final = "Delta Lake"
+NDJSON: Final = "NDJSON"
+PARQUET: Final = "Parquet"
+COPY: Final = "Kuzu, COPY from Parquet"
+
+ROWS: Final = 1_000_000
+ROUNDS: Final = 3
+LOCAL_ROWS: Final = 100_000
+LOCAL_ROUNDS: Final = 7
+SECONDS_MAX: Final = 40
+"""A contestant that would take longer in all runs fewer rounds, and at least one."""
+PEER_SECONDS_MAX: Final = 900
+
+LOAD_GOALS: Final = {NDJSON: 1.8, PARQUET: 2.5}
+LOAD_GOAL_ROWS: Final = 10_000_000
+MEMORY_STEPS: Final = 20
+MEMORY_GOAL: Final = 1.25
+MEMORY_GOAL_ROWS: Final = 20_000_000
+UPSERT_GOAL: Final = 2
+UPSERT_ROWS: Final = 10_000_000
+"""People to merge into; a load of more rows merges into no more."""
+LOCAL_GOAL: Final = 400_000
+LOCAL_SHARE_GOAL: Final = 0.5
+
+Outcomes = dict[str, Outcome]
+
+READING: Final = """\
+The rows are made from a seed: of five, one is a person or a company and four are edges, with texts,
+dates and numbers; an NDJSON line has 160 bytes. Ours is `graph.load` in mode `append` into a graph
+without rows: it types every value, asks all rules (keys once, ends of edges there, values present,
+of their enum and in their range) and makes one commit of all types, or none. "And indexes" is
+`index=True`, which then builds those that the schema asks for, in a second commit.
+
+"Spark" is PySpark in the same JVM and session, with the same settings. It reads the same files in
+one pass and writes Parquet, and checks nothing. Of NDJSON it is told the schema beforehand, one
+struct with the properties of all types for `data` (`spark.read.schema(…).json(…)`): to read lines
+as text and parse them with `from_json` is the same parser after one more step. It writes either one
+table of everything or a table per type by `partitionBy`; goals go by the faster. Of Parquet it
+copies each type, all four at once. A ratio divides medians of runs in turns, after warm-ups."""
+
+UPSERT_READING: Final = """\
+People are merged by key into a copy of a table, a tenth as many as it has: half of them are there
+already. Ours is `graph.load` in mode `merge`. "Lance" is `merge_insert` into the same table as our
+graph has it, in this process, with and without the index on ids; "Delta Lake" is deltalake's
+`merge`, in its process, into a table that it wrote. Everyone reads the changes from one Parquet
+file within the time, and afterwards the rows were counted."""
+
+LOCAL_READING: Final = """\
+The local engine, in this process and without Spark, into a graph without rows; Kuzu's COPY is into
+a database without rows, whose keys it checks and indexes as it goes. It reads Parquet: for JSON it
+needs an extension, which has to be downloaded."""
+
+MEMORY_READING: Final = """\
+A load of NDJSON in a process of its own, at two sizes: the most that the calling process had, what
+the JVM held after it without garbage, and the most that one Python worker had. The JVM runs
+driver and tasks in one on this machine."""
+
+# What a profile said when the goal was last missed; shown only while it is.
+WHY_LOAD_MISSED: Final = (
+    "Rules about several rows are jobs of their own after the pass over the input, with shuffles of"
+    " all ids and ends; they cost seconds even where there is little to check."
+)
+WHY_UPSERT_MISSED: Final = (
+    "A job on Spark starts tasks, writes scratch and joins ids with a shuffle; the others join in"
+    " the memory of one process."
+)
+WHY_MEMORY_MISSED: Final = "The driver keeps the metadata of every file and split."
+WHY_LOCAL_MISSED: Final = (
+    "Most of it is reading JSON, which one thread does; the rest is checking keys and writing."
+)
+
+
+def main() -> None:
+    """Run everything, print it, and with `--write` keep it in RESULTS.md."""
+    given = _arguments()
+    with tempfile.TemporaryDirectory(prefix="omnigraph-bench-") as folder:
+        text = run(given, Path(folder))
+    print(text)
+    if given.write:
+        report.write_section("Load", text)
+
+
+def run(given: argparse.Namespace, folder: Path) -> str:
+    """The section's text."""
+    start = report.start()
+    versions: list[str] = []
+    goals: list[str] = []
+    parts: list[str] = []
+    if given.spark:
+        versions.append(f"pyspark {metadata.version('pyspark')}")
+        for text in (_loads(given, folder, goals), _memory(given, folder, goals)):
+            parts += text
+        parts += _upserts(given, folder, goals, versions)
+    parts += _locals(given, folder, goals, versions)
+    return "\n\n".join(
+        [
+            READING,
+            f"{given.rows:,} rows on Spark, {given.local_rows:,} on the local engine; at most"
+            f" {given.rounds} and {given.local_rounds} rounds.",
+            report.circumstances(start, versions=versions),
+            "### Goals",
+            "\n".join(goals),
+            *parts,
+        ]
+    )
+
+
+@dataclass(slots=True)
+class Loader:
+    """Loads the same input again and again, each time into a graph that is new."""
+
+    source: Path
+    folder: Path
+    engine: str
+    index: bool
+    results: list[LoadResult] = field(default_factory=list)
+    numbers: Callable[[], int] = field(default_factory=lambda: count().__next__)
+
+    def __call__(self) -> Answer:
+        place = self.folder / f"graph-{self.numbers()}"
+        made = graph.init(place, inputs.SCHEMA)
+
+        def load() -> LoadResult:
+            return made.load(self.source, engine=self.engine, index=self.index)
+
+        found = timed(load, self._rows)
+        shutil.rmtree(place)
+        return found
+
+    def _rows(self, result: LoadResult) -> Sequence[tuple[int]]:
+        self.results.append(result)
+        return [(result.inserted,)]
+
+    def stages(self) -> str:
+        """How long each stage took at last."""
+        told = self.results[-1].seconds.items()
+        return ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in told)
+
+
+def load_on_spark(
+    size: Size, form: str, folder: Path, given: argparse.Namespace
+) -> tuple[Outcomes, Loader]:
+    """One form of the input by ours, with indexes and without, and by plain Spark."""
+    folder.mkdir()
+    source = _source(size, form, given)
+    ours = Loader(source, folder, "spark", index=False)
+    contestants: dict[str, Callable[[], Answer]] = {
+        OURS: ours,
+        INDEXED: Loader(source, folder, "spark", index=True),
+    }
+    if form == NDJSON:
+        contestants["Spark, one table"] = plain.lines_to_one_table(source, folder / "one")
+        contestants["Spark, a table per type"] = plain.lines_to_tables(source, folder / "tables")
+    else:
+        contestants["Spark"] = plain.columns_to_tables(source, folder / "tables")
+    return compete(contestants, rounds=given.rounds, seconds_max=SECONDS_MAX), ours
+
+
+def load_locally(
+    size: Size, folder: Path, given: argparse.Namespace
+) -> tuple[Outcomes, list[str], Loader]:
+    """Both forms by the local engine, and COPY; the versions of who took part."""
+    folder.mkdir()
+    loaders = {
+        _local(form, index=index): Loader(_source(size, form, given), folder, "local", index=index)
+        for form in (NDJSON, PARQUET)
+        for index in (False, True)
+    }
+    contestants: dict[str, Callable[[], Answer]] = dict(loaders)
+    peer = Peer("kuzu_copy", folder)
+    with ExitStack() as running:
+        if given.peers:
+            running.callback(peer.close)
+            contestants[COPY] = _copier(peer, _source(size, PARQUET, given))
+        outcomes = compete(contestants, rounds=given.local_rounds, seconds_max=SECONDS_MAX)
+    took_part = given.peers and isinstance(outcomes[COPY], Timed)
+    ours = loaders[_local(NDJSON, index=False)]
+    return outcomes, [peer.version] if took_part else [], ours
+
+
+def merge_people(
+    people: int, folder: Path, given: argparse.Namespace
+) -> tuple[Outcomes, list[str]]:
+    """A tenth of so many people merged by everyone; the versions of who took part."""
+    folder.mkdir()
+    files = inputs.upsert(people, given.inputs)
+    indexed, bare = folder / "indexed", folder / "bare"
+    upserts.fill(indexed, files, index=True)
+    upserts.fill(bare, files, index=False)
+    copy = folder / "copy"
+    contestants = {
+        OURS: upserts.ours(indexed, files, copy),
+        LOCAL: upserts.ours(indexed, files, copy, engine="local"),
+        LANCE: upserts.bare(bare, files, copy),
+        LANCE_INDEXED: upserts.bare(indexed, files, copy),
+    }
+    peer = Peer("delta_merge", folder)
+    with ExitStack() as running:
+        if given.peers:
+            running.callback(peer.close)
+            contestants[DELTA] = upserts.delta(peer, files, seconds_max=PEER_SECONDS_MAX)
+        outcomes = compete(contestants, rounds=given.rounds, seconds_max=SECONDS_MAX)
+    took_part = given.peers and isinstance(outcomes[DELTA], Timed)
+    return outcomes, [peer.version] if took_part else []
+
+
+def _loads(given: argparse.Namespace, folder: Path, goals: list[str]) -> list[str]:
+    size = Size(given.rows)
+    parts = []
+    for form, goal in LOAD_GOALS.items():
+        outcomes, ours = load_on_spark(size, form, folder / f"spark-{form}", given)
+        rivals = [name for name in outcomes if name.startswith("Spark")]
+        fastest = _fastest(outcomes, rivals)
+        title = f"### {form} on Spark, {given.rows:,} rows"
+        parts += [title, _rates(outcomes, given.rows, to=fastest), f"Ours: {ours.stages()}."]
+        if ratio := report.ratio_of(outcomes[OURS], outcomes[fastest]):
+            found = f"a load of {form} takes {ratio:.2f} times plain Spark without a check"
+            if indexed := report.ratio_of(outcomes[INDEXED], outcomes[fastest]):
+                found += f" ({indexed:.2f} with indexes)"
+            found += f"; the goal is {goal} at {LOAD_GOAL_ROWS:,} rows and more"
+            is_measured = given.rows >= LOAD_GOAL_ROWS
+            goals.append(_goal(found, WHY_LOAD_MISSED, ratio <= goal, is_measured=is_measured))
+    return parts
+
+
+def _memory(given: argparse.Namespace, folder: Path, goals: list[str]) -> list[str]:
+    found: dict[int, Memory] = {}
+    for rows in (given.rows // MEMORY_STEPS, given.rows):
+        place = folder / f"memory-{rows}"
+        graph.init(place, inputs.SCHEMA)
+        found[rows] = memory.measure(place, inputs.ndjson(Size(rows), given.inputs))
+        shutil.rmtree(place)
+    less, more = found.values()
+    kinds = {
+        "driver, most": (less.driver, more.driver),
+        "JVM's heap, after": (less.heap, more.heap),
+        "Python worker, most": (less.worker, more.worker),
+    }
+    lines = [
+        [kind, f"{after / before:.2f}", _mebibytes(before), _mebibytes(after)]
+        for kind, (before, after) in kinds.items()
+    ]
+    head = ["", f"{MEMORY_STEPS} times the rows", *(f"{rows:,} rows" for rows in found)]
+    driver, heap = more.driver / less.driver, more.heap / less.heap
+    told = f"with {MEMORY_STEPS} times the rows the driver takes {driver:.2f} times the memory"
+    told += f" and its heap {heap:.2f}; the goal is flat, within {MEMORY_GOAL}, from 1 million"
+    told += f" rows to {MEMORY_GOAL_ROWS:,}"
+    is_met = max(driver, heap) <= MEMORY_GOAL
+    is_measured = given.rows >= MEMORY_GOAL_ROWS
+    goals.append(_goal(told, WHY_MEMORY_MISSED, is_met, is_measured=is_measured))
+    return ["### Memory of a load on Spark", MEMORY_READING, report.table(head, lines)]
+
+
+def _upserts(
+    given: argparse.Namespace, folder: Path, goals: list[str], versions: list[str]
+) -> list[str]:
+    people = min(given.rows, UPSERT_ROWS)
+    outcomes, found = merge_people(people, folder / "upserts", given)
+    versions += found
+    fastest = _fastest(outcomes, [LANCE, LANCE_INDEXED])
+    title = f"### Upsert of {people // 10:,} into {people:,} people"
+    is_measured = people >= UPSERT_ROWS
+    size = f"{UPSERT_ROWS // 10:,} into {UPSERT_ROWS:,}"
+    for name, goal in ((fastest, UPSERT_GOAL), (DELTA, 1)):
+        if ratio := report.ratio_of(outcomes[OURS], outcomes.get(name)):
+            told = f"an upsert on Spark takes {ratio:.2f} times that of {name}"
+            told += f"; the goal is {goal} at {size}"
+            goals.append(_goal(told, WHY_UPSERT_MISSED, ratio <= goal, is_measured=is_measured))
+    return [title, UPSERT_READING, _rates(outcomes, people // 10, to=fastest)]
+
+
+def _locals(
+    given: argparse.Namespace, folder: Path, goals: list[str], versions: list[str]
+) -> list[str]:
+    outcomes, found, ours = load_locally(Size(given.local_rows), folder / "local", given)
+    versions += found
+    for form in (NDJSON, PARQUET):
+        own = outcomes[_local(form, index=False)]
+        if not isinstance(own, Timed):
+            continue
+        rate = given.local_rows / own.median
+        told = f"{given.local_rows:,} rows of {form} load locally at {rate:,.0f} rows/s"
+        indexed = outcomes[_local(form, index=True)]
+        if isinstance(indexed, Timed):
+            told += f" ({given.local_rows / indexed.median:,.0f} with indexes)"
+        share = report.ratio_of(outcomes.get(COPY), own)
+        if share is not None:
+            told += f", {share:.2f} times the rate of Kuzu's COPY"
+        told += f"; the goal is {LOCAL_GOAL:,}, or {LOCAL_SHARE_GOAL} times COPY's"
+        is_met = rate >= LOCAL_GOAL or (share is not None and share >= LOCAL_SHARE_GOAL)
+        is_measured = given.local_rows >= LOCAL_ROWS
+        goals.append(_goal(told, WHY_LOCAL_MISSED, is_met, is_measured=is_measured))
+    return [
+        f"### The local engine, {given.local_rows:,} rows",
+        LOCAL_READING,
+        _rates(outcomes, given.local_rows, to=_local(NDJSON, index=False)),
+        f"Ours of NDJSON: {ours.stages()}.",
+    ]
+
+
+def _goal(found: str, why_missed: str, is_met: bool, *, is_measured: bool) -> str:  # noqa: FBT001
+    if is_measured:
+        return report.goal(found, why_missed, is_met=is_met)
+    return f"- not measured at this size: {found}."
+
+
+def _source(size: Size, form: str, given: argparse.Namespace) -> Path:
+    make = inputs.ndjson if form == NDJSON else inputs.parquet
+    return make(size, given.inputs)
+
+
+def _copier(peer: Peer, files: Path) -> Callable[[], Answer]:
+    def run() -> Answer:
+        peer.ask("empty")
+        seconds, _ = peer.ask("copy", str(files))
+        return seconds, peer.ask("count")[1]
+
+    return run
+
+
+def _fastest(outcomes: Mapping[str, Outcome], names: Sequence[str]) -> str:
+    found = {name: each for name in names if isinstance(each := outcomes[name], Timed)}
+    return min(found, key=lambda name: found[name].median) if found else names[0]
+
+
+def _rates(outcomes: Mapping[str, Outcome], rows: int, *, to: str) -> str:
+    lines = []
+    for name, each in outcomes.items():
+        match each:
+            case Timed():
+                ratio = report.ratio_of(each, outcomes[to])
+                shown = "-" if ratio is None else f"{ratio:.2f}"
+                rate = f"{rows / each.median:,.0f}"
+                lines.append([name, shown, f"{each.median:.2f} s", rate, f"{len(each.seconds)}"])
+            case Untimed(why):
+                lines.append([name, "-", why.replace("|", "/"), "-", "0"])
+    return report.table(["", f"/ {to}", "p50", "rows/s", "rounds"], lines)
+
+
+def _local(form: str, *, index: bool) -> str:
+    return f"ours, {form}{', and indexes' if index else ''}"
+
+
+def _mebibytes(count: int) -> str:
+    return f"{count / 2**20:,.0f} MiB"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=ROWS, help="nodes and edges, for Spark")
+    parser.add_argument("--local-rows", type=int, default=LOCAL_ROWS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--local-rounds", type=int, default=LOCAL_ROUNDS)
+    parser.add_argument("--inputs", type=Path, default=inputs.FOLDER, help="made once, kept here")
+    parser.add_argument("--quick", action="store_true", help="a few rows: does it run at all?")
+    parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--spark", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--write", action="store_true", help="keep the answer in RESULTS.md")
+    given = parser.parse_args()
+    if given.quick:
+        given.rows, given.local_rows = 2_000, 1_000
+        given.rounds, given.local_rounds = 1, 2
+    return given
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Memory of a load on Spark, in a process of its own, as the system and the JVM tell it.
+
+python -m benchmarks.memory GRAPH SOURCE MODE
+"""
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from omnigraph import graph
+from omnigraph.engine.spark.session import open_session
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes of the three kinds of process that a load on this machine has.
+
+    Attributes:
+        driver: The most that the process had which called `load`.
+        heap: What the JVM still held after it, without garbage.
+        worker: The most that one of the Python workers had.
+    """
+
+    driver: int
+    heap: int
+    worker: int
+
+
+def measure(made: Path, source: Path, *, mode: str = "append") -> Memory:
+    """The memory of one load into a graph that exists, by a new process.
+
+    Raises:
+        CalledProcessError: it did not load.
+    """
+    command = [sys.executable, "-m", "benchmarks.memory", str(made), str(source), mode]
+    root = Path(__file__).parents[1]
+    done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=True)
+    return Memory(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def main(made: str, source: str, mode: str) -> None:
+    """Load without indexes, and print what it took."""
+    graph.open(made).load(source, mode=mode, engine="spark", index=False)
+    machine = open_session().sparkContext._jvm  # noqa: SLF001
+    assert machine is not None, "it has just loaded"
+    java = machine.java.lang
+    java.System.gc()
+    runtime = java.Runtime.getRuntime()
+    heap = runtime.totalMemory() - runtime.freeMemory()
+    # Workers stay for a while after their last task.
+    workers = [_peak(each) for each in _below(_parents(), "self") if _is_python(each)]
+    print(json.dumps(asdict(Memory(_peak("self"), heap, max(workers, default=0)))))
+
+
+def _peak(process: str) -> int:
+    """The most memory that a process ever had: not that of the one it was forked from."""
+    for line in Path("/proc", process, "status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+def _parents() -> dict[str, str]:
+    """Every process of this machine, and whose child it is."""
+    found = {}
+    for each in Path("/proc").iterdir():
+        if each.name.isdecimal():
+            try:
+                found[each.name] = (each / "stat").read_text().rpartition(")")[2].split()[1]
+            except OSError:
+                continue
+    return found
+
+
+def _below(parents: dict[str, str], process: str) -> list[str]:
+    """The children of a process, theirs, and so on."""
+    own = Path("/proc", process).resolve().name
+    children = [each for each, parent in parents.items() if parent == own]
+    return [*children, *(each for child in children for each in _below(parents, child))]
+
+
+def _is_python(process: str) -> bool:
+    try:
+        return "python" in Path("/proc", process, "exe").resolve().name
+    except OSError:
+        return False
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
