@@ -418,3 +418,16 @@ def killed_once(mark: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
         if batch.num_rows and not Path(mark).exists():
             Path(mark).touch()
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_place_that_spark_would_take_for_a_pattern_is_a_place(tmp_path):
+    # Executors then read scratch themselves, as they do on an object store.
+    place = tmp_path / "all [of] {them}*"
+    place.mkdir()
+    found = loaded(place, SCHEMA)
+    found.put(*BEFORE, engine="spark")
+
+    result = found.put(node("Person", name="ada", age=1), *people(1), mode="merge", engine="spark")
+
+    assert changed(result) == {"Person": (1, 1, 0)}
+    assert found.rows("Person")["ada"]["age"] == 1

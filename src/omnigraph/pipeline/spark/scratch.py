@@ -58,12 +58,13 @@ class Scratch:
         Raises:
             StorageError: it is gone.
         """
-        if self.root.is_local:
-            try:
-                return pq.read_table(f"{self.root.uri}/{path}", columns=columns, partitioning=None)
-            except FileNotFoundError as cause:
-                raise _gone(path) from cause
-        return pq.read_table(pa.BufferReader(self.take(path)), columns=columns)
+        named = None if columns is None else list(columns)
+        if not self.root.is_local:
+            return pq.read_table(pa.BufferReader(self.take(path)), columns=named)
+        try:
+            return pq.read_table(f"{self.root.uri}/{path}", columns=named, partitioning=None)
+        except FileNotFoundError as cause:
+            raise _gone(path) from cause
 
     def put(self, name: str, data: bytes) -> str:
         """Leave bytes under a name; their path below the root."""
