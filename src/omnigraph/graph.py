@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -23,6 +23,7 @@ from omnigraph.errors import (
     InvalidParameterError,
     NotAllowedError,
     NotFoundError,
+    OmnigraphError,
     StaleHeadError,
 )
 from omnigraph.lang.source import decoded
@@ -359,12 +360,25 @@ class Graph:
             engine=engine,
             progress=progress,
         )
-        if start is not None and order.branch not in self.branches.list():
-            self.branches.create(order.branch, branch=start)
-        result = self._loads.run(order, request)
+        with self._started(order.branch, start):
+            result = self._loads.run(order, request)
         if index and result.commit_id is not None:
             self.ensure_indices(branch=order.branch, actor=actor)
         return result
+
+    @contextmanager
+    def _started(self, name: BranchName, start: str | None) -> Iterator[None]:
+        """Make a branch for the block where there is none; a block that fails leaves none."""
+        is_new = start is not None and name not in self.branches.list()
+        if is_new:
+            self.branches.create(name, branch=start)
+        try:
+            yield
+        except BaseException:
+            if is_new:
+                with suppress(OmnigraphError):
+                    self.branches.delete(name)
+            raise
 
     def export(
         self,
@@ -497,6 +511,8 @@ class Graph:
         if dry_run:
             return self._merges.preview(theirs, ours, options)
         self.require_writable()
+        if delete_branch:
+            branch_lifecycle.require_deletable(self._manifest, theirs)
         who, why = checked_actor(actor) or self._actor, checked_message(message)
         outcome = self._merges.run(theirs, ours, options, actor=who, message=why)
         if not delete_branch:

@@ -83,12 +83,7 @@ def delete(manifest: Manifest, name: BranchName, *, expect_head: CommitId | None
         NotAllowedError: it is main, or other branches build on it.
         StaleHeadError: it is not at that commit. It is as it was.
     """
-    if name.is_main:
-        message = "main cannot be deleted"
-        raise NotAllowedError(message, hint="delete the graph's directory instead")
-    branch = manifest.names.find(name)
-    assert branch is not None, "only main is not found"
-    _require_unused(manifest, branch)
+    branch = require_deletable(manifest, name)
     snapshot = manifest.current(name)
     if branch.is_legacy:
         manifest.store.refs.delete(MANIFEST, branch.ref)
@@ -109,6 +104,22 @@ def delete(manifest: Manifest, name: BranchName, *, expect_head: CommitId | None
     _reclaim_forks(manifest, branch, snapshot)
     hit(Failpoint.BRANCH_AFTER_FORKS)
     _reclaim_ref(manifest.store, MANIFEST, branch.ref)
+
+
+def require_deletable(manifest: Manifest, name: BranchName) -> Branch:
+    """The branch, if nothing stands in the way of its end now.
+
+    Raises:
+        BranchNotFoundError: the graph has no such branch.
+        NotAllowedError: it is main, or other branches build on it.
+    """
+    if name.is_main:
+        message = "main cannot be deleted"
+        raise NotAllowedError(message, hint="delete the graph's directory instead")
+    branch = manifest.names.find(name)
+    assert branch is not None, "only main is not found"
+    _require_unused(manifest, branch)
+    return branch
 
 
 def _require_free(manifest: Manifest, name: BranchName) -> None:
