@@ -194,7 +194,13 @@ class Manifest:
 
     def open(self, branch: BranchName, *, version: int | None = None) -> Opened:
         """A manifest version, the newest unless one is named, with its first fragment read."""
-        return self._opened(self._table(branch, version))
+        table = self._table(branch, version)
+        try:
+            return self._opened(table)
+        except StorageError:
+            # Its files go when it is deleted, after its name.
+            self.names.ref_of(branch)
+            raise
 
     def open_ref(self, ref: str) -> Opened:
         """The newest manifest version of a ref, whether a branch has it or not."""

@@ -24,10 +24,12 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint, armed
 from omnigraph.graph import Graph
 from omnigraph.manifest.layout import MANIFEST, RECOVERY
+from omnigraph.manifest.reader import Manifest, Opened
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.tables import TablePin
 from omnigraph.recovery.audit import RecoveryKind
+from omnigraph.storage.tables import Table
 from tests.support.crashes import as_other_machine, assert_next_writes_work, at_rest, picture
 from tests.support.publishing import CITY, KNOWS, PERSON
 from tests.support.writers import deletes, furnished, insert, person, upserts, write
@@ -492,3 +494,22 @@ def test_types_that_a_branch_does_not_touch_stay_where_main_has_them(graph):
     for key in (PERSON, KNOWS):
         assert there[str(key)] == here[str(key)]
     assert there[str(CITY)].ref is not None
+
+
+def test_a_branch_whose_files_go_while_it_is_read_is_not_there(graph, monkeypatch):
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    reader = omnigraph.open(graph.uri, read_only=True)
+    opened = Manifest._opened
+    gone: list[bool] = []
+
+    def late(manifest: Manifest, table: Table) -> Opened:
+        if manifest is reader._manifest and table.address.ref is not None and not gone:
+            gone.append(True)
+            graph.branches.delete("draft")
+        return opened(manifest, table)
+
+    monkeypatch.setattr(Manifest, "_opened", late)
+    with pytest.raises(BranchNotFoundError):
+        reader.snapshot(branch="draft")
+    assert len(gone) == 1
