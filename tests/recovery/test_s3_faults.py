@@ -164,8 +164,10 @@ def outcomes(uri: str) -> list[set[str]]:
     ("status", "passes", "counted"),
     [
         pytest.param(500, True, WRITES, id="500 though done, at each write"),
-        pytest.param(403, False, WRITES, id="403 at each write"),
-        pytest.param(403, True, WRITES, id="403 though done, at each write"),
+        pytest.param(403, False, WRITES, id="403 at each write", marks=pytest.mark.soak),
+        pytest.param(
+            403, True, WRITES, id="403 though done, at each write", marks=pytest.mark.soak
+        ),
         pytest.param(500, False, EVERY, id="500", marks=pytest.mark.soak),
         pytest.param(500, True, EVERY, id="500 though done", marks=pytest.mark.soak),
         pytest.param(403, False, EVERY, id="403", marks=pytest.mark.soak),

@@ -205,8 +205,11 @@ class _Load:
         _, choice = self.chosen
         self._tell("commit", 1, 1)
         changes: dict[str, Counts] = {}
-        for key, written in landed.report.written.items():
-            before = landed.view.snapshot.pin(key).row_count
+        told = landed.report.written
+        for key, pin in landed.view.snapshot.pins.items():
+            if key not in told:
+                continue
+            written, before = told[key], pin.row_count
             if self.request.mode == Mode.OVERWRITE:
                 changes[key.type_name] = Counts(inserted=written, deleted=before)
             else:

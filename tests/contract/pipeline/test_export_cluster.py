@@ -44,6 +44,7 @@ print(json.dumps(answer))
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.soak
 def test_a_cluster_reads_and_exports_a_branch(tmp_path):
     graph = small_graph(tmp_path / "graph.omni")
     add_rows(graph, {"Thing": [{"label": str(n)} for n in range(1000)]})

@@ -173,6 +173,7 @@ def test_every_mode_does_the_same(both, mode):
     assert result.inserted >= 250
 
 
+@pytest.mark.soak
 def test_merge_keeps_the_row_ids_of_rows_it_replaces(both):
     def row_ids() -> dict[str, int]:
         pin = next(
@@ -195,7 +196,14 @@ def test_merge_keeps_the_row_ids_of_rows_it_replaces(both):
     assert len(set(after.values())) == len(after) == 5
 
 
-@pytest.mark.parametrize("mode", ["append", "merge", "overwrite"])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "merge",
+        pytest.param("append", marks=pytest.mark.soak),
+        pytest.param("overwrite", marks=pytest.mark.soak),
+    ],
+)
 def test_a_branch_gets_the_rows_and_main_does_not(both, mode):
     for each in both.values():
         each.graph.branches.create("draft")
@@ -220,11 +228,13 @@ def test_every_rule_is_told_with_the_same_lines(both):
     assert report.total >= 100
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", ["data.jsonl.gz", "data.jsonl.zst"])
 def test_packed_files_are_read(both, name):
     on_both(both, both["local"].file(name, *many(60)), "append")
 
 
+@pytest.mark.soak
 def test_rows_of_python_and_files_of_one_type_are_read(both, tmp_path):
     table = pa.table({"name": [f"q{n}" for n in range(50)], "age": range(50)})
     pq.write_table(table, tmp_path / "Person.parquet", row_group_size=7)
@@ -239,6 +249,7 @@ def test_rows_of_python_and_files_of_one_type_are_read(both, tmp_path):
     on_both(both, source, "append")
 
 
+@pytest.mark.soak
 def test_offenders_of_columns_are_told_by_their_rows(both, tmp_path):
     table = pa.table({"name": [f"q{n}" for n in range(50)], "age": [n - 3 for n in range(50)]})
     pq.write_table(table, tmp_path / "Person.parquet", row_group_size=7)
@@ -319,6 +330,7 @@ def test_quarantine_goes_on_until_nothing_is_broken(both, tmp_path):
     assert message == "5 rows rejected, see rejects"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_a_stream_is_read_once_and_its_lines_are_told(both, is_packed):
     lines = [json.dumps(each) for each in (*many(40), node("Person", name="z", age=-1))]
@@ -333,7 +345,7 @@ def test_a_stream_is_read_once_and_its_lines_are_told(both, is_packed):
     assert scratch_of(both["spark"]) == []
 
 
-@pytest.mark.parametrize("stage", ["read", "stage"])
+@pytest.mark.parametrize("stage", ["read", pytest.param("stage", marks=pytest.mark.soak)])
 def test_an_interruption_ends_the_jobs_and_leaves_nothing_visible(both, spark, stage):
     source = both["local"].file("data.jsonl", *many(40))
     before = contents(both["spark"])
@@ -359,7 +371,10 @@ CUTS: Final = (
 )
 
 
-@pytest.mark.parametrize("point", CUTS)
+@pytest.mark.parametrize(
+    "point",
+    [CUTS[2], *(pytest.param(each, marks=pytest.mark.soak) for each in CUTS if each != CUTS[2])],
+)
 def test_a_driver_that_dies_leaves_the_graph_before_or_after(both, point):
     source = both["local"].file("data.jsonl", *people(1, 2), node("Person", name="ada", age=1))
     before = contents(both["spark"])
@@ -372,6 +387,7 @@ def test_a_driver_that_dies_leaves_the_graph_before_or_after(both, point):
     assert contents(Loaded(graph, both["spark"].folder)) in (before, after)
 
 
+@pytest.mark.soak
 def test_few_jobs_are_run_whatever_the_number_of_rows(both, spark):
     tracker = spark.sparkContext.statusTracker()
     counts = []
@@ -396,6 +412,7 @@ def test_few_jobs_are_run_whatever_the_number_of_rows(both, spark):
     assert counts[0] == counts[1] <= 5
 
 
+@pytest.mark.soak
 def test_a_worker_that_is_killed_fails_the_load_and_not_the_graph(both, spark, tmp_path):
     frame = spark.createDataFrame([(f"d{n}",) for n in range(40)], "name string").repartition(4)
     source = {
@@ -420,6 +437,7 @@ def killed_once(mark: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.soak
 def test_a_place_that_spark_would_take_for_a_pattern_is_a_place(tmp_path):
     # Executors then read scratch themselves, as they do on an object store.
     place = tmp_path / "all [of] {them}*"
