@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-WORKERS ?= 2
+# Twice the cores: many tests wait for a child, a server or a lock.
+WORKERS ?= 4
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test quick lint soak bench bless lock clean

@@ -290,7 +290,8 @@ def test_no_byte_is_read_twice(both, monkeypatch):
     assert size <= load.taken.bytes_read < size + cuts * 4097 < 1.1 * size
 
 
-@pytest.mark.parametrize("mode", ["append", pytest.param("merge", marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("mode", ["append", "merge"])
 def test_quarantine_leaves_the_same_rows_out_for_the_same_reasons(both, tmp_path, mode):
     source = both["local"].file("bad.jsonl", *wrong())
     rejects, results = {}, {}
