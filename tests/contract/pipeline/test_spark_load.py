@@ -346,7 +346,8 @@ def test_a_stream_is_read_once_and_its_lines_are_told(both, is_packed):
     assert scratch_of(both["spark"]) == []
 
 
-@pytest.mark.parametrize("stage", ["read", pytest.param("stage", marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("stage", ["read", "stage"])
 def test_an_interruption_ends_the_jobs_and_leaves_nothing_visible(both, spark, stage):
     source = both["local"].file("data.jsonl", *many(40))
     before = contents(both["spark"])
