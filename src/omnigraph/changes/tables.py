@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from omnigraph.relational.plans import GivenRows, OutputColumn, Plan
 from omnigraph.relational.trees import column, table
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
-from omnigraph.storage.differences import Part, difference, read_parts
+from omnigraph.storage.differences import difference, read_parts
 from omnigraph.storage.tables import Table
 
 
@@ -31,8 +31,15 @@ def compare_tables(
     the values it had, did not change. Null is not the empty text; NaN equals itself.
     """
     found = difference(before, after)
-    old = _rows(type_, before, found.before)
-    new = _rows(type_, after, found.after)
+    old = rows_of(type_, read_parts(before, found.before, table_schema(type_).names))
+    new = rows_of(type_, read_parts(after, found.after, table_schema(type_).names))
+    return compare_rows(type_, old, new, engine, data)
+
+
+def compare_rows(
+    type_: SchemaType, old: pa.Table, new: pa.Table, engine: Engine, data: Data
+) -> TableChanges:
+    """How two sets of rows of a type differ, each with every id at most once."""
     if not old.num_rows or not new.num_rows:
         # Nothing can have changed in place: what is left on either side came or went whole.
         nothing = new.slice(0, 0)
@@ -51,13 +58,13 @@ def compare_tables(
     )
 
 
-def _rows(type_: SchemaType, source: Table, parts: Sequence[Part]) -> pa.Table:
+def rows_of(type_: SchemaType, batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    """Batches that were read from a type's table, in the type's own columns."""
     schema = table_schema(type_)
-    names = schema.names
-    batches = list(read_parts(source, parts, names))
-    if not batches:
+    found = list(batches)
+    if not found:
         return schema.empty_table()
-    rows = pa.Table.from_batches(batches)
+    rows = pa.Table.from_batches(found)
     return pa.Table.from_arrays([rows[each.name].cast(each.type) for each in schema], schema=schema)
 
 
