@@ -32,6 +32,7 @@ from omnigraph.model.tables import TableKey
 from omnigraph.pipeline.positions import POSITION, minted_ids, position
 from omnigraph.pipeline.shape import Shaping
 from omnigraph.pipeline.sources import Inputs
+from omnigraph.pipeline.spark.messages import MESSAGE, to_message
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.pipeline.spark.splits import (
     FRAME_NUMBERS,
@@ -46,8 +47,6 @@ from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
 from omnigraph.storage.scans import open_address
 from omnigraph.storage.staging import write_files, write_whole
 from omnigraph.storage.tables import Fragment, Table, TableAddress
-
-MESSAGE: Final = "message binary"
 
 TYPE: Final = "@type"
 RANK: Final = "@rank"
@@ -269,7 +268,7 @@ class _Desk:
             rejects=self._leave("rejects", self._rejects, REJECTS),
             faults=self._leave("faults", self._faults, FAULTS),
         )
-        return pa.record_batch({"message": pa.array([pickle.dumps(told)], pa.binary())})
+        return to_message(told)
 
     def _leave(
         self, name: str, rows: list[dict[str, object]], schema: pa.Schema

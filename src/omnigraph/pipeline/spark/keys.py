@@ -13,6 +13,7 @@ from pyspark.sql import functions as sql
 from omnigraph.integrity.deltas import ORIGIN, delta_schema
 from omnigraph.pipeline.positions import PLACE_BITS, POSITION
 from omnigraph.pipeline.spark.intake import FAULTS, TYPE, ScratchFile, Written
+from omnigraph.pipeline.spark.pieces import Cut, of_frame, of_scratch
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.pipeline.spark.splits import Origins
 from omnigraph.schema.catalog import SchemaType
@@ -65,6 +66,13 @@ class KeyRows:
             return self._every(columns)
         found = self._every(list(dict.fromkeys([*columns, POSITION])))
         return found.join(self.faulty(), POSITION, "left_anti").select(*columns)
+
+    def pieces(self, columns: Sequence[str], cut: Cut) -> DataFrame:
+        """Pieces of columns of the files in scratch, `POSITION` among them if it is wanted."""
+        if self.fault_count:
+            return of_frame(self.frame(columns), cut)
+        paths = [each.path for each in self.written.scratch]
+        return of_scratch(self.session, self.scratch, paths, columns, cut)
 
     def faulty(self) -> DataFrame:
         """The positions of the rows that are left out, each once."""

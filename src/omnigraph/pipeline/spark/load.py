@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -36,6 +35,7 @@ from omnigraph.pipeline.spark.intake import (
 from omnigraph.pipeline.spark.jobs import Follow, Jobs
 from omnigraph.pipeline.spark.keys import KeyRows
 from omnigraph.pipeline.spark.ledger import kept_by_ledger
+from omnigraph.pipeline.spark.messages import collect_messages
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.pipeline.spark.sifting import count_faulty, find_faults, rejects_in_order
 from omnigraph.pipeline.spark.splits import pack_splits, plan_splits
@@ -117,8 +117,8 @@ class SparkLoad:
         told: list[Told] = []
         if messages is not None:
             # Messages of tasks: names, counts and first offenders, no rows.
-            rows = self._jobs().run(messages.collect, _in_bytes(follow, self.inputs))
-            told = [pickle.loads(each.message) for each in rows]
+            collect = partial(collect_messages, messages)
+            told = self._jobs().run(collect, _in_bytes(follow, self.inputs))
         self.taken = gathered(told, self._task, self.inputs)
 
     def types(self, view: View) -> tuple[SchemaType, ...]:

@@ -31,7 +31,6 @@ from omnigraph.pipeline.quarantine import Blame, blamed
 from omnigraph.pipeline.shape import Reject
 from omnigraph.pipeline.spark.intake import (
     FAULTS,
-    MESSAGE,
     PAYLOAD,
     RANK,
     REJECTS,
@@ -41,6 +40,7 @@ from omnigraph.pipeline.spark.intake import (
 )
 from omnigraph.pipeline.spark.keys import KeyRows, faults_frame
 from omnigraph.pipeline.spark.ledger import IsKept
+from omnigraph.pipeline.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.pipeline.spark.splits import Origins
 from omnigraph.pipeline.spark.stage import UNIT, packed, paths_of, unit_frame
@@ -82,7 +82,7 @@ def find_faults(
         found = found.union(each)
     told = found.mapInArrow(partial(leave_faults, scratch, turn), MESSAGE)
     # Messages of tasks: names of files.
-    return tuple(pickle.loads(each.message) for each in told.collect())
+    return tuple(collect_messages(told))
 
 
 def _faults(
@@ -154,7 +154,7 @@ def leave_faults(
         if len(found):
             path = scratch.write(f"faults-{turn}-{context.partitionId()}", found)
             file = ScratchFile(path, context.partitionId(), len(found))
-            yield pa.record_batch({"message": pa.array([pickle.dumps(file)], pa.binary())})
+            yield to_message(file)
 
 
 def count_faulty(

@@ -1,29 +1,40 @@
 """Staging rows that wait in scratch: executors write files and deletions, the driver assembles.
 
-An upsert joins ids alone. Executors then read their scratch again and tell rows that take the place
-of others, which keep their row ids, from new ones.
+An upsert brings ids alone together, those of the load and of the table. Executors then read their
+scratch again and tell rows that take the place of others, which keep their row ids, from new ones.
 """
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Final
+from functools import partial, reduce
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from omnigraph.engine.spark.failures import reporting
-from omnigraph.engine.spark.relations import table_frame
+from omnigraph.engine.spark.relations import pack
 from omnigraph.limits import LOAD_HELD_BYTES_MAX, SPARK_PARTITION_ROWS_MAX
 from omnigraph.pipeline.positions import PLACE_BITS, POSITION
-from omnigraph.pipeline.spark.intake import MESSAGE, ScratchFile, to_table
+from omnigraph.pipeline.spark.intake import ScratchFile, to_table
 from omnigraph.pipeline.spark.keys import KeyRows
+from omnigraph.pipeline.spark.messages import MESSAGE, collect_messages, to_message
+from omnigraph.pipeline.spark.pieces import (
+    PIECES,
+    arrived,
+    bucket_count,
+    by_key,
+    by_place,
+    call,
+    of_frame,
+    of_table,
+    sent,
+)
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
@@ -45,6 +56,12 @@ _SPLIT: Final = "@split"
 _LEFT_OUT: Final = -1
 """In the place of a row id: the row is not written at all."""
 
+_ROUTED: Final = pa.schema([(POSITION, pa.int64()), (ROW_ID, pa.int64())])
+"""What a unit is told of some of its rows; the others are new."""
+
+_BROUGHT, _PLACES, _ROUTES, _DELETED = range(4)
+"""What pieces are part of: rows that are brought, places of rows, and what follows from both."""
+
 
 @dataclass(frozen=True, slots=True)
 class StageTask:
@@ -52,6 +69,9 @@ class StageTask:
 
     Attributes:
         units: The files that each task reads.
+        unit_of: The unit that the rows of a split are in.
+        group_of: The group of each fragment whose rows may be replaced; groups are numbered after
+            the units.
         replaces: Whether the files will be all that the table holds.
     """
 
@@ -59,7 +79,17 @@ class StageTask:
     address: TableAddress
     scratch: Scratch
     units: tuple[tuple[str, ...], ...]
-    replaces: bool = False
+    unit_of: Mapping[int, int]
+    group_of: Mapping[int, int]
+    replaces: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a task did: files that nothing refers to."""
+
+    files: tuple[Fragment, ...] = ()
+    deletions: Deletions = field(default_factory=Deletions)
 
 
 def stage_scratch(
@@ -72,26 +102,22 @@ def stage_scratch(
         upserts: Whether rows whose id exists take its place; else all ids are new.
         replaces: Whether the rows are all that the table will hold.
     """
-    files = packed(rows.written.scratch)
-    task = StageTask(rows.type, table.address, rows.scratch, paths_of(files), replaces)
-    gone = _gone(rows, files, desks)
-    if not upserts or not table.count_rows():
-        fragments = _fragments(_writing(rows.session, gone, task))
-        if replaces:
-            return stage_whole(table, fragments, schema=table_schema(rows.type))
-        return stage_change(table, files=fragments)
-    found = _matches(rows, files, desks, table)
-    # Kept for its two readers: it has three numbers for each row that is replaced, and finding
-    # them reads all ids of the table.
-    found = found.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        deletions = _together(_told(_deleting(found, table)))
-        routed = found.select(UNIT, POSITION, ROW_ID)
-        routed = routed if gone is None else routed.union(gone)
-        fragments = _fragments(_writing(rows.session, routed, task))
-    finally:
-        found.unpersist()
-    return stage_change(table, files=fragments, deletions=deletions)
+    units = packed(rows.written.scratch)
+    groups = _fragment_groups(table) if upserts else {}
+    task = StageTask(
+        rows.type,
+        table.address,
+        rows.scratch,
+        units=paths_of(units),
+        unit_of=dict(_units_of(units, desks)),
+        group_of=groups,
+        replaces=replaces,
+    )
+    found = _written(rows, task, [*_left_out(rows, units, desks), *_matched(rows, task, table)])
+    fragments = [each for part in found for each in part.files]
+    if replaces:
+        return stage_whole(table, fragments, schema=table_schema(rows.type))
+    return stage_change(table, files=fragments, deletions=_together(found))
 
 
 def packed(files: Sequence[ScratchFile]) -> list[list[ScratchFile]]:
@@ -120,108 +146,136 @@ def unit_frame(
     desks: Mapping[int, int],
 ) -> DataFrame:
     """Rows that have a position, each with the unit that its scratch is in."""
-    numbers = {file.desk: number for number, unit in enumerate(units) for file in unit}
-    splits = [(split, numbers[desk]) for split, desk in desks.items() if desk in numbers]
-    known = session.createDataFrame(splits, f"`{_SPLIT}` int, `{UNIT}` int")
+    known = session.createDataFrame(list(_units_of(units, desks)), f"`{_SPLIT}` int, `{UNIT}` int")
     split = sql.shiftright(POSITION, PLACE_BITS).cast("int")
     # A row for each split of the input.
     return rows.withColumn(_SPLIT, split).join(sql.broadcast(known), _SPLIT).drop(_SPLIT)
 
 
-def _gone(
+def _units_of(
+    units: Sequence[Sequence[ScratchFile]], desks: Mapping[int, int]
+) -> Iterator[tuple[int, int]]:
+    """Splits, each with the unit that its rows are in, if it has any."""
+    numbers = {file.desk: number for number, unit in enumerate(units) for file in unit}
+    return ((split, numbers[desk]) for split, desk in desks.items() if desk in numbers)
+
+
+def _fragment_groups(table: Table) -> dict[int, int]:
+    """The task that deletes rows of a fragment, for each fragment."""
+    fragments = table.fragments()
+    groups = pack([each.num_rows for each in fragments], cores=1)
+    return {fragments[at].id: number for number, group in enumerate(groups) for at in group}
+
+
+def _left_out(
     rows: KeyRows, units: Sequence[Sequence[ScratchFile]], desks: Mapping[int, int]
-) -> DataFrame | None:
-    """The rows that are left out."""
+) -> list[DataFrame]:
+    """Pieces for units: the rows that are left out."""
     if not rows.fault_count:
-        return None
+        return []
     found = unit_frame(rows.session, rows.faulty(), units, desks)
-    return found.select(UNIT, POSITION, sql.lit(_LEFT_OUT).cast("long").alias(ROW_ID))
+    return [of_frame(found.select(UNIT, POSITION), cut_left_out)]
 
 
-def _matches(
-    rows: KeyRows,
-    units: Sequence[Sequence[ScratchFile]],
-    desks: Mapping[int, int],
-    table: Table,
-) -> DataFrame:
-    """Where the rows lie that others take the place of: unit, position, row id and address."""
-    ours = rows.frame(["id", POSITION])
-    theirs = table_frame(rows.session, table, ["id", ROW_ID, ROW_ADDRESS])
-    found = ours.join(theirs, "id").select(
-        sql.col(POSITION),
-        sql.col(ROW_ID).cast("long").alias(ROW_ID),
-        sql.col(ROW_ADDRESS).cast("long").alias(ROW_ADDRESS),
+def cut_left_out(rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Pieces for the units of rows that are left out."""
+    gone = pa.table({POSITION: rows[POSITION], ROW_ID: pa.repeat(_LEFT_OUT, len(rows))})
+    return by_place(gone.cast(_ROUTED), rows[UNIT].to_numpy(), _ROUTES)
+
+
+def _matched(rows: KeyRows, task: StageTask, table: Table) -> list[DataFrame]:
+    """Pieces for units and for fragments: rows that take the place of others, and their places."""
+    if not task.group_of or not task.units:
+        return []
+    session = rows.session
+    cores = session.sparkContext.defaultParallelism
+    count = bucket_count(len(rows) + table.count_rows(), cores)
+    brought = rows.pieces(["id", POSITION], partial(by_key, key="id", count=count, part=_BROUGHT))
+    places = of_table(
+        session,
+        table,
+        ["id", ROW_ID, ROW_ADDRESS],
+        partial(by_key, key="id", count=count, part=_PLACES),
     )
-    return unit_frame(rows.session, found, units, desks)
+    return [sent(brought.union(places), count).mapInArrow(partial(match_rows, task), PIECES)]
 
 
-def _writing(session: SparkSession, routed: DataFrame | None, task: StageTask) -> DataFrame:
-    count = len(task.units)
-    # One row for each unit, so that units of which nothing is to be said are written too.
-    numbers = session.range(0, count, 1, numPartitions=max(1, count))
-    nothing = sql.lit(None).cast("long")
-    every = numbers.select(
-        sql.col("id").cast("int").alias(UNIT), nothing.alias(POSITION), nothing.alias(ROW_ID)
+def match_rows(task: StageTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Find the rows of a table whose ids are brought. Runs in an executor; safe to run twice."""
+    with reporting():
+        for parts in arrived(batches).values():
+            if _BROUGHT in parts and _PLACES in parts:
+                yield from _routes(task, parts[_BROUGHT], parts[_PLACES])
+
+
+def _routes(task: StageTask, brought: pa.Table, places: pa.Table) -> Iterator[pa.RecordBatch]:
+    at = pc.index_in(places["id"], value_set=brought["id"].combine_chunks())
+    places = places.filter(pc.is_valid(at))
+    positions = brought[POSITION].take(at.drop_null()).to_numpy()
+    routed = pa.table({POSITION: positions, ROW_ID: places[ROW_ID]}).cast(_ROUTED)
+    yield from by_place(routed, _numbered(positions >> PLACE_BITS, task.unit_of), _ROUTES)
+    fragments = places[ROW_ADDRESS].to_numpy() >> np.uint64(32)
+    to = _numbered(fragments, task.group_of) + len(task.units)
+    yield from by_place(places.select([ROW_ADDRESS]), to, _DELETED)
+
+
+def _numbered(values: np.ndarray, numbers: Mapping[int, int]) -> np.ndarray:
+    """The number of each value."""
+    known, inverse = np.unique(values, return_inverse=True)
+    return np.array([numbers[each] for each in known.tolist()], np.int32)[inverse]
+
+
+def _written(rows: KeyRows, task: StageTask, pieces: Sequence[DataFrame]) -> list[Stored]:
+    """Have every unit written and every deletion made, in one job."""
+    if not task.units:
+        return []
+    # Units of which nothing is to be said are written too.
+    session = rows.session
+    numbers = session.range(0, len(task.units), 1, numPartitions=len(task.units))
+    if not pieces:
+        return collect_messages(numbers.mapInArrow(partial(store_units, task), MESSAGE))
+    every = reduce(DataFrame.union, pieces, of_frame(numbers, call_units))
+    count = len(task.units) + len(set(task.group_of.values()))
+    return collect_messages(sent(every, count).mapInArrow(partial(store, task), MESSAGE))
+
+
+def _together(found: Iterable[Stored]) -> Deletions:
+    deletions = [each.deletions for each in found]
+    return Deletions(
+        updated=tuple(fragment for each in deletions for fragment in each.updated),
+        removed=tuple(number for each in deletions for number in each.removed),
+        row_count=sum(each.row_count for each in deletions),
     )
-    if routed is not None and count:
-        every = every.union(routed).repartitionById(count, UNIT)
-    return every.mapInArrow(partial(write_units, task), MESSAGE)
 
 
-def _fragments(messages: DataFrame) -> list[Fragment]:
-    return [each for found in _told(messages) for each in found]
+def call_units(numbers: pa.Table) -> Iterator[pa.RecordBatch]:
+    """A piece without rows for each of these units."""
+    return map(call, numbers.column(0).to_pylist())
 
 
-def _deleting(found: DataFrame, table: Table) -> DataFrame:
-    fragment = sql.shiftright(ROW_ADDRESS, 32)
-    routed = found.select(ROW_ADDRESS).repartition(fragment)
-    return routed.mapInArrow(partial(delete_places, table.address), MESSAGE)
-
-
-def _told(messages: DataFrame) -> list[Any]:
-    # Messages of tasks: metadata of files, no rows.
-    return [pickle.loads(each.message) for each in messages.collect()]
-
-
-def _together(found: Iterable[Deletions]) -> Deletions:
-    updated: list[Fragment] = []
-    removed: list[int] = []
-    row_count = 0
-    for each in found:
-        updated += each.updated
-        removed += each.removed
-        row_count += each.row_count
-    return Deletions(tuple(updated), tuple(removed), row_count)
-
-
-def delete_places(
-    address: TableAddress, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Write the deletions of whole fragments. Runs in an executor; safe to run twice."""
+def store_units(task: StageTask, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write the units with these numbers as they are. Runs in an executor; safe to run twice."""
     with reporting():
-        places = [each.column(0) for each in batches if each.num_rows]
-        if places:
-            yield _message(delete_rows(open_address(address), pa.chunked_array(places)))
+        for number in (each for batch in numbers for each in batch.column(0).to_pylist()):
+            yield to_message(_stored(task, number, {}))
 
 
-def write_units(task: StageTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write the files of some units. Runs in an executor; safe to run twice."""
+def store(task: StageTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write units, and delete rows of fragments. Runs in an executor; safe to run twice."""
     with reporting():
-        routed = pa.Table.from_batches(map(_unmarked, batches), _ROUTED)
-        writer = _Writer(task, open_address(task.address))
-        for number in sorted(set(routed[UNIT].to_pylist())):
-            own = routed.filter(pc.equal(routed[UNIT], number)).drop_null()
-            for path in task.units[number]:
-                writer.take(task.scratch.read(path), own)
-        yield _message(writer.finish())
+        for number, parts in arrived(batches).items():
+            yield to_message(_stored(task, number, parts))
 
 
-_ROUTED: Final = pa.schema([(UNIT, pa.int32()), (POSITION, pa.int64()), (ROW_ID, pa.int64())])
-
-
-def _unmarked(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows; Spark promises of some columns that they have no nulls."""
-    return pa.RecordBatch.from_arrays(batch.columns, schema=_ROUTED)
+def _stored(task: StageTask, number: int, parts: Mapping[int, pa.Table]) -> Stored:
+    table = open_address(task.address)
+    if number >= len(task.units):
+        return Stored(deletions=delete_rows(table, parts[_DELETED][ROW_ADDRESS]))
+    writer = _Writer(task, table)
+    routes = parts.get(_ROUTES, _ROUTED.empty_table())
+    for path in task.units[number]:
+        writer.take(task.scratch.read(path), routes)
+    return Stored(writer.finish())
 
 
 @dataclass(slots=True)
@@ -268,7 +322,3 @@ class _Writer:
             row_ids = replaced[ROW_ID].to_pylist()
             self.files += write_files(self.table, replaced.drop_columns([ROW_ID]), row_ids=row_ids)
         self.added, self.replaced = [], []
-
-
-def _message(told: object) -> pa.RecordBatch:
-    return pa.record_batch({"message": pa.array([pickle.dumps(told)], pa.binary())})
