@@ -31,6 +31,12 @@ BYTES_PER_FILE_MAX: Final = 512 << 20
 KEYS_PER_LOOKUP_MAX: Final = 10_000
 """Ids looked up in a table by filter; above it, reading the id column once is cheaper."""
 
+PICKED_SHARE_MAX: Final = 1 / 32
+"""Share of a large fragment's rows that are looked up by address; for more, all are read."""
+
+SIFTED_BYTES: Final = 16 << 20
+"""About how much of a table is held while rows are picked from it by many ids."""
+
 KEPT_FRAGMENT_ROWS_MAX: Final = 1 << 12
 """Rows of a fragment that no index covers whose ids are kept in memory to look rows up."""
 
@@ -191,3 +197,10 @@ LOAD_HELD_BYTES_MAX: Final = 256 << 20
 
 LOAD_CONCURRENCY_DEFAULT: Final = 4
 """Types that a load on Spark stages at once, unless `OMNIGRAPH_LOAD_CONCURRENCY` says otherwise."""
+
+INDEX_LOCAL_ROWS_MAX: Final = 16_000_000
+"""Rows, counted for each index that lacks them, that this process indexes before `auto` chooses
+Spark."""
+
+INDEX_SEGMENT_ROWS_MAX: Final = 1 << 26
+"""Rows of a segment that is joined from others: one task does it, and each lookup asks them all."""

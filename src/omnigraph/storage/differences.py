@@ -1,22 +1,24 @@
 """Differences: which rows two versions of one table do not have in common, found by their places.
 
 Files never change, so a fragment of the same files and the same deletions holds the same rows and
-is not read. Of one that lost rows, only the list of what is left is read, and then those rows.
+is not read. Of one that lost rows, only the list of what is left is read, and then those rows, or
+all that it has where they are many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.limits import KEYS_PER_LOOKUP_MAX
+from omnigraph.limits import KEYS_PER_LOOKUP_MAX, PICKED_SHARE_MAX
+from omnigraph.storage.pairs import Pair, unequal_pairs
 from omnigraph.storage.tables import ROW_ADDRESS, Fragment, Table
 
-_Files: TypeAlias = tuple[str, ...]
+_Placed: TypeAlias = tuple[int, Fragment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,57 +46,77 @@ class Difference:
     after: tuple[Part, ...] = ()
 
 
-def difference(before: Table, after: Table) -> Difference:
-    """What to read of two versions to know how their rows differ."""
-    if before.address == after.address:
-        return Difference()
-    old, new = _by_files(before), _by_files(after)
-    gone = [_whole(old[files]) for files in old.keys() - new.keys()]
-    come = [_whole(new[files]) for files in new.keys() - old.keys()]
-    for files in old.keys() & new.keys():
-        if _deletions(old[files]) == _deletions(new[files]):
+def difference(before: Table, after: Table, pairs: Iterable[Pair] | None = None) -> Difference:
+    """What to read of two versions to know how their rows differ.
+
+    Args:
+        pairs: Some of their unequal fragments; all of them when None.
+    """
+    if pairs is None:
+        pairs = unequal_pairs(before, after)
+    olds, news = before.fragments(), after.fragments()
+    gone: list[Part] = []
+    come: list[Part] = []
+    for each in pairs:
+        old = None if each.before is None else (each.before, olds[each.before])
+        new = None if each.after is None else (each.after, news[each.after])
+        if old is None or new is None:
+            gone += [_whole(old)] if old is not None else []
+            come += [_whole(new)] if new is not None else []
             continue
-        kept_before, kept_after = _kept(before, old[files]), _kept(after, new[files])
-        gone += _lost(old[files], kept_before, kept_after)
-        come += _lost(new[files], kept_after, kept_before)
+        kept_before, kept_after = _kept(before, old), _kept(after, new)
+        gone += _lost(old, kept_before, kept_after)
+        come += _lost(new, kept_after, kept_before)
     return Difference(_ordered(gone), _ordered(come))
 
 
 def read_parts(
     table: Table, parts: Sequence[Part], columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Stream the rows of some parts; each is read where it lies, and nothing else."""
+    """Stream the rows of some parts; of what lies around them is read as little as pays."""
     whole = [each.fragment for each in parts if each.addresses is None]
     if whole:
         yield from table.scan(columns, fragments=whole)
+    every = table.fragments()
     for each in parts:
-        for start in range(0, len(each.addresses or ()), KEYS_PER_LOOKUP_MAX):
-            assert each.addresses is not None, "the range would be empty"
-            some = each.addresses[start : start + KEYS_PER_LOOKUP_MAX]
-            wanted = f"{ROW_ADDRESS} IN ({', '.join(map(str, some))})"
-            yield from table.scan(columns, filter_text=wanted, fragments=[each.fragment])
+        if each.addresses is None:
+            continue
+        fragment = every[each.fragment]
+        picked_max = max(KEYS_PER_LOOKUP_MAX, PICKED_SHARE_MAX * fragment.num_rows)
+        if each.row_count > picked_max:
+            yield from _sifted(table, (each.fragment, fragment), each.addresses, columns)
+        else:
+            yield from _picked(table, each.fragment, each.addresses, columns)
+
+
+def _picked(
+    table: Table, place: int, addresses: Sequence[int], columns: Sequence[str] | None
+) -> Iterator[pa.RecordBatch]:
+    """Rows of a fragment, looked up by their addresses."""
+    for start in range(0, len(addresses), KEYS_PER_LOOKUP_MAX):
+        some = addresses[start : start + KEYS_PER_LOOKUP_MAX]
+        wanted = f"{ROW_ADDRESS} IN ({', '.join(map(str, some))})"
+        yield from table.scan(columns, filter_text=wanted, fragments=[place])
+
+
+def _sifted(
+    table: Table,
+    placed: _Placed,
+    addresses: Sequence[int],
+    columns: Sequence[str] | None,
+) -> Iterator[pa.RecordBatch]:
+    """Rows of a fragment, out of all that it has."""
+    place, fragment = placed
+    wanted = _marked(fragment, _offsets(np.array(addresses, np.uint64)))
+    named = table.schema.names if columns is None else list(columns)
+    for batch in table.scan([*named, ROW_ADDRESS], fragments=[place]):
+        kept = wanted[_offsets(batch.column(ROW_ADDRESS).to_numpy())]
+        yield batch.select(named).filter(pa.array(kept))
 
 
 def count_rows(parts: Sequence[Part]) -> int:
     """How many rows the parts have."""
     return sum(each.row_count for each in parts)
-
-
-_Placed: TypeAlias = tuple[int, Fragment]
-
-
-def _by_files(table: Table) -> dict[_Files, _Placed]:
-    return {
-        tuple(file.path for file in each.files): (place, each)
-        for place, each in enumerate(table.fragments())
-    }
-
-
-def _deletions(placed: _Placed) -> tuple[int, int] | None:
-    _, fragment = placed
-    found = fragment.deletion_file
-    # Not its path: a branch knows the files of its source by another base.
-    return None if found is None else (found.read_version, found.id)
 
 
 def _whole(placed: _Placed) -> Part:
@@ -105,18 +127,30 @@ def _whole(placed: _Placed) -> Part:
 def _kept(table: Table, placed: _Placed) -> np.ndarray:
     """The offsets of the rows that a version still has of a fragment. Reads no data."""
     place, _ = placed
-    addresses = table.read([ROW_ADDRESS], fragments=[place])[ROW_ADDRESS]
-    offsets: np.ndarray = addresses.to_numpy() & np.uint64(0xFFFF_FFFF)
-    return offsets
+    return _offsets(table.read([ROW_ADDRESS], fragments=[place])[ROW_ADDRESS].to_numpy())
 
 
 def _lost(placed: _Placed, kept: np.ndarray, kept_by_other: np.ndarray) -> list[Part]:
     place, fragment = placed
-    offsets = np.setdiff1d(kept, kept_by_other, assume_unique=True)
+    is_lost = _marked(fragment, kept)
+    is_lost[kept_by_other] = False
+    offsets = np.flatnonzero(is_lost).astype(np.uint64)
     if not len(offsets):
         return []
     addresses = (np.uint64(fragment.id) << np.uint64(32)) | offsets
     return [Part(place, len(offsets), tuple(addresses.tolist()))]
+
+
+def _offsets(addresses: np.ndarray) -> np.ndarray:
+    offsets: np.ndarray = addresses & np.uint64(0xFFFF_FFFF)
+    return offsets
+
+
+def _marked(fragment: Fragment, offsets: np.ndarray) -> np.ndarray:
+    """Of each row that a fragment was written with, whether it is among these."""
+    marked = np.zeros(fragment.physical_rows, np.bool_)
+    marked[offsets] = True
+    return marked
 
 
 def _ordered(parts: list[Part]) -> tuple[Part, ...]:

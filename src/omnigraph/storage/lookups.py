@@ -19,6 +19,7 @@ from omnigraph.limits import (
     KEPT_LOOKUP_ROWS_MAX,
     KEYS_PER_LOOKUP_MAX,
     OPENED_FRAGMENTS_MAX,
+    SIFTED_BYTES,
 )
 from omnigraph.storage import filters
 from omnigraph.storage.tables import ROW_ADDRESS, Fragment, Table
@@ -210,12 +211,25 @@ def _sift(
     wanted = wanted.drop_null()
     named = [*columns] if column in columns else [*columns, column]
     reader = table.scan(named)
-    found = []
     with translating("reading", str(table.address)):
-        for batch in reader:
-            kept = batch.filter(pc.is_in(batch.column(column), value_set=wanted))
-            found.append(kept)
-    return pa.Table.from_batches(found, schema=reader.schema).select(list(columns))
+        found = [
+            rows.filter(pc.is_in(rows[column], value_set=wanted)) for rows in _gathered(reader)
+        ]
+    return pa.concat_tables([reader.schema.empty_table(), *found]).select(list(columns))
+
+
+def _gathered(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    """The batches of a scan, many at a time: what they are looked up in is hashed each time."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in reader:
+        held.append(batch)
+        size += batch.nbytes
+        if size >= SIFTED_BYTES:
+            yield pa.Table.from_batches(held)
+            held, size = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
 
 
 def _columns(table: Table) -> dict[str, ColumnKey]:
