@@ -276,7 +276,7 @@ def test_a_graph_on_s3_is_made_and_read_by_the_same_commands(s3_bucket: str, sch
 
 HEAVY = {
     *("lance", "pyarrow", "numpy", "pandas", "duckdb", "pyspark", "py4j", "fastapi", "obstore"),
-    *("lark", "sqlglot", "omnigraph.graph"),
+    *("lark", "sqlglot", "rich", "markdown_it", "pygments", "omnigraph.graph"),
 }
 
 

@@ -36,7 +36,9 @@ app = typer.Typer(
     help="A branchable lakehouse graph database.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    # Help in boxes would load a Markdown parser and a highlighter first, for as long again.
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command("init")(init.init)
 app.command("load")(load.load)
