@@ -402,7 +402,7 @@ def test_few_jobs_are_run_whatever_the_number_of_rows(both, spark):
 
         def noted(*given: Any, began: Any = began, seen: Any = seen) -> SparkLoad:
             load: SparkLoad = began(*given)
-            seen.append(load._jobs().load_id)
+            seen.append(load._jobs().group_id)
             return load
 
         with pytest.MonkeyPatch.context() as patch:

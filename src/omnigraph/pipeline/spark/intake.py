@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.messages import MESSAGE, to_message
 from omnigraph.errors import InternalError
 from omnigraph.integrity.deltas import ORIGIN, Delta, Shape, TableDelta
 from omnigraph.integrity.drafts import Question
@@ -32,7 +33,6 @@ from omnigraph.model.tables import TableKey
 from omnigraph.pipeline.positions import POSITION, minted_ids, position
 from omnigraph.pipeline.shape import Shaping
 from omnigraph.pipeline.sources import Inputs
-from omnigraph.pipeline.spark.messages import MESSAGE, to_message
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.pipeline.spark.splits import (
     FRAME_NUMBERS,

@@ -10,10 +10,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from omnigraph.engine.spark.pieces import Cut, of_frame
 from omnigraph.integrity.deltas import ORIGIN, delta_schema
 from omnigraph.pipeline.positions import PLACE_BITS, POSITION
 from omnigraph.pipeline.spark.intake import FAULTS, TYPE, ScratchFile, Written
-from omnigraph.pipeline.spark.pieces import Cut, of_frame, of_scratch
+from omnigraph.pipeline.spark.pieces import of_scratch
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.pipeline.spark.splits import Origins
 from omnigraph.schema.catalog import SchemaType

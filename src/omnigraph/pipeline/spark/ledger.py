@@ -18,6 +18,8 @@ from pyspark.sql import DataFrame
 
 from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
+from omnigraph.engine.spark.pieces import arrived, bucket_count, by_key, of_table, sent
 from omnigraph.integrity.deltas import Shape
 from omnigraph.integrity.ends import Endpoint
 from omnigraph.integrity.keys import DistinctIds, NewIds
@@ -27,8 +29,6 @@ from omnigraph.integrity.uniques import Unique
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import EnumType, PropertyType, Scalar
 from omnigraph.pipeline.spark.keys import KeyRows
-from omnigraph.pipeline.spark.messages import MESSAGE, collect_messages, to_message
-from omnigraph.pipeline.spark.pieces import arrived, bucket_count, by_key, of_table, sent
 from omnigraph.schema.catalog import ENDPOINTS, SchemaType
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.work import View

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Final, Self, TypeAlias
 
 from omnigraph.engine.spark.execute import SparkEngine
+from omnigraph.engine.spark.jobs import Follow, Jobs
+from omnigraph.engine.spark.messages import collect_messages
 from omnigraph.errors import InvalidParameterError
 from omnigraph.integrity.deltas import Delta
 from omnigraph.integrity.evaluate import evaluate
@@ -32,10 +34,8 @@ from omnigraph.pipeline.spark.intake import (
     report_of_lines,
     report_of_rows,
 )
-from omnigraph.pipeline.spark.jobs import Follow, Jobs
 from omnigraph.pipeline.spark.keys import KeyRows
 from omnigraph.pipeline.spark.ledger import kept_by_ledger
-from omnigraph.pipeline.spark.messages import collect_messages
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.pipeline.spark.sifting import count_faulty, find_faults, rejects_in_order
 from omnigraph.pipeline.spark.splits import pack_splits, plan_splits

@@ -21,6 +21,7 @@ from pyspark.sql import functions as sql
 
 from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.integrity.deltas import Delta
 from omnigraph.integrity.rules import RuleSet, SetRule
 from omnigraph.integrity.violations import Violation
@@ -40,7 +41,6 @@ from omnigraph.pipeline.spark.intake import (
 )
 from omnigraph.pipeline.spark.keys import KeyRows, faults_frame
 from omnigraph.pipeline.spark.ledger import IsKept
-from omnigraph.pipeline.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.pipeline.spark.splits import Origins
 from omnigraph.pipeline.spark.stage import UNIT, packed, paths_of, unit_frame

@@ -18,13 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from omnigraph.engine.spark.failures import reporting
-from omnigraph.engine.spark.relations import pack
-from omnigraph.limits import LOAD_HELD_BYTES_MAX, SPARK_PARTITION_ROWS_MAX
-from omnigraph.pipeline.positions import PLACE_BITS, POSITION
-from omnigraph.pipeline.spark.intake import ScratchFile, to_table
-from omnigraph.pipeline.spark.keys import KeyRows
-from omnigraph.pipeline.spark.messages import MESSAGE, collect_messages, to_message
-from omnigraph.pipeline.spark.pieces import (
+from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
+from omnigraph.engine.spark.pieces import (
     PIECES,
     arrived,
     bucket_count,
@@ -35,6 +30,11 @@ from omnigraph.pipeline.spark.pieces import (
     of_table,
     sent,
 )
+from omnigraph.engine.spark.relations import pack
+from omnigraph.limits import LOAD_HELD_BYTES_MAX, SPARK_PARTITION_ROWS_MAX
+from omnigraph.pipeline.positions import PLACE_BITS, POSITION
+from omnigraph.pipeline.spark.intake import ScratchFile, to_table
+from omnigraph.pipeline.spark.keys import KeyRows
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType

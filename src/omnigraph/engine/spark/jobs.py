@@ -20,10 +20,15 @@ _LOOK_SECONDS: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """Runs the jobs of one load under one name."""
+    """Runs the jobs of one piece of work under one name.
+
+    Attributes:
+        action: What the work is, as in "the load on Spark failed".
+    """
 
     session: SparkSession
     load_id: str
+    action: str = "the load"
 
     def run(self, action: Callable[[], Answer], follow: Follow | None = None) -> Answer:
         """What the action gives. Where this thread is interrupted, its jobs are cancelled.
@@ -55,8 +60,8 @@ class Jobs:
 
     def _grouped(self, action: Callable[[], Answer]) -> Answer:
         context = self.session.sparkContext
-        context.setJobGroup(self.load_id, "omnigraph load", interruptOnCancel=True)
-        with translating("the load"):
+        context.setJobGroup(self.load_id, f"omnigraph: {self.action}", interruptOnCancel=True)
+        with translating(self.action):
             return action()
 
     def _wait(self, futures: list[Future[Answer]], follow: Follow | None) -> None:
