@@ -1,6 +1,7 @@
-"""Memory of a load on Spark, in a process of its own, as the system and the JVM tell it.
+"""Memory of a load on Spark and of a merge, in a process of its own, as system and JVM tell it.
 
-python -m benchmarks.memory GRAPH SOURCE MODE
+python -m benchmarks.memory load GRAPH SOURCE MODE
+python -m benchmarks.memory merge GRAPH BRANCH
 """
 
 import json
@@ -34,13 +35,36 @@ def measure(made: Path, source: Path, *, mode: str = "append") -> Memory:
     Raises:
         CalledProcessError: it did not load.
     """
-    command = [sys.executable, "-m", "benchmarks.memory", str(made), str(source), mode]
+    return Memory(**_asked("load", str(made), str(source), mode))
+
+
+def measure_merge(made: Path, branch: str) -> int:
+    """The most bytes that a merge takes above what its process has with the graph open.
+
+    Raises:
+        CalledProcessError: it did not merge.
+    """
+    return int(_asked("merge", str(made), branch)["above_idle"])
+
+
+def _asked(*command: str) -> dict[str, int]:
+    """What a new process prints at last."""
+    asked = [sys.executable, "-m", "benchmarks.memory", *command]
     root = Path(__file__).parents[1]
-    done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=True)
-    return Memory(**json.loads(done.stdout.splitlines()[-1]))
+    done = subprocess.run(asked, cwd=root, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
-def main(made: str, source: str, mode: str) -> None:
+def merge(made: str, branch: str) -> None:
+    """Merge on the local engine, and print what it took."""
+    opened = graph.open(made)
+    idle = _status("self", "VmRSS")
+    opened.merge(branch)
+    print(json.dumps({"above_idle": _peak("self") - idle}))
+
+
+def load(made: str, source: str, mode: str) -> None:
     """Load without indexes, and print what it took."""
     graph.open(made).load(source, mode=mode, engine="spark", index=False)
     machine = open_session().sparkContext._jvm  # noqa: SLF001
@@ -56,8 +80,12 @@ def main(made: str, source: str, mode: str) -> None:
 
 def _peak(process: str) -> int:
     """The most memory that a process ever had: not that of the one it was forked from."""
+    return _status(process, "VmHWM")
+
+
+def _status(process: str, name: str) -> int:
     for line in Path("/proc", process, "status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
+        if line.startswith(f"{name}:"):
             return int(line.split()[1]) << 10
     return 0
 
@@ -89,4 +117,4 @@ def _is_python(process: str) -> bool:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    {"load": load, "merge": merge}[sys.argv[1]](*sys.argv[2:])

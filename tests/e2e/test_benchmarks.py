@@ -73,10 +73,11 @@ def test_a_section_of_the_results_takes_its_predecessors_place_and_no_other(tmp_
         ("query", [], "9. paths of two hops, by the ages on the way"),
         ("write", [], "delete a node and its edges"),
         ("load", ["--no-spark"], "ours, Parquet, and indexes"),
+        ("merge", [], "ours, left in columns"),
     ],
 )
 def test_the_programs_run_without_peers(program, options, line, tmp_path):
-    options = [*options, "--inputs", str(tmp_path)] if program == "load" else options
+    options = [*options, "--inputs", str(tmp_path)] if program in ("load", "merge") else options
     command = [sys.executable, "-m", f"benchmarks.{program}", "--quick", "--no-peers", *options]
     root = Path(query.__file__).parents[1]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
