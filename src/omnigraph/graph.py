@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +17,7 @@ from omnigraph.branching.cleanup import RefCleanup, clean_refs
 from omnigraph.changes.feed import Batch, Feed
 from omnigraph.changes.graphs import Filter, GraphDiff, Side, compare_graphs
 from omnigraph.clock import Clock, SystemClock, is_ulid
+from omnigraph.engine.protocol import EngineName
 from omnigraph.engine.queries import Explanation, Queries, QueryResult
 from omnigraph.errors import (
     ErrorCode,
@@ -29,7 +31,7 @@ from omnigraph.errors import (
 from omnigraph.lang.source import decoded
 from omnigraph.limits import ACTOR_LENGTH_MAX, MESSAGE_LENGTH_MAX
 from omnigraph.maintenance import indexes
-from omnigraph.maintenance.indexes import IndexResult
+from omnigraph.maintenance.indexes import Builder, Indexing, IndexResult
 from omnigraph.manifest import lifecycle, lineage, schemas
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import AcceptedSchema, Catalogs
@@ -363,7 +365,9 @@ class Graph:
         with self._started(order.branch, start):
             result = self._loads.run(order, request)
         if index and result.commit_id is not None:
-            self.ensure_indices(branch=order.branch, actor=actor)
+            # What was too much for this process to load is too much for it to index.
+            wanted = result.engine if result.engine is EngineName.SPARK else engine
+            self.ensure_indices(branch=order.branch, engine=wanted, actor=actor, progress=progress)
         return result
 
     @contextmanager
@@ -464,18 +468,34 @@ class Graph:
         self,
         *,
         branch: str | None = None,
+        engine: str | None = None,
         actor: str | None = None,
         message: str | None = None,
+        progress: Progress | None = None,
     ) -> IndexResult:
         """Build the indexes that are missing, and extend the others to rows they do not cover.
 
         Lookups by id, key and edge end are fast where an index covers them, and right anywhere.
 
+        Args:
+            engine: `local`, `spark` or `auto`.
+            progress: Told how far the stage `index` is.
+
         Raises:
             ConflictError: others kept a table busy all the time. Nothing changed.
         """
         order = self._order(OperationKind.INDEX, branch, actor, message)
-        return indexes.result_of(self._transactions.run(order, indexes.plan_indexes))
+        follow = None if progress is None else partial(progress, "index")
+
+        @cache
+        def on_spark() -> Builder:
+            # Imported here: indexes that are built in this process must not pay for Spark.
+            from omnigraph.pipeline.spark.indexing import SparkIndexing
+
+            return SparkIndexing.begin(self._clock.ulid(), follow)
+
+        indexing = Indexing(engine, on_spark, follow)
+        return indexes.result_of(self._transactions.run(order, indexing.plan))
 
     def merge(
         self,

@@ -23,15 +23,30 @@ class Choice:
     why: str
 
 
+def asked_engine(wanted: str | None) -> Choice | None:
+    """The engine that is named by argument or environment; None where that is `auto`.
+
+    Raises:
+        InvalidParameterError: there is no engine of that name.
+    """
+    name = wanted or os.environ.get(ENVIRONMENT_VARIABLE) or AUTO
+    if name == AUTO:
+        return None
+    if name not in set(EngineName):
+        known = ", ".join([AUTO, *EngineName])
+        message = f"there is no engine {name!r}"
+        raise InvalidParameterError(message, hint=f"use one of {known}", name="engine")
+    return Choice(EngineName(name), "it was asked for")
+
+
 def choose(plan: Plan, data: Data, wanted: str | None) -> Choice:
     """The engine that was asked for, by argument or environment, or the one that fits.
 
     Raises:
         InvalidParameterError: there is no engine of that name.
     """
-    asked = wanted or os.environ.get(ENVIRONMENT_VARIABLE) or AUTO
-    if asked != AUTO:
-        return Choice(_parsed(asked), "it was asked for")
+    if (asked := asked_engine(wanted)) is not None:
+        return asked
     tables = {each.table for each in plan.relations.values() if isinstance(each, TableRows)}
     touched = sum(data.table(key).count_bytes() for key in tables)
     fits = touched <= LOCAL_BYTES_MAX
@@ -40,12 +55,3 @@ def choose(plan: Plan, data: Data, wanted: str | None) -> Choice:
     return Choice(
         engine, f"the plan reads tables of {touched:,} bytes, {relation} {LOCAL_BYTES_MAX:,}"
     )
-
-
-def _parsed(name: str) -> EngineName:
-    try:
-        return EngineName(name)
-    except ValueError:
-        known = ", ".join([AUTO, *EngineName])
-        message = f"there is no engine {name!r}"
-        raise InvalidParameterError(message, hint=f"use one of {known}", name="engine") from None

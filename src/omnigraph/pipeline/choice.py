@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
-from omnigraph.engine.choose import AUTO, ENVIRONMENT_VARIABLE, Choice
+from omnigraph.engine.choose import Choice, asked_engine
 from omnigraph.engine.protocol import EngineName
 from omnigraph.errors import InvalidParameterError
 from omnigraph.limits import LOAD_COMPRESSED_FACTOR, LOAD_LOCAL_BYTES_MAX, LOAD_LOCAL_ROWS_MAX
@@ -27,12 +26,12 @@ def choose_engine(inputs: Inputs, wanted: str | None) -> Choice:
     """
     frames = [each for each in inputs.each if isinstance(each, FrameInput)]
     here = [each for each in inputs.each if isinstance(each, StreamInput | MemoryInput)]
-    asked = _asked(wanted)
-    if frames and asked is EngineName.LOCAL:
+    asked = asked_engine(wanted)
+    if frames and asked is not None and asked.engine is EngineName.LOCAL:
         message = f"the rows of {frames[0].type_name} are Spark's, and only Spark can load them"
         raise InvalidParameterError(message, hint="load with the engine spark", name="engine")
     if asked is not None:
-        return Choice(asked, "it was asked for")
+        return asked
     if frames:
         return Choice(EngineName.SPARK, f"the rows of {frames[0].type_name} are Spark's")
     if any(isinstance(each, StreamInput) for each in here):
@@ -62,14 +61,3 @@ def _byte_count(each: Any) -> int:
 def _row_count(each: Any) -> int:
     rows = each.rows if isinstance(each, MemoryInput) else ()
     return len(rows) if hasattr(rows, "__len__") else 0
-
-
-def _asked(wanted: str | None) -> EngineName | None:
-    name = wanted or os.environ.get(ENVIRONMENT_VARIABLE) or AUTO
-    if name == AUTO:
-        return None
-    if name not in set(EngineName):
-        known = ", ".join([AUTO, *EngineName])
-        message = f"there is no engine {name!r}"
-        raise InvalidParameterError(message, hint=f"use one of {known}", name="engine")
-    return EngineName(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,10 +12,10 @@ from typing import Final
 import pyarrow as pa
 
 from omnigraph.clock import Clock
-from omnigraph.engine.choose import AUTO, ENVIRONMENT_VARIABLE
+from omnigraph.engine.choose import Choice, asked_engine
 from omnigraph.engine.local.sort import sorted_batches
 from omnigraph.engine.protocol import EngineName
-from omnigraph.errors import InvalidInputError, InvalidParameterError
+from omnigraph.errors import InvalidInputError
 from omnigraph.limits import LOCAL_BYTES_MAX
 from omnigraph.pipeline.formats import Format, choose_format, write_file, write_lines
 from omnigraph.pipeline.targets import (
@@ -147,21 +146,13 @@ def _plan(view: View, order: ExportOrder) -> _Plan:
     target = str(order.target)
     format_ = choose_format(order.format, target)
     types = chosen_types(view.catalog, order.types)
-    asked = order.engine or os.environ.get(ENVIRONMENT_VARIABLE) or AUTO
     is_one_file = format_ is Format.NDJSON and _names_a_file(target)
-    if asked == AUTO:
-        engine, why = _fitting(view, types, is_one_file=is_one_file)
-    elif asked in set(EngineName):
-        engine, why = EngineName(asked), "it was asked for"
-    else:
-        known = ", ".join([AUTO, *EngineName])
-        message = f"there is no engine {asked!r}"
-        raise InvalidParameterError(message, hint=f"use one of {known}", name="engine")
-    if engine is EngineName.SPARK and target == STANDARD_OUTPUT:
+    choice = asked_engine(order.engine) or _fitting(view, types, is_one_file=is_one_file)
+    if choice.engine is EngineName.SPARK and target == STANDARD_OUTPUT:
         message = "Spark writes a directory of files, and standard output is one"
         raise InvalidInputError(message, hint="use engine='local', or give a directory")
     packing = Compression.NONE if format_ is Format.PARQUET else Compression.of(target)
-    return _Plan(types, format_, packing, engine, why)
+    return _Plan(types, format_, packing, choice.engine, choice.why)
 
 
 def _names_a_file(target: str) -> bool:
@@ -169,16 +160,14 @@ def _names_a_file(target: str) -> bool:
     return target == STANDARD_OUTPUT or plain.endswith((".jsonl", ".ndjson", ".json"))
 
 
-def _fitting(
-    view: View, types: Iterable[SchemaType], *, is_one_file: bool
-) -> tuple[EngineName, str]:
+def _fitting(view: View, types: Iterable[SchemaType], *, is_one_file: bool) -> Choice:
     if is_one_file:
-        return EngineName.LOCAL, "the target is one file"
+        return Choice(EngineName.LOCAL, "the target is one file")
     touched = sum(view.data.table(each.table_key).count_bytes() for each in types)
     fits = touched <= LOCAL_BYTES_MAX
     relation = "at most" if fits else "more than"
     why = f"the types have {touched:,} bytes, {relation} {LOCAL_BYTES_MAX:,}"
-    return (EngineName.LOCAL if fits else EngineName.SPARK), why
+    return Choice(EngineName.LOCAL if fits else EngineName.SPARK, why)
 
 
 def _write_envelopes(

@@ -34,7 +34,7 @@ class Progress(Protocol):
     """Follows a load. It may raise, `KeyboardInterrupt` too: nothing becomes visible then."""
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Hear how far a stage is: `read`, `check`, `stage` or `commit`.
+        """Hear how far a stage is: `read`, `check`, `stage`, `commit` or `index`.
 
         Args:
             done: Bytes for `read`, else steps.

@@ -1,17 +1,30 @@
-"""Scalar indexes: what a table has, what they cover, and staging what is missing."""
+"""Scalar indexes: what a table has, what they cover, and staging what is missing.
+
+An index is a set of segments, each over some fragments. Segments can be built by many processes at
+once and joined afterwards; a lookup asks every one of them, so few are better.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
 from lance import LanceOperation
+from lance.dataset import Index
 
+from omnigraph.errors import OmnigraphError
 from omnigraph.storage import written
+from omnigraph.storage.meter import Meter
+from omnigraph.storage.objects import Objects
 from omnigraph.storage.staging import Staged
-from omnigraph.storage.tables import Table
+from omnigraph.storage.tables import Table, TableAddress
 from omnigraph.storage.translate import translating
+
+Segment = Index
+"""Files of an index over some fragments, which nothing refers to until they are committed. Opaque
+outside storage, and small: it can be shipped to any process."""
 
 
 class IndexKind(StrEnum):
@@ -33,12 +46,17 @@ class IndexSpec:
         return f"{self.column}_{self.kind.lower()}"
 
 
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The fragments, by their ids, that an index does not cover."""
+
+    spec: IndexSpec
+    fragments: tuple[int, ...]
+
+
 def covered_fragments(table: Table, spec: IndexSpec) -> frozenset[int]:
     """The ids of the fragments that the index covers; none where it does not exist."""
-    with translating("reading the indexes of", table.address.uri):
-        found = [each for each in table.handle.describe_indices() if each.name == spec.name]
-        segments = [segment for index in found for segment in index.segments]
-        return frozenset(fragment for each in segments for fragment in each.fragment_ids)
+    return _coverage(table).get(spec.name, frozenset())
 
 
 def indexed_columns(table: Table) -> frozenset[str]:
@@ -48,27 +66,69 @@ def indexed_columns(table: Table) -> frozenset[str]:
     return frozenset(name for name in table.schema.names if IndexSpec(name).name in names)
 
 
+def find_gaps(table: Table, specs: Iterable[IndexSpec]) -> tuple[Gap, ...]:
+    """What the wanted indexes lack; nothing for those that cover every fragment."""
+    every = frozenset(table.handle.fragment_ids())
+    coverage = _coverage(table)
+    lacking = ((each, every - coverage.get(each.name, frozenset())) for each in specs)
+    return tuple(Gap(spec, tuple(sorted(missing))) for spec, missing in lacking if missing)
+
+
+def _coverage(table: Table) -> dict[str, frozenset[int]]:
+    with translating("reading the indexes of", table.address.uri):
+        return {
+            index.name: frozenset(id_ for each in index.segments for id_ in each.fragment_ids)
+            for index in table.handle.describe_indices()
+        }
+
+
 def stage_indexes(table: Table, specs: Iterable[IndexSpec]) -> Staged | None:
     """Build what the wanted indexes lack, for all columns in one transaction; None if nothing.
 
     An index that exists is extended by a segment over the fragments it does not cover yet.
     """
-    every = frozenset(table.handle.fragment_ids())
-    segments = []
-    for spec in specs:
-        covered = covered_fragments(table, spec)
-        if missing := sorted(every - covered):
-            with translating(f"indexing {spec.column} of", table.address.uri):
-                segment = table.handle.create_index_uncommitted(
-                    spec.column,
-                    spec.kind.value,
-                    name=spec.name,
-                    replace=bool(covered),
-                    fragment_ids=missing,
-                )
-            written.require_index(table.address, segment.uuid)
-            segments.append(segment)
-    if not segments:
-        return None
-    operation = LanceOperation.CreateIndex(new_indices=segments, removed_indices=[])
+    gaps = find_gaps(table, specs)
+    return stage_segments(table, [build_segment(table, each) for each in gaps]) if gaps else None
+
+
+def build_segment(table: Table, gap: Gap) -> Segment:
+    """Index the fragments of a gap, and read no others; nothing refers to the files yet.
+
+    Safe to run in any process and to run twice: only segments named in a staged write count.
+    """
+    with translating(f"indexing {gap.spec.column} of", table.address.uri):
+        segment = table.handle.create_index_uncommitted(
+            gap.spec.column,
+            gap.spec.kind.value,
+            name=gap.spec.name,
+            # Replaces nothing: it lets the name be that of an index which this segment extends.
+            replace=True,
+            fragment_ids=list(gap.fragments),
+        )
+    written.require_index(table.address, segment.uuid)
+    return segment
+
+
+def join_segments(table: Table, segments: Sequence[Segment]) -> Segment:
+    """Make one segment of several of one index, without reading the table.
+
+    Safe to run in any process and to run twice, as `build_segment` is.
+    """
+    with translating("joining indexes of", table.address.uri):
+        joined: Segment = table.handle.merge_existing_index_segments(list(segments))
+    written.require_index(table.address, joined.uuid)
+    return joined
+
+
+def discard_segments(address: TableAddress, segments: Iterable[Segment]) -> None:
+    """Remove segments that were joined and never committed. What cannot be removed stays."""
+    objects = Objects(address.root, Meter())
+    for each in segments:
+        with suppress(OmnigraphError):
+            objects.clear(f"{address.folder}/_indices/{each.uuid}")
+
+
+def stage_segments(table: Table, segments: Sequence[Segment]) -> Staged:
+    """Assemble one transaction from segments already built, of one index or of several."""
+    operation = LanceOperation.CreateIndex(new_indices=list(segments), removed_indices=[])
     return Staged(table.address, table, operation, table.count_rows())

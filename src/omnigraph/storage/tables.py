@@ -48,6 +48,11 @@ class TableAddress:
         """The URI of the dataset, whatever the ref."""
         return self.root.table_uri(self.location)
 
+    @property
+    def folder(self) -> str:
+        """Where files go that are written through a handle of this ref, below the root."""
+        return ref_folder(self.location, self.ref)
+
     def __str__(self) -> str:
         return f"{self.uri}{f'@{self.ref}' if self.ref else ''} v{self.version}"
 
@@ -200,14 +205,14 @@ class Tables:
 
     def exists(self, location: str) -> bool:
         """Whether a table was ever committed at `location`; staged files alone do not count."""
-        return self._objects.holds_any(_versions_folder(location, ref=None))
+        return self._objects.holds_any(f"{ref_folder(location, None)}/_versions")
 
     def has_version(self, location: str, *, ref: str | None, version: int) -> bool:
         """Whether this ref has a version of this number, readable or not: asked when a read failed.
 
         A ref has the version it started at and those made on it; what lies below is its source's.
         """
-        paths = self._objects.list(_versions_folder(location, ref=ref))
+        paths = self._objects.list(f"{ref_folder(location, ref)}/_versions")
         # Lance counts down from the top, so that the newest is listed first; old tables count up.
         names = {f"{(1 << 64) - 1 - version:020}.manifest", f"{version}.manifest"}
         return any(path.rpartition("/")[2] in names for path in paths)
@@ -315,6 +320,6 @@ class Tables:
             return self._handles.setdefault(location, handle)
 
 
-def _versions_folder(location: str, *, ref: str | None) -> str:
-    own = f"{location}/{REF_FOLDER}/{ref}" if ref else location
-    return f"{own}/_versions"
+def ref_folder(location: str, ref: str | None) -> str:
+    """Where a table keeps what only this ref has, below the root."""
+    return f"{location}/{REF_FOLDER}/{ref}" if ref else location

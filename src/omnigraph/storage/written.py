@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from omnigraph.errors import StorageError
-from omnigraph.storage.tables import REF_FOLDER, Fragment, TableAddress
+from omnigraph.storage.tables import Fragment, TableAddress
 
 _LANCE_END: Final = b"LANC"
 _ARROW_END: Final = b"ARROW1"
@@ -72,6 +72,4 @@ def _require(path: Path, size: int | None, end: bytes) -> None:
 
 
 def _folder(address: TableAddress) -> Path:
-    """Where files go that are written through a handle of this ref."""
-    place = Path(address.root.uri, address.location)
-    return place if address.ref is None else place / REF_FOLDER / address.ref
+    return Path(address.root.uri, address.folder)

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 from omnigraph.cli import options, render
+from omnigraph.cli.progress import followed
+from omnigraph.cli.spark import start_spark
 
 
 def index(
     *,
     store: options.Store = None,
     branch: options.OnBranch = None,
+    engine: options.OnEngine = None,
     actor: options.Actor = None,
     message: options.Message = None,
+    quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
     """Build missing indexes, and extend the others to rows that they do not cover yet."""
     from omnigraph import graph
 
     opened = graph.open(options.required_store(store), actor=actor)
-    result = opened.ensure_indices(branch=branch, message=message)
+    if engine is options.Engine.SPARK:
+        start_spark()
+    with followed(quiet=quiet or json) as progress:
+        result = opened.ensure_indices(
+            branch=branch, engine=engine and engine.value, message=message, progress=progress
+        )
     if json:
-        render.show_json({"commit_id": result.commit_id, "built": dict(result.built)})
+        facts = {"engine": result.engine, "why": result.why, "built": dict(result.built)}
+        render.show_json({"commit_id": result.commit_id, **facts})
         return
     if result.commit_id is None:
         render.say("every index is there, and covers every row")
         return
     render.say(f"commit {result.commit_id} on branch {branch or 'main'}")
+    render.say(f"built by the {result.engine} engine, because {result.why}")
     rows = [(type_name, ", ".join(columns)) for type_name, columns in result.built.items()]
     render.show_table(["type", "indexed"], rows)

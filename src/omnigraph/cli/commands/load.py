@@ -140,7 +140,9 @@ def load(
                 progress=progress,
             )
         if not without_index:
-            _index(opened, result, progress)
+            # What was too much for this process to load is too much for it to index.
+            wanted = choice.engine.value if is_spark else engine and engine.value
+            _index(opened, result, wanted, progress)
     if json:
         render.show_json({**_facts(result, choice), "rejects": rejects})
     else:
@@ -225,14 +227,14 @@ def _loads(opened: Graph, place: Place) -> list[str]:
     return []
 
 
-def _index(opened: Graph, result: LoadResult, progress: Follower | None) -> None:
+def _index(
+    opened: Graph, result: LoadResult, engine: str | None, progress: Follower | None
+) -> None:
     """Bring the indexes up to date. The load is there already, whatever happens here."""
     if result.commit_id is None:
         return
-    if progress is not None:
-        progress("index", 0, 1)
     try:
-        opened.ensure_indices(branch=result.branch)
+        opened.ensure_indices(branch=result.branch, engine=engine, progress=progress)
     except (KeyboardInterrupt, OmnigraphError) as failure:
         note = f"the load itself is done, as commit {result.commit_id}; "
         note += "build the indexes with 'omnigraph index'"
@@ -240,8 +242,6 @@ def _index(opened: Graph, result: LoadResult, progress: Follower | None) -> None
             render.say(f"interrupted: {note}")
         failure.add_note(note)
         raise
-    if progress is not None:
-        progress("index", 1, 1)
 
 
 def _show(result: LoadResult, choice: Choice, rejects: Path | None) -> None:

@@ -27,7 +27,7 @@ class Jobs:
     """
 
     session: SparkSession
-    load_id: str
+    group_id: str
     action: str = "the load"
 
     def run(self, action: Callable[[], Answer], follow: Follow | None = None) -> Answer:
@@ -55,12 +55,12 @@ class Jobs:
             except BaseException:
                 for each in futures:
                     each.cancel()
-                self.session.sparkContext.cancelJobGroup(self.load_id)
+                self.session.sparkContext.cancelJobGroup(self.group_id)
                 raise
 
     def _grouped(self, action: Callable[[], Answer]) -> Answer:
         context = self.session.sparkContext
-        context.setJobGroup(self.load_id, f"omnigraph: {self.action}", interruptOnCancel=True)
+        context.setJobGroup(self.group_id, f"omnigraph: {self.action}", interruptOnCancel=True)
         with translating(self.action):
             return action()
 
@@ -76,7 +76,7 @@ class Jobs:
     def _tasks(self) -> tuple[int, int]:
         tracker = self.session.sparkContext.statusTracker()
         done = total = 0
-        for job in tracker.getJobIdsForGroup(self.load_id):
+        for job in tracker.getJobIdsForGroup(self.group_id):
             info = tracker.getJobInfo(job)
             for stage in info.stageIds if info is not None else ():
                 found = tracker.getStageInfo(stage)

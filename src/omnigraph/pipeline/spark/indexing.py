@@ -1,0 +1,193 @@
+"""Indexes built on Spark: executors index groups of fragments and join what they built.
+
+The driver gets segments: names of files that nothing refers to until they are committed. A task
+that runs twice leaves files that are never named; so does a run that is interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from typing import Self, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from omnigraph.engine.spark.execute import SparkEngine
+from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.jobs import Follow, Jobs
+from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
+from omnigraph.engine.spark.relations import pack
+from omnigraph.limits import INDEX_SEGMENT_ROWS_MAX
+from omnigraph.model.tables import TableKey
+from omnigraph.pipeline.spark.load import is_owned
+from omnigraph.storage.indexes import (
+    Gap,
+    IndexSpec,
+    Segment,
+    build_segment,
+    discard_segments,
+    join_segments,
+    stage_segments,
+)
+from omnigraph.storage.scans import open_address
+from omnigraph.storage.staging import Staged
+from omnigraph.storage.tables import Table, TableAddress
+from omnigraph.transaction.work import Stage, View
+
+Gaps: TypeAlias = "Mapping[TableKey, tuple[Gap, ...]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some fragments of one index, which one task reads."""
+
+    address: TableAddress
+    gap: Gap
+    row_count: int
+
+    @property
+    def index(self) -> tuple[TableAddress, IndexSpec]:
+        """What it is a part of."""
+        return self.address, self.gap.spec
+
+
+@dataclass(frozen=True, slots=True)
+class BuildTask:
+    """All an executor needs to index fragments; `groups` says which parts each task builds."""
+
+    parts: tuple[Part, ...]
+    groups: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Segments of one index that become one."""
+
+    address: TableAddress
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SparkIndexing:
+    """Builds the indexes of one run, all tables at once.
+
+    A table is built when the run is planned, or, where the branch has no ref of it yet, when it is
+    staged. What was built of a table that has not moved serves a later plan too.
+    """
+
+    session: SparkSession
+    run_id: str
+    follow: Follow | None = None
+    _built: dict[TableAddress, tuple[Segment, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def begin(cls, run_id: str, follow: Follow | None = None) -> Self:
+        """A run that has built nothing; Spark starts where it does not run yet."""
+        return cls(SparkEngine().session, run_id, follow)
+
+    def __call__(self, view: View, gaps: Gaps) -> dict[TableKey, Stage]:
+        """How to stage each table of the gaps.
+
+        Raises:
+            StorageError: a table could not be read, or an index not be written.
+        """
+        owned = {key: view.data.table(key) for key in gaps if is_owned(view, key)}
+        self._build({table.address: (table, gaps[key]) for key, table in owned.items()})
+        return {key: partial(self._stage, own) for key, own in gaps.items()}
+
+    def _stage(self, gaps: tuple[Gap, ...], table: Table) -> Staged:
+        self._build({table.address: (table, gaps)})
+        return stage_segments(table, self._built[table.address])
+
+    def _build(self, wanted: Mapping[TableAddress, tuple[Table, tuple[Gap, ...]]]) -> None:
+        cores = self.session.sparkContext.defaultParallelism
+        new = [found for address, found in wanted.items() if address not in self._built]
+        parts = [each for table, gaps in new for each in plan_parts(table, gaps, cores)]
+        if not parts:
+            return
+        jobs = Jobs(self.session, f"omnigraph-{self.run_id}", "building indexes")
+        built = jobs.run(partial(build_parts, self.session, parts, cores), self.follow)
+        bundles = bundled(parts, built)
+        joined = jobs.run(partial(join_bundles, self.session, bundles), self.follow)
+        segments: dict[TableAddress, list[Segment]] = {}
+        for bundle, segment in zip(bundles, joined, strict=True):
+            segments.setdefault(bundle.address, []).append(segment)
+            if len(bundle.segments) > 1:
+                # Nobody was told of them, and all tasks that read them have ended.
+                discard_segments(bundle.address, bundle.segments)
+        self._built.update({address: tuple(found) for address, found in segments.items()})
+
+
+def plan_parts(table: Table, gaps: Sequence[Gap], cores: int) -> Iterator[Part]:
+    """Cut gaps into groups of fragments that are neither tiny nor huge."""
+    rows = {each.id: each.num_rows for each in table.fragments()}
+    for gap in gaps:
+        for group in pack([rows[each] for each in gap.fragments], cores):
+            ids = tuple(gap.fragments[place] for place in group)
+            yield Part(table.address, Gap(gap.spec, ids), sum(rows[each] for each in ids))
+
+
+def build_parts(session: SparkSession, parts: Sequence[Part], cores: int) -> list[Segment]:
+    """A segment for each part, in their order; small parts share a task."""
+    groups = pack([each.row_count for each in parts], cores)
+    task = BuildTask(tuple(parts), groups)
+    numbers = session.range(0, len(groups), 1, numPartitions=len(groups))
+    messages = numbers.mapInArrow(partial(build_groups, task), MESSAGE)
+    found: dict[int, Segment] = dict(collect_messages(messages))
+    return [found[place] for place in range(len(parts))]
+
+
+def build_groups(task: BuildTask, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Index the parts of these groups. Runs in an executor; safe to run twice."""
+    with reporting():
+        for place in (each for number in _read(numbers) for each in task.groups[number]):
+            part = task.parts[place]
+            segment = build_segment(open_address(part.address), part.gap)
+            yield to_message((place, segment))
+
+
+def bundled(parts: Sequence[Part], segments: Sequence[Segment]) -> list[Bundle]:
+    """What is joined: the segments of each index, as long as one task can do it in a while."""
+    bundles = []
+    pairs = zip(parts, segments, strict=True)
+    for _, own in groupby(pairs, key=lambda pair: pair[0].index):
+        held = 0
+        bundle: list[Segment] = []
+        for part, segment in own:
+            if bundle and held + part.row_count > INDEX_SEGMENT_ROWS_MAX:
+                bundles.append(Bundle(part.address, tuple(bundle)))
+                held, bundle = 0, []
+            held += part.row_count
+            bundle.append(segment)
+        bundles.append(Bundle(part.address, tuple(bundle)))
+    return bundles
+
+
+def join_bundles(session: SparkSession, bundles: Sequence[Bundle]) -> list[Segment]:
+    """One segment for each bundle, in their order: a lookup asks every segment of an index."""
+    many = [place for place, each in enumerate(bundles) if len(each.segments) > 1]
+    joined: dict[int, Segment] = {}
+    if many:
+        task = tuple(bundles[place] for place in many)
+        numbers = session.range(0, len(task), 1, numPartitions=len(task))
+        told = collect_messages(numbers.mapInArrow(partial(join_numbered, task), MESSAGE))
+        joined = {many[number]: segment for number, segment in told}
+    return [joined.get(place, each.segments[0]) for place, each in enumerate(bundles)]
+
+
+def join_numbered(
+    bundles: tuple[Bundle, ...], numbers: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Join the bundles with these numbers. Runs in an executor; safe to run twice."""
+    with reporting():
+        for number in _read(numbers):
+            bundle = bundles[number]
+            segment = join_segments(open_address(bundle.address), bundle.segments)
+            yield to_message((number, segment))
+
+
+def _read(numbers: Iterator[pa.RecordBatch]) -> Iterator[int]:
+    return (each for batch in numbers for each in batch.column(0).to_pylist())
