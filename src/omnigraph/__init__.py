@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from omnigraph.graph import Graph, init, open  # noqa: A004  # omnigraph.open is the API
     from omnigraph.integrity.violations import IntegrityError, Violation
     from omnigraph.lang.diagnostics import DiagnosticsError
+    from omnigraph.maintenance.checking.report import CheckReport
     from omnigraph.maintenance.indexes import IndexResult
     from omnigraph.manifest.snapshot import Snapshot
     from omnigraph.merge.conflicts import Conflict, MergeConflictError
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from omnigraph.schema.parser import parse_schema
 
 __all__ = [
+    "CheckReport",
     "Commit",
     "Conflict",
     "Counts",
@@ -56,6 +58,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "CheckReport": "omnigraph.maintenance.checking.report",
     "Commit": "omnigraph.model.commits",
     "Conflict": "omnigraph.merge.conflicts",
     "Counts": "omnigraph.model.counts",

@@ -17,9 +17,11 @@ from omnigraph.branching.cleanup import RefCleanup, clean_refs
 from omnigraph.changes.feed import Batch, Feed
 from omnigraph.changes.graphs import Filter, GraphDiff, Side, compare_graphs
 from omnigraph.clock import Clock, SystemClock, is_ulid
+from omnigraph.drawings.lanes import ordered
 from omnigraph.engine.protocol import EngineName
 from omnigraph.engine.queries import Explanation, Queries, QueryResult
 from omnigraph.errors import (
+    BranchNotFoundError,
     ErrorCode,
     InvalidInputError,
     InvalidParameterError,
@@ -31,6 +33,9 @@ from omnigraph.errors import (
 from omnigraph.lang.source import decoded
 from omnigraph.limits import ACTOR_LENGTH_MAX, MESSAGE_LENGTH_MAX
 from omnigraph.maintenance import indexes
+from omnigraph.maintenance.checking.report import CheckReport
+from omnigraph.maintenance.checking.rules import Progress as CheckProgress
+from omnigraph.maintenance.checking.run import CheckOrder, check
 from omnigraph.maintenance.indexes import Builder, Indexing, IndexResult
 from omnigraph.manifest import lifecycle, lineage, schemas
 from omnigraph.manifest.reader import Manifest
@@ -647,6 +652,31 @@ class Graph:
         sidecars = self._transactions.recovery.sidecars
         return clean_refs(self._manifest, sidecars, self._clock, dry_run=dry_run)
 
+    def check(
+        self,
+        *,
+        branch: str | None = None,
+        rows: bool = True,
+        engine: str | None = None,
+        progress: CheckProgress | None = None,
+    ) -> CheckReport:
+        """Prove what must hold of a graph, from its branches to its rows, and say what does not.
+
+        Nothing is written or healed, and others may write meanwhile.
+
+        Args:
+            branch: Only this one; all branches when None.
+            rows: Whether rows are read and the schema's rules asked of them, too.
+            engine: `local`, `spark` or `auto`, for rules about rows together.
+            progress: Told how far each stage is.
+
+        Raises:
+            BranchNotFoundError: the graph has no such branch.
+        """
+        branches = () if branch is None else (BranchName.parse(branch),)
+        order = CheckOrder(branches, reads_rows=rows, engine=engine, progress=progress)
+        return check(self.uri, self._clock, order)
+
     def refresh(self) -> tuple[RecoveryEntry, ...]:
         """Bring interrupted writes of processes that are gone to an end; says which.
 
@@ -734,6 +764,23 @@ class Commits:
         head = self._manifest.current(name).head
         walk = lineage.first_parents(head.commit_id, self._manifest.history(name).find)
         return tuple(islice(walk, limit))
+
+    def every(self, *, branch: str | None = None) -> tuple[Commit, ...]:
+        """All commits of one branch's history, or of every branch's, with those that were merged.
+
+        Each comes before its parents, and younger ones first.
+
+        Raises:
+            BranchNotFoundError: the graph has no such branch.
+        """
+        if branch is not None:
+            return tuple(ordered(self._manifest.history(BranchName.parse(branch)).every()))
+        found: dict[CommitId, Commit] = {}
+        for name in self._manifest.branches():
+            # One that goes while we look is left out.
+            with suppress(BranchNotFoundError):
+                found |= {each.commit_id: each for each in self._manifest.history(name).every()}
+        return tuple(ordered(found.values()))
 
     def show(self, commit_id: str) -> Commit:
         """One commit.

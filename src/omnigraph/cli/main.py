@@ -14,6 +14,7 @@ from omnigraph.cli import failures, output, render
 from omnigraph.cli.commands import (
     branch,
     changes,
+    check,
     commit,
     diff,
     export,
@@ -21,6 +22,7 @@ from omnigraph.cli.commands import (
     init,
     lint,
     load,
+    log,
     mutate,
     query,
     recovery,
@@ -48,11 +50,13 @@ app.command("lint")(lint.lint)
 app.add_typer(branch.group, name="branch")
 app.add_typer(schema.group, name="schema")
 app.add_typer(commit.group, name="commit")
+app.command("log")(log.log)
 app.command("diff")(diff.diff)
 app.add_typer(changes.group, name="changes")
 app.command("export")(export.export)
 app.command("snapshot")(snapshot.snapshot)
 app.command("index")(index.index)
+app.command("check")(check.check)
 app.add_typer(recovery.group, name="recovery")
 app.command("version")(version.version)
 

@@ -63,7 +63,7 @@ def show_facts(facts: Mapping[str, object]) -> None:
     width = max(map(len, facts))
     for name, value in facts.items():
         if value is not None:
-            first, *others = map(_printable, str(value).split("\n"))
+            first, *others = map(printable, str(value).split("\n"))
             output.write_text(f"{name:<{width}}  {first}\n")
             output.write_text("".join(f"{'':<{width}}  {line}".rstrip() + "\n" for line in others))
 
@@ -97,7 +97,7 @@ def _draw(columns: Sequence[str], page: Sequence[Sequence[str]], stream: TextIO)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in page:
-        table.add_row(*map(_printable, row))
+        table.add_row(*map(printable, row))
     Console(file=stream).print(table, highlight=False, markup=False, emoji=False)
 
 
@@ -113,7 +113,7 @@ class _AlignedPages:
     def lines(self, columns: Sequence[str], page: Sequence[Sequence[str]]) -> list[str]:
         from rich.cells import cell_len
 
-        rows = [[_printable(cell) for cell in row] for row in page]
+        rows = [[printable(cell) for cell in row] for row in page]
         if not self.widths:
             rows.insert(0, list(columns))
             self.widths = [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
@@ -127,7 +127,7 @@ class _AlignedPages:
         return "  ".join(padded).rstrip()
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Text that stays in its cell: what would move the cursor, or worse, is escaped."""
     if text.isprintable():
         return text

@@ -45,7 +45,18 @@ def evaluate(
             _check_rows(rules, asked, tally)
     for rule in rule_set.set_rules_for(asked.shape):
         if is_kept is None or not is_kept(rule):
-            _check_set(rule, asked, tally)
+            tally.add_report(check_set(rule, asked.shape, asked.answer))
+    return tally.report()
+
+
+def check_set(rule: SetRule, shape: Shape, answer: Callable[[Question], pa.Table]) -> Report:
+    """The offenders of one rule about rows together, as whoever has the rows answers for them."""
+    first = answer(first_offenders(rule, shape))
+    count = first.num_rows
+    if count == OFFENDERS_SHOWN_MAX:
+        count = answer(rule.offenders(shape).count())["count"][0].as_py()
+    tally = Tally()
+    tally.add_counted(rule.breach, count, map(rule.described, first.to_pylist()))
     return tally.report()
 
 
@@ -71,19 +82,12 @@ def _check_rows(rules: RowRules, asked: _Asked, tally: Tally) -> None:
             tally.add_counted(rule.breach, count, map(rule.described, first.to_pylist()))
 
 
-def _check_set(rule: SetRule, asked: _Asked, tally: Tally) -> None:
-    first = asked.answer(_first(rule, asked.shape))
-    count = first.num_rows
-    if count == OFFENDERS_SHOWN_MAX:
-        count = asked.answer(rule.offenders(asked.shape).count())["count"][0].as_py()
-    tally.add_counted(rule.breach, count, map(rule.described, first.to_pylist()))
-
-
 @lru_cache(maxsize=COMPILED_QUERIES_MAX)
 def _counts(rules: RowRules, shape: Shape) -> Question:
     return rules.counts(shape)
 
 
 @lru_cache(maxsize=COMPILED_QUERIES_MAX)
-def _first(rule: SetRule, shape: Shape) -> Question:
+def first_offenders(rule: SetRule, shape: Shape) -> Question:
+    """The question for a rule's first offenders, made once."""
     return rule.offenders(shape).first()

@@ -62,6 +62,13 @@ class History:
         """The commit of this id, if it is on a page that was read."""
         return self._known.get(commit_id)
 
+    def every(self) -> Iterator[Commit]:
+        """All commits, as many times as the history has them; older pages are read as they come."""
+        yield from tuple(self._known.values())
+        for page in self._pages:
+            self._known.update((commit.commit_id, commit) for commit in page)
+            yield from page
+
     def read_on(self) -> bool:
         """Read the next older page; False if there is none."""
         page = next(self._pages, None)

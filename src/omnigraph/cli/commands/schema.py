@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, assert_never
+
 import typer
 
 from omnigraph.cli import options, render
 
+if TYPE_CHECKING:
+    from omnigraph.manifest.schemas import AcceptedSchema
+
 group = typer.Typer(help="Read the schema of a graph.", no_args_is_help=True)
+
+
+class SchemaFormat(StrEnum):
+    """The spellings of a schema."""
+
+    PG = "pg"
+    JSON = "json"
+    MERMAID = "mermaid"
+    SVG = "svg"
+
+
+def _remember_format(context: typer.Context, value: SchemaFormat | None) -> SchemaFormat | None:
+    if value is SchemaFormat.JSON:
+        options.speak_json(context)
+    return value
 
 
 @group.command("show")
@@ -16,12 +37,48 @@ def show_schema(
     branch: options.AtBranch = None,
     commit: options.AtCommit = None,
     version: options.AtVersion = None,
+    format_: Annotated[
+        SchemaFormat | None,
+        typer.Option(
+            "--format",
+            help="As it was written (the default), in the one form that equal schemas share, or "
+            "as a picture.",
+            callback=_remember_format,
+        ),
+    ] = None,
     json: options.Json = False,
 ) -> None:
-    """Print the schema as it was written; with --json, in the one form that equal schemas share."""
+    """Print the schema: as it was written, as JSON, or as a picture to be sent to a file."""
     from omnigraph import graph
-    from omnigraph.schema import codec
 
+    wanted = _chosen(format_, json=json)
     opened = graph.open(options.required_store(store), read_only=True)
     accepted = opened.schema.show(branch=branch, commit=commit, version=version)
-    render.show_text(codec.encode(accepted.catalog) if json else accepted.text)
+    render.show_text(_spelt(accepted, wanted))
+
+
+def _chosen(wanted: SchemaFormat | None, *, json: bool) -> SchemaFormat:
+    if json and wanted not in (None, SchemaFormat.JSON):
+        message = f"--json and --format {wanted} ask for two different things"
+        raise typer.BadParameter(message, param_hint="--format")
+    return SchemaFormat.JSON if json else wanted or SchemaFormat.PG
+
+
+def _spelt(accepted: AcceptedSchema, wanted: SchemaFormat) -> str:
+    match wanted:
+        case SchemaFormat.PG:
+            return accepted.text
+        case SchemaFormat.JSON:
+            from omnigraph.schema import codec
+
+            return codec.encode(accepted.catalog)
+        case SchemaFormat.MERMAID:
+            from omnigraph.drawings.mermaid import schema_mermaid
+
+            return schema_mermaid(accepted.catalog)
+        case SchemaFormat.SVG:
+            from omnigraph.drawings.schemas import schema_svg
+
+            return schema_svg(accepted.catalog, title="schema")
+        case _:
+            assert_never(wanted)

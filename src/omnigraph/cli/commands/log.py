@@ -1,0 +1,151 @@
+"""`omnigraph log`: a graph's history, of one branch or of all, as lines or as a picture."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omnigraph.cli import options, output, render
+
+if TYPE_CHECKING:
+    from omnigraph.drawings.lanes import Row
+    from omnigraph.graph import Graph
+    from omnigraph.model.commits import Commit
+    from omnigraph.model.ids import CommitId
+
+    Tips = Mapping[CommitId, Sequence[str]]
+
+
+class LogFormat(StrEnum):
+    """The spellings of a history."""
+
+    TABLE = "table"
+    JSON = "json"
+    SVG = "svg"
+
+
+def _remember_format(context: typer.Context, value: LogFormat | None) -> LogFormat | None:
+    if value is LogFormat.JSON:
+        options.speak_json(context)
+    return value
+
+
+def log(
+    *,
+    store: options.Store = None,
+    branch: Annotated[
+        str | None, typer.Option("--branch", metavar="NAME", help="Only this one; all by default.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=0, help="Stop after this many.")
+    ] = None,
+    graph: Annotated[
+        bool, typer.Option("--graph", help="Draw branches and merges beside the commits.")
+    ] = False,
+    format_: Annotated[
+        LogFormat | None,
+        typer.Option(
+            "--format",
+            help="How to print it; svg is a picture, to be sent to a file.",
+            callback=_remember_format,
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Show the history of all branches, newest first, with what was merged."""
+    from omnigraph import graph as graphs
+    from omnigraph.drawings.histories import history_svg
+    from omnigraph.drawings.lanes import laid_out
+
+    wanted = _chosen(format_, json=json, graph=graph)
+    opened = graphs.open(options.required_store(store), read_only=True)
+    every = opened.commits.every(branch=branch)
+    shown, tips = every[:limit], _tips(opened, branch)
+    known = {each.commit_id: each for each in every}
+    if wanted is LogFormat.JSON:
+        render.show_json([_facts(each, tips) for each in shown])
+    elif wanted is LogFormat.SVG:
+        title = f"history of {opened.uri}"
+        render.show_text(history_svg(laid_out(shown, known), tips, title=title))
+    elif graph:
+        output.write_text("".join(f"{line}\n" for line in _drawn(laid_out(shown, known), tips)))
+    else:
+        columns = ["commit", "branches", "created", "operation", "actor", "message"]
+        render.show_table(columns, [_cells(each, tips) for each in shown])
+
+
+def _chosen(wanted: LogFormat | None, *, json: bool, graph: bool) -> LogFormat:
+    """The format that `--format`, `--json` and `--graph` ask for together."""
+    if json and wanted not in (None, LogFormat.JSON):
+        message = f"--json and --format {wanted} ask for two different things"
+        raise typer.BadParameter(message, param_hint="--format")
+    chosen = LogFormat.JSON if json else wanted or LogFormat.TABLE
+    if graph and chosen is LogFormat.JSON:
+        message = "--graph is a drawing, and JSON has none: each commit names its parents"
+        raise typer.BadParameter(message, param_hint="--graph")
+    return chosen
+
+
+def _tips(opened: Graph, branch: str | None) -> Tips:
+    """The branches that end at each commit."""
+    from omnigraph.errors import BranchNotFoundError
+
+    found: dict[CommitId, list[str]] = {}
+    for name in opened.branches.list() if branch is None else (branch,):
+        try:
+            head = opened.snapshot(branch=name).head.commit_id
+        except BranchNotFoundError:
+            # It went while we looked.
+            continue
+        found.setdefault(head, []).append(name)
+    return found
+
+
+def _facts(commit: Commit, tips: Tips) -> dict[str, object]:
+    return {**asdict(commit), "branches": list(tips.get(commit.commit_id, ()))}
+
+
+def _cells(commit: Commit, tips: Tips) -> tuple[object, ...]:
+    return (
+        commit.commit_id,
+        ", ".join(tips.get(commit.commit_id, ())),
+        f"{commit.created_at:%Y-%m-%d %H:%M:%S}",
+        commit.operation,
+        commit.actor,
+        commit.message,
+    )
+
+
+def _drawn(rows: Sequence[Row], tips: Tips) -> Iterator[str]:
+    from omnigraph.drawings import terminal
+
+    lines = list(terminal.drawn(rows))
+    width = max((len(marks) for marks, _ in lines), default=0)
+    has_lines = _takes("│●")
+    for marks, row in lines:
+        shown = marks if has_lines else terminal.plain(marks)
+        words = "" if row is None else _words(row.commit, tips)
+        yield f"{shown:<{width}}  {words}".rstrip()
+
+
+def _words(commit: Commit, tips: Tips) -> str:
+    names = "".join(f"({each}) " for each in tips.get(commit.commit_id, ()))
+    who = f" by {commit.actor}" if commit.actor else ""
+    said = (commit.message or "").partition("\n")[0]
+    when = f"{commit.created_at:%Y-%m-%d %H:%M:%S}"
+    words = f"{commit.commit_id} {names}{when} {commit.operation}{who}{said and f': {said}'}"
+    return render.printable(words)
+
+
+def _takes(text: str) -> bool:
+    """Whether standard output can spell a text."""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError, AttributeError):
+        return False
+    return True

@@ -1,0 +1,105 @@
+"""A history as SVG: commits in rows, branches as lanes, merges as lines between them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from omnigraph.drawings import svg
+from omnigraph.drawings.lanes import Row
+from omnigraph.model.ids import CommitId
+
+_ROW: Final = 26
+_LANE: Final = 18
+_MARGIN: Final = 20
+_RADIUS: Final = 5
+_MESSAGE_MAX: Final = 72
+"""Characters of a message that a picture shows."""
+
+
+def history_svg(rows: Sequence[Row], tips: Mapping[CommitId, Sequence[str]], *, title: str) -> str:
+    """The picture of a history.
+
+    Args:
+        tips: The branches that end at a commit, by its id.
+    """
+    lanes = 1 + max((max([each.lane, *each.passing, each.starts or 0]) for each in rows), default=0)
+    left = _MARGIN + lanes * _LANE
+    words = [_words(each, tips.get(each.commit.commit_id, ())) for each in rows]
+    widest = max((svg.text_width(" ".join(each)) for each in words), default=0)
+    elements = [*_lines(rows)]
+    for place, (row, texts) in enumerate(zip(rows, words, strict=True)):
+        elements += _commit(row, place, texts, left)
+    height = 2 * _MARGIN + _ROW * max(len(rows), 1)
+    return svg.document(left + widest + 2 * _MARGIN, height, elements, title=title)
+
+
+def _words(row: Row, tips: Sequence[str]) -> tuple[str, str, str]:
+    commit = row.commit
+    when = f"{commit.created_at:%Y-%m-%d %H:%M}"
+    said = (commit.message or "").partition("\n")[0][:_MESSAGE_MAX]
+    names = " ".join(f"[{each}]" for each in tips)
+    who = f"by {commit.actor}" if commit.actor else ""
+    rest = [when, str(commit.operation), who, said]
+    return commit.commit_id, names, " ".join(each for each in rest if each)
+
+
+def _commit(row: Row, place: int, words: tuple[str, str, str], left: float) -> list[str]:
+    x, y = _x(row.lane), _y(place)
+    fill = "#ffffff" if row.commit.merged_parent else _colour(row.lane)
+    found = [
+        svg.element(
+            "circle", cx=x, cy=y, r=_RADIUS, fill=fill, stroke=_colour(row.lane), stroke_width=2
+        )
+    ]
+    at = float(left)
+    for text, style in zip(words, ("dim", "strong", ""), strict=True):
+        if text:
+            found.append(svg.element("text", text, x=at, y=y + 4, class_=style))
+            at += svg.text_width(text) + svg.GLYPH_WIDTH
+    return found
+
+
+def _lines(rows: Sequence[Row]) -> list[str]:
+    """Every line from a commit to a parent, in the lane that it takes."""
+    open_: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    found = []
+    for place, row in enumerate(rows):
+        for lane in (row.lane, *row.joins):
+            found += [_line(each, lane, (place, row.lane)) for each in open_.pop(lane, [])]
+        if row.goes_on:
+            open_[row.lane].append((place, row.lane))
+        if row.starts is not None:
+            open_[row.starts].append((place, row.lane))
+    # What is left leads to commits below the picture.
+    for lane, starts in sorted(open_.items()):
+        found += [_line(start, lane, (len(rows), lane)) for start in starts]
+    return found
+
+
+def _line(start: tuple[int, int], lane: int, end: tuple[int, int]) -> str:
+    (top, from_lane), (bottom, to_lane) = start, end
+    x, y, low = _x(lane), _y(top), _y(bottom)
+    half = _ROW / 2
+    parts = [f"M{_x(from_lane)} {y}"]
+    if from_lane != lane:
+        parts.append(f"C{_x(from_lane)} {y + half} {x} {y + half} {x} {y + _ROW}")
+    if to_lane != lane:
+        parts.append(f"L{x} {low - _ROW}")
+        parts.append(f"C{x} {low - half} {_x(to_lane)} {low - half} {_x(to_lane)} {low}")
+    else:
+        parts.append(f"L{x} {low}")
+    return svg.element("path", d=" ".join(parts), class_="line", stroke=_colour(lane))
+
+
+def _x(lane: int) -> int:
+    return _MARGIN + lane * _LANE
+
+
+def _y(place: int) -> int:
+    return _MARGIN + place * _ROW + _ROW // 2
+
+
+def _colour(lane: int) -> str:
+    return svg.COLOURS[lane % len(svg.COLOURS)]

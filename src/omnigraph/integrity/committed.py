@@ -1,0 +1,93 @@
+"""Rules over committed rows: every rule's own plan, reading tables where it reads a delta.
+
+A write that replaced everything by what is there already would have to keep every rule, and would
+rely on nothing that is committed. So that is the delta whose plans are asked, and each of its
+relations is the table itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from omnigraph.engine.protocol import Data, Engine
+from omnigraph.integrity.deltas import ORIGIN, Delta, DeltaRows, Part, Shape, TableDelta
+from omnigraph.integrity.drafts import Question
+from omnigraph.integrity.evaluate import check_set, evaluate, first_offenders
+from omnigraph.integrity.rows import RowRules
+from omnigraph.integrity.rules import RuleSet, SetRule
+from omnigraph.integrity.uniques import Unique
+from omnigraph.integrity.violations import Report
+from omnigraph.model.tables import TableKey
+from omnigraph.relational.plans import Plan, Relation, TableRows
+from omnigraph.schema.catalog import Catalog
+
+
+def set_rules(rule_set: RuleSet) -> Iterator[SetRule]:
+    """Every rule about rows together that committed rows can break.
+
+    Writers compare ids, which spell keys. Rows that nobody checked may have ids that do not, so
+    here keys are compared, too.
+    """
+    yield from rule_set.set_rules_for(_everything(rule_set.catalog))
+    for type_ in rule_set.catalog.types:
+        if type_.key and type_.key not in type_.uniques:
+            yield Unique(type_, type_.key)
+
+
+def tables_of(rule: SetRule, catalog: Catalog) -> tuple[TableKey, ...]:
+    """The tables that a rule reads, sorted."""
+    given = first_offenders(rule, _everything(catalog)).given
+    return tuple(sorted({rows.table for rows in given.values()}))
+
+
+def check_tables(rule: SetRule, catalog: Catalog, run: Callable[[Plan], pa.Table]) -> Report:
+    """Which committed rows break a rule about rows together.
+
+    Args:
+        run: Answers a plan from the tables of one commit.
+
+    Raises:
+        StorageError: a table could not be read.
+    """
+    return check_set(rule, _everything(catalog), lambda question: run(_over_tables(question)))
+
+
+def check_rows(
+    rules: RowRules, catalog: Catalog, rows: pa.Table, data: Data, engine: Engine
+) -> Report:
+    """Which of a few committed rows of a type break a rule by themselves."""
+    nowhere = pa.nulls(len(rows), pa.utf8())
+    brought = TableDelta(rows.append_column(ORIGIN, nowhere), overwrites=True)
+    rule_set = RuleSet(catalog, row_rules=(rules,), set_rules=())
+    return evaluate(rule_set, Delta({rules.type.table_key: brought}), data, engine)
+
+
+def _over_tables(question: Question) -> Plan:
+    """A question's plan with every relation of its delta read from the table itself."""
+    plan = question.plan
+    relations: dict[str, Relation] = dict(plan.relations)
+    for name, rows in question.given.items():
+        relations[name] = _table_rows(rows)
+    tree = plan.tree.transform(_without_origin)
+    assert isinstance(tree, exp.Query), "only columns were replaced"
+    return replace(plan, tree=tree, relations=relations, reductions=())
+
+
+def _table_rows(rows: DeltaRows) -> TableRows:
+    assert rows.part is Part.UPSERTS, "a delta that replaces everything deletes nothing by id"
+    return TableRows(rows.table, tuple(name for name in rows.columns if name != ORIGIN))
+
+
+def _without_origin(node: exp.Expr) -> exp.Expr:
+    """Committed rows come from nowhere in particular."""
+    is_origin = isinstance(node, exp.Column) and node.name == ORIGIN
+    return exp.Literal.string("") if is_origin else node
+
+
+def _everything(catalog: Catalog) -> Shape:
+    keys = frozenset(each.table_key for each in catalog.types)
+    return Shape(upserted=keys, overwritten=keys)

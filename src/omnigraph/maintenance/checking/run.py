@@ -1,0 +1,225 @@
+"""The check: walks a graph from its branches to its rows, and says what does not hold.
+
+It reads only, and from storage: nothing that a handle remembers may stand in for what is there. It
+may run while others write; what they move meanwhile is looked at again before it is called wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from omnigraph.branching.cleanup import clean_refs
+from omnigraph.clock import Clock
+from omnigraph.errors import OmnigraphError
+from omnigraph.integrity.rules import RuleSet
+from omnigraph.maintenance.checking.history import check_branch, check_history
+from omnigraph.maintenance.checking.report import BACKUP, CheckReport, Finding, Invariant, Notebook
+from omnigraph.maintenance.checking.rules import Progress, RowChecks
+from omnigraph.maintenance.checking.tables import check_head, check_table, check_types
+from omnigraph.manifest import schemas
+from omnigraph.manifest.layout import RECOVERIES, RECOVERY, SCHEMA_TEXT, SCHEMAS
+from omnigraph.manifest.reader import Manifest
+from omnigraph.manifest.schemas import AcceptedSchema
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.ids import CommitId
+from omnigraph.model.names import BranchName
+from omnigraph.model.tables import TableKey
+from omnigraph.recovery.sidecars import is_live
+from omnigraph.recovery.sweep import Recovery
+from omnigraph.schema import codec
+from omnigraph.schema.parser import parse_schema
+from omnigraph.storage.store import Store
+from omnigraph.storage.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOrder:
+    """What to check.
+
+    Attributes:
+        branches: Only these; all of them when empty.
+        reads_rows: Whether rows are read, too; without them, the work is small at any size.
+        engine: `local`, `spark` or `auto`, for the rules about rows together.
+    """
+
+    branches: tuple[BranchName, ...] = ()
+    reads_rows: bool = True
+    engine: str | None = None
+    progress: Progress | None = None
+
+
+def check(uri: str, clock: Clock, order: CheckOrder) -> CheckReport:
+    """What holds of a graph, and what does not. Nothing is written, and nothing healed.
+
+    Memory is bounded: rows are looked at a batch at a time, rules about rows together are plans of
+    an engine, and of offenders only the first are kept. What grows with a graph is the list of one
+    branch's commits.
+
+    Raises:
+        GraphNotFoundError: there is no graph at this URI.
+        BranchNotFoundError: the graph has no such branch.
+    """
+    manifest = Manifest(Store.open(uri))
+    names = manifest.branches()
+    for each in order.branches:
+        manifest.names.ref_of(each)
+    chosen = order.branches or names
+    notebook = Notebook()
+    _Check(manifest, Recovery(manifest, clock), clock, order, notebook).run(chosen)
+    return notebook.report(manifest.store.root.uri, tuple(map(str, chosen)))
+
+
+@dataclass(slots=True)
+class _Check:
+    """One check, as far as it has come."""
+
+    manifest: Manifest
+    recovery: Recovery
+    clock: Clock
+    order: CheckOrder
+    notebook: Notebook
+    schemas: dict[str, AcceptedSchema | None] = field(default_factory=dict)
+    roots: dict[CommitId, BranchName] = field(default_factory=dict)
+
+    def run(self, branches: Sequence[BranchName]) -> None:
+        rows = RowChecks(self.notebook, self.order.engine, self.order.progress)
+        for name in branches:
+            snapshot = check_branch(self.manifest, name, self.notebook)
+            if snapshot is None:
+                continue
+            self._check_history(snapshot)
+            accepted = self._schema(snapshot.schema_digest)
+            if accepted is None:
+                continue
+            if name.is_main:
+                self._check_text(accepted)
+            check_types(snapshot, accepted.catalog, self.notebook)
+            tables = self._tables(snapshot, accepted)
+            if self.order.reads_rows:
+                rows.run(snapshot, RuleSet.compile(accepted.catalog), tables)
+        self._check_sidecars()
+        self._check_recoveries()
+        self._note_orphans()
+
+    def _check_history(self, snapshot: Snapshot) -> None:
+        root, digests = check_history(self.manifest, snapshot, self.notebook)
+        for digest in sorted(digests):
+            self._schema(digest)
+        if root is not None:
+            self.roots.setdefault(root, snapshot.branch)
+            first, *others = self.roots
+            if root in others:
+                problem = f"it starts at commit {root}, and {self.roots[first]} at {first}"
+                subject = f"branch {snapshot.branch}"
+                self.notebook.find(Finding(Invariant.HISTORY, subject, subject, problem, BACKUP))
+
+    def _schema(self, digest: str) -> AcceptedSchema | None:
+        """A schema that commits name, if it can be read; each is looked at once."""
+        if digest not in self.schemas:
+            self.notebook.count(Invariant.SCHEMA)
+            self.schemas[digest] = self._read_schema(digest)
+        return self.schemas[digest]
+
+    def _read_schema(self, digest: str) -> AcceptedSchema | None:
+        subject, place = f"schema {digest[:12]}", f"{SCHEMAS}/{digest}.json"
+        try:
+            accepted = schemas.load(self.manifest.store.objects, digest)
+        except OmnigraphError as failure:
+            self.notebook.fail(Invariant.SCHEMA, subject, place, failure)
+            return None
+        if _meaning(accepted.text) != digest:
+            problem = "its text does not mean what its catalog says"
+            self.notebook.find(Finding(Invariant.SCHEMA, subject, place, problem, BACKUP))
+        return accepted
+
+    def _check_text(self, accepted: AcceptedSchema) -> None:
+        """The schema that lies beside the tables for people is the one that rows follow."""
+        try:
+            stored = self.manifest.store.objects.read(SCHEMA_TEXT)
+        except OmnigraphError as failure:
+            self.notebook.fail(Invariant.SCHEMA, SCHEMA_TEXT, SCHEMA_TEXT, failure)
+            return
+        if stored is None:
+            problem = "it is not there"
+            step = "nothing: the next command that writes makes it"
+            self.notebook.note(Finding(Invariant.SCHEMA, SCHEMA_TEXT, SCHEMA_TEXT, problem, step))
+        elif _meaning(stored.data.decode(errors="replace")) != accepted.digest:
+            problem = "it was edited, and means something else than the graph's schema"
+            step = "put back what 'omnigraph schema show' prints"
+            self.notebook.find(Finding(Invariant.SCHEMA, SCHEMA_TEXT, SCHEMA_TEXT, problem, step))
+
+    def _tables(self, snapshot: Snapshot, accepted: AcceptedSchema) -> dict[TableKey, Table]:
+        """The pinned versions that can be read as their types."""
+        tables = {}
+        types = {each.table_key: each for each in accepted.catalog.types}
+        for key, pin in snapshot.pins.items():
+            if key in types:
+                table = check_table(self.manifest, pin, types[key], self.notebook)
+                if table is not None:
+                    tables[key] = table
+            check_head(self.manifest, self.recovery, snapshot, pin, self.notebook)
+        return tables
+
+    def _check_sidecars(self) -> None:
+        try:
+            found = self.recovery.sidecars.find()
+        except OmnigraphError as failure:
+            self.notebook.fail(Invariant.SIDECAR, RECOVERY, RECOVERY, failure)
+            return
+        self.notebook.count(Invariant.SIDECAR, len(found.intents) + len(found.unreadable))
+        for each in found.unreadable:
+            problem = f"it cannot be acted on: {each.reason}"
+            step = "open the graph with the release that wrote it"
+            self.notebook.find(Finding(Invariant.SIDECAR, each.path, each.path, problem, step))
+        for intent in found.intents:
+            subject = f"{intent.writer_kind} {intent.operation_id}"
+            place = f"branch {intent.branch}"
+            if is_live(intent, self.clock.now()):
+                problem = "it is at work, or may be until its lease runs out"
+                step = "nothing: check again when it is done"
+                self.notebook.note(Finding(Invariant.SIDECAR, subject, place, problem, step))
+            else:
+                problem = "it was interrupted, and nobody has brought it to an end yet"
+                step = "see 'omnigraph recovery list'; the next command that writes does it"
+                self.notebook.find(Finding(Invariant.SIDECAR, subject, place, problem, step))
+
+    def _check_recoveries(self) -> None:
+        try:
+            entries = self.recovery.audit.entries()
+        except OmnigraphError as failure:
+            self.notebook.fail(Invariant.RECOVERY, "recoveries", RECOVERIES, failure)
+            return
+        self.notebook.count(Invariant.RECOVERY, len(entries))
+        for operation_id, times in Counter(each.operation_id for each in entries).items():
+            if times > 1:
+                problem = f"it was recorded {times} times"
+                subject = f"operation {operation_id}"
+                finding = Finding(Invariant.RECOVERY, subject, RECOVERIES, problem, BACKUP)
+                self.notebook.find(finding)
+
+    def _note_orphans(self) -> None:
+        """Forks that nothing names: what killed writers left, or others are about to use."""
+        try:
+            sidecars = self.recovery.sidecars
+            orphans = clean_refs(
+                self.manifest, sidecars, self.clock, dry_run=True, age_min=timedelta(0)
+            )
+        except OmnigraphError:
+            # Whatever is in the way was found before, and is told as what it is.
+            return
+        step = "nothing: it takes up room, and no answer reads it"
+        for each in orphans.reclaimed:
+            problem = "nothing names it: a writer was killed, or is about to use it"
+            place = each.location
+            self.notebook.note(Finding(Invariant.BRANCH, f"ref {each.ref}", place, problem, step))
+
+
+def _meaning(text: str) -> str | None:
+    """The identity of the schema that a text declares; None if it declares none."""
+    try:
+        return codec.digest(parse_schema(text))
+    except OmnigraphError:
+        return None
