@@ -22,8 +22,8 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
-demo: $(READY) ## a tour of what exists, on a graph of its own
-	@PATH="$(CURDIR)/$(BIN):$$PATH" bash demo/tour.sh
+demo: $(READY) ## a tour of what exists, on a graph of about a million rows
+	@$(BIN)/omnigraph demo
 
 test: lint ## everything that gates a change
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m "not soak"

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from omnigraph.cli.demo.world import lines
+
 FOLDER: Final = Path(__file__).parents[1] / "build" / "benchmarks"
 """Where git does not look; what lies there is made anew when it is missing."""
 
@@ -149,35 +151,6 @@ def chunks(size: Size) -> Iterator[Rows]:
             "Works": _works(len(own["Works"]), size, random),
         }
         yield {name: table for name, table in found.items() if len(table)}
-
-
-def lines(name: str, table: pa.Table) -> pa.Buffer:
-    r"""An envelope per row, each with its newline; no text needs an escape.
-
-    >>> lines("Follows", pa.table({"from": ["a"], "to": ["b"], "note": [None]})).to_pybytes()
-    b'{"edge":"Follows","from":"a","to":"b","data":{"note":null}}\n'
-    """
-    ends = [each for each in ("from", "to") if each in table.column_names]
-    parts: list[object] = [f'{{"{"edge" if ends else "type"}":"{name}",']
-    for each in ends:
-        parts += [f'"{each}":', _json(table[each]), ","]
-    parts.append('"data":{')
-    for each in table.column_names[len(ends) :]:
-        parts += [f'"{each}":', _json(table[each]), ","]
-    parts[-1] = "}}\n"
-    told = pc.binary_join_element_wise(
-        *parts, "", null_handling="replace", null_replacement="null"
-    ).combine_chunks()
-    # The lines lie one behind the other: their bytes are the file's.
-    _, offsets, data = told.buffers()
-    return data.slice(0, np.frombuffer(offsets, np.int32)[len(told)])
-
-
-def _json(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    texts = values.cast(pa.string())
-    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
-        return texts
-    return pc.binary_join_element_wise('"', texts, '"', "")
 
 
 def _person(numbers: np.ndarray, *, seed: int = 0) -> pa.Table:

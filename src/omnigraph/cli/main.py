@@ -16,6 +16,7 @@ from omnigraph.cli.commands import (
     changes,
     check,
     commit,
+    demo,
     diff,
     export,
     index,
@@ -58,6 +59,7 @@ app.command("snapshot")(snapshot.snapshot)
 app.command("index")(index.index)
 app.command("check")(check.check)
 app.add_typer(recovery.group, name="recovery")
+app.command("demo")(demo.demo)
 app.command("version")(version.version)
 
 

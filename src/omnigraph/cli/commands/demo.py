@@ -1,0 +1,59 @@
+"""`omnigraph demo`: a tour on a graph of its own."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from omnigraph.cli import options, render
+
+ROWS: Final = 1_000_000
+
+
+def demo(
+    *,
+    rows: Annotated[
+        int, typer.Option("--rows", min=100, help="How many rows the graph gets.")
+    ] = ROWS,
+    directory: Annotated[
+        Path | None,
+        typer.Option("--directory", metavar="DIR", help="A new one, for the graph; it is kept."),
+    ] = None,
+    engine: options.OnEngine = None,
+) -> None:
+    """Make a graph of about a million rows, and show what can be done with it."""
+    from omnigraph.cli.demo.tour import Tour
+
+    wanted = engine.value if engine is not None else _engine()
+    if directory is not None:
+        _make(directory)
+        Tour(directory.resolve(), rows, wanted).run()
+        return
+    place = Path(tempfile.mkdtemp(prefix="omnigraph-demo-"))
+    try:
+        Tour(place, rows, wanted).run()
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+
+
+def _make(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True)
+    except OSError as cause:
+        message = f"{directory} cannot be made: {cause.strerror}"
+        raise typer.BadParameter(message, param_hint="--directory") from cause
+
+
+def _engine() -> str:
+    """Spark where it can run: that is what loads of this size are for."""
+    from omnigraph.engine.spark.java import find_java
+
+    if find_java() is not None:
+        return options.Engine.SPARK.value
+    render.say("there is no Java here, so the local engine loads; pip install 'omnigraph[java]'")
+    return options.Engine.LOCAL.value

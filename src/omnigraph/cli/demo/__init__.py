@@ -1,0 +1,1 @@
+"""The demo: a world of papers, and a tour through what can be done with it."""

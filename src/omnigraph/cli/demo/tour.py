@@ -1,0 +1,232 @@
+"""The tour: every step shows the command that a user would type, and runs it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from omnigraph.cli import main, output, render
+from omnigraph.cli.demo.world import World
+from omnigraph.cli.exits import Exit
+from omnigraph.errors import InternalError
+
+GRAPH: Final = "science.omni"
+LINES: Final = "science.jsonl"
+SCHEMA: Final = "science.pg"
+QUERIES: Final = "science.gq"
+
+_CITED: Final = "10.5555/1"
+_ASKING: Final = ("--query", QUERIES)
+_SLIPS: Final = """\
+{"type": "Person", "data": {"name": "Zoe", "born": "1990-13-01", "field": "physics", "bio": ""}}
+{"type": "Paper", "data": {"doi": "10.5555/1", "title": "Again", "year": 2026, "abstract": ""}}
+{"edge": "Wrote", "from": "Zoë", "to": "10.5555/1"}
+{"edge": "Cites", "from": "10.5555/2", "to": "10.5555/1", "data": {"why": "because"}}
+"""
+_DECISIONS: Final = """\
+[
+  {"type": "Paper", "id": "10.5555/1", "property": "title", "value": "Catalysts, revised"}
+]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Tour:
+    """A tour in a directory of its own.
+
+    Attributes:
+        rows: How many the graph gets.
+        engine: The one that loads them.
+    """
+
+    directory: Path
+    rows: int
+    engine: str
+
+    def run(self) -> None:
+        """Take the tour.
+
+        Raises:
+            InternalError: a step did not end as it should.
+        """
+        with _inside(self.directory):
+            start = time.monotonic()
+            for step in (
+                self._begin,
+                self._load,
+                self._ask,
+                self._refuse,
+                self._branch,
+                self._merge,
+                self._travel,
+                self._crash,
+            ):
+                step()
+            self._end(time.monotonic() - start)
+
+    def _begin(self) -> None:
+        _step("1. A graph begins with a schema")
+        for name in (SCHEMA, QUERIES):
+            text = resources.files("omnigraph.cli.demo").joinpath(name).read_text("utf-8")
+            Path(name).write_text(text, "utf-8")
+        _show_file(SCHEMA)
+        _export({"OMNIGRAPH_STORE": GRAPH, "OMNIGRAPH_ACTOR": "ada"})
+        _omnigraph("init", "--schema", SCHEMA, "-m", "a world of papers")
+
+    def _load(self) -> None:
+        _step("2. A file of all types, in any order, becomes one commit")
+        start = time.monotonic()
+        count = World(self.rows).write(Path(LINES))
+        size = Path(LINES).stat().st_size / 1e6
+        _note(f"made {LINES}: {count:,} lines, {size:,.0f} MB, {time.monotonic() - start:.1f} s")
+        _show_file(LINES, 3)
+        start = time.monotonic()
+        _omnigraph(
+            "load", "--data", LINES, "--mode", "append", "--engine", self.engine, "-m", "all of it"
+        )
+        seconds = time.monotonic() - start
+        _note(f"{count:,} rows typed, checked, committed and indexed in {seconds:.0f} s")
+
+    def _ask(self) -> None:
+        _step("3. Ask")
+        _show_file(QUERIES, 10)
+        _omnigraph("query", "most_cited", *_ASKING, "--param", "field=computing")
+        _omnigraph("query", "citing", *_ASKING, "--param", f"doi={_CITED}")
+        _omnigraph("query", "colleagues", *_ASKING, "--param", "name=Ada Adeyemi")
+
+    def _refuse(self) -> None:
+        _step("4. What breaks a rule is refused, with all that is wrong and where")
+        Path("slips.jsonl").write_text(_SLIPS, "utf-8")
+        _show_file("slips.jsonl")
+        _omnigraph("load", "--data", "slips.jsonl", "--mode", "append", ends=Exit.INVALID)
+        _omnigraph("mutate", "-e", 'query q() { insert Papr { doi: "1" } }', ends=Exit.INVALID)
+
+    def _branch(self) -> None:
+        _step("5. Two people edit, each on a branch; main sees nothing of it")
+        _omnigraph("branch", "create", "review/ada")
+        _omnigraph("branch", "create", "review/bob")
+        ada = ("--branch", "review/ada", *_ASKING)
+        bob = ("--branch", "review/bob", *_ASKING, "--actor", "bob")
+        renamed = ("--param", f"doi={_CITED}", "--param")
+        _omnigraph("mutate", "retitle", *ada, *renamed, "title=Adaptive catalysts")
+        _omnigraph(
+            *("mutate", "publish", *ada, "--param", "doi=10.5555/new", "--param", "title=New"),
+            *("--param", "author=Ada Adeyemi", "--param", f"cited={_CITED}"),
+        )
+        _omnigraph("mutate", "retitle", *bob, *renamed, "title=Catalysts")
+        _omnigraph("diff", "main", "review/ada", "--rows")
+
+    def _merge(self) -> None:
+        _step("6. The first merges at once; the second meets a conflict, and is decided")
+        _omnigraph("branch", "merge", "review/ada", "--delete-branch", "-m", "Ada reviewed")
+        _omnigraph("branch", "merge", "review/bob", ends=Exit.CONFLICT)
+        Path("decisions.json").write_text(_DECISIONS, "utf-8")
+        _show_file("decisions.json")
+        _omnigraph("branch", "merge", "review/bob", "--resolve", "decisions.json", "-m", "agreed")
+
+    def _travel(self) -> None:
+        _step("7. Nothing is forgotten")
+        _omnigraph("log", "--graph")
+        loaded = self._first("load")
+        asked = ("query", "paper", *_ASKING, "--param", f"doi={_CITED}")
+        _omnigraph(*asked)
+        _omnigraph(*asked, "--commit", loaded)
+
+    def _crash(self) -> None:
+        _step("8. A writer is killed after it has moved one of three tables; the next one mends it")
+        cited = ("--param", f"cited={_CITED}", "--param", "author=Ada Adeyemi")
+        written = ("mutate", "publish", *_ASKING, *cited, "--param")
+        _killed(*written, "doi=10.5555/lost", "--param", "title=Lost")
+        _omnigraph("recovery", "list")
+        _omnigraph(*written, "doi=10.5555/next", "--param", "title=Next")
+        _omnigraph("query", "paper", *_ASKING, "--param", "doi=10.5555/lost", "--json")
+        _omnigraph("check")
+
+    def _end(self, seconds: float) -> None:
+        _note(
+            f"\nThat took {seconds:.0f} s. The graph stays in {self.directory}; remove it at will."
+        )
+        _note("What to try next, there, with OMNIGRAPH_STORE exported as above:")
+        for line in (
+            f"omnigraph query citing --query {QUERIES} --param doi=10.5555/2 --engine spark",
+            "omnigraph export out.jsonl --type Company",
+            "omnigraph schema show --format svg > schema.svg",
+            f'python -c \'import omnigraph; print(omnigraph.open("{GRAPH}").query('
+            '"query n() { match { $p: Paper } return { count($p) as papers } }").rows())\'',
+        ):
+            _note(f"  {line}")
+
+    def _first(self, operation: str) -> str:
+        from omnigraph import graph
+
+        commits = graph.open(GRAPH, read_only=True).commits.list()
+        return str(next(each.commit_id for each in commits if each.operation == operation))
+
+
+@contextmanager
+def _inside(directory: Path) -> Iterator[None]:
+    """Work in a directory, with an environment of its own."""
+    before, environment = Path.cwd(), dict(os.environ)
+    os.chdir(directory)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        os.environ.clear()
+        os.environ.update(environment)
+
+
+def _step(title: str) -> None:
+    bold, plain = ("\x1b[1m", "\x1b[0m") if sys.stdout.isatty() else ("", "")
+    _note(f"\n{bold}{title}{plain}")
+
+
+def _note(text: str) -> None:
+    render.show_text(text)
+    # What follows may speak on standard error.
+    output.finish()
+
+
+def _typed(*words: str) -> None:
+    _note(f"$ {shlex.join(words)}")
+
+
+def _export(variables: Mapping[str, str]) -> None:
+    os.environ.update(variables)
+    _note("$ export " + " ".join(f"{name}={value}" for name, value in variables.items()))
+
+
+def _show_file(name: str, count: int | None = None) -> None:
+    _typed("cat", name) if count is None else _typed("head", f"-{count}", name)
+    with Path(name).open(encoding="utf-8") as file:
+        _note("".join(line for place, line in enumerate(file) if count is None or place < count))
+
+
+def _omnigraph(*words: str, ends: Exit = Exit.DONE) -> None:
+    _typed("omnigraph", *words)
+    code = main.main(words)
+    if code != ends:
+        message = f"omnigraph {words[0]} ended with {code}, and should have with {int(ends)}"
+        raise InternalError(message)
+
+
+def _killed(*words: str) -> None:
+    """Run a command in a process of its own, which ends in the middle of what it does."""
+    variable = "OMNIGRAPH_FAILPOINTS=write.after_each_apply=kill"
+    _note(f"$ {variable} {shlex.join(('omnigraph', *words))}")
+    environment = {**os.environ, **dict([variable.split("=", 1)])}
+    command: Sequence[str] = (sys.executable, "-m", "omnigraph", *words)
+    code = subprocess.run(command, env=environment, check=False).returncode
+    _note("Killed" if code < 0 else f"ended with {code}")
+    if code >= 0:
+        message = "the writer was not killed"
+        raise InternalError(message)
