@@ -1,6 +1,6 @@
 """Plots of the benchmarks: what a table says is what the bars show."""
 
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from benchmarks import plots
 
@@ -43,7 +43,7 @@ def test_only_ratios_are_taken_from_a_section():
 def test_slower_is_to_the_right_and_a_bar_ends_somewhere(tmp_path):
     bars = (plots.Bar("slow", "/ x", 1e9), plots.Bar("fast", "/ x", 0.1))
     path = plots.write("Write", [plots.Group("t", bars)], tmp_path)
-    picture = ElementTree.parse(path).getroot()
+    picture = ET.parse(path).getroot()
     space = "{http://www.w3.org/2000/svg}"
     slow, fast = [each for each in picture.iter(f"{space}rect") if each.get("x")]
     assert float(slow.get("x")) > float(fast.get("x"))
