@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from omnigraph.branching import lifecycle as branch_lifecycle
-from omnigraph.branching.cleanup import RefCleanup, clean_refs
+from omnigraph.branching.cleanup import CleanupResult, clean
 from omnigraph.changes.feed import Batch, Feed
 from omnigraph.changes.graphs import Filter, GraphDiff, Side, compare_graphs
 from omnigraph.clock import Clock, SystemClock, is_ulid
@@ -636,7 +636,7 @@ class Graph:
     def _feed(self) -> Feed:
         return Feed(self._manifest, self._queries.local, self._side, self._catalogs.of)
 
-    def cleanup(self, *, dry_run: bool = False) -> RefCleanup:
+    def cleanup(self, *, dry_run: bool = False) -> CleanupResult:
         """Remove what killed processes left behind and nothing names any more.
 
         No answer changes, of any branch or commit.
@@ -650,7 +650,7 @@ class Graph:
         if not dry_run:
             self.require_writable()
         sidecars = self._transactions.recovery.sidecars
-        return clean_refs(self._manifest, sidecars, self._clock, dry_run=dry_run)
+        return clean(self._manifest, sidecars, self._clock, dry_run=dry_run)
 
     def check(
         self,

@@ -1,8 +1,9 @@
-"""Cleanup of refs that nothing names: what killed processes, and deletes that failed, left behind.
+"""Cleanup: what killed processes, and deletes that failed, left behind, and nothing names.
 
-A ref's name is used once and tells when it was made and for which branch (docs/decisions/0007), so
-one question is left: does anything name it? Names of branches, the manifests that they carry and
-the sidecars of writes in progress are all that can.
+Scratch belongs to one load, and is rubbish once that has ended. A ref's name is used once and tells
+when it was made and for which branch (docs/decisions/0007), so one question is left: does anything
+name it? Names of branches, the manifests that they carry and the sidecars of writes in progress are
+all that can.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from omnigraph.manifest.layout import MANIFEST
 from omnigraph.manifest.reader import Manifest
 from omnigraph.model.names import MAIN
 from omnigraph.recovery.sidecars import Sidecars
+from omnigraph.recovery.staging import SCRATCH, find_scratch, is_held
+from omnigraph.storage.objects import Objects
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import REF_FOLDER
 
@@ -27,7 +30,8 @@ and nobody can write to one that has no name."""
 
 STAGED_AGE_MIN: Final = timedelta(days=1)
 """How old a ref of a branch that lives must be. A first write makes it before it stages its rows,
-and nothing names it until they are published: age is all that tells it from rubbish."""
+and nothing names it until they are published: age is all that tells it from rubbish. And how long
+ago scratch must have been written, which may belong to a load on another machine."""
 
 _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _TIME_DIGITS: Final = 10
@@ -48,7 +52,7 @@ class OrphanedRef:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What kept a ref, or all those of a table, from being cleaned up; the next cleanup tries."""
+    """What kept a ref, all those of a table, or scratch from going; the next cleanup tries."""
 
     location: str
     ref: str | None
@@ -66,6 +70,67 @@ class RefCleanup:
 
     reclaimed: tuple[OrphanedRef, ...] = ()
     troubles: tuple[Trouble, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupResult:
+    """What a cleanup did, or would do.
+
+    Attributes:
+        refs: The refs that went; in a dry run, those that would.
+        scratch: The folders of scratch, below the graph's root.
+        troubles: What could not be looked at or removed. All else was.
+    """
+
+    refs: tuple[OrphanedRef, ...] = ()
+    scratch: tuple[str, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
+
+
+def clean(
+    manifest: Manifest,
+    sidecars: Sidecars,
+    clock: Clock,
+    *,
+    dry_run: bool = False,
+    age_min: timedelta | None = None,
+) -> CleanupResult:
+    """Remove what nothing names and is too old to be in the making: refs, and scratch of loads.
+
+    Args:
+        age_min: As for `clean_refs`.
+
+    Raises:
+        StorageError: the branches, or what they pin, could not be read. Nothing was removed.
+        RecoveryNeededError: a sidecar cannot be read, and might name any ref.
+    """
+    refs = clean_refs(manifest, sidecars, clock, dry_run=dry_run, age_min=age_min)
+    least = STAGED_AGE_MIN if age_min is None else age_min
+    before = clock.now() - least
+    scratch, troubles = _clean_scratch(manifest.store.objects, before, dry_run=dry_run)
+    return CleanupResult(refs.reclaimed, scratch, (*refs.troubles, *troubles))
+
+
+def _clean_scratch(
+    objects: Objects, before: datetime, *, dry_run: bool
+) -> tuple[tuple[str, ...], list[Trouble]]:
+    gone: list[str] = []
+    troubles: list[Trouble] = []
+    try:
+        found = find_scratch(objects)
+    except OmnigraphError as failure:
+        return (), [Trouble(SCRATCH, None, failure.message)]
+    for each in found:
+        try:
+            if each.written_at > before or is_held(objects, each.load_id):
+                continue
+            if not dry_run:
+                objects.clear(each.folder)
+        except OmnigraphError as failure:
+            troubles.append(Trouble(each.folder, None, failure.message))
+        else:
+            gone.append(each.folder)
+    return tuple(gone), troubles
 
 
 def clean_refs(

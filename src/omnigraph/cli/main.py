@@ -15,6 +15,7 @@ from omnigraph.cli.commands import (
     branch,
     changes,
     check,
+    cleanup,
     commit,
     demo,
     diff,
@@ -57,6 +58,7 @@ app.add_typer(changes.group, name="changes")
 app.command("export")(export.export)
 app.command("snapshot")(snapshot.snapshot)
 app.command("index")(index.index)
+app.command("cleanup")(cleanup.cleanup)
 app.command("check")(check.check)
 app.add_typer(recovery.group, name="recovery")
 app.command("demo")(demo.demo)

@@ -59,15 +59,19 @@ def is_gone(owner: Owner | None, operation_id: OperationId) -> bool:
     """Whether nobody can be at work on the operation any more; False where that is not certain."""
     if owner is None or owner.host != _host():
         return False
-    started = _start_of(owner.pid)
-    if started is None:
+    if _start_of(owner.pid) is None:
         return not _is_hidden(owner.pid)
-    if started != owner.started:
-        return True
-    if owner.pid != os.getpid():
+    return not is_at_work(owner, operation_id)
+
+
+def is_at_work(owner: Owner, operation_id: OperationId) -> bool:
+    """Whether the owner is seen at work on the operation; False where nobody can tell."""
+    if owner.host != _host() or _start_of(owner.pid) != owner.started:
         return False
+    if owner.pid != os.getpid():
+        return True
     with _lock:
-        return operation_id not in _working
+        return operation_id in _working
 
 
 @cache

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -122,19 +123,23 @@ class Objects:
 
     def list(self, prefix: str) -> tuple[str, ...]:
         """The paths below the folder `prefix`, sorted."""
-        return tuple(sorted(self._listed(prefix)))
+        return tuple(sorted(self.times(prefix)))
+
+    def times(self, prefix: str) -> dict[str, datetime]:
+        """The paths below the folder `prefix`, each with when it was last written."""
+        return dict(self._listed(prefix))
 
     def holds_any(self, prefix: str = "") -> bool:
         """Whether any object lies below the folder `prefix`; reads one page at the most."""
         return next(self._listed(prefix), None) is not None
 
-    def _listed(self, prefix: str) -> Iterator[str]:
+    def _listed(self, prefix: str) -> Iterator[tuple[str, datetime]]:
         self._meter.count(reads=1)
         if not self._has_root():
             return
         with self._translating("listing", prefix):
             for page in obstore.list(self._store, prefix or None):
-                yield from (each["path"] for each in page)
+                yield from ((each["path"], each["last_modified"]) for each in page)
 
     def delete(self, path: str) -> None:
         """Remove the object; one that is not there is as good as removed."""

@@ -1,6 +1,10 @@
-"""Cleanup of refs: what nothing names goes, and nothing else."""
+"""Cleanup: what nothing names goes, and nothing else."""
 
+import json
+import multiprocessing
+import time
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -9,13 +13,22 @@ import pytest
 
 import omnigraph.errors
 from omnigraph.branching import cleanup, lifecycle
-from omnigraph.branching.cleanup import NAMELESS_AGE_MIN, STAGED_AGE_MIN, RefCleanup, clean_refs
+from omnigraph.branching.cleanup import (
+    NAMELESS_AGE_MIN,
+    STAGED_AGE_MIN,
+    CleanupResult,
+    RefCleanup,
+    clean_refs,
+)
 from omnigraph.clock import SystemClock
 from omnigraph.errors import RecoveryNeededError, StorageError
 from omnigraph.failpoints import Failpoint
 from omnigraph.graph import Graph
 from omnigraph.manifest.layout import MANIFEST, RECOVERY
 from omnigraph.model.names import MAIN
+from omnigraph.recovery.owners import Owner, this_process
+from omnigraph.recovery.staging import find_scratch, holding_scratch, scratch_folder
+from omnigraph.storage.objects import Objects
 from omnigraph.storage.refs import Refs
 from tests.support.clocks import LaterClock
 from tests.support.crashes import Cut, assert_next_writes_work, at_rest, cut_off, picture
@@ -23,6 +36,7 @@ from tests.support.publishing import PERSON
 from tests.support.writers import furnished, insert
 
 NOW = timedelta()
+CLOCK = SystemClock()
 LATER = 10 * 24 * 3600.0
 
 
@@ -267,3 +281,96 @@ def test_a_branch_that_took_too_long_to_make_is_not_named(graph, monkeypatch):
     with pytest.raises(omnigraph.errors.ConflictError, match="took longer"):
         graph.branches.create("draft")
     assert left(graph) == set()
+
+
+def strew(graph: Graph, load_id: str, *, owner: Owner | None = None) -> str:
+    """Leave scratch as a load that was killed does; its folder."""
+    folder = scratch_folder(load_id)
+    graph._store.objects.put(f"{folder}/part-00000-0.parquet", b"rows")
+    if owner is not None:
+        graph._store.objects.put(f"{folder}/owner.json", json.dumps(asdict(owner)).encode())
+    return folder
+
+
+def scrub(graph: Graph, *, later: float = LATER, dry_run: bool = False) -> CleanupResult:
+    sidecars = graph._transactions.recovery.sidecars
+    return cleanup.clean(graph._manifest, sidecars, LaterClock(later), dry_run=dry_run)
+
+
+def scratch(graph: Graph) -> list[str]:
+    return [each.folder for each in find_scratch(graph._store.objects)]
+
+
+def test_scratch_of_a_load_that_has_ended_goes_once_it_is_a_day_old(graph):
+    this = this_process()
+    assert this is not None
+    # Nobody knows whose it is; its process is gone; its thread is.
+    owners = (None, replace(this, started=this.started - 1), this)
+    folders = [strew(graph, CLOCK.ulid(), owner=each) for each in owners]
+    before = picture(graph.uri)
+
+    assert scrub(graph, later=STAGED_AGE_MIN.total_seconds() - 60) == CleanupResult()
+    planned = scrub(graph, dry_run=True)
+    assert planned == CleanupResult(scratch=tuple(folders))
+    assert scratch(graph) == folders
+    assert scrub(graph, later=STAGED_AGE_MIN.total_seconds() + 60) == planned
+    assert (scratch(graph), scrub(graph)) == ([], CleanupResult())
+    assert picture(graph.uri) == before
+
+
+def test_a_load_that_is_at_work_keeps_its_scratch_however_old(graph):
+    load_id, elsewhere = CLOCK.ulid(), CLOCK.ulid()
+    other = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    other.start()
+    try:
+        stat = Path(f"/proc/{other.pid}/stat").read_text().rpartition(")")[2].split()
+        this = this_process()
+        assert this is not None
+        assert other.pid is not None
+        strew(graph, elsewhere, owner=Owner(this.host, other.pid, int(stat[19])))
+        with holding_scratch(graph._store.objects, load_id):
+            strew(graph, load_id)
+            assert scrub(graph) == CleanupResult()
+            assert len(scratch(graph)) == 2
+        assert scratch(graph) == [scratch_folder(elsewhere)]
+    finally:
+        other.kill()
+        other.join()
+    assert scrub(graph).scratch == (scratch_folder(elsewhere),)
+
+
+def test_what_is_no_load_of_ours_is_not_ours_to_judge(graph):
+    graph._store.objects.put("__staging/notes/mine.txt", b"mine")
+    graph._store.objects.put("__staging/mine.txt", b"mine")
+    assert scrub(graph) == CleanupResult()
+    assert len(graph._store.objects.list("__staging")) == 2
+
+
+def test_trouble_with_scratch_keeps_nothing_else(graph, monkeypatch):
+    crash_create(graph)
+    first, second = (strew(graph, CLOCK.ulid()) for _ in range(2))
+    clear = Objects.clear
+
+    def failing(objects: Objects, prefix: str) -> None:
+        if prefix == first:
+            message = "out of order"
+            raise StorageError(message)
+        clear(objects, prefix)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Objects, "clear", failing)
+        told = scrub(graph)
+    assert ([each.location for each in told.refs], told.scratch) == ([MANIFEST], (second,))
+    assert [(each.location, each.message) for each in told.troubles] == [(first, "out of order")]
+
+    def unlistable(*_: object) -> None:
+        message = "out of order"
+        raise StorageError(message)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Objects, "times", unlistable)
+        patch.setattr(cleanup, "_refs", lambda *_: [])
+        patch.setattr(cleanup, "_look", lambda *_: cleanup._Known(*[frozenset()] * 3))
+        assert [each.location for each in scrub(graph).troubles] == ["__staging"]
+    assert graph.cleanup(dry_run=True).scratch == ()
+    assert scrub(graph).scratch == (first,)

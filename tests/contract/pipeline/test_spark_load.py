@@ -21,8 +21,9 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.failpoints import Failpoint
 from omnigraph.integrity.violations import IntegrityError, Report
 from omnigraph.pipeline.results import LoadResult
-from omnigraph.pipeline.spark import scratch, splits
+from omnigraph.pipeline.spark import splits
 from omnigraph.pipeline.spark.load import SparkLoad
+from omnigraph.recovery.staging import SCRATCH
 from tests.contract.pipeline.loading import Loaded, changed, edge, lines_of, loaded, node
 from tests.support.crashes import Cut, cut_off
 
@@ -117,7 +118,7 @@ def told(report: Report) -> dict[str, Any]:
 
 
 def scratch_of(found: Loaded) -> list[Path]:
-    return list(Path(found.graph.uri, scratch.FOLDER).glob("*/**/*"))
+    return list(Path(found.graph.uri, SCRATCH).glob("*/**/*"))
 
 
 def people(*numbers: int) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -76,7 +77,7 @@ class SparkLoad:
     schema_digest: str
     taken: Taken | None = None
     sifted: Sifted | None = None
-    _begun: Scratch | None = None
+    _held: ExitStack = field(default_factory=ExitStack)
     _task: IntakeTask | None = None
     _made: dict[TableKey, Staged] = field(default_factory=dict)
 
@@ -97,7 +98,7 @@ class SparkLoad:
         session = self.engine.session
         cores = session.sparkContext.defaultParallelism
         scratch = self._scratch(view)
-        self._begun = scratch
+        self._held.enter_context(scratch.held())
         splits = plan_splits(self.inputs, cores, scratch)
         tables = {key: self._address(view, key) for key in view.snapshot.pins}
         self._task = IntakeTask(
@@ -231,8 +232,7 @@ class SparkLoad:
 
     def close(self) -> None:
         """Remove what lies in scratch."""
-        if self._begun is not None:
-            self._begun.clear()
+        self._held.close()
 
     def _stage(self, view: View, type_: SchemaType, table: Table) -> Staged:
         key = type_.table_key

@@ -1,13 +1,14 @@
 """Scratch: rows that one stage of a load leaves for the next, as Parquet beside the tables.
 
-They lie below `__staging/<load>/` in the graph's own root, where every executor can read and write.
-A load clears its folder at its end; one that was killed leaves it, and nothing refers to it.
+They lie below `__staging/<load>/` in the graph's own root, where every executor can read and write;
+`recovery.staging` tells whose they are.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -20,11 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from omnigraph.engine.spark.failures import reporting
 from omnigraph.engine.spark.types import spark_schema, to_crossing
 from omnigraph.errors import StorageError
+from omnigraph.recovery.staging import holding_scratch, scratch_folder
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.roots import Root
-
-FOLDER: Final = "__staging"
 
 _PATTERN: Final = re.compile(r"[\[\]{}*?\\,%]")
 """What Spark would take for more than one path."""
@@ -40,7 +40,7 @@ class Scratch:
     @property
     def folder(self) -> str:
         """Its path below the root."""
-        return f"{FOLDER}/{self.load_id}"
+        return scratch_folder(self.load_id)
 
     def write(self, name: str, rows: pa.Table) -> str:
         """Write a file under a name that no other task has; its path below the root."""
@@ -94,6 +94,10 @@ class Scratch:
         numbers = session.range(0, len(paths), 1, numPartitions=len(paths))
         reader = partial(read_scratch, self, tuple(paths), tuple(schema.names))
         return numbers.mapInArrow(reader, spark_schema(schema))
+
+    def held(self) -> AbstractContextManager[None]:
+        """Keep the folder for this process in a block; at its end every file goes."""
+        return holding_scratch(self._objects(), self.load_id)
 
     def clear(self) -> None:
         """Remove every file of the load."""
