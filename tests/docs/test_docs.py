@@ -1,12 +1,15 @@
 """Every example of the README and of the guides does what its page says."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from tests.support import docs
+from tests.support.warm import omnigraph_program
 
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = [
@@ -89,6 +92,27 @@ def test_queries_are_held_to_the_schema_that_the_page_made(tmp_path: Path) -> No
         differences(
             f"{schema}```gq\nquery q() {{ match {{ $p: Persn }} return {{ $p }} }}\n```\n", tmp_path
         )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["version", "--json"], ["snapshot", "--store", "nowhere"], ["query", "--fromat", "json"]],
+)
+def test_the_command_that_a_page_runs_says_what_the_installed_one_says(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    def told(program: Path) -> tuple[int, str, str]:
+        run = subprocess.run(
+            [program, *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+            env={**os.environ, "COLUMNS": "60"},
+        )
+        return run.returncode, run.stdout, run.stderr
+
+    assert told(omnigraph_program()) == told(Path(sys.executable).with_name("omnigraph"))
 
 
 def test_blessing_writes_what_is_printed_now(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ from typing import Any, Final
 from omnigraph.lang.diagnostics import errors_in
 from omnigraph.query.compile import read_queries
 from omnigraph.schema.parser import parse_schema, read_schema
+from tests.support.warm import omnigraph_program
 
 _NOT_RUN: Final = "make"
 _NOWHERE: Final = 0
@@ -233,9 +234,10 @@ class _Shell:
     process: subprocess.Popen[str] = field(init=False)
 
     def __enter__(self) -> _Shell:
-        bin_folder = str(Path(sys.executable).parent)
+        # Its own programs first: `omnigraph` is one that starts soon.
+        folders = [str(omnigraph_program().parent), str(Path(sys.executable).parent)]
         kept = {name: value for name, value in os.environ.items() if "OMNIGRAPH" not in name}
-        path = f"{bin_folder}{os.pathsep}{os.environ.get('PATH', '')}"
+        path = os.pathsep.join([*folders, os.environ.get("PATH", "")])
         environment = {**kept, "PATH": path, "NO_COLOR": "1", "COLUMNS": "80"}
         self.process = subprocess.Popen(
             ["bash", "--norc", "--noprofile"],

@@ -1,0 +1,86 @@
+"""Loads the command line, and then does nothing but make copies of itself that run commands.
+
+A copy takes the arguments, the folder, the environment and the three streams of its caller, runs
+one command, and ends as that ends. This process calls nothing of Lance, Arrow or DuckDB: no thread
+of theirs has started that a copy could miss.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import time
+import warnings
+from pathlib import Path
+
+from omnigraph import graph  # noqa: F401  # what nearly every command loads
+from omnigraph.cli.main import run
+
+
+def serve(address: str) -> None:
+    """Answer callers until standard input ends; returns in each copy that is to run a command."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen()
+        print("ready", flush=True)  # noqa: T201  # to the process that started this one
+        while True:
+            ready, _, _ = select.select([listener, sys.stdin], [], [])
+            if sys.stdin in ready:
+                shutil.rmtree(Path(address).parent)
+                sys.exit()
+            connection, _ = listener.accept()
+            if os.fork() == 0:
+                break
+            connection.close()
+    _attend(connection)
+
+
+def _attend(connection: socket.socket) -> None:
+    """Fork once more: one copy becomes the command, the other waits to tell how it ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _, streams, _, _ = socket.recv_fds(connection, 1, 3)
+    with connection.makefile("rb") as said:
+        arguments, folder, environment = json.load(said)
+    if (command := os.fork()) != 0:
+        _, status = os.waitpid(command, 0)
+        connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+        os._exit(0)
+    connection.close()
+    for place, stream in enumerate(streams):
+        os.dup2(stream, place)
+        os.close(stream)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
+    sys.argv = ["omnigraph", *arguments]
+    # It names itself after a program, not after this module.
+    sys.modules["__main__"].__package__ = None
+
+
+def _run_and_end() -> None:
+    """Run the command, and end without giving back memory that is shared with this process."""
+    try:
+        run()
+    except SystemExit as end:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(end.code if isinstance(end.code, int) else 1)
+
+
+if __name__ == "__main__":
+    # Lance warns of every fork; its advice is to fork from a process like this one.
+    warnings.filterwarnings("ignore", "lance is not fork-safe")
+    # Those who wait for a command are themselves waited for by nobody.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    gc.freeze()
+    serve(sys.argv[1])
+    _run_and_end()
