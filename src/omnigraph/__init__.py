@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from omnigraph.lang.diagnostics import DiagnosticsError
     from omnigraph.maintenance.checking.report import CheckReport
     from omnigraph.maintenance.indexes import IndexResult
+    from omnigraph.maintenance.repair import RepairResult
     from omnigraph.manifest.snapshot import Snapshot
     from omnigraph.merge.conflicts import Conflict, MergeConflictError
     from omnigraph.merge.run import MergeOutcome
@@ -48,6 +49,7 @@ __all__ = [
     "MutationResult",
     "QueryResult",
     "RecoveryEntry",
+    "RepairResult",
     "RowChange",
     "Snapshot",
     "Violation",
@@ -75,6 +77,7 @@ _HOMES: Final = {
     "MutationResult": "omnigraph.mutation.results",
     "QueryResult": "omnigraph.engine.queries",
     "RecoveryEntry": "omnigraph.recovery.audit",
+    "RepairResult": "omnigraph.maintenance.repair",
     "RowChange": "omnigraph.changes.records",
     "Snapshot": "omnigraph.manifest.snapshot",
     "Violation": "omnigraph.integrity.violations",

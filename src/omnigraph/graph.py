@@ -37,6 +37,7 @@ from omnigraph.maintenance.checking.report import CheckReport
 from omnigraph.maintenance.checking.rules import Progress as CheckProgress
 from omnigraph.maintenance.checking.run import CheckOrder, check
 from omnigraph.maintenance.indexes import Builder, Indexing, IndexResult
+from omnigraph.maintenance.repair import RepairResult, repair
 from omnigraph.manifest import lifecycle, lineage, schemas
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import AcceptedSchema, Catalogs
@@ -61,6 +62,7 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.parser import parse_schema
 from omnigraph.schema.printer import print_schema
 from omnigraph.storage import lookups
+from omnigraph.storage.nearby import near_file
 from omnigraph.storage.store import Store
 from omnigraph.transaction.protocol import Order, Transactions
 from omnigraph.transaction.view import data_at
@@ -677,6 +679,25 @@ class Graph:
         order = CheckOrder(branches, reads_rows=rows, engine=engine, progress=progress)
         return check(self.uri, self._clock, order)
 
+    def repair(self, *, branch: str | None = None, dry_run: bool = False) -> RepairResult:
+        """Bring heads of tables that nobody answers for back to what their branches pin.
+
+        No answer changes. What was written behind the graph's back is never published.
+
+        Args:
+            branch: Only this one; all branches when None.
+            dry_run: Say what would be undone, and write nothing.
+
+        Raises:
+            RecoveryNeededError: an interrupted write left what needs a person. Nothing changed.
+            ConflictError: others kept a table busy.
+        """
+        if not dry_run:
+            self.require_writable()
+        branches = self._manifest.branches() if branch is None else (BranchName.parse(branch),)
+        recovery = self._transactions.recovery
+        return repair(self._manifest, recovery, branches, dry_run=dry_run)
+
     def refresh(self) -> tuple[RecoveryEntry, ...]:
         """Bring interrupted writes of processes that are gone to an end; says which.
 
@@ -933,7 +954,8 @@ def _accepted(schema: str | Path | Catalog) -> AcceptedSchema:
         data = path.read_bytes()
     except FileNotFoundError as cause:
         message = f"there is no schema file {path}"
-        raise NotFoundError(message, hint="give a .pg file, or the schema's text") from cause
+        hint = near_file(path, otherwise="give a .pg file, or the schema's text")
+        raise NotFoundError(message, hint=hint) from cause
     except OSError as cause:
         message = f"the schema file {path} cannot be read: {cause.strerror}"
         raise InvalidInputError(message, hint="give a .pg file that you may read") from cause

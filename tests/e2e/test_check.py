@@ -78,3 +78,22 @@ def test_a_graph_that_cannot_be_opened_is_checked_all_the_same(here, base, tmp_p
 
     assert told.code == Exit.FAILED
     assert "wrong[branch]: branch main" in told.out
+
+
+def test_a_drift_is_shown_and_undone_only_when_that_is_confirmed(here, base, tmp_path):
+    store = copied(base, tmp_path / "graph.omni")
+    nothing = here("repair", "--store", store)
+    assert (nothing.code, nothing.out) == (Exit.DONE, "")
+    assert "nothing to repair" in nothing.err
+    FAULTS["a head that nobody answers for"].plant(omnigraph.open(store))
+
+    shown = here("repair", "--store", store)
+    told = here("repair", "--store", store, "--json").json
+    assert "node:Person" in shown.out
+    assert "--confirm" in shown.err
+    assert (told["repaired"], len(told["drifts"]), told["commit_ids"]) == (False, 1, [])
+    assert here("check", "--store", store).code == Exit.FAILED
+
+    done = here("repair", "--store", store, "--confirm")
+    assert (done.code, "newest again: commit" in done.err) == (Exit.DONE, True)
+    assert here("check", "--store", store).code == Exit.DONE

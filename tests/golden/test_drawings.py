@@ -29,17 +29,18 @@ def history(text: str) -> list[Commit]:
     ids["gone"] = CommitId(encode_ulid(10_000 << 80))
 
     def commit(number: int, line: list[str]) -> Commit:
-        name, parent, merged = (*line, None, None)[:3]
+        commit_id, parent, merged = [*(ids[each] for each in line), None, None][:3]
+        assert commit_id is not None
         return Commit(
-            commit_id=ids[name],
+            commit_id=commit_id,
             branch=MAIN,
             manifest_version=1,
-            parent=parent and ids[parent],
-            merged_parent=merged and ids[merged],
+            parent=parent,
+            merged_parent=merged,
             actor=None,
             created_at=FIRST - timedelta(minutes=number),
             operation=OperationKind.LOAD,
-            message=name,
+            message=line[0],
             schema_digest="",
         )
 

@@ -28,6 +28,7 @@ from omnigraph.cli.commands import (
     mutate,
     query,
     recovery,
+    repair,
     schema,
     snapshot,
     version,
@@ -60,6 +61,7 @@ app.command("snapshot")(snapshot.snapshot)
 app.command("index")(index.index)
 app.command("cleanup")(cleanup.cleanup)
 app.command("check")(check.check)
+app.command("repair")(repair.repair)
 app.add_typer(recovery.group, name="recovery")
 app.command("demo")(demo.demo)
 app.command("version")(version.version)

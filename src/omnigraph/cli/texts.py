@@ -25,8 +25,10 @@ def read_text(path: str) -> str:
     try:
         data = _read(path)
     except FileNotFoundError as cause:
+        from omnigraph.storage.nearby import near_file
+
         message = f"there is no file {path}"
-        raise NotFoundError(message, hint="check the path") from cause
+        raise NotFoundError(message, hint=near_file(Path(path))) from cause
     except (OSError, ValueError) as cause:
         reason = cause.strerror if isinstance(cause, OSError) else cause
         message = f"{name} cannot be read: {reason}"

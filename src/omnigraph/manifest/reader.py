@@ -26,6 +26,7 @@ from omnigraph.model.commits import Commit
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 from omnigraph.storage import filters
+from omnigraph.storage.nearby import near_graph
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import Table
 
@@ -283,7 +284,9 @@ class Manifest:
             if cause.code is ErrorCode.BUCKET_NOT_FOUND:
                 raise
             message = f"there is no graph at {self.store.root.uri}"
-            hint = "create one with 'omnigraph init', or check the path"
+            near = near_graph(self.store.root, MANIFEST)
+            otherwise = "create one with 'omnigraph init', or check the path"
+            hint = otherwise if near is None else f"did you mean {near}?"
             raise GraphNotFoundError(message, hint=hint) from cause
 
 

@@ -41,6 +41,7 @@ from omnigraph.errors import (
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.limits import LOAD_INPUTS_MAX
 from omnigraph.schema.catalog import Catalog
+from omnigraph.storage.nearby import near_file
 
 Source: TypeAlias = "str | PathLike[str] | BinaryIO | Mapping[str, object] | Sequence[object]"
 """What a caller may give: paths, globs and directories, `-`, an open file, rows by type, or a list
@@ -244,9 +245,8 @@ class _Finder:
             for each in found:
                 yield from self._path(Path(each), type_name)
         else:
-            near = did_you_mean(path.name, _beside(path)) or "check the path"
             message = f"there is no file {text[:200]}"
-            raise NotFoundError(message, hint=near, path=text)
+            raise NotFoundError(message, hint=near_file(path), path=text)
 
     def _path(self, path: Path, type_name: str | None) -> Iterator[Input]:
         if not path.is_dir():
@@ -289,14 +289,6 @@ def _spelt(path: Path) -> tuple[str, Form, Compression | None]:
         hint = f"a file to load ends in {_SUFFIXES}"
         raise InvalidInputError(message, hint=hint, path=str(path))
     return path.name.partition(".")[0], form, compression
-
-
-def _beside(path: Path) -> list[str]:
-    """The names that a misspelt file might have had."""
-    try:
-        return [each.name for each in path.parent.iterdir()]
-    except OSError:
-        return []
 
 
 def _is_path(value: object) -> bool:

@@ -31,7 +31,8 @@ class RecoveryKind(StrEnum):
     """It had landed; only its sidecar was left."""
     ORPHANED_BRANCH_DISCARDED = "orphaned_branch_discarded"
     STRAY_RESTORE_UNDONE = "stray_restore_undone"
-    """A recovery that slept through its own lease had restored a table once more."""
+    """A recovery that slept through its own lease had restored a table once more, or a repair
+    undid what was written behind the graph's back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,8 +95,12 @@ class Recovery:
         # Not in turn with other threads: one that waits for this very write may hold the turn.
         return self._resolve(intent)
 
-    def undo_strays(self, branch: BranchName, pins: Sequence[TablePin]) -> RecoveryEntry | None:
-        """Bring heads back that a recovery restored after it had slept through its own lease."""
+    def restore_pins(self, branch: BranchName, pins: Sequence[TablePin]) -> RecoveryEntry | None:
+        """Make the pinned rows of tables the newest again, whoever moved their heads.
+
+        For restores of a recovery that had slept through its own lease, and for what was written
+        behind the graph's back.
+        """
         with _one_at_a_time[self._store.root.uri]:
             intent = self._intent(branch, map(_moving, pins))
             return self._resolve(replace(intent, branch_ref=self._manifest.names.ref_of(branch)))
@@ -213,7 +217,7 @@ class Recovery:
             return None
         if pin.location != intent.location or pin.ref not in (intent.ref, intent.pinned_ref):
             message = f"{intent.key} is not at {intent.location} any more, where a write left it"
-            raise RecoveryNeededError(message, hint="run 'omnigraph repair'", path=intent.location)
+            raise RecoveryNeededError(message, hint="see 'omnigraph check'", path=intent.location)
         head = self._store.tables.open_latest(intent.location, ref=intent.ref)
         return _TableState(intent, pin, head)
 

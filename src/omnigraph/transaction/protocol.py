@@ -127,7 +127,7 @@ class Transactions:
                 except ConflictError as conflict:
                     is_stray = conflict.code is ErrorCode.STRAY_RESTORE
                     if is_stray and attempt < REPLANS_MAX:
-                        self.recovery.undo_strays(order.branch, _pins(view.snapshot, staged))
+                        self.recovery.restore_pins(order.branch, _pins(view.snapshot, staged))
                     elif not _may_plan_again(conflict, work, attempt):
                         raise
                     back_off(self._clock, attempt, seconds_max=EXCLUSION_BACKOFF_SECONDS_MAX)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import assert_never
 
 import pyarrow as pa
 
 from omnigraph.errors import BranchNotFoundError, OmnigraphError
 from omnigraph.maintenance.checking.report import BACKUP, Finding, Invariant, Notebook
-from omnigraph.manifest.branches import Branch
+from omnigraph.maintenance.drift import Standing, head_of, owns
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.tables import TablePin
@@ -88,56 +89,28 @@ def check_head(
     subject = str(pin.key)
     place = f"branch {snapshot.branch}, {pin.location}"
     try:
-        head = manifest.store.tables.head_version(pin.location, ref=pin.ref)
-        if head == pin.version or (head > pin.version and _moved_on(manifest, snapshot, pin, head)):
-            return
-        claimed = _claim(recovery, pin)
-        if head > pin.version and claimed is not None:
-            problem = f"it is pinned at version {pin.version}, and the write {claimed} moved it on"
-            step = "nothing: the write, or whoever recovers it, brings both together"
-            notebook.note(Finding(Invariant.HEAD, subject, place, problem, step))
-            return
-        if head > pin.version and _moved_on(manifest, snapshot, pin, head):
-            return
-        if head > pin.version and recovery.is_stray(pin, head):
-            problem = f"a recovery that slept has restored it once more, as version {head}"
-            step = "nothing: the next write to it sets that right"
-            notebook.note(Finding(Invariant.HEAD, subject, place, problem, step))
-            return
+        head = head_of(manifest, recovery, snapshot, pin)
     except BranchNotFoundError:
+        # It went while we looked.
         return
     except OmnigraphError as failure:
         notebook.fail(Invariant.HEAD, subject, place, failure)
         return
-    problem = f"it is pinned at version {pin.version}, and its head is {head}"
-    step = BACKUP if head < pin.version else "see 'omnigraph repair'"
-    notebook.find(Finding(Invariant.HEAD, subject, place, problem, step))
-
-
-def owns(snapshot: Snapshot, pin: TablePin) -> bool:
-    """Whether only this branch moves the table's head."""
-    if snapshot.ref is None:
-        return pin.ref is None
-    return Branch(snapshot.branch, snapshot.ref).owns(pin.ref)
-
-
-def _claim(recovery: Recovery, pin: TablePin) -> str | None:
-    """The write whose sidecar names the table's head."""
-    for intent in recovery.sidecars.find().intents:
-        if any((each.location, each.ref) == (pin.location, pin.ref) for each in intent.tables):
-            return intent.operation_id
-    return None
-
-
-def _moved_on(manifest: Manifest, snapshot: Snapshot, pin: TablePin, head: int) -> bool:
-    """Whether a write that landed since answers for the head.
-
-    Asked once more after the sidecars: a writer publishes before it removes its own, so whatever
-    has neither a sidecar nor a pin by then is nobody's.
-    """
-    now = manifest.current(snapshot.branch).pins.get(pin.key)
-    return (
-        now is not None
-        and (now.location, now.ref) == (pin.location, pin.ref)
-        and (now.version >= head)
-    )
+    pinned = f"it is pinned at version {pin.version}"
+    match head.standing:
+        case Standing.AT_PIN:
+            return
+        case Standing.CLAIMED:
+            problem = f"{pinned}, and the write {head.claimed_by} moved it on"
+            step = "nothing: the write, or whoever recovers it, brings both together"
+            notebook.note(Finding(Invariant.HEAD, subject, place, problem, step))
+        case Standing.STRAY:
+            problem = f"{pinned}, and a recovery that slept restored it as version {head.version}"
+            step = "nothing: the next write to it sets that right"
+            notebook.note(Finding(Invariant.HEAD, subject, place, problem, step))
+        case Standing.DRIFTED | Standing.BEHIND:
+            problem = f"{pinned}, and its head is {head.version}"
+            step = BACKUP if head.standing is Standing.BEHIND else "see 'omnigraph repair'"
+            notebook.find(Finding(Invariant.HEAD, subject, place, problem, step))
+        case _:
+            assert_never(head.standing)
