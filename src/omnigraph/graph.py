@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from omnigraph.branching import lifecycle as branch_lifecycle
 from omnigraph.branching.cleanup import CleanupResult, clean
+from omnigraph.changes.choice import choose_by_difference
 from omnigraph.changes.feed import Batch, Feed
-from omnigraph.changes.graphs import Filter, GraphDiff, Side, compare_graphs
+from omnigraph.changes.graphs import Filter, GraphDiff, Side, compare_graphs, size_of_difference
 from omnigraph.clock import Clock, SystemClock, is_ulid
 from omnigraph.drawings.lanes import ordered
 from omnigraph.engine.protocol import EngineName
@@ -179,7 +180,7 @@ class Graph:
         self._transactions = Transactions(self._manifest, clock, self._catalogs)
         self._loads = Loads(self._transactions, self._queries.local, clock)
         self._merges = Merges(
-            self._manifest, self._transactions, self._catalogs, self._queries.local
+            self._manifest, self._transactions, self._catalogs, self._queries.engine
         )
         self._actor = actor
         self._target = target or Target()
@@ -513,6 +514,7 @@ class Graph:
         strict_rows: bool = False,
         dry_run: bool = False,
         delete_branch: bool = False,
+        engine: str | None = None,
         actor: str | None = None,
         message: str | None = None,
     ) -> MergeOutcome:
@@ -527,6 +529,7 @@ class Graph:
             strict_rows: Whether rows that both sides changed conflict even in different properties.
             dry_run: Say what would happen, with every conflict, and write nothing.
             delete_branch: Delete the source once it is merged, unless it has moved on since.
+            engine: `local`, `spark` or `auto`, which goes by how much differs.
 
         Raises:
             MergeConflictError: there are conflicts that `resolve` does not decide. Nothing changed.
@@ -534,7 +537,7 @@ class Graph:
         """
         theirs = BranchName.parse(source)
         ours = self._target.branch if into is None else BranchName.parse(into)
-        options = Options(resolve, strict_rows)
+        options = Options(resolve, strict_rows, engine)
         if dry_run:
             return self._merges.preview(theirs, ours, options)
         self.require_writable()
@@ -559,6 +562,7 @@ class Graph:
         kinds: Collection[str] | None = None,
         types: Collection[str] | None = None,
         ops: Collection[str] | None = None,
+        engine: str | None = None,
     ) -> GraphDiff:
         """How two points of history differ: what came, changed and went from one to the other.
 
@@ -567,6 +571,7 @@ class Graph:
             kinds: `node`, `edge` or both.
             types: Only these types.
             ops: Only these of `insert`, `update` and `delete`.
+            engine: `local`, `spark` or `auto`, which goes by how much differs.
 
         Raises:
             NotFoundError: a branch, a commit or a type does not exist.
@@ -574,7 +579,10 @@ class Graph:
         old, new = self._side(before), self._side(after)
         catalog = self._catalogs.of(new.snapshot.schema_digest)
         wanted = Filter.parse(catalog, kinds, types, ops)
-        return compare_graphs(catalog, old, new, self._queries.local, wanted)
+        keys = [each.table_key for each in catalog.types]
+        choice = choose_by_difference(size_of_difference(old, new, keys, wanted), engine)
+        found = compare_graphs(catalog, old, new, self._queries.engine(choice.engine), wanted)
+        return replace(found, why=choice.why)
 
     def _side(self, point: str) -> Side:
         is_commit = is_ulid(point)

@@ -37,6 +37,9 @@ PICKED_SHARE_MAX: Final = 1 / 32
 SIFTED_BYTES: Final = 16 << 20
 """About how much of a table is held while rows are picked from it by many ids."""
 
+WIDE_BATCH_BYTES: Final = 8 << 20
+"""About how many vectors and blobs are held while rows that have them are compared or written."""
+
 KEPT_FRAGMENT_ROWS_MAX: Final = 1 << 12
 """Rows of a fragment that no index covers whose ids are kept in memory to look rows up."""
 
@@ -204,3 +207,23 @@ Spark."""
 
 INDEX_SEGMENT_ROWS_MAX: Final = 1 << 26
 """Rows of a segment that is joined from others: one task does it, and each lookup asks them all."""
+
+CHANGES_LOCAL_ROWS_MAX: Final = 1_000_000
+CHANGES_LOCAL_BYTES_MAX: Final = 256 << 20
+"""Rows that differ, and what they take in files, that a merge or a diff holds in this process."""
+
+CHANGED_BUCKET_ROWS_MAX: Final = 1 << 18
+CHANGED_BUCKET_BYTES_MAX: Final = 32 << 20
+"""Rows that one task of Spark compares, and what they take in files: it holds all of them."""
+
+CHANGED_BATCH_BYTES: Final = 32 << 20
+"""About how much of what differs a task of Spark reads before it passes it on."""
+
+CHANGED_SAMPLES_PER_TASK: Final = 256
+"""Ids that a task of Spark looks at, so that what differs is cut into like parts in order."""
+
+MERGE_CONFLICTS_MAX: Final = 5_000
+"""Conflicts that a merge on Spark names; all are counted."""
+
+MERGE_DECISIONS_MAX: Final = 100_000
+"""Rows that decisions about rules may touch in a merge on Spark: the driver holds them."""

@@ -14,7 +14,7 @@ from tests.support.sources import REPOSITORY, Source, calls, every_source
 ROOMS: Final = {
     "lance": ("storage/*",),
     "obstore": ("storage/*",),
-    "pyspark": ("engine/spark*", "pipeline/*"),
+    "pyspark": ("engine/spark*", "pipeline/*", "changes/spark/*", "merge/spark/*"),
     "duckdb": ("engine/local*",),
     "typer": ("cli/*",),
     "rich": ("cli/*",),

@@ -1,7 +1,8 @@
 """Digests of wide values: what an engine compares in the place of vectors and blobs.
 
 An engine that joins rows holds every column of them. Of a vector or a blob only one thing is asked,
-whether it is the same as another, and 16 bytes say that as well.
+whether it is the same as another, and 16 bytes say that as well. What `changes.wide` put in their
+place has them already.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _DIGEST_BYTES: Final = 16
 _ROWS_AT_ONCE: Final = 1024
@@ -26,9 +28,14 @@ def slim(rows: pa.Table) -> pa.Table:
     (True, None)
     """
     for place, field in enumerate(rows.schema):
+        column = rows.column(place)
         if is_wide(field.type):
-            digests = pa.array(_digests(rows.column(place)), pa.utf8())
-            rows = rows.set_column(place, pa.field(field.name, pa.utf8()), digests)
+            digests = pa.array(_digests(column), pa.utf8())
+        elif pa.types.is_struct(field.type):
+            digests = pc.struct_field(column, "digest")
+        else:
+            continue
+        rows = rows.set_column(place, pa.field(field.name, pa.utf8()), digests)
     return rows
 
 
@@ -37,10 +44,14 @@ def is_wide(kind: pa.DataType) -> bool:
     return bool(pa.types.is_fixed_size_list(kind) or pa.types.is_large_binary(kind))
 
 
+def digests_of(values: pa.Array) -> Iterator[str | None]:
+    """The digest of each vector or blob; null has none."""
+    return _of_vectors(values) if pa.types.is_fixed_size_list(values.type) else _of_bytes(values)
+
+
 def _digests(column: pa.ChunkedArray) -> Iterator[str | None]:
     for start in range(0, len(column), _ROWS_AT_ONCE):
-        some = column.slice(start, _ROWS_AT_ONCE).combine_chunks()
-        yield from _of_vectors(some) if pa.types.is_fixed_size_list(some.type) else _of_bytes(some)
+        yield from digests_of(column.slice(start, _ROWS_AT_ONCE).combine_chunks())
 
 
 def _of_bytes(values: pa.Array) -> Iterator[str | None]:

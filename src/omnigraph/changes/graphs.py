@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
-from omnigraph.changes.records import Op, RowChange, TableChanges, row_changes
+from omnigraph.changes.records import Changes, Op, RowChange, row_changes
 from omnigraph.changes.tables import compare_tables
-from omnigraph.engine.protocol import Data, Engine
+from omnigraph.engine.protocol import Data, Engine, EngineName
 from omnigraph.errors import ConflictError, ErrorCode, InvalidParameterError
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey, TableKind
-from omnigraph.schema.catalog import Catalog
+from omnigraph.schema.catalog import Catalog, SchemaType
+from omnigraph.storage.pairs import Size, size_of, unequal_pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +77,15 @@ class GraphDiff:
     Attributes:
         before: The commit that is compared from, and `after` the one that is compared to.
         tables: The types that differ, in the catalog's order.
+        engine: The engine that compared them, and `why` it was chosen.
     """
 
     before: str
     after: str
-    tables: tuple[TableChanges, ...]
+    tables: tuple[Changes, ...]
     ops: frozenset[Op] = frozenset(Op)
+    engine: EngineName = EngineName.LOCAL
+    why: str = ""
 
     @property
     def counts(self) -> Mapping[str, Counts]:
@@ -89,9 +93,9 @@ class GraphDiff:
         return {each.type.name: self._counted(each.counts) for each in self.tables}
 
     def rows(self) -> Iterator[RowChange]:
-        """Every change, with the row as it was and as it is."""
+        """Every change, with the row as it was and as it is; Spark gives them part by part."""
         for each in self.tables:
-            yield from (change for change in row_changes(each) if change.op in self.ops)
+            yield from row_changes(each, self.ops)
 
     def _counted(self, counts: Counts) -> Counts:
         return Counts(
@@ -112,18 +116,37 @@ def compare_graphs(
     require_one_schema(before.snapshot, after.snapshot)
     wanted = wanted or Filter()
     ops = frozenset(Op) if wanted.ops is None else frozenset(wanted.ops)
-    found = []
-    for type_ in catalog.types:
-        key = type_.table_key
-        if not wanted.wants(key) or not has_moved(before.snapshot, after.snapshot, key):
-            continue
-        changes = compare_tables(
-            type_, before.data.table(key), after.data.table(key), engine, after.data
-        )
-        if changes.counts:
-            found.append(changes)
+    found = [
+        _compared(type_, before, after, engine)
+        for type_ in catalog.types
+        if wanted.wants(type_.table_key)
+        and has_moved(before.snapshot, after.snapshot, type_.table_key)
+    ]
     old, new = before.snapshot.head.commit_id, after.snapshot.head.commit_id
-    return GraphDiff(old, new, tuple(found), ops)
+    return GraphDiff(old, new, tuple(each for each in found if each.counts), ops, engine.name)
+
+
+def _compared(type_: SchemaType, before: Side, after: Side, engine: Engine) -> Changes:
+    old, new = (side.data.table(type_.table_key) for side in (before, after))
+    if engine.name is EngineName.LOCAL:
+        return compare_tables(type_, old, new, engine, after.data)
+    # Imported here: comparing in this process must not pay for Spark.
+    from omnigraph.changes.spark.tables import compare_on_spark
+
+    return compare_on_spark(type_, old, new, engine)
+
+
+def size_of_difference(
+    before: Side, after: Side, keys: Iterable[TableKey], wanted: Filter | None = None
+) -> Size:
+    """About how much differs in some tables between two points. Reads no rows."""
+    total = Size()
+    for key in keys:
+        is_asked_for = wanted is None or wanted.wants(key)
+        if is_asked_for and has_moved(before.snapshot, after.snapshot, key):
+            old, new = before.data.table(key), after.data.table(key)
+            total += size_of(old, new, unequal_pairs(old, new))
+    return total
 
 
 def has_moved(before: Snapshot, after: Snapshot, key: TableKey) -> bool:

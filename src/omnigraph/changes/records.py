@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import repeat
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.changes.wide import WideValues
 from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey
+from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
 
 
@@ -24,6 +28,38 @@ class Op(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some rows to which the same happened, ordered by id.
+
+    Attributes:
+        before: The rows as they were; None if they came.
+        after: The rows as they are, in the same order; None if they went.
+    """
+
+    op: Op
+    before: pa.Table | None
+    after: pa.Table | None
+
+
+class Changes(Protocol):
+    """How one table's rows differ between two versions, wherever the rows are."""
+
+    @property
+    def type(self) -> SchemaType:
+        """The type that the table is of."""
+        ...
+
+    @property
+    def counts(self) -> Counts:
+        """How many rows came, changed and went."""
+        ...
+
+    def chunks(self, ops: Collection[Op]) -> Iterator[Chunk]:
+        """The rows to which one of these happened: what came, what changed, what went."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class TableChanges:
     """How one table's rows differ between two versions, each part ordered by id.
 
@@ -31,6 +67,7 @@ class TableChanges:
         inserted: The rows that came, as they are afterwards.
         deleted: The rows that went, as they were before.
         before: The rows that changed, as they were; `after` has them as they are, in this order.
+        wide: What finds the vectors and blobs of rows that only refer to them.
     """
 
     type: SchemaType
@@ -38,6 +75,7 @@ class TableChanges:
     deleted: pa.Table
     before: pa.Table
     after: pa.Table
+    wide: WideValues = field(default_factory=WideValues, compare=False)
 
     @property
     def key(self) -> TableKey:
@@ -48,6 +86,19 @@ class TableChanges:
     def counts(self) -> Counts:
         """How many rows of each kind there are."""
         return Counts(self.inserted.num_rows, self.after.num_rows, self.deleted.num_rows)
+
+    def chunks(self, ops: Collection[Op]) -> Iterator[Chunk]:
+        """The rows to which one of these happened: what came, what changed, what went."""
+        every: tuple[tuple[Op, pa.Table | None, pa.Table | None], ...] = (
+            (Op.INSERT, None, self.inserted),
+            (Op.UPDATE, self.before, self.after),
+            (Op.DELETE, self.deleted, None),
+        )
+        schema = table_schema(self.type)
+        for op, before, after in every:
+            if op in ops:
+                parts = self.wide.chunks(schema, before, after)
+                yield from (Chunk(op, old, new) for old, new in parts)
 
     def ids(self) -> pa.Array:
         """Every id that changed in any way."""
@@ -61,6 +112,7 @@ class TableChanges:
             excluding(self.deleted, ids),
             excluding(self.before, ids),
             excluding(self.after, ids),
+            self.wide,
         )
 
 
@@ -80,15 +132,16 @@ class RowChange:
     after: Mapping[str, object] | None
 
 
-def row_changes(changes: TableChanges) -> Iterator[RowChange]:
+def row_changes(changes: Changes, ops: Collection[Op]) -> Iterator[RowChange]:
     """The changes of one table one by one: what came, what changed, what went."""
     name = changes.type.name
-    for row in changes.inserted.to_pylist():
-        yield RowChange(name, Op.INSERT, row["id"], None, row)
-    for old, new in zip(changes.before.to_pylist(), changes.after.to_pylist(), strict=True):
-        yield RowChange(name, Op.UPDATE, new["id"], old, new)
-    for row in changes.deleted.to_pylist():
-        yield RowChange(name, Op.DELETE, row["id"], row, None)
+    for each in changes.chunks(ops):
+        olds = repeat(None) if each.before is None else each.before.to_pylist()
+        news = repeat(None) if each.after is None else each.after.to_pylist()
+        for old, new in zip(olds, news, strict=False):
+            row = old if new is None else new
+            assert row is not None, "a row was there before, or is there after"
+            yield RowChange(name, each.op, row["id"], old, new)
 
 
 def ids_of(rows: pa.Table) -> pa.Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from sqlglot import exp
 
 from omnigraph.changes.digests import slim
 from omnigraph.changes.records import TableChanges, having, ids_of, taken
+from omnigraph.changes.wide import WideValues, read_columns, referring
 from omnigraph.engine.protocol import Data, Engine
 from omnigraph.limits import COMPILED_QUERIES_MAX
 from omnigraph.model.types import Scalar
@@ -18,22 +20,33 @@ from omnigraph.relational.plans import GivenRows, OutputColumn, Plan
 from omnigraph.relational.trees import column, table
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
-from omnigraph.storage.differences import difference, read_parts
+from omnigraph.storage.differences import Part, difference, read_parts
 from omnigraph.storage.tables import Table
 
 
 def compare_tables(
-    type_: SchemaType, before: Table, after: Table, engine: Engine, data: Data
+    type_: SchemaType,
+    before: Table,
+    after: Table,
+    engine: Engine,
+    data: Data,
+    wide: WideValues | None = None,
 ) -> TableChanges:
     """How the rows of a type differ between two versions of its table.
 
     What both versions have in the same place is not read. A row that was only written anew, with
     the values it had, did not change. Null is not the empty text; NaN equals itself.
+
+    Args:
+        wide: What finds the vectors and blobs of all rows that will be brought together.
     """
     found = difference(before, after)
-    old = rows_of(type_, read_parts(before, found.before, table_schema(type_).names))
-    new = rows_of(type_, read_parts(after, found.after, table_schema(type_).names))
-    return compare_rows(type_, old, new, engine, data)
+    wide = WideValues() if wide is None else wide
+    old, new = (
+        _read(type_, source, parts, wide)
+        for source, parts in ((before, found.before), (after, found.after))
+    )
+    return replace(compare_rows(type_, old, new, engine, data), wide=wide)
 
 
 def compare_rows(
@@ -58,9 +71,20 @@ def compare_rows(
     )
 
 
-def rows_of(type_: SchemaType, batches: Iterable[pa.RecordBatch]) -> pa.Table:
-    """Batches that were read from a type's table, in the type's own columns."""
+def _read(type_: SchemaType, source: Table, parts: Sequence[Part], wide: WideValues) -> pa.Table:
+    """Rows of a table, with references to their wide values."""
     schema = table_schema(type_)
+    batches = list(read_parts(source, parts, read_columns(schema)))
+    if not batches:
+        return referring(schema).empty_table()
+    return wide.refer(schema, source, pa.Table.from_batches(batches))
+
+
+def rows_of(
+    type_: SchemaType, batches: Iterable[pa.RecordBatch], also: Sequence[pa.Field] = ()
+) -> pa.Table:
+    """Batches that were read from a type's table, in the type's own columns, and others beside."""
+    schema = pa.schema([*table_schema(type_), *also])
     found = list(batches)
     if not found:
         return schema.empty_table()

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from omnigraph.changes.graphs import GraphDiff
-    from omnigraph.changes.records import TableChanges
+    from omnigraph.changes.records import Chunk
+    from omnigraph.model.tables import TableKey
 
 
 class Op(StrEnum):
@@ -57,17 +58,9 @@ def counts(diff: GraphDiff) -> dict[str, dict[str, int]]:
 
 def row_objects(diff: GraphDiff) -> Iterator[dict[str, Any]]:
     """Every row that changed, with values that JSON has."""
-    from omnigraph.changes.records import Op
-
     for each in diff.tables:
-        parts = (
-            (Op.INSERT, None, each.inserted),
-            (Op.UPDATE, each.before, each.after),
-            (Op.DELETE, each.deleted, None),
-        )
-        for op, before, after in parts:
-            if op in diff.ops:
-                yield from _changes(each, op, before, after)
+        for chunk in each.chunks(diff.ops):
+            yield from _changes(each.type.table_key, chunk)
 
 
 def row_cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -92,20 +85,17 @@ def _write_rows(diff: GraphDiff, wanted: Format) -> None:
         write_result(_texts(objects), wanted)
 
 
-def _changes(
-    table: TableChanges, op: str, before: pa.Table | None, after: pa.Table | None
-) -> Iterator[dict[str, Any]]:
-    rows = after if before is None else before
+def _changes(key: TableKey, chunk: Chunk) -> Iterator[dict[str, Any]]:
+    rows = chunk.after if chunk.before is None else chunk.before
     assert rows is not None, "a row was there before, or is there after"
-    sides = [_plain(each, rows.num_rows) for each in (before, after)]
+    sides = [_plain(each, rows.num_rows) for each in (chunk.before, chunk.after)]
     for old, new in zip(*sides, strict=True):
         row = new if old is None else old
         assert row is not None, "a row was there before, or is there after"
-        kind, name = str(table.key.kind), table.type.name
         yield {
-            "kind": kind,
-            "type": name,
-            "op": str(op),
+            "kind": str(key.kind),
+            "type": str(key.type_name),
+            "op": str(chunk.op),
             "id": row["id"],
             "before": old,
             "after": new,

@@ -13,7 +13,7 @@ import pyarrow as pa
 from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice, choose
 from omnigraph.engine.local.execute import LocalEngine
-from omnigraph.engine.protocol import Data, EngineName
+from omnigraph.engine.protocol import Data, Engine, EngineName
 from omnigraph.errors import InvalidInputError, InvalidParameterError
 from omnigraph.limits import COMPILED_QUERIES_MAX
 from omnigraph.manifest import schemas
@@ -184,12 +184,16 @@ class Queries:
         return Explanation(prepared.choice.engine, prepared.choice.why, sql, reads, looks_up)
 
     def _answer(self, prepared: _Prepared) -> pa.Table:
-        if prepared.choice.engine is EngineName.LOCAL:
-            return self.local.run(prepared.plan, prepared.data)
-        # Imported here: a query on the local engine must not pay for Spark.
+        return self.engine(prepared.choice.engine).run(prepared.plan, prepared.data)
+
+    def engine(self, name: EngineName) -> Engine:
+        """The engine of this name: this handle's own, or Spark as it runs or is started."""
+        if name is EngineName.LOCAL:
+            return self.local
+        # Imported here: what runs on the local engine must not pay for Spark.
         from omnigraph.engine.spark.execute import SparkEngine
 
-        return SparkEngine().run(prepared.plan, prepared.data)
+        return SparkEngine()
 
     def _prepare(
         self,

@@ -44,7 +44,8 @@ class TableDelta:
         upserts: Whole rows, with the columns of `delta_schema`; a Vector may be a list of any
             length, which the rules then check. Rows that are not in this process need to have a
             length, and `select`, which gives what the engine takes for them.
-        deletions: The ids of rows to remove; one that does not exist changes nothing.
+        deletions: The ids of rows to remove; one that does not exist changes nothing. They too may
+            be elsewhere.
         overwrites: Whether every committed row goes, leaving the upserts alone.
         only_new: Whether an upserted id that exists is a violation (`append`).
     """
@@ -57,6 +58,8 @@ class TableDelta:
     def deleted_ids(self) -> pa.Table:
         """The deletions as a table with the one column `id`."""
         ids = pa.array([], pa.utf8()) if self.deletions is None else self.deletions
+        if not isinstance(ids, pa.Array):
+            return ids.select(_IDS.names)
         return pa.Table.from_arrays([ids], schema=_IDS)
 
 

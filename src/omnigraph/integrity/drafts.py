@@ -143,9 +143,9 @@ class Offenders:
         """
         return self._listed(limit=OFFENDERS_SHOWN_MAX)
 
-    def listed(self) -> Question:
-        """All offenders, in the same order: for whoever does without them."""
-        return self._listed(limit=None)
+    def listed(self, limit: int | None = None) -> Question:
+        """All offenders, or so many, in the same order: for whoever does without them."""
+        return self._listed(limit=limit)
 
     def _listed(self, *, limit: int | None) -> Question:
         origin = column("origin", FOUND)

@@ -81,7 +81,10 @@ def broken(violation: Violation) -> Conflict:
 
 
 class MergeConflictError(ConflictError):
-    """A merge needs decisions. Nothing was written; `conflicts` has every one."""
+    """A merge needs decisions. Nothing was written; `conflicts` has every one.
+
+    But for a merge on Spark that has very many: then they are the first of `conflict_count`.
+    """
 
     default_code = ErrorCode.MERGE_CONFLICTS
     retryable = False
@@ -93,17 +96,29 @@ class MergeConflictError(ConflictError):
         assert isinstance(found, tuple), "that is what it is raised with"
         return found
 
+    @property
+    def conflict_count(self) -> int:
+        """How many conflicts there are."""
+        count = self.details["conflict_count"]
+        assert isinstance(count, int), "that is what it is raised with"
+        return count
 
-def refused(source: str, target: str, conflicts: Sequence[Conflict]) -> MergeConflictError:
-    """What to raise when a merge has conflicts that nobody decided."""
+
+def refused(
+    source: str, target: str, conflicts: Sequence[Conflict], count: int
+) -> MergeConflictError:
+    """What to raise when a merge has conflicts that nobody decided.
+
+    Args:
+        count: How many there are; not all may be known by name.
+    """
     named = [str(each) for each in conflicts[:_NAMED_MAX]]
-    if more := len(conflicts) - len(named):
-        named.append(f"and {more} more")
-    plural = "s" * (len(conflicts) != 1)
-    message = f"merging {source} into {target} has {len(conflicts)} conflict{plural}: " + "; ".join(
-        named
-    )
+    if more := count - len(named):
+        named.append(f"and {more:,} more")
+    plural = "s" * (count != 1)
+    message = f"merging {source} into {target} has {count:,} conflict{plural}: " + "; ".join(named)
     hint = "decide with --resolve ours|theirs or a file of resolutions, or change a branch"
     if any(each.kind in _OF_BOTH_SIDES for each in conflicts):
         hint += "; where rows of both sides break a rule together, take ours or give a value"
-    return MergeConflictError(message, hint=hint, conflicts=tuple(conflicts))
+    found = tuple(conflicts)
+    return MergeConflictError(message, hint=hint, conflicts=found, conflict_count=count)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache
 from itertools import repeat
-from typing import Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from omnigraph.changes.digests import slim
 from omnigraph.changes.records import TableChanges, excluding, having, ids_of
+from omnigraph.changes.wide import WideValues, given_value, is_reference
 from omnigraph.engine.protocol import Data, Engine
 from omnigraph.limits import COMPILED_QUERIES_MAX
 from omnigraph.merge.conflicts import Conflict, ConflictKind
@@ -26,6 +27,8 @@ from omnigraph.relational.plans import GivenRows, OutputColumn, Plan
 from omnigraph.relational.trees import column, table
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
+
+_Image: TypeAlias = "dict[str, Any] | None"
 
 
 class _Side(IntEnum):
@@ -46,6 +49,7 @@ class Merged:
         replaced: Whole rows in the place of those the target has.
         deleted: The ids of rows that go.
         conflicts: What nobody decided.
+        wide: What finds the vectors and blobs of rows that only refer to them: all do, or none.
     """
 
     type: SchemaType
@@ -53,6 +57,7 @@ class Merged:
     replaced: pa.Table
     deleted: pa.Array
     conflicts: tuple[Conflict, ...] = ()
+    wide: WideValues = field(default_factory=WideValues, compare=False)
 
     @classmethod
     def nothing(cls, type_: SchemaType) -> Self:
@@ -64,6 +69,11 @@ class Merged:
     def counts(self) -> Counts:
         """How many rows come, change and go."""
         return Counts(self.added.num_rows, self.replaced.num_rows, len(self.deleted))
+
+    @property
+    def is_referring(self) -> bool:
+        """Whether its rows only refer to their vectors and blobs."""
+        return any(is_reference(each.type) for each in self.added.schema)
 
     def leaving_out(self, ids: pa.Array) -> Merged:
         """The merge but for what it does to these rows."""
@@ -82,7 +92,8 @@ class Merged:
 
 def adopt(theirs: TableChanges) -> Merged:
     """What the source changed, where the target changed nothing."""
-    return Merged(theirs.type, theirs.inserted, theirs.after, ids_of(theirs.deleted))
+    deleted = ids_of(theirs.deleted)
+    return Merged(theirs.type, theirs.inserted, theirs.after, deleted, wide=theirs.wide)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,84 +122,88 @@ class ThreeWay:
             pa.concat_tables([alone.replaced, *(part.replaced for part in parts)]),
             pa.concat_arrays([alone.deleted, deletions.deleted]),
             tuple(each for part in (*parts, deletions) for each in part.conflicts),
+            theirs.wide,
         )
 
     def _inserts(self, ours: TableChanges, theirs: TableChanges, both: pa.Array) -> Merged:
         ids = _common(both, ours.inserted, theirs.inserted)
         mine, other = having(ours.inserted, ids), having(theirs.inserted, ids)
-        return self._decided(ConflictKind.DIVERGENT_INSERT, ours.type, None, mine, other)
+        rows = _Rows(theirs.type, theirs.wide, None, mine, other)
+        return self._decided(ConflictKind.DIVERGENT_INSERT, rows, mine, other)
 
     def _updates(self, ours: TableChanges, theirs: TableChanges, both: pa.Array) -> Merged:
         ids = _common(both, ours.after, theirs.after)
         base = having(ours.before, ids)
         mine, other = having(ours.after, ids), having(theirs.after, ids)
-        return self._decided(ConflictKind.DIVERGENT_UPDATE, ours.type, base, mine, other)
+        rows = _Rows(theirs.type, theirs.wide, base, mine, other)
+        return self._decided(ConflictKind.DIVERGENT_UPDATE, rows, mine, other)
 
     def _deletions(self, ours: TableChanges, theirs: TableChanges, both: pa.Array) -> Merged:
         """Rows that one side deleted and the other changed; where both deleted, all is done."""
         gone = _common(both, ours.deleted, theirs.after)
         base, other = having(theirs.before, gone), having(theirs.after, gone)
-        added, undecided = self._rows(ours.type, base, None, other)
+        added, undecided = self._whole_rows(
+            _Rows(theirs.type, theirs.wide, base, None, other), gone
+        )
         going = _common(both, ours.after, theirs.deleted)
         base, mine = having(ours.before, going), having(ours.after, going)
-        deleted, more = self._rows(ours.type, base, mine, None)
+        deleted, more = self._whole_rows(_Rows(theirs.type, theirs.wide, base, mine, None), going)
         back = having(theirs.after, added)
         return Merged(ours.type, back, back.slice(0, 0), deleted, (*undecided, *more))
 
-    def _rows(
-        self, type_: SchemaType, base: pa.Table, ours: pa.Table | None, theirs: pa.Table | None
-    ) -> tuple[pa.Array, list[Conflict]]:
+    def _whole_rows(self, rows: _Rows, ids: pa.Array) -> tuple[pa.Array, list[Conflict]]:
         """The ids of rows for which theirs was decided, and what nobody decided."""
-        taken, conflicts = [], []
-        befores, mine, others = (
-            repeat(None) if rows is None else rows.to_pylist() for rows in (base, ours, theirs)
-        )
-        for before, own, other in zip(befores, mine, others, strict=False):
-            assert before is not None, "what one side deleted was there before"
-            kind = ConflictKind.DELETE_VS_UPDATE
-            conflict = Conflict(kind, type_.name, before["id"], base=before, ours=own, theirs=other)
-            match self.resolutions.decide(conflict):
+        taken, left = [], []
+        for place, id_ in enumerate(ids.to_pylist()):
+            match self.resolutions.decide_place(rows.type.name, id_, ()):
                 case Choice.THEIRS:
-                    taken.append(before["id"])
+                    taken.append(id_)
                 case Choice.OURS:
                     pass
                 case _:
-                    conflicts.append(conflict)
+                    left.append(place)
+        conflicts = [
+            Conflict(
+                ConflictKind.DELETE_VS_UPDATE,
+                rows.type.name,
+                ids[place].as_py(),
+                base=before,
+                ours=own,
+                theirs=other,
+            )
+            for place, (before, own, other) in zip(left, rows.images(left), strict=True)
+        ]
         return pa.array(taken, pa.utf8()), conflicts
 
-    def _decided(
-        self,
-        kind: ConflictKind,
-        type_: SchemaType,
-        base: pa.Table | None,
-        ours: pa.Table,
-        theirs: pa.Table,
-    ) -> Merged:
+    def _decided(self, kind: ConflictKind, rows: _Rows, ours: pa.Table, theirs: pa.Table) -> Merged:
         """Rows of the same ids on both sides, in one order, merged value by value."""
         nothing = pa.array([], pa.utf8())
         if not ours.num_rows:
-            return Merged(type_, ours, ours, nothing)
+            return Merged(rows.type, ours, ours, nothing)
         names = [name for name in ours.column_names if name != "id"]
-        sides = self._sides(tuple(names), base, ours, theirs)
+        sides = self._sides(tuple(names), rows.base, ours, theirs)
         if self.strict_rows:
             _widen(sides)
-        conflicts = []
-        for conflict, place in list(_undecided(kind, type_, base, ours, theirs, sides)):
-            assert conflict.property is not None, "these conflicts are about values"
-            match self.resolutions.decide(conflict):
-                case Choice.OURS:
-                    sides[conflict.property][place] = _Side.OURS
-                case Choice.THEIRS:
-                    sides[conflict.property][place] = _Side.THEIRS
-                case Given() as given:
-                    theirs = with_value(type_, theirs, conflict.property, place, given)
-                    sides[conflict.property][place] = _Side.THEIRS
-                case _:
-                    conflicts.append(conflict)
+        conflicts: list[Conflict] = []
+        for name, side in sides.items():
+            left = []
+            for place in np.flatnonzero(side == _Side.NEITHER).tolist():
+                id_ = ours["id"][place].as_py()
+                match self.resolutions.decide_place(rows.type.name, id_, (name,)):
+                    case Choice.OURS:
+                        side[place] = _Side.OURS
+                    case Choice.THEIRS:
+                        side[place] = _Side.THEIRS
+                    case Given() as decided:
+                        theirs = with_value(rows.type, theirs, name, place, decided)
+                        side[place] = _Side.THEIRS
+                    case _:
+                        left.append(place)
+            conflicts += rows.conflicts(kind, name, left)
         merged = _taken(ours, theirs, sides)
         changed = np.any([sides[name] == _Side.THEIRS for name in names], axis=0)
         return Merged(
-            type_, ours.slice(0, 0), merged.filter(pa.array(changed)), nothing, tuple(conflicts)
+            rows.type, ours.slice(0, 0), merged.filter(pa.array(changed)), nothing, tuple(conflicts)
         )
 
     def _sides(
@@ -220,26 +235,43 @@ def _widen(sides: dict[str, np.ndarray]) -> None:
         each[each != _Side.BOTH] = _Side.NEITHER
 
 
-def _undecided(
-    kind: ConflictKind,
-    type_: SchemaType,
-    base: pa.Table | None,
-    ours: pa.Table,
-    theirs: pa.Table,
-    sides: dict[str, np.ndarray],
-) -> Iterator[tuple[Conflict, int]]:
-    for name, each in sides.items():
-        for place in np.flatnonzero(each == _Side.NEITHER).tolist():
-            conflict = Conflict(
-                kind,
-                type_.name,
-                ours["id"][place].as_py(),
-                name,
-                base=None if base is None else base[name][place].as_py(),
-                ours=ours[name][place].as_py(),
-                theirs=theirs[name][place].as_py(),
-            )
-            yield conflict, place
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of the same ids as they were and as either side has them, in one order.
+
+    Attributes:
+        base: None where there were none; `ours` and `theirs` likewise.
+    """
+
+    type: SchemaType
+    wide: WideValues
+    base: pa.Table | None
+    ours: pa.Table | None
+    theirs: pa.Table | None
+
+    def conflicts(self, kind: ConflictKind, name: str, places: list[int]) -> Iterator[Conflict]:
+        """What the sides disagree about in one property. Only these values are looked at."""
+        at = pa.array(places, pa.int64())
+        ids = repeat(None) if self.ours is None else self.ours["id"].take(at).to_pylist()
+        schema = table_schema(self.type)
+        values = (
+            repeat(None) if rows is None else self.wide.values(schema, rows.take(at), name)
+            for rows in (self.base, self.ours, self.theirs)
+        )
+        for id_, before, own, other in zip(ids, *values, strict=False):
+            yield Conflict(kind, self.type.name, id_, name, base=before, ours=own, theirs=other)
+
+    def images(self, places: list[int]) -> Iterator[tuple[_Image, _Image, _Image]]:
+        """Rows as they were and as either side has them."""
+        at = pa.array(places, pa.int64())
+        schema = table_schema(self.type)
+        sides = (
+            repeat(None)
+            if rows is None
+            else self.wide.whole(schema, rows.take(at)).read_all().to_pylist()
+            for rows in (self.base, self.ours, self.theirs)
+        )
+        return zip(*sides, strict=False)
 
 
 def _taken(ours: pa.Table, theirs: pa.Table, sides: dict[str, np.ndarray]) -> pa.Table:
@@ -271,10 +303,16 @@ def with_value(type_: SchemaType, rows: pa.Table, name: str, place: int, given: 
     """
     at = rows.schema.get_field_index(name)
     field = rows.schema.field(at)
-    value = pa.array([given.fitting(type_, name)], field.type)
+    value = _held(type_, name, field.type, given.fitting(type_, name))
     column = rows[name]
     parts = [*column.slice(0, place).chunks, value, *column.slice(place + 1).chunks]
     return rows.set_column(at, field, pa.chunked_array(parts, field.type))
+
+
+def _held(type_: SchemaType, name: str, kind: pa.DataType, value: object) -> pa.Array:
+    if is_reference(kind):
+        return given_value(table_schema(type_).field(name).type, value)
+    return pa.array([value], kind)
 
 
 @lru_cache(maxsize=COMPILED_QUERIES_MAX)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
+from typing import TYPE_CHECKING
 
 from omnigraph.changes.graphs import Side, has_moved, require_one_schema
 from omnigraph.changes.tables import compare_tables
-from omnigraph.engine.protocol import Engine
+from omnigraph.changes.wide import WideValues
+from omnigraph.engine.choose import Choice
+from omnigraph.engine.protocol import Engine, EngineName
 from omnigraph.integrity.rules import RuleSet
+from omnigraph.limits import MERGE_CONFLICTS_MAX
 from omnigraph.merge.conflicts import Conflict, refused
 from omnigraph.merge.decisions import Merged, ThreeWay, adopt
 from omnigraph.merge.resolutions import Resolutions
@@ -18,10 +23,14 @@ from omnigraph.merge.rules import Rules
 from omnigraph.model.commits import Commit
 from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey
+from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, SchemaType
 from omnigraph.storage.staging import Staged, stage_rows
 from omnigraph.storage.tables import Table
-from omnigraph.transaction.work import View, Work
+from omnigraph.transaction.work import Stage, View, Work
+
+if TYPE_CHECKING:
+    from omnigraph.merge.spark.tables import SparkRows
 
 
 class Outcome(StrEnum):
@@ -38,12 +47,40 @@ class MergeReport:
 
     Attributes:
         counts: By type, what it changes in the target.
-        conflicts: What has to be decided first; a merge with any is refused.
+        conflicts: What has to be decided first; a merge with any is refused. Of very many, Spark
+            names the first, and `conflict_count` says how many there are.
+        choice: The engine that it is planned on, and why.
     """
 
     outcome: Outcome
+    choice: Choice
     counts: Mapping[str, Counts] = field(default_factory=dict)
     conflicts: tuple[Conflict, ...] = ()
+    conflict_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TableWork:
+    """What a merge does to one table, and how to stage it."""
+
+    type: SchemaType
+    counts: Counts
+    stage: Stage
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """What was decided about rows, before the rules are looked at.
+
+    Attributes:
+        tables: What is done to each table that changes, as far as its rows are in this process.
+        spark: The rows that are not.
+    """
+
+    tables: dict[TableKey, Merged]
+    conflicts: list[Conflict]
+    conflict_count: int
+    spark: SparkRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +89,16 @@ class Merge:
 
     Attributes:
         lineage: The commits that only the source has.
+        choice: Why it is planned on this engine.
+        cleanup: Runs when the merge has ended, or is planned again.
     """
 
     source: Side
     base: Side
     lineage: tuple[Commit, ...]
     engine: Engine
+    choice: Choice
+    cleanup: ExitStack
     rule_set: RuleSet
     resolutions: Resolutions
     strict_rows: bool = False
@@ -73,40 +114,73 @@ class Merge:
         report, tables = self.decide(view)
         if report.conflicts:
             source, target = self.source.snapshot.branch, view.snapshot.branch
-            raise refused(source, target, report.conflicts)
+            raise refused(source, target, report.conflicts, report.conflict_count)
         self.resolutions.require_used()
-        changed = {key: each for key, each in tables.items() if each.counts}
         return Work(
             report,
-            changes={key: partial(_stage, each) for key, each in changed.items()},
-            reads=_ends(changed.values(), view.catalog) - changed.keys(),
-            guards=_touching(changed.values(), view.catalog) - changed.keys(),
+            changes={key: each.stage for key, each in tables.items()},
+            reads=_ends(tables.values(), view.catalog) - tables.keys(),
+            guards=_touching(tables.values(), view.catalog) - tables.keys(),
             replans=True,
             is_history=True,
             lineage=self.lineage,
         )
 
-    def decide(self, view: View) -> tuple[MergeReport, dict[TableKey, Merged]]:
-        """What the merge would do to each table, and what stands in its way."""
+    def decide(self, view: View) -> tuple[MergeReport, dict[TableKey, TableWork]]:
+        """What the merge would do to each table that changes, and what stands in its way."""
         require_one_schema(self.source.snapshot, view.snapshot)
         require_one_schema(self.base.snapshot, view.snapshot)
+        is_local = self.engine.name is EngineName.LOCAL
+        decided = self._here(view) if is_local else self._on_spark(view)
+        tables, spark = decided.tables, decided.spark
+        undecided, count = decided.conflicts, decided.conflict_count
+        # What is undecided stands as ours has it, so that all other conflicts show at once.
+        is_behind = self.base.snapshot.head.commit_id == view.snapshot.head.commit_id
+        if not is_behind:
+            rules = Rules(self.rule_set, self.source, view, self.engine, self.resolutions, spark)
+            kept = rules.keep(tables)
+            tables = kept.tables
+            undecided, count = [*undecided, *kept.conflicts], count + kept.conflict_count
+        # Where only the source went on, the target becomes what the source is, rules and all.
+        outcome = Outcome.FAST_FORWARD if is_behind else Outcome.MERGED
+        works = {key: _work(each, spark) for key, each in tables.items()}
+        works = {key: each for key, each in works.items() if each.counts}
+        conflicts = sorted(undecided, key=_by_place)
+        if spark is not None:
+            conflicts = conflicts[:MERGE_CONFLICTS_MAX]
+        counts = {each.type.name: each.counts for each in works.values()}
+        return MergeReport(outcome, self.choice, counts, tuple(conflicts), count), works
+
+    def _here(self, view: View) -> _Decided:
         tables = {
             type_.table_key: merged
             for type_ in view.catalog.types
             if (merged := self._table(type_, view)) is not None
         }
-        undecided = [each for merged in tables.values() for each in merged.conflicts]
-        # What is undecided stands as ours has it, so that all other conflicts show at once.
-        is_behind = self.base.snapshot.head.commit_id == view.snapshot.head.commit_id
-        if not is_behind:
-            rules = Rules(self.rule_set, self.source, view, self.engine, self.resolutions)
-            tables, broken_rules = rules.keep(tables)
-            undecided += broken_rules
-        # Where only the source went on, the target becomes what the source is, rules and all.
-        outcome = Outcome.FAST_FORWARD if is_behind else Outcome.MERGED
-        counts = {each.type.name: each.counts for each in tables.values() if each.counts}
-        conflicts = tuple(sorted(undecided, key=_by_place))
-        return MergeReport(outcome, counts, conflicts), tables
+        conflicts = [each for merged in tables.values() for each in merged.conflicts]
+        return _Decided(tables, conflicts, len(conflicts))
+
+    def _on_spark(self, view: View) -> _Decided:
+        # Imported here: a merge in this process must not pay for Spark.
+        from omnigraph.merge.spark.tables import Sides, SparkRows
+
+        rows = SparkRows.begin(self.engine, str(self.source.snapshot.head.commit_id))
+        self.cleanup.callback(rows.close)
+        tables = {}
+        for type_ in view.catalog.types:
+            key = type_.table_key
+            if not has_moved(self.base.snapshot, self.source.snapshot, key):
+                continue
+            sides = Sides(
+                type_,
+                self.base.data.table(key),
+                self.source.data.table(key),
+                view.data.table(key),
+                is_target_base=not has_moved(self.base.snapshot, view.snapshot, key),
+            )
+            if rows.decide(sides, self.resolutions, strict_rows=self.strict_rows):
+                tables[key] = Merged.nothing(type_)
+        return _Decided(tables, rows.conflicts, rows.conflict_count, rows)
 
     def _table(self, type_: SchemaType, view: View) -> Merged | None:
         key = type_.table_key
@@ -114,37 +188,52 @@ class Merge:
         if not has_moved(base.snapshot, source.snapshot, key):
             return None
         before = base.data.table(key)
-        theirs = compare_tables(type_, before, source.data.table(key), self.engine, view.data)
+        wide = WideValues()
+        compare = partial(compare_tables, type_, before, engine=self.engine, data=view.data)
+        theirs = compare(source.data.table(key), wide=wide)
         if not theirs.counts:
             return None
         if not has_moved(base.snapshot, view.snapshot, key):
             return adopt(theirs)
-        ours = compare_tables(type_, before, view.data.table(key), self.engine, view.data)
+        ours = compare(view.data.table(key), wide=wide)
         decider = ThreeWay(self.engine, view.data, self.resolutions, self.strict_rows)
         return decider.merge(ours, theirs)
 
 
+def _work(merged: Merged, spark: SparkRows | None) -> TableWork:
+    if spark is None:
+        return TableWork(merged.type, merged.counts, partial(_stage, merged))
+    return TableWork(merged.type, spark.counts(merged), partial(spark.stage, merged))
+
+
 def _stage(merged: Merged, table: Table) -> Staged:
-    return stage_rows(table, added=merged.added, replaced=merged.replaced, deleted=merged.deleted)
+    wide, schema = merged.wide, table_schema(merged.type)
+    return stage_rows(
+        table,
+        added=wide.in_order(merged.added),
+        replaced=wide.in_order(merged.replaced),
+        deleted=merged.deleted,
+        whole=partial(wide.whole, schema) if merged.is_referring else None,
+    )
 
 
 def _by_place(conflict: Conflict) -> tuple[str, ...]:
     return (conflict.type_name, conflict.id or "", conflict.property or "", conflict.kind)
 
 
-def _ends(changed: Iterable[Merged], catalog: Catalog) -> frozenset[TableKey]:
+def _ends(changed: Iterable[TableWork], catalog: Catalog) -> frozenset[TableKey]:
     """The nodes that edges need which come: another write may not take them away meanwhile."""
     return frozenset(
         catalog.node_type(name).table_key
         for each in changed
-        if isinstance(each.type, EdgeType) and (each.added.num_rows or each.replaced.num_rows)
+        if isinstance(each.type, EdgeType) and (each.counts.inserted or each.counts.updated)
         for name in (each.type.source, each.type.target)
     )
 
 
-def _touching(changed: Iterable[Merged], catalog: Catalog) -> frozenset[TableKey]:
+def _touching(changed: Iterable[TableWork], catalog: Catalog) -> frozenset[TableKey]:
     """The edges that a node which goes might get meanwhile."""
-    losing = (each.type for each in changed if len(each.deleted))
+    losing = (each.type for each in changed if each.counts.deleted)
     names = {type_.name for type_ in losing if isinstance(type_, NodeType)}
     return frozenset(
         edge.table_key for edge in catalog.edge_types if {edge.source, edge.target} & names

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -11,7 +12,7 @@ from omnigraph.errors import InvalidInputError
 from omnigraph.integrity.convert import convert_value
 from omnigraph.integrity.violations import shortened
 from omnigraph.merge.conflicts import Conflict
-from omnigraph.model.types import Scalar
+from omnigraph.model.types import Scalar, VectorType
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
 from omnigraph.schema.values import Misfit
 
@@ -46,7 +47,15 @@ class Given:
         if isinstance(found, Misfit):
             message = f"the resolutions give {shortened(self.value)} for {type_.name} {name}: "
             raise InvalidInputError(message + found.reason, hint=found.hint)
+        if isinstance(kind, VectorType) and not _are_finite(found):
+            message = f"the resolutions give {shortened(self.value)} for {type_.name} {name}, "
+            raise InvalidInputError(message + f"which is not {kind.dimension} finite numbers")
         return found
+
+
+def _are_finite(numbers: object) -> bool:
+    assert isinstance(numbers, Sequence), "a vector is made of numbers"
+    return all(each is not None and math.isfinite(each) for each in numbers)
 
 
 def _is_end(type_: SchemaType, name: str) -> bool:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from itertools import islice
+from typing import Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.changes.graphs import Side
 from omnigraph.changes.records import excluding, ids_of
+from omnigraph.changes.tables import rows_of
+from omnigraph.changes.wide import is_reference, read_columns
 from omnigraph.engine.protocol import Engine
+from omnigraph.errors import LimitExceededError
 from omnigraph.integrity.deltas import ORIGIN, Delta, TableDelta, delta_schema
 from omnigraph.integrity.drafts import Question
 from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import Rule, Violation
+from omnigraph.limits import MERGE_CONFLICTS_MAX
 from omnigraph.merge.conflicts import Conflict, broken
 from omnigraph.merge.decisions import Merged, with_value
 from omnigraph.merge.resolutions import Choice, Decision, Given, Resolutions
@@ -32,11 +37,54 @@ _ROUNDS_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
+class Touched:
+    """The rows that decisions are about.
+
+    Attributes:
+        ids: By table, the rows themselves.
+        sources: By table of edges, the nodes whose edges they are.
+    """
+
+    ids: dict[TableKey, set[str]] = field(default_factory=dict)
+    sources: dict[TableKey, set[str]] = field(default_factory=dict)
+
+
+class Rest(Protocol):
+    """What of a merge is not in this process."""
+
+    def delta(self, tables: Mapping[TableKey, Merged]) -> Delta:
+        """All that the merge brings: what is here, and the rest."""
+        ...
+
+    def bring(self, tables: dict[TableKey, Merged], touched: Touched) -> dict[TableKey, Merged]:
+        """The merge with these rows here, too.
+
+        Raises:
+            LimitExceededError: they are more than this process may hold.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A merge after every decision about rules.
+
+    Attributes:
+        conflicts: What breaks rules and nobody decided; `conflict_count` says how much there is.
+    """
+
+    tables: dict[TableKey, Merged]
+    conflicts: tuple[Conflict, ...] = ()
+    conflict_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
     """Keeps the rules of the target while a merge comes in.
 
     Attributes:
         source: What is merged, for rows that a decision takes from there.
+        rest: The rows that are not in this process, if any.
     """
 
     rule_set: RuleSet
@@ -44,20 +92,26 @@ class Rules:
     view: View
     engine: Engine
     resolutions: Resolutions
+    rest: Rest | None = None
 
-    def keep(
-        self, tables: dict[TableKey, Merged]
-    ) -> tuple[dict[TableKey, Merged], tuple[Conflict, ...]]:
+    def keep(self, tables: dict[TableKey, Merged]) -> Kept:
         """The merge, changed where that was decided so that it breaks no rule; else the conflicts.
 
         A decision about one row may break another rule, so it goes on until nothing is left that
         anybody decided. About one offender nothing is decided twice.
+
+        Raises:
+            LimitExceededError: decisions kept breaking other rules, or touch too many rows.
         """
         followed: set[tuple[object, ...]] = set()
         for _ in range(_ROUNDS_MAX):
+            found, count = self._broken(tables)
+            new = [each for each in found if _offence(each) not in followed]
+            if self.rest is not None and new:
+                tables = self.rest.bring(tables, self._touched(new))
             conflicts, moved = [], False
-            for violation in self._broken(tables):
-                offence = (violation.breach, violation.id, str(violation.value))
+            for violation in found:
+                offence = _offence(violation)
                 after = None if offence in followed else self._followed(violation, tables)
                 followed.add(offence)
                 if after is None:
@@ -65,27 +119,55 @@ class Rules:
                 else:
                     tables, moved = after, True
             if not moved:
-                break
-        return tables, tuple(conflicts)
+                return Kept(tables, tuple(conflicts), max(count, len(conflicts)))
+        message = f"decisions about rules broke others {_ROUNDS_MAX} times over"
+        raise LimitExceededError(message, hint="change a branch so that fewer rules are broken")
 
-    def _broken(self, tables: dict[TableKey, Merged]) -> list[Violation]:
-        changed = {key: _delta(each) for key, each in tables.items() if each.counts}
-        delta = Delta(changed)
+    def _broken(self, tables: dict[TableKey, Merged]) -> tuple[list[Violation], int]:
+        """What the merge breaks, as much of it as can be named, and how much there is."""
+        changed = {key: delta_of(each) for key, each in tables.items() if each.counts}
+        delta = Delta(changed) if self.rest is None else self.rest.delta(tables)
         report = evaluate(self.rule_set, delta, self.view.data, self.engine)
         if report.total == len(report.violations):
-            return list(report.violations)
-        return [each for each in self._listed(delta) if each.breach in report.counts]
+            return list(report.violations), report.total
+        found = (each for each in self._listed(delta) if each.breach in report.counts)
+        return list(islice(found, self._limit)), report.total
+
+    @property
+    def _limit(self) -> int | None:
+        """How many offenders are named: what is not in this process may be without end."""
+        return None if self.rest is None else MERGE_CONFLICTS_MAX
 
     def _listed(self, delta: Delta) -> Iterator[Violation]:
         """Every violation, where there are more than a report shows."""
         shape = delta.shape()
         for rules in self.rule_set.row_rules_for(shape):
             for rule in rules.rules:
-                found = self._answer(rules.offenders(rule, shape).listed(), delta)
+                found = self._answer(rules.offenders(rule, shape).listed(self._limit), delta)
                 yield from map(rule.described, found)
         for set_rule in self.rule_set.set_rules_for(shape):
-            found = self._answer(set_rule.offenders(shape).listed(), delta)
+            found = self._answer(set_rule.offenders(shape).listed(self._limit), delta)
             yield from map(set_rule.described, found)
+
+    def _touched(self, violations: Iterable[Violation]) -> Touched:
+        """The rows that decisions about these would change."""
+        touched = Touched()
+        for each in violations:
+            place = (each.type_name, each.id, each.properties)
+            if each.id is None or self.resolutions.decide_place(*place) is None:
+                continue
+            type_ = self.view.catalog.type_named(each.type_name)
+            if each.rule is Rule.CARDINALITY:
+                touched.sources.setdefault(type_.table_key, set()).add(each.id)
+                continue
+            touched.ids.setdefault(type_.table_key, set()).add(each.id)
+            if each.rule is Rule.STRANDED:
+                key = self._node(type_, each).table_key
+                touched.ids.setdefault(key, set()).add(str(each.value))
+        for key, nodes in touched.sources.items():
+            own = lookups.find(self.view.data.table(key), "src", nodes, columns=["id"])
+            touched.ids.setdefault(key, set()).update(own["id"].to_pylist())
+        return touched
 
     def _answer(self, question: Question, delta: Delta) -> list[dict[str, object]]:
         given = {name: rows.of(delta) for name, rows in question.given.items()}
@@ -125,7 +207,7 @@ class Rules:
             return offence.with_table(offence.merged.deleting(offence.id))
         if decision is not Choice.OURS:
             return None
-        node = self._node(offence)
+        node = self._node(offence.type, offence.violation)
         return offence.tables | {node.table_key: offence.at(node).leaving_out(offence.value)}
 
     def _endless(self, offence: _Offence, decision: Decision) -> dict[TableKey, Merged] | None:
@@ -134,11 +216,11 @@ class Rules:
             return offence.leaving_out()
         if decision is not Choice.THEIRS:
             return None
-        node = self._node(offence)
-        row = _rows(node, self.source.data.table(node.table_key), offence.value)
+        node = self._node(offence.type, offence.violation)
+        merged = offence.at(node)
+        row = _rows(merged, self.source.data.table(node.table_key), offence.value)
         if not row.num_rows:
             return None
-        merged = offence.at(node)
         added = pa.concat_tables([merged.added, row])
         return offence.tables | {node.table_key: replace(merged, added=added)}
 
@@ -156,17 +238,20 @@ class Rules:
     def _as_theirs(self, offence: _Offence) -> dict[TableKey, Merged] | None:
         """The whole row as the source has it."""
         type_, merged = offence.type, offence.merged
-        row = _rows(type_, self.source.data.table(type_.table_key), offence.id)
+        row = _rows(merged, self.source.data.table(type_.table_key), offence.id)
         if not row.num_rows or not pc.any(pc.is_in(merged.replaced["id"], offence.id)).as_py():
             return None
         others = excluding(merged.replaced, offence.id)
         return offence.with_table(replace(merged, replaced=pa.concat_tables([others, row])))
 
-    def _node(self, offence: _Offence) -> NodeType:
-        edge = offence.type
+    def _node(self, edge: SchemaType, violation: Violation) -> NodeType:
         assert isinstance(edge, EdgeType), "only edges have ends"
-        (end,) = offence.violation.properties
+        (end,) = violation.properties
         return self.view.catalog.node_type(edge.source if end == "src" else edge.target)
+
+
+def _offence(violation: Violation) -> tuple[object, ...]:
+    return (violation.breach, violation.id, str(violation.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,18 +301,27 @@ class _Offence:
         return None
 
 
-def _rows(type_: SchemaType, table: Table, ids: pa.Array) -> pa.Table:
-    schema = table_schema(type_)
-    found = lookups.find(table, "id", ids, columns=schema.names)
-    columns = [found[each.name].cast(each.type) for each in schema]
-    return pa.Table.from_arrays(columns, schema=schema)
+def _rows(merged: Merged, table: Table, ids: pa.Array) -> pa.Table:
+    """Rows of a table, to be brought together with those of a merge."""
+    schema = table_schema(merged.type)
+    if merged.is_referring:
+        found = lookups.find(table, "id", ids, columns=read_columns(schema))
+        return merged.wide.refer(schema, table, found)
+    return rows_of(merged.type, lookups.find(table, "id", ids, columns=schema.names).to_batches())
 
 
-def _delta(merged: Merged) -> TableDelta:
+def delta_of(merged: Merged) -> TableDelta:
+    """What a merge brings to a table, for the rules to look at."""
     schema = delta_schema(merged.type)
     rows = pa.concat_tables([merged.replaced, merged.added])
     origin = pa.nulls(rows.num_rows, pa.utf8())
-    columns = [
-        origin if each.name == ORIGIN else rows[each.name].cast(each.type) for each in schema
-    ]
-    return TableDelta(pa.Table.from_arrays(columns, schema=schema), merged.deleted)
+    columns = {
+        each.name: origin if each.name == ORIGIN else _asked(rows[each.name], each.type)
+        for each in schema
+    }
+    return TableDelta(pa.table(columns), merged.deleted)
+
+
+def _asked(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """What rules look at: of vectors and blobs that others have, whether they are there."""
+    return column if is_reference(column.type) else column.cast(kind)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from typing import Final, TypeAlias
 
-from omnigraph.changes.graphs import Side
-from omnigraph.engine.protocol import Engine
+from omnigraph.changes.choice import choose_by_difference
+from omnigraph.changes.graphs import Side, has_moved, size_of_difference
+from omnigraph.engine.choose import Choice
+from omnigraph.engine.protocol import Engine, EngineName
 from omnigraph.errors import ErrorCode, InvalidInputError
 from omnigraph.integrity.rules import RuleSet
+from omnigraph.integrity.violations import Rule
 from omnigraph.limits import CATALOGS_MAX
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import Catalogs
@@ -33,8 +38,10 @@ class MergeOutcome:
         source_commit: The commit of the source that was merged.
         commit_id: The commit that it made; None if there was nothing to merge, or in a dry run.
         changes: By type, what it changed in the target.
-        conflicts: Only in a dry run: what would have to be decided.
+        conflicts: Only in a dry run: what would have to be decided; of very many, Spark names the
+            first, and `conflict_count` says how many there are.
         deleted_source: Whether the source was deleted, as asked; one that moved on stays.
+        engine: The engine that merged, and `why` it was chosen.
     """
 
     outcome: Outcome
@@ -44,7 +51,10 @@ class MergeOutcome:
     commit_id: str | None = None
     changes: Mapping[str, Counts] = field(default_factory=dict)
     conflicts: tuple[Conflict, ...] = ()
+    conflict_count: int = 0
     deleted_source: bool = False
+    engine: EngineName = EngineName.LOCAL
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +64,27 @@ class Options:
     Attributes:
         resolve: `ours`, `theirs`, or the JSON text of resolutions.
         strict_rows: Whether rows that both sides changed conflict even in different properties.
+        engine: `local`, `spark` or `auto`.
     """
 
     resolve: str | None = None
     strict_rows: bool = False
+    engine: str | None = None
+
+
+EngineOf: TypeAlias = Callable[[EngineName], Engine]
+"""Finds an engine by its name."""
+
+_UP_TO_DATE: Final = MergeReport(
+    Outcome.ALREADY_UP_TO_DATE, Choice(EngineName.LOCAL, "there is nothing to merge")
+)
 
 
 class Merges:
     """Merges the branches of one graph."""
 
     def __init__(
-        self, manifest: Manifest, transactions: Transactions, catalogs: Catalogs, engine: Engine
+        self, manifest: Manifest, transactions: Transactions, catalogs: Catalogs, engine: EngineOf
     ) -> None:
         self._manifest = manifest
         self._transactions = transactions
@@ -95,48 +115,55 @@ class Merges:
             message=f"merge {source} into {target}" if message is None else message,
             merged_parent=theirs.head.commit_id,
         )
-        landed = self._transactions.run(order, partial(self._plan, theirs, options))
-        report = landed.report
+        with ExitStack() as cleanup:
+            plan = partial(self._plan, theirs, options, cleanup)
+            landed = self._transactions.run(order, plan)
         commit_id = None if landed.commit is None else str(landed.commit.commit_id)
-        return MergeOutcome(
-            report.outcome, source, target, theirs.head.commit_id, commit_id, report.counts
-        )
+        return replace(_outcome(landed.report, theirs, target), commit_id=commit_id)
 
     def preview(self, source: BranchName, target: BranchName, options: Options) -> MergeOutcome:
         """What a merge would do, with every conflict; nothing is written."""
         theirs = self._require_other(source, target)
-        head = theirs.head.commit_id
         view = view_of(self._manifest, self._catalogs, target)
-        merge = self._merge(theirs, view, options)
-        if merge is None:
-            return MergeOutcome(Outcome.ALREADY_UP_TO_DATE, source, target, head)
-        report, _ = merge.decide(view)
+        with ExitStack() as cleanup:
+            merge = self._merge(theirs, view, options, cleanup)
+            if merge is None:
+                return _outcome(_UP_TO_DATE, theirs, target)
+            report, _ = merge.decide(view)
         if not report.conflicts:
             merge.resolutions.require_used()
-        return MergeOutcome(
-            report.outcome, source, target, head, None, report.counts, report.conflicts
-        )
+        return _outcome(report, theirs, target)
 
-    def _plan(self, theirs: Snapshot, options: Options, view: View) -> Work[MergeReport]:
-        merge = self._merge(theirs, view, options)
-        if merge is None:
-            return Work(MergeReport(Outcome.ALREADY_UP_TO_DATE))
-        return merge.plan(view)
+    def _plan(
+        self, theirs: Snapshot, options: Options, cleanup: ExitStack, view: View
+    ) -> Work[MergeReport]:
+        # What was kept for an earlier plan is of no use for this one.
+        cleanup.close()
+        merge = self._merge(theirs, view, options, cleanup)
+        return Work(_UP_TO_DATE) if merge is None else merge.plan(view)
 
-    def _merge(self, theirs: Snapshot, view: View, options: Options) -> Merge | None:
+    def _merge(
+        self, theirs: Snapshot, view: View, options: Options, cleanup: ExitStack
+    ) -> Merge | None:
         """The merge to be planned on this view; None if the target has all of the source."""
         parted = self._manifest.divergence(view.snapshot, theirs.head.commit_id)
-        base = parted.base
-        if base is None:
+        if parted.base is None:
             message = f"branches {theirs.branch} and {view.snapshot.branch} share no history"
             raise InvalidInputError(message)
-        if base.commit_id == theirs.head.commit_id:
+        if parted.base.commit_id == theirs.head.commit_id:
             return None
-        return Merge(
+        source, base = (
             self._side(theirs),
-            self._side(self._manifest.at_commit(base.commit_id)),
+            self._side(self._manifest.at_commit(parted.base.commit_id)),
+        )
+        choice = _choice(source, base, view, options.engine)
+        return Merge(
+            source,
+            base,
             parted.theirs,
-            self._engine,
+            self._engine(choice.engine),
+            choice,
+            cleanup,
             self._rule_set(view.snapshot.schema_digest),
             read_resolutions(options.resolve),
             options.strict_rows,
@@ -152,4 +179,32 @@ class Merges:
         return self._manifest.current(source)
 
     def _compile_rules(self, digest: str) -> RuleSet:
-        return RuleSet.compile(self._catalogs.of(digest))
+        # A merge takes each vector whole: from a side, which kept the rules, or from a decision,
+        # which was checked. Its numbers need not be read again.
+        return RuleSet.compile(self._catalogs.of(digest)).leaving_out(Rule.TYPE)
+
+
+def _choice(source: Side, base: Side, view: View, wanted: str | None) -> Choice:
+    """The engine for as much as both sides changed in tables that the source changed."""
+    target = Side(view.snapshot, view.data)
+    keys = [
+        each.table_key
+        for each in view.catalog.types
+        if has_moved(base.snapshot, source.snapshot, each.table_key)
+    ]
+    theirs = size_of_difference(base, source, keys)
+    return choose_by_difference(theirs + size_of_difference(base, target, keys), wanted)
+
+
+def _outcome(report: MergeReport, theirs: Snapshot, target: BranchName) -> MergeOutcome:
+    return MergeOutcome(
+        report.outcome,
+        theirs.branch,
+        target,
+        theirs.head.commit_id,
+        changes=report.counts,
+        conflicts=report.conflicts,
+        conflict_count=report.conflict_count,
+        engine=report.choice.engine,
+        why=report.choice.why,
+    )

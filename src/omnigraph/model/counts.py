@@ -15,3 +15,17 @@ class Counts:
 
     def __bool__(self) -> bool:
         return bool(self.inserted or self.updated or self.deleted)
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.inserted + other.inserted,
+            self.updated + other.updated,
+            self.deleted + other.deleted,
+        )
+
+    def __sub__(self, other: Counts) -> Counts:
+        return Counts(
+            self.inserted - other.inserted,
+            self.updated - other.updated,
+            self.deleted - other.deleted,
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -68,6 +68,16 @@ class Deletions:
     row_count: int = 0
 
 
+def together(found: Iterable[Deletions]) -> Deletions:
+    """What several tasks deleted, each from fragments of its own."""
+    every = tuple(found)
+    return Deletions(
+        updated=tuple(fragment for each in every for fragment in each.updated),
+        removed=tuple(number for each in every for number in each.removed),
+        row_count=sum(each.row_count for each in every),
+    )
+
+
 def stage_create(tables: Tables, location: str, rows: pa.Table) -> Staged:
     """Prepare a table that does not exist yet; `rows` gives its schema and may be empty."""
     uri = tables.uri(location)
@@ -101,18 +111,44 @@ def stage_upsert(table: Table, rows: pa.Table) -> Staged:
     return stage_change(table, files=files, deletions=delete_rows(table, found[ROW_ADDRESS]))
 
 
-def stage_rows(table: Table, *, added: pa.Table, replaced: pa.Table, deleted: pa.Array) -> Staged:
+def stage_rows(
+    table: Table,
+    *,
+    added: pa.Table,
+    replaced: pa.Table,
+    deleted: pa.Array,
+    whole: Callable[[pa.Table], Rows] | None = None,
+) -> Staged:
     """Prepare to add rows, to replace others, which keep their row ids, and to remove others.
 
     Only rows that are replaced or removed are looked up; ids of `added` are taken to be new.
+
+    Args:
+        whole: Completes rows that are not whole yet, in their order; None where all are.
     """
+    files, gone = write_rows(table, added=added, replaced=replaced, deleted=deleted, whole=whole)
+    return stage_change(table, files=files, deletions=delete_rows(table, gone))
+
+
+def write_rows(
+    table: Table,
+    *,
+    added: pa.Table,
+    replaced: pa.Table,
+    deleted: pa.Array,
+    whole: Callable[[pa.Table], Rows] | None = None,
+) -> tuple[tuple[Fragment, ...], pa.ChunkedArray]:
+    """Like `stage_rows`, without the deletions: the files, and the addresses of what is to go."""
     wanted = pa.concat_arrays([replaced[KEY].combine_chunks(), deleted])
     found = locate(table, wanted) if len(wanted) else _PLACES.empty_table()
     places = pc.index_in(replaced[KEY].combine_chunks(), value_set=found[KEY].combine_chunks())
     assert not places.null_count, "what is replaced was read from this version"
     rows = pa.concat_tables([replaced, added])
-    files = write_files(table, rows, row_ids=found[ROW_ID].take(places).to_pylist())
-    return stage_change(table, files=files, deletions=delete_rows(table, found[ROW_ADDRESS]))
+    row_ids = found[ROW_ID].take(places).to_pylist()
+    files = write_files(table, rows if whole is None else whole(rows), row_ids=row_ids)
+    if whole is not None:
+        lookups.know_written(table, files, rows)
+    return files, found[ROW_ADDRESS]
 
 
 def stage_delete(

@@ -83,6 +83,8 @@ def told(conflicts: tuple[Conflict, ...]) -> set[Told]:
 
 
 def use(graph: Graph, engine: Engine) -> Graph:
-    """Merge on this engine from now on."""
-    graph._merges = Merges(graph._manifest, graph._transactions, graph._catalogs, engine)
+    """Merge on this engine from now on, whatever is asked for."""
+    graph._merges = Merges(
+        graph._manifest, graph._transactions, graph._catalogs, lambda _name: engine
+    )
     return graph

@@ -68,6 +68,11 @@ def by_place(rows: pa.Table, places: np.ndarray, part: int) -> Iterator[pa.Recor
         start = end
 
 
+def by_one(rows: pa.Table, part: int) -> Iterator[pa.RecordBatch]:
+    """Pieces of rows that are for nobody in particular."""
+    return by_place(rows, np.zeros(rows.num_rows, np.int32), part)
+
+
 def of_table(session: SparkSession, table: Table, columns: Sequence[str], cut: Cut) -> DataFrame:
     """Pieces of the named columns of a pinned table."""
     cores = session.sparkContext.defaultParallelism
@@ -141,12 +146,23 @@ def arrived(batches: Iterable[pa.RecordBatch]) -> Arrived:
         for number, kind, data in zip(to.to_pylist(), part.to_pylist(), rows, strict=True):
             parts = found.setdefault(number, {})
             if data.is_valid:
-                read = pa.ipc.open_stream(data.as_buffer()).read_all()
-                parts.setdefault(kind, []).append(read)
+                parts.setdefault(kind, []).append(unpacked(data.as_buffer()))
     return {
         number: {kind: pa.concat_tables(tables) for kind, tables in parts.items()}
         for number, parts in sorted(found.items())
     }
+
+
+def opened(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
+    """What each piece is part of, and its rows, one piece at a time."""
+    for batch in batches:
+        for part, data in zip(batch.column(PART).to_pylist(), batch.column(ROWS), strict=True):
+            yield part, unpacked(data.as_buffer())
+
+
+def unpacked(data: pa.Buffer | bytes) -> pa.Table:
+    """The rows of a piece."""
+    return pa.ipc.open_stream(data).read_all()
 
 
 def _piece(to: int, part: int, rows: pa.Table) -> pa.RecordBatch:

@@ -6,7 +6,7 @@ scratch again and tell rows that take the place of others, which keep their row 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Final
@@ -30,8 +30,8 @@ from omnigraph.engine.spark.pieces import (
     of_table,
     sent,
 )
-from omnigraph.engine.spark.relations import pack
-from omnigraph.limits import LOAD_HELD_BYTES_MAX, SPARK_PARTITION_ROWS_MAX
+from omnigraph.engine.spark.writing import RowWriter, fragment_groups, numbered
+from omnigraph.limits import SPARK_PARTITION_ROWS_MAX
 from omnigraph.pipeline.positions import PLACE_BITS, POSITION
 from omnigraph.pipeline.spark.intake import ScratchFile, to_table
 from omnigraph.pipeline.spark.keys import KeyRows
@@ -45,8 +45,7 @@ from omnigraph.storage.staging import (
     delete_rows,
     stage_change,
     stage_whole,
-    write_files,
-    write_whole,
+    together,
 )
 from omnigraph.storage.tables import ROW_ADDRESS, ROW_ID, Fragment, Table, TableAddress
 
@@ -103,7 +102,7 @@ def stage_scratch(
         replaces: Whether the rows are all that the table will hold.
     """
     units = packed(rows.written.scratch)
-    groups = _fragment_groups(table) if upserts else {}
+    groups = fragment_groups(table) if upserts else {}
     task = StageTask(
         rows.type,
         table.address,
@@ -117,7 +116,9 @@ def stage_scratch(
     fragments = [each for part in found for each in part.files]
     if replaces:
         return stage_whole(table, fragments, schema=table_schema(rows.type))
-    return stage_change(table, files=fragments, deletions=_together(found))
+    return stage_change(
+        table, files=fragments, deletions=together(each.deletions for each in found)
+    )
 
 
 def packed(files: Sequence[ScratchFile]) -> list[list[ScratchFile]]:
@@ -158,13 +159,6 @@ def _units_of(
     """Splits, each with the unit that its rows are in, if it has any."""
     numbers = {file.desk: number for number, unit in enumerate(units) for file in unit}
     return ((split, numbers[desk]) for split, desk in desks.items() if desk in numbers)
-
-
-def _fragment_groups(table: Table) -> dict[int, int]:
-    """The task that deletes rows of a fragment, for each fragment."""
-    fragments = table.fragments()
-    groups = pack([each.num_rows for each in fragments], cores=1)
-    return {fragments[at].id: number for number, group in enumerate(groups) for at in group}
 
 
 def _left_out(
@@ -213,16 +207,10 @@ def _routes(task: StageTask, brought: pa.Table, places: pa.Table) -> Iterator[pa
     places = places.filter(pc.is_valid(at))
     positions = brought[POSITION].take(at.drop_null()).to_numpy()
     routed = pa.table({POSITION: positions, ROW_ID: places[ROW_ID]}).cast(_ROUTED)
-    yield from by_place(routed, _numbered(positions >> PLACE_BITS, task.unit_of), _ROUTES)
+    yield from by_place(routed, numbered(positions >> PLACE_BITS, task.unit_of), _ROUTES)
     fragments = places[ROW_ADDRESS].to_numpy() >> np.uint64(32)
-    to = _numbered(fragments, task.group_of) + len(task.units)
+    to = numbered(fragments, task.group_of) + len(task.units)
     yield from by_place(places.select([ROW_ADDRESS]), to, _DELETED)
-
-
-def _numbered(values: np.ndarray, numbers: Mapping[int, int]) -> np.ndarray:
-    """The number of each value."""
-    known, inverse = np.unique(values, return_inverse=True)
-    return np.array([numbers[each] for each in known.tolist()], np.int32)[inverse]
 
 
 def _written(rows: KeyRows, task: StageTask, pieces: Sequence[DataFrame]) -> list[Stored]:
@@ -237,15 +225,6 @@ def _written(rows: KeyRows, task: StageTask, pieces: Sequence[DataFrame]) -> lis
     every = reduce(DataFrame.union, pieces, of_frame(numbers, call_units))
     count = len(task.units) + len(set(task.group_of.values()))
     return collect_messages(sent(every, count).mapInArrow(partial(store, task), MESSAGE))
-
-
-def _together(found: Iterable[Stored]) -> Deletions:
-    deletions = [each.deletions for each in found]
-    return Deletions(
-        updated=tuple(fragment for each in deletions for fragment in each.updated),
-        removed=tuple(number for each in deletions for number in each.removed),
-        row_count=sum(each.row_count for each in deletions),
-    )
 
 
 def call_units(numbers: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -271,54 +250,24 @@ def _stored(task: StageTask, number: int, parts: Mapping[int, pa.Table]) -> Stor
     table = open_address(task.address)
     if number >= len(task.units):
         return Stored(deletions=delete_rows(table, parts[_DELETED][ROW_ADDRESS]))
-    writer = _Writer(task, table)
+    writer = RowWriter(table, replaces=task.replaces)
     routes = parts.get(_ROUTES, _ROUTED.empty_table())
     for path in task.units[number]:
-        writer.take(task.scratch.read(path), routes)
+        _take(writer, task.type, task.scratch.read(path), routes)
     return Stored(writer.finish())
 
 
-@dataclass(slots=True)
-class _Writer:
-    """Writes rows that take the place of others apart from new ones."""
-
-    task: StageTask
-    table: Table
-    files: list[Fragment] = field(default_factory=list)
-    added: list[pa.Table] = field(default_factory=list)
-    replaced: list[pa.Table] = field(default_factory=list)
-
-    def take(self, rows: pa.Table, found: pa.Table) -> None:
-        is_gone = pc.equal(found[ROW_ID], _LEFT_OUT)
-        gone = found.filter(is_gone)[POSITION].combine_chunks()
-        if len(gone):
-            rows = rows.filter(pc.invert(pc.is_in(rows[POSITION], value_set=gone)))
-        found = found.filter(pc.invert(is_gone))
-        at = pc.index_in(rows[POSITION], value_set=found[POSITION].combine_chunks())
-        is_new = pc.is_null(at)
-        self.added.append(self._typed(rows.filter(is_new)))
-        if len(found):
-            ids = found[ROW_ID].take(at.drop_null())
-            replaced = self._typed(rows.filter(pc.invert(is_new)))
-            self.replaced.append(replaced.append_column(ROW_ID, ids))
-        if sum(each.nbytes for each in (*self.added, *self.replaced)) > LOAD_HELD_BYTES_MAX:
-            self._write()
-
-    def finish(self) -> tuple[Fragment, ...]:
-        self._write()
-        return tuple(self.files)
-
-    def _typed(self, rows: pa.Table) -> pa.Table:
-        return to_table(rows, self.task.type)
-
-    def _write(self) -> None:
-        if any(map(len, self.added)):
-            added = pa.concat_tables(self.added)
-            write = write_whole if self.task.replaces else write_files
-            self.files += write(self.table, added)
-        if any(map(len, self.replaced)):
-            # Row ids in order take little room in the file's metadata.
-            replaced = pa.concat_tables(self.replaced).sort_by(ROW_ID)
-            row_ids = replaced[ROW_ID].to_pylist()
-            self.files += write_files(self.table, replaced.drop_columns([ROW_ID]), row_ids=row_ids)
-        self.added, self.replaced = [], []
+def _take(writer: RowWriter, type_: SchemaType, rows: pa.Table, routes: pa.Table) -> None:
+    """Write rows as their unit was told; the others are new."""
+    is_gone = pc.equal(routes[ROW_ID], _LEFT_OUT)
+    gone = routes.filter(is_gone)[POSITION].combine_chunks()
+    if len(gone):
+        rows = rows.filter(pc.invert(pc.is_in(rows[POSITION], value_set=gone)))
+    found = routes.filter(pc.invert(is_gone))
+    at = pc.index_in(rows[POSITION], value_set=found[POSITION].combine_chunks())
+    is_new = pc.is_null(at)
+    replaced = None
+    if len(found):
+        ids = found[ROW_ID].take(at.drop_null())
+        replaced = to_table(rows.filter(pc.invert(is_new)), type_).append_column(ROW_ID, ids)
+    writer.take(to_table(rows.filter(is_new), type_), replaced)

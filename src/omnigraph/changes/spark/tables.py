@@ -1,0 +1,158 @@
+"""Comparing two versions of one table on Spark: counted at once, shown part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Final
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
+
+from omnigraph.changes.records import Chunk, Op, TableChanges
+from omnigraph.changes.spark.rows import ChangedRows, Versions
+from omnigraph.changes.tables import compare_rows
+from omnigraph.engine.local.execute import LocalEngine
+from omnigraph.engine.protocol import Data, Engine
+from omnigraph.engine.spark.execute import SparkEngine
+from omnigraph.engine.spark.failures import reporting, translating
+from omnigraph.engine.spark.jobs import Jobs
+from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
+from omnigraph.engine.spark.pieces import PART, PIECES, ROWS, arrived, by_one, unpacked
+from omnigraph.errors import InternalError
+from omnigraph.model.counts import Counts
+from omnigraph.model.tables import TableKey
+from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.catalog import SchemaType
+from omnigraph.storage.tables import Table
+
+_OPS: Final = (Op.INSERT, Op.UPDATE, Op.DELETE)
+_ACTION: Final = "the comparison"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkChanges:
+    """How one table's rows differ between two versions; Spark has the rows."""
+
+    type: SchemaType
+    counts: Counts
+    changed: ChangedRows
+    session: SparkSession
+
+    def chunks(self, ops: Collection[Op]) -> Iterator[Chunk]:
+        """The rows to which one of these happened: what came, what changed, what went.
+
+        The driver holds a few partitions of them at a time.
+        """
+        found = self.changed.in_order(self.session).mapInArrow(
+            partial(show_changes, self.type), PIECES
+        )
+        # Kept for its three readers: comparing reads and shuffles all that differs.
+        found = found.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            for number, op in enumerate(_OPS):
+                if op in ops and self._count(op):
+                    rows = found.where(sql.col(PART) == number).select(ROWS)
+                    with translating(_ACTION):
+                        for row in rows.toLocalIterator(prefetchPartitions=True):
+                            yield _chunk(self.type, op, unpacked(row[0]))
+        finally:
+            found.unpersist()
+
+    def _count(self, op: Op) -> int:
+        counts = {
+            Op.INSERT: self.counts.inserted,
+            Op.UPDATE: self.counts.updated,
+            Op.DELETE: self.counts.deleted,
+        }
+        return counts[op]
+
+
+def compare_on_spark(
+    type_: SchemaType, before: Table, after: Table, engine: Engine
+) -> SparkChanges:
+    """How the rows of a type differ between two versions of its table, as `compare_tables` says.
+
+    Raises:
+        StorageError: a table could not be read.
+    """
+    assert isinstance(engine, SparkEngine), "the caller chose by its name"
+    versions = Versions.of(before, after)
+    changed = ChangedRows.of(type_, [versions])
+    session = engine.session
+    if versions.only_adds:
+        # Every one of them came, and files know how many rows they have.
+        return SparkChanges(type_, Counts(versions.size.row_count), changed, session)
+
+    def counted() -> list[Counts]:
+        rows = changed.by_id(session)
+        return collect_messages(rows.mapInArrow(partial(count_changes, type_), MESSAGE))
+
+    jobs = Jobs(session, f"omnigraph-diff-{after.address}", _ACTION)
+    return SparkChanges(type_, sum(jobs.run(counted), Counts()), changed, session)
+
+
+def count_changes(type_: SchemaType, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Count what differs in a bucket. Runs in an executor; safe to run twice."""
+    with reporting():
+        for parts in arrived(batches).values():
+            yield to_message(compared(type_, parts.get).counts)
+
+
+def show_changes(type_: SchemaType, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Pieces of what differs in a bucket. Runs in an executor; safe to run twice."""
+    with reporting():
+        for parts in arrived(batches).values():
+            found = compared(type_, parts.get)
+            images = (found.inserted, _beside(found.before, found.after), found.deleted)
+            for number, rows in enumerate(images):
+                yield from by_one(rows, number)
+
+
+def compared(
+    type_: SchemaType, part: Callable[[int], pa.Table | None], first: int = 0
+) -> TableChanges:
+    """How the rows of two parts that came for a bucket differ: the first one, and the next."""
+    names = table_schema(type_).names
+    nothing = table_schema(type_).empty_table()
+    old, new = (
+        nothing if (rows := part(place)) is None else rows.select(names)
+        for place in (first, first + 1)
+    )
+    return compare_rows(type_, old, new, local_engine(), no_data())
+
+
+@cache
+def local_engine() -> LocalEngine:
+    """What tasks of this process compare with."""
+    return LocalEngine()
+
+
+def no_data() -> Data:
+    """What tasks compare on: the rows they are given, and no table."""
+    return Data(_no_table)
+
+
+def _no_table(key: TableKey) -> Table:
+    message = f"a task was to read {key}, and has rows alone"
+    raise InternalError(message)
+
+
+def _beside(before: pa.Table, after: pa.Table) -> pa.Table:
+    """The rows as they were beside the rows as they are, told apart by place."""
+    columns = [*before.columns, *after.columns]
+    return pa.Table.from_arrays(columns, [str(place) for place in range(len(columns))])
+
+
+def _chunk(type_: SchemaType, op: Op, rows: pa.Table) -> Chunk:
+    if op is Op.INSERT:
+        return Chunk(op, None, rows)
+    if op is Op.DELETE:
+        return Chunk(op, rows, None)
+    schema = table_schema(type_)
+    sides = (rows.columns[: len(schema)], rows.columns[len(schema) :])
+    before, after = (pa.Table.from_arrays(each, schema=schema) for each in sides)
+    return Chunk(op, before, after)

@@ -1,0 +1,155 @@
+"""Three-way decisions in executors: each task has all rows of some ids, and decides as ever."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.changes.records import ids_of
+from omnigraph.changes.spark.tables import compared, local_engine, no_data
+from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.pieces import arrived, by_one
+from omnigraph.merge.conflicts import Conflict
+from omnigraph.merge.decisions import Merged, ThreeWay, adopt
+from omnigraph.merge.resolutions import Resolutions
+from omnigraph.model.counts import Counts
+from omnigraph.schema.catalog import SchemaType
+from omnigraph.storage.tables import ROW_ADDRESS, ROW_ID
+
+PLACES: Final = (pa.field(ROW_ID, pa.uint64()), pa.field(ROW_ADDRESS, pa.uint64()))
+"""Where a row lies, beside its columns."""
+
+_BASE_OF_THEIRS, _THEIRS, _BASE_OF_OURS, _OURS = range(4)
+"""What arrives: of theirs against the base, and of ours against the base."""
+
+
+class Part(IntEnum):
+    """What a decision leaves: new rows, rows with `PLACES`, what goes, and what is told of it."""
+
+    ADDED = 0
+    REPLACED = 1
+    DELETED = 2
+    CONFLICTS = 3
+    TOLD = 4
+
+
+CONFLICTS: Final = pa.schema(
+    [
+        *(pa.field(name, pa.utf8()) for name in ("id", "property", "kind")),
+        pa.field("conflict", pa.binary()),
+    ]
+)
+"""Conflicts, pickled, with what they are ordered by."""
+
+_TOLD: Final = pa.schema([pa.field("told", pa.binary())])
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one task decided, in numbers.
+
+    Attributes:
+        used: The places of resolutions that were about its rows.
+    """
+
+    counts: Counts
+    conflict_count: int
+    used: frozenset[tuple[str, str | None, str | None]]
+
+    @classmethod
+    def of(cls, data: bytes) -> Told:
+        """What a task has told."""
+        told = pickle.loads(data)
+        assert isinstance(told, cls), "nothing else is told in this place"
+        return told
+
+    def rows(self) -> pa.Table:
+        """It, as the row that a task leaves beside the others."""
+        return pa.table({"told": [pickle.dumps(self)]}, _TOLD)
+
+
+@dataclass(frozen=True, slots=True)
+class DecideTask:
+    """All an executor needs to decide about rows.
+
+    Attributes:
+        adopts: Whether the target has the table as the base had it: all of theirs is taken.
+        target_fragments: The ids of fragments of the base, and of the same ones in the target.
+    """
+
+    type: SchemaType
+    adopts: bool
+    resolutions: Resolutions
+    strict_rows: bool
+    target_fragments: Mapping[int, int]
+
+
+def decide_bucket(task: DecideTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Decide about the rows of some ids. Runs in an executor; safe to run twice."""
+    with reporting():
+        for parts in arrived(batches).values():
+            # Which of them a task used is told by that task alone.
+            resolutions = replace(task.resolutions, used=set())
+            merged = _merged(task, parts, resolutions)
+            told = Told(merged.counts, len(merged.conflicts), frozenset(resolutions.used))
+            yield from by_one(told.rows(), Part.TOLD)
+            yield from by_one(_conflict_rows(merged.conflicts), Part.CONFLICTS)
+            yield from by_one(merged.added, Part.ADDED)
+            places = _places(task, parts)
+            replaced, deleted = merged.replaced, pa.table({"id": merged.deleted})
+            yield from by_one(_placed(replaced, places), Part.REPLACED)
+            yield from by_one(_placed(deleted, places), Part.DELETED)
+
+
+def _merged(task: DecideTask, parts: Mapping[int, pa.Table], resolutions: Resolutions) -> Merged:
+    theirs = compared(task.type, parts.get, _BASE_OF_THEIRS)
+    if task.adopts:
+        return adopt(theirs)
+    ours = compared(task.type, parts.get, _BASE_OF_OURS)
+    decider = ThreeWay(local_engine(), no_data(), resolutions, task.strict_rows)
+    return decider.merge(ours, theirs)
+
+
+def _places(task: DecideTask, parts: Mapping[int, pa.Table]) -> pa.Table:
+    """Where the target has rows: those that it changed, and those that it has as the base had."""
+    columns = ["id", ROW_ID, ROW_ADDRESS]
+    nothing = pa.schema([pa.field("id", pa.utf8()), *PLACES]).empty_table()
+    ours = parts[_OURS].select(columns) if _OURS in parts else nothing
+    base = parts[_BASE_OF_THEIRS].select(columns) if _BASE_OF_THEIRS in parts else nothing
+    base = base.filter(pc.invert(pc.is_in(base["id"], value_set=ids_of(ours))))
+    addresses = base[ROW_ADDRESS].to_numpy()
+    fragments, at = np.unique(addresses >> np.uint64(32), return_inverse=True)
+    # What lies in no fragment of the target was deleted there, and is in nobody's way.
+    moved = [task.target_fragments.get(each, -1) for each in fragments.tolist()]
+    fragment_ids = np.array(moved, np.int64)[at] if len(moved) else np.array([], np.int64)
+    kept = fragment_ids >= 0
+    offsets = addresses[kept] & np.uint64(0xFFFF_FFFF)
+    there = (fragment_ids[kept].astype(np.uint64) << np.uint64(32)) | offsets
+    base = base.filter(pa.array(kept)).set_column(2, PLACES[1], pa.array(there, pa.uint64()))
+    return pa.concat_tables([ours, base])
+
+
+def _placed(rows: pa.Table, places: pa.Table) -> pa.Table:
+    """Rows beside where the target has them."""
+    at = pc.index_in(ids_of(rows), value_set=ids_of(places))
+    assert not at.null_count, "what changes in the target was read from there"
+    for field in PLACES:
+        rows = rows.append_column(field, places[field.name].take(at))
+    return rows
+
+
+def _conflict_rows(conflicts: tuple[Conflict, ...]) -> pa.Table:
+    columns = (
+        [each.id or "" for each in conflicts],
+        [each.property or "" for each in conflicts],
+        [str(each.kind) for each in conflicts],
+        [pickle.dumps(each) for each in conflicts],
+    )
+    return pa.Table.from_arrays(list(map(pa.array, columns, CONFLICTS.types)), schema=CONFLICTS)

@@ -1,0 +1,371 @@
+"""Where Spark has the rows of a merge: decided in executors, or whole fragments of the source."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.types import StructType
+
+from omnigraph.changes.records import excluding
+from omnigraph.changes.tables import rows_of
+from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
+from omnigraph.engine.spark.pieces import (
+    PART,
+    PIECES,
+    ROWS,
+    by_one,
+    listed,
+    of_units,
+    opened,
+    unpacked,
+)
+from omnigraph.engine.spark.relations import pack
+from omnigraph.engine.spark.types import spark_schema, to_crossing
+from omnigraph.engine.spark.writing import RowWriter, cut_deletions
+from omnigraph.integrity.deltas import ORIGIN, delta_schema
+from omnigraph.limits import ROWS_PER_FILE_MAX, SPARK_BATCH_BYTES_MAX
+from omnigraph.merge.conflicts import Conflict
+from omnigraph.merge.decisions import Merged
+from omnigraph.merge.spark.decisions import Part, Told
+from omnigraph.model.counts import Counts
+from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.catalog import SchemaType
+from omnigraph.storage.scans import open_address, scan_batches
+from omnigraph.storage.tables import ROW_ADDRESS, Fragment, Table, TableAddress
+
+_UPSERTED: Final = (Part.ADDED, Part.REPLACED)
+_GOING: Final = (Part.REPLACED, Part.DELETED)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Rows that are looked for: by their ids, or edges by the ids of their sources."""
+
+    ids: pa.Array
+    sources: pa.Array
+
+    def among(self, rows: pa.Table) -> pa.Table:
+        """Those of the rows."""
+        found = pc.is_in(rows["id"], value_set=self.ids)
+        if len(self.sources) and "src" in rows.column_names:
+            found = pc.or_(found, pc.is_in(rows["src"], value_set=self.sources))
+        return rows.filter(found)
+
+
+class RowSource(Protocol):
+    """What a merge does to one table, the rows where executors have them.
+
+    Everywhere, `without` are the ids of rows that are not meant, since the driver has them.
+    """
+
+    @property
+    def counts(self) -> Counts:
+        """How many rows come, change and go."""
+        ...
+
+    def upserts(self, columns: Sequence[str], without: pa.Array) -> DataFrame:
+        """Columns of the rows that come or change, `ORIGIN` among them if it is wanted."""
+        ...
+
+    def deleted(self, without: pa.Array) -> DataFrame:
+        """The ids of rows that go."""
+        ...
+
+    def find(self, wanted: Wanted) -> Merged:
+        """What the merge does to some rows; they come to the driver."""
+        ...
+
+    def write(self, table: Table, without: pa.Array) -> list[Fragment]:
+        """Have the rows written as files of a table."""
+        ...
+
+    def deletions(self, group_of: dict[int, int], without: pa.Array) -> DataFrame | None:
+        """Pieces of the addresses of rows that go or are replaced, for groups of fragments."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """Rows that executors decided about, as the pieces they left; `frame` is kept by Spark."""
+
+    session: SparkSession
+    type: SchemaType
+    frame: DataFrame
+    told: tuple[Told, ...]
+
+    @property
+    def counts(self) -> Counts:
+        """How many rows come, change and go."""
+        return sum((each.counts for each in self.told), Counts())
+
+    @property
+    def conflict_count(self) -> int:
+        """What nobody decided."""
+        return sum(each.conflict_count for each in self.told)
+
+    def conflicts(self, limit: int) -> list[Conflict]:
+        """The first of what nobody decided."""
+        if not self.conflict_count:
+            return []
+        shown = self._parts([Part.CONFLICTS]).mapInArrow(
+            unpack_conflicts, "id string, property string, kind string, conflict binary"
+        )
+        first = shown.orderBy("id", "property", "kind").limit(limit)
+        return [pickle.loads(each.conflict) for each in first.select("conflict").collect()]
+
+    def upserts(self, columns: Sequence[str], without: pa.Array) -> DataFrame:
+        """Columns of the rows that come or change."""
+        unpack = partial(unpack_rows, self.type, tuple(columns), without)
+        return self._parts(_UPSERTED).mapInArrow(unpack, _schema(self.type, columns))
+
+    def deleted(self, without: pa.Array) -> DataFrame:
+        """The ids of rows that go."""
+        unpack = partial(unpack_ids, without)
+        return self._parts([Part.DELETED]).mapInArrow(unpack, "id string")
+
+    def find(self, wanted: Wanted) -> Merged:
+        """What the merge does to some rows."""
+        every = self._parts([*_UPSERTED, Part.DELETED])
+        return _brought(self.type, every.mapInArrow(partial(find_pieces, wanted), PIECES))
+
+    def write(self, table: Table, without: pa.Array) -> list[Fragment]:
+        """Have the rows written as files of a table."""
+        count = self.counts.inserted + self.counts.updated
+        if not count:
+            return []
+        cores = self.session.sparkContext.defaultParallelism
+        # Buckets are smaller than files should be.
+        rows = self._parts(_UPSERTED).coalesce(max(cores, -(-count // ROWS_PER_FILE_MAX)))
+        write = partial(write_pieces, table.address, without)
+        return [
+            each for files in collect_messages(rows.mapInArrow(write, MESSAGE)) for each in files
+        ]
+
+    def deletions(self, group_of: dict[int, int], without: pa.Array) -> DataFrame | None:
+        """Pieces of the addresses of rows that go or are replaced."""
+        if not self.counts.updated and not self.counts.deleted:
+            return None
+        cut = partial(cut_addresses, group_of, without)
+        return self._parts(_GOING).mapInArrow(cut, PIECES)
+
+    def _parts(self, parts: Collection[Part]) -> DataFrame:
+        return self.frame.where(sql.col(PART).isin(*map(int, parts)))
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """Fragments of the source that come whole: nothing is compared with them or joined to them."""
+
+    session: SparkSession
+    type: SchemaType
+    address: TableAddress
+    groups: tuple[tuple[int, ...], ...]
+    row_count: int
+
+    @classmethod
+    def of(
+        cls, session: SparkSession, type_: SchemaType, source: Table, fragments: Sequence[int]
+    ) -> Copied:
+        """Some fragments of a table, in shares for tasks that are neither tiny nor huge."""
+        counts = [source.fragments()[each].num_rows for each in fragments]
+        cores = session.sparkContext.defaultParallelism
+        packed = pack(counts, cores)
+        groups = tuple(tuple(fragments[place] for place in group) for group in packed)
+        return cls(session, type_, source.address, groups, sum(counts))
+
+    @property
+    def counts(self) -> Counts:
+        """How many rows come."""
+        return Counts(inserted=self.row_count)
+
+    def upserts(self, columns: Sequence[str], without: pa.Array) -> DataFrame:
+        """Columns of the rows that come."""
+        read = partial(read_copied, self, tuple(columns), without)
+        return self._numbers().mapInArrow(read, _schema(self.type, columns))
+
+    def deleted(self, without: pa.Array) -> DataFrame:  # noqa: ARG002  as of other sources
+        """The ids of rows that go: none does."""
+        return self.session.createDataFrame([], "id string")
+
+    def find(self, wanted: Wanted) -> Merged:
+        """What the merge does to some rows."""
+        find = partial(find_copied, self, wanted)
+        return _brought(self.type, of_units(self.session, len(self.groups), find))
+
+    def write(self, table: Table, without: pa.Array) -> list[Fragment]:
+        """Have the rows written as files of a table, each fragment by a task that reads it."""
+        write = partial(write_copied, self, table.address, without)
+        told = collect_messages(self._numbers().mapInArrow(write, MESSAGE))
+        return [each for files in told for each in files]
+
+    def deletions(
+        self,
+        group_of: dict[int, int],  # noqa: ARG002  as of other sources
+        without: pa.Array,  # noqa: ARG002
+    ) -> DataFrame | None:
+        """Pieces of the addresses of rows that go: none does."""
+        return None
+
+    def batches(self, number: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows of a group, where a task reads them."""
+        return scan_batches(
+            open_address(self.address),
+            columns,
+            fragments=self.groups[number],
+            batch_bytes=SPARK_BATCH_BYTES_MAX,
+        )
+
+    def _numbers(self) -> DataFrame:
+        count = len(self.groups)
+        return self.session.range(0, count, 1, numPartitions=max(1, count))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # It goes to executors, and the session stays.
+        return Copied, (None, self.type, self.address, self.groups, self.row_count)
+
+
+def _schema(type_: SchemaType, columns: Sequence[str]) -> StructType:
+    own = delta_schema(type_)
+    return spark_schema(pa.schema([own.field(each) for each in columns]))
+
+
+def _brought(type_: SchemaType, pieces: DataFrame) -> Merged:
+    """Pieces as what a merge does; the caller asked for few rows."""
+    merged = {each: [] for each in Part}  # type: dict[Part, list[pa.Table]]
+    for row in pieces.select(PART, ROWS).collect():
+        merged[Part(row[0])].append(unpacked(row[1]))
+    schema = table_schema(type_)
+    added, replaced = (
+        pa.concat_tables(each.select(schema.names) for each in merged[part])
+        if merged[part]
+        else schema.empty_table()
+        for part in _UPSERTED
+    )
+    gone = [each["id"].combine_chunks() for each in merged[Part.DELETED]]
+    deleted = pa.concat_arrays(gone) if gone else pa.array([], pa.utf8())
+    return Merged(type_, added, replaced, deleted)
+
+
+def unpack_conflicts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Conflicts out of their pieces. Runs in an executor; safe to run twice."""
+    for _, rows in opened(batches):
+        yield from rows.to_batches()
+
+
+def unpack_rows(
+    type_: SchemaType,
+    columns: tuple[str, ...],
+    without: pa.Array,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Columns of rows out of their pieces. Runs in an executor; safe to run twice."""
+    with reporting():
+        for _, rows in opened(batches):
+            yield from _crossing(type_, columns, _rest(rows, without))
+
+
+def unpack_ids(without: pa.Array, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Ids out of their pieces. Runs in an executor; safe to run twice."""
+    for _, rows in opened(batches):
+        yield from _rest(rows, without).select(["id"]).to_batches()
+
+
+def find_pieces(wanted: Wanted, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Pieces of the rows that are wanted. Runs in an executor; safe to run twice."""
+    for part, rows in opened(batches):
+        yield from by_one(wanted.among(rows), part)
+
+
+def cut_addresses(
+    group_of: dict[int, int], without: pa.Array, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Addresses for who deletes there. Runs in an executor; safe to run twice."""
+    for _, rows in opened(batches):
+        yield from cut_deletions(_rest(rows, without), group_of)
+
+
+def write_pieces(
+    address: TableAddress, without: pa.Array, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Write rows as files of a table. Runs in an executor; safe to run twice."""
+    with reporting():
+        writer = RowWriter(open_address(address))
+        for part, found in opened(batches):
+            rows = _rest(found, without)
+            if part == Part.ADDED:
+                writer.take(added=rows)
+            else:
+                writer.take(replaced=rows.drop_columns([ROW_ADDRESS]))
+        yield to_message(writer.finish())
+
+
+def read_copied(
+    copied: Copied,
+    columns: tuple[str, ...],
+    without: pa.Array,
+    numbers: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Columns of fragments that come whole. Runs in an executor; safe to run twice."""
+    with reporting():
+        read = list(dict.fromkeys(["id", *(each for each in columns if each != ORIGIN)]))
+        for number in listed(numbers):
+            for batch in copied.batches(number, read):
+                rows = _rest(pa.Table.from_batches([batch]), without)
+                yield from _crossing(copied.type, columns, rows)
+
+
+def find_copied(
+    copied: Copied, wanted: Wanted, numbers: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Pieces of the rows that are wanted. Runs in an executor; safe to run twice."""
+    with reporting():
+        for number in listed(numbers):
+            for rows in _typed(copied, number):
+                yield from by_one(wanted.among(rows), Part.ADDED)
+
+
+def write_copied(
+    copied: Copied,
+    address: TableAddress,
+    without: pa.Array,
+    numbers: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Write fragments anew in another place. Runs in an executor; safe to run twice."""
+    with reporting():
+        writer = RowWriter(open_address(address))
+        for number in listed(numbers):
+            for rows in _typed(copied, number):
+                writer.take(added=_rest(rows, without))
+        yield to_message(writer.finish())
+
+
+def _typed(copied: Copied, number: int) -> Iterator[pa.Table]:
+    for batch in copied.batches(number, table_schema(copied.type).names):
+        yield rows_of(copied.type, [batch])
+
+
+def _rest(rows: pa.Table, without: pa.Array) -> pa.Table:
+    return excluding(rows, without) if len(without) else rows
+
+
+def _crossing(
+    type_: SchemaType, columns: tuple[str, ...], rows: pa.Table
+) -> Iterator[pa.RecordBatch]:
+    """Columns of a delta, as Spark takes them."""
+    own = delta_schema(type_)
+    nowhere = pa.nulls(rows.num_rows, pa.utf8())
+    found = [
+        nowhere if each == ORIGIN else rows[each].cast(own.field(each).type) for each in columns
+    ]
+    schema = pa.schema([own.field(each) for each in columns])
+    for batch in pa.Table.from_arrays(found, schema=schema).to_batches():
+        yield to_crossing(batch)
