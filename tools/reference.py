@@ -17,6 +17,7 @@ from omnigraph.integrity.violations import IntegrityError
 from omnigraph.merge.conflicts import MergeConflictError
 from omnigraph.query.codes import QueryCode
 from omnigraph.schema.findings import SchemaCode
+from tools import python_reference
 
 ROOT: Final = Path(__file__).parents[1]
 
@@ -196,8 +197,24 @@ def errors_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def python_page() -> str:
+    """Every public name of the package."""
+    lines = [
+        "# Python",
+        "",
+        _GENERATED,
+        "",
+        "`import omnigraph` gives everything here. A graph is opened once and asked many times;",
+        "results are frozen, and every write takes `actor=` and `message=`.",
+        "",
+        *python_reference.body(),
+    ]
+    return "\n".join(lines) + "\n"
+
+
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "docs/reference/cli.md": cli_page,
+    "docs/reference/python.md": python_page,
     "docs/reference/errors.md": errors_page,
 }
 """The pages that are generated, by their paths."""
