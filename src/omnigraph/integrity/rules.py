@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from omnigraph.integrity.cardinalities import Least, Most
@@ -12,6 +12,7 @@ from omnigraph.integrity.ends import Endpoint, Stranded
 from omnigraph.integrity.keys import DistinctIds, NewIds
 from omnigraph.integrity.rows import RowRules, row_rules
 from omnigraph.integrity.uniques import Unique
+from omnigraph.integrity.violations import Rule
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 
 SetRule = DistinctIds | NewIds | Unique | Endpoint | Most | Least | Stranded
@@ -34,6 +35,14 @@ class RuleSet:
             row_rules=tuple(map(row_rules, catalog.types)),
             set_rules=tuple(_set_rules(catalog)),
         )
+
+    def leaving_out(self, rule: Rule) -> RuleSet:
+        """The same but for the row rules of one kind."""
+        others = (
+            replace(each, rules=tuple(one for one in each.rules if one.breach.rule is not rule))
+            for each in self.row_rules
+        )
+        return replace(self, row_rules=tuple(others))
 
     def row_rules_for(self, shape: Shape) -> Iterator[RowRules]:
         """The row rules of the types that a delta writes rows of."""
