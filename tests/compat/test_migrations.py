@@ -28,7 +28,7 @@ from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from tests.support.concurrency import in_processes
 from tests.support.forge import DRAFT, STALE_RUNS, Forged, forge
-from tests.support.publishing import PERSON, advance, manifest_at
+from tests.support.publishing import PERSON, SCHEMA, advance, manifest_at
 
 STAMPS = [1, 2, 3]
 DRAFT_NAME = BranchName(DRAFT)
@@ -141,6 +141,19 @@ def test_a_read_only_open_lists_the_history_and_writes_nothing(tmp_path: Path, o
     assert graph.snapshot().pin(PERSON).row_count == 2
     assert graph.snapshot(commit=forged.main[0][0]).pin(PERSON).row_count == 0
     assert graph.commits.show(forged.draft[0][0]).actor == "mina"
+    assert files(forged.uri) == before
+
+
+@pytest.mark.parametrize("old", STAMPS)
+def test_a_read_only_open_answers_queries_and_writes_nothing(tmp_path: Path, old: int) -> None:
+    forged = forge(tmp_path / "graph", stamp=old)
+    before = files(forged.uri)
+    reader = omnigraph.open(forged.uri, read_only=True)
+
+    found = reader.query("query all() { match { $p: Person } return { $p.name } }")
+
+    assert found.rows() == []
+    assert reader.schema.show().text == SCHEMA
     assert files(forged.uri) == before
 
 

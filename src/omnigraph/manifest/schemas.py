@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
-from omnigraph.errors import InvalidInputError
+from omnigraph.errors import InvalidInputError, StorageError
 from omnigraph.limits import CATALOGS_MAX
 from omnigraph.manifest.layout import SCHEMA_TEXT, SCHEMAS
 from omnigraph.manifest.rows import corrupted
@@ -45,11 +46,28 @@ def load(objects: Objects, digest: str) -> AcceptedSchema:
     Raises:
         StorageError: the object is missing, or does not hold what its name says.
     """
+    kept = load_kept(objects, digest)
+    if kept is not None:
+        return kept
+    # Graphs of old formats that were never opened to write have their text alone.
+    with suppress(StorageError):
+        written = read_text(objects)
+        if written.digest == digest:
+            return written
+    message = f"the schema {_path(digest)} is missing"
+    raise corrupted(message)
+
+
+def load_kept(objects: Objects, digest: str) -> AcceptedSchema | None:
+    """The schema of this identity, if it was stored by `keep`.
+
+    Raises:
+        StorageError: the object does not hold what its name says.
+    """
     path = _path(digest)
     stored = objects.read(path)
     if stored is None:
-        message = f"the schema {path} is missing"
-        raise corrupted(message)
+        return None
     try:
         record = json.loads(stored.data)
         schema = AcceptedSchema(codec.decode(record["catalog"]), record["text"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from omnigraph.errors import BranchNotFoundError, OmnigraphError
 from omnigraph.maintenance.checking.report import BACKUP, Finding, Invariant, Notebook
@@ -16,7 +17,15 @@ from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 
 
-def check_branch(manifest: Manifest, name: BranchName, notebook: Notebook) -> Snapshot | None:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A branch that can be read, and the format that its manifest has."""
+
+    snapshot: Snapshot
+    stamp: int
+
+
+def check_branch(manifest: Manifest, name: BranchName, notebook: Notebook) -> Found | None:
     """The branch as it is now, if it can be read at all and is still there."""
     notebook.count(Invariant.BRANCH)
     subject, place = f"branch {name}", f"{BRANCHES}/{name}.json"
@@ -40,7 +49,7 @@ def check_branch(manifest: Manifest, name: BranchName, notebook: Notebook) -> Sn
         problem = "somebody began to delete it"
         step = f"finish it with 'omnigraph branch delete {name}'"
         notebook.note(Finding(Invariant.BRANCH, subject, place, problem, step))
-    return snapshot
+    return Found(snapshot, opened.stamp)
 
 
 def _check_refs(manifest: Manifest, branch: Branch, notebook: Notebook) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -76,7 +76,7 @@ class CheckReport:
 
     Attributes:
         branches: The branches that were looked at.
-        checked: How many things of each kind were looked at.
+        checked: How many things were looked at for each invariant that was asked for.
         findings: What is wrong.
         notes: What is worth knowing and harms nobody: writes in flight, leftovers.
     """
@@ -121,9 +121,11 @@ class Notebook:
         """This is worth knowing."""
         self._notes.setdefault(_identity(finding), finding)
 
-    def report(self, uri: str, branches: tuple[str, ...]) -> CheckReport:
-        """What was found so far."""
-        checked = {each: self._checked[each] for each in Invariant}
+    def report(
+        self, uri: str, branches: tuple[str, ...], invariants: Iterable[Invariant]
+    ) -> CheckReport:
+        """What was found so far, by who looked at these invariants."""
+        checked = {each: self._checked[each] for each in invariants}
         return CheckReport(
             uri,
             branches,

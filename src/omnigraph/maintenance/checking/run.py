@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Final
 
 from omnigraph.branching.cleanup import clean_refs
 from omnigraph.clock import Clock
@@ -20,6 +21,7 @@ from omnigraph.maintenance.checking.report import BACKUP, CheckReport, Finding, 
 from omnigraph.maintenance.checking.rules import Progress, RowChecks
 from omnigraph.maintenance.checking.tables import check_head, check_table, check_types
 from omnigraph.manifest import schemas
+from omnigraph.manifest.format import CURRENT
 from omnigraph.manifest.layout import RECOVERIES, RECOVERY, SCHEMA_TEXT, SCHEMAS
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import AcceptedSchema
@@ -33,6 +35,8 @@ from omnigraph.schema import codec
 from omnigraph.schema.parser import parse_schema
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import Table
+
+_OF_ROWS: Final = (Invariant.ROW, Invariant.RULE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,27 +73,37 @@ def check(uri: str, clock: Clock, order: CheckOrder) -> CheckReport:
     chosen = order.branches or names
     notebook = Notebook()
     _Check(manifest, Recovery(manifest, clock), clock, order, notebook).run(chosen)
-    return notebook.report(manifest.store.root.uri, tuple(map(str, chosen)))
+    asked = [each for each in Invariant if order.reads_rows or each not in _OF_ROWS]
+    return notebook.report(manifest.store.root.uri, tuple(map(str, chosen)), asked)
 
 
 @dataclass(slots=True)
 class _Check:
-    """One check, as far as it has come."""
+    """One check, as far as it has come.
+
+    Attributes:
+        is_legacy: Whether the graph has an old format, which kept its schema as a text alone.
+        schemas: The schemas that were looked at; None is one that cannot be read.
+        roots: The first commits that were met, with the branch that has each.
+    """
 
     manifest: Manifest
     recovery: Recovery
     clock: Clock
     order: CheckOrder
     notebook: Notebook
+    is_legacy: bool = False
     schemas: dict[str, AcceptedSchema | None] = field(default_factory=dict)
     roots: dict[CommitId, BranchName] = field(default_factory=dict)
 
     def run(self, branches: Sequence[BranchName]) -> None:
         rows = RowChecks(self.notebook, self.order.engine, self.order.progress)
         for name in branches:
-            snapshot = check_branch(self.manifest, name, self.notebook)
-            if snapshot is None:
+            found = check_branch(self.manifest, name, self.notebook)
+            if found is None:
                 continue
+            snapshot = found.snapshot
+            self.is_legacy = self.is_legacy or found.stamp < CURRENT
             self._check_history(snapshot)
             accepted = self._schema(snapshot.schema_digest)
             if accepted is None:
@@ -125,11 +139,16 @@ class _Check:
 
     def _read_schema(self, digest: str) -> AcceptedSchema | None:
         subject, place = f"schema {digest[:12]}", f"{SCHEMAS}/{digest}.json"
+        objects = self.manifest.store.objects
         try:
-            accepted = schemas.load(self.manifest.store.objects, digest)
+            accepted = schemas.load(objects, digest)
+            is_kept = self.is_legacy or schemas.load_kept(objects, digest) is not None
         except OmnigraphError as failure:
             self.notebook.fail(Invariant.SCHEMA, subject, place, failure)
             return None
+        if not is_kept:
+            problem = f"it is missing, and only {SCHEMA_TEXT} still says the same"
+            self.notebook.find(Finding(Invariant.SCHEMA, subject, place, problem, BACKUP))
         if _meaning(accepted.text) != digest:
             problem = "its text does not mean what its catalog says"
             self.notebook.find(Finding(Invariant.SCHEMA, subject, place, problem, BACKUP))
@@ -210,7 +229,7 @@ class _Check:
         except OmnigraphError:
             # Whatever is in the way was found before, and is told as what it is.
             return
-        step = "nothing: it takes up room, and no answer reads it"
+        step = "nothing: 'omnigraph cleanup' removes it when it is a day old"
         for each in orphans.reclaimed:
             problem = "nothing names it: a writer was killed, or is about to use it"
             place = each.location
