@@ -9,8 +9,10 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final, TypeAlias
 
+import py4j  # type: ignore[import-untyped]
 import pyarrow as pa
 from py4j.protocol import (  # type: ignore[import-untyped]
     Py4JError,
@@ -85,7 +87,7 @@ def translating(action: str) -> Iterator[None]:
         StorageError: a table could not be read, or Spark's own disk failed.
         InternalError: Spark refused the plan, or lost a worker.
     """
-    _silence_loggers()
+    silence_loggers()
     depth = getattr(_TRANSLATING, "depth", 0)
     _TRANSLATING.depth = depth + 1
     try:
@@ -173,10 +175,24 @@ class _OursAreRaised(logging.Filter):
         return not getattr(_TRANSLATING, "depth", 0)
 
 
+class _Py4JIsRaised(logging.Filter):
+    """Drops the errors of py4j, with their stacks: it raises them, and interrupts, as well."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        is_error = record.levelno >= logging.ERROR
+        return not (is_error and Path(record.pathname).parent == _PY4J)
+
+
 _FILTER: Final = _OursAreRaised()
+_PY4J_FILTER: Final = _Py4JIsRaised()
+_PY4J: Final = Path(py4j.__file__).parent
 
 
-def _silence_loggers() -> None:
+def silence_loggers() -> None:
+    """Keep off standard error what pyspark and py4j log and raise."""
+    # py4j logs under nobody's name too, by which the root logger begins to print all it gets.
+    for name in ("", "py4j.java_gateway", "py4j.clientserver"):
+        logging.getLogger(name).addFilter(_PY4J_FILTER)
     # pyspark logs errors that it also raises, with their Java stack, on standard error. Its own
     # constructor of loggers must make them: it gives them keyword arguments that others refuse.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from pyspark.sql import SparkSession
 
 from omnigraph.engine.spark.failures import translating
+from omnigraph.errors import OmnigraphError
 
 Answer = TypeVar("Answer")
 Follow = Callable[[int, int], None]
@@ -55,8 +57,13 @@ class Jobs:
             except BaseException:
                 for each in futures:
                     each.cancel()
-                self.session.sparkContext.cancelJobGroup(self.group_id)
+                self._cancel()
                 raise
+
+    def _cancel(self) -> None:
+        # Spark may be gone as well, and it is told already why.
+        with suppress(OmnigraphError), translating(self.action):
+            self.session.sparkContext.cancelJobGroup(self.group_id)
 
     def _grouped(self, action: Callable[[], Answer]) -> Answer:
         context = self.session.sparkContext
@@ -71,7 +78,9 @@ class Jobs:
             for each in done:
                 each.result()
             if follow is not None:
-                follow(*self._tasks())
+                with translating(self.action):
+                    tasks = self._tasks()
+                follow(*tasks)
 
     def _tasks(self) -> tuple[int, int]:
         tracker = self.session.sparkContext.statusTracker()

@@ -15,6 +15,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -29,6 +30,7 @@ from pyspark.sql import SparkSession
 
 from omnigraph.engine.spark.archive import Record, Replay, Start, Without, choose_start
 from omnigraph.engine.spark.archive import cache_directory as default_cache_directory
+from omnigraph.engine.spark.failures import silence_loggers
 from omnigraph.engine.spark.java import require_java, unavailable
 from omnigraph.limits import (
     SPARK_DRIVER_BYTES_MAX,
@@ -203,6 +205,7 @@ def _quieten_pyspark() -> None:
     # It says so at every use of Arrow. Both versions are pinned, and tests run on them.
     words = "PySpark does not yet fully support pandas"
     warnings.filterwarnings("ignore", message=words, category=FutureWarning)
+    silence_loggers()
 
 
 def _running_session() -> SparkSession | None:
@@ -245,12 +248,26 @@ def _launch(conf: SparkConf, settings: SessionSettings, java: Path, start: Start
         with _environment(_jvm_environment(settings, java, start)), warnings.catch_warnings():
             # The fork that Lance warns of is followed by exec, and never runs Lance.
             warnings.filterwarnings("ignore", message="lance is not fork-safe")
-            gateway = launch_gateway(conf, popen_kwargs=process)  # type: ignore[no-untyped-call]
+            gateway = _launched(conf, process)
     finally:
         for each in (writes, *inherited):
             os.close(each)
         threading.Thread(target=_relay, args=(reads,), daemon=True, name="spark-stderr").start()
     SparkContext(conf=conf, gateway=gateway)
+
+
+def _launched(conf: SparkConf, process: dict[str, Any]) -> Any:
+    """A JVM that answers. An interrupt ends it first."""
+    # In a thread of its own: what interrupts pyspark here leaves a Java that nobody can end, and
+    # that does not end by itself.
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        gateway = pool.submit(launch_gateway, conf, popen_kwargs=process)
+        try:
+            return gateway.result()
+        except KeyboardInterrupt:
+            if gateway.exception() is None:
+                gateway.result().proc.kill()
+            raise
 
 
 def _inherited(start: Start) -> tuple[int, ...]:
