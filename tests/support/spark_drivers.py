@@ -1,0 +1,157 @@
+"""Drivers of Spark in processes of their own: with a master of their own, and free to be killed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from itertools import product
+from multiprocessing.context import SpawnContext
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+
+from omnigraph.failpoints import Failpoint, armed
+from tests.support.crashes import Cut
+from tests.support.spark_traps import Moment, Trap, trapped
+
+Answer = TypeVar("Answer")
+
+ANSWER_SECONDS_MAX: Final = 600
+
+SMALL: Final[Mapping[str, int]] = {
+    # Even small inputs are then read, and written again, by several tasks.
+    "LOAD_GROUP_BYTES_MIN": 4_000,
+    "LOAD_GROUPS_PER_CORE_MIN": 3,
+    "SPARK_PARTITION_ROWS_MIN": 50,
+    "SPARK_PARTITION_ROWS_MAX": 200,
+}
+OPTIONS: Final[Mapping[str, str]] = {
+    "spark.executor.memory": "512m",
+    "spark.sql.shuffle.partitions": "3",
+    # What a test gives executors to do is found in its own modules.
+    "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+}
+
+
+class Driver(Protocol):
+    """Does work in another process, and gives its answer or raises what it raised."""
+
+    def __call__(self, work: Callable[..., Answer], *arguments: Any) -> Answer:
+        """Do it."""
+        ...
+
+
+@contextmanager
+def running(environment: Mapping[str, str] | None = None) -> Iterator[Driver]:
+    """A driver for as long as the block lasts; its session begins with its first work on Spark."""
+    pool = ProcessPoolExecutor(1, mp_context=_context(), initializer=begin, initargs=(environment,))
+    pid = pool.submit(os.getpid).result(ANSWER_SECONDS_MAX)
+
+    def drive(work: Callable[..., Answer], *arguments: Any) -> Answer:
+        return pool.submit(work, *arguments).result(ANSWER_SECONDS_MAX)
+
+    try:
+        yield drive
+    except BaseException:
+        # It may still be at work.
+        os.kill(pid, signal.SIGKILL)
+        raise
+    finally:
+        pool.shutdown()
+
+
+def killed_at(cut: Cut, work: Callable[..., object], *arguments: Any) -> None:
+    """Do work in a driver that is killed, with its Java, at a failpoint."""
+    _put_to_death(_die_at, str(cut.point), cut.nth, work, *arguments)
+
+
+def _die_at(point: str, nth: int, work: Callable[..., object], *arguments: Any) -> None:
+    victims = (_java_pid(), os.getpid())
+    with armed(Failpoint(point), partial(_kill, victims), after_hits=nth - 1):
+        work(*arguments)
+
+
+def _kill(victims: Sequence[int]) -> None:
+    for each in victims:
+        os.kill(each, signal.SIGKILL)
+
+
+def killed_during(
+    name: str, moment: Moment, marks: Path, work: Callable[..., object], *arguments: Any
+) -> None:
+    """Do work in a driver that is killed, with its Java, while executors are at work.
+
+    Args:
+        name: What they are at.
+        marks: A directory for the trap, which is not there yet.
+    """
+    _put_to_death(_die_during, name, moment, marks, work, *arguments)
+    assert not is_running(int((marks / "java").read_text()))
+
+
+def _die_during(
+    name: str, moment: Moment, marks: Path, work: Callable[..., object], *arguments: Any
+) -> None:
+    java = _java_pid()
+    with trapped(Trap(name, moment, str(marks), victims=(os.getpid(), java))):
+        (marks / "java").write_text(str(java))
+        work(*arguments)
+
+
+def _put_to_death(work: Callable[..., object], *arguments: Any) -> None:
+    process = _context().Process(target=_begun, args=(work, *arguments))
+    process.start()
+    process.join(ANSWER_SECONDS_MAX)
+    assert process.exitcode == -signal.SIGKILL, process.exitcode
+
+
+def _begun(work: Callable[..., object], *arguments: Any) -> None:
+    begin()
+    work(*arguments)
+
+
+def _context() -> SpawnContext:
+    # A fresh process: a fork of one that runs Spark would share its connection to Java.
+    return multiprocessing.get_context("spawn")
+
+
+def begin(environment: Mapping[str, str] | None = None) -> None:
+    """Be a driver: of small tasks, and with its variables set before Java could see others."""
+    os.environ.update(environment or {})
+    from omnigraph.engine.spark.session import SessionSettings, Work, open_session
+
+    # All that a load is made of: it takes its limits when it is imported.
+    import_module("omnigraph.pipeline.spark.load")
+    ours = [each for name, each in sys.modules.items() if name.startswith("omnigraph.")]
+    for (name, value), module in product(SMALL.items(), ours):
+        if hasattr(module, name):
+            setattr(module, name, value)
+    master = None if "OMNIGRAPH_SPARK_MASTER" in os.environ else "local[2]"
+    settings = SessionSettings(
+        master=master, work=Work.SHORT, driver_memory="768m", options=OPTIONS
+    )
+    open_session(settings)
+
+
+def _java_pid() -> int:
+    """The JVM of this driver."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    assert gateway is not None, "Spark runs"
+    return int(gateway.proc.pid)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there and has not ended."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
