@@ -218,9 +218,13 @@ class Rules:
             return None
         node = self._node(offence.type, offence.violation)
         merged = offence.at(node)
+        if pc.any(pc.is_in(merged.added["id"], value_set=offence.value)).as_py():
+            # It came back already, with another edge that needs it.
+            return offence.tables
         row = _rows(merged, self.source.data.table(node.table_key), offence.value)
         if not row.num_rows:
-            return None
+            # Its end is ours, and it has another in theirs.
+            return self._as_theirs(offence)
         added = pa.concat_tables([merged.added, row])
         return offence.tables | {node.table_key: replace(merged, added=added)}
 

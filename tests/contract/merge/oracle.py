@@ -74,19 +74,29 @@ def _row(
 def _mend_edges(expected: Expected, ours: Rows, theirs: Rows, resolve: str | None) -> None:
     rows = expected.rows
     for name, ends in ENDS.items():
-        for id_, edge in list(rows[name].items()):
-            for end, node_type in ends.items():
-                node = edge[end]
-                if node in rows[node_type]:
-                    continue
-                if resolve is None:
-                    expected.conflicts.add(("orphan_edge", name, id_, end))
-                elif ours[name].get(id_) == edge if resolve == "ours" else theirs[name].get(id_):
-                    # The side that wins has the edge, and so had its node.
-                    side = ours if resolve == "ours" else theirs
-                    rows[node_type][node] = side[node_type][node]
-                else:
-                    rows[name].pop(id_, None)
+        for id_ in list(rows[name]):
+            loose = [end for end, type_ in ends.items() if rows[name][id_][end] not in rows[type_]]
+            if resolve is None:
+                expected.conflicts |= {("orphan_edge", name, id_, end) for end in loose}
+            elif loose:
+                side = ours if resolve == "ours" else theirs
+                _decide_edge(rows, name, id_, side, is_ours=resolve == "ours")
+
+
+def _decide_edge(rows: Rows, name: str, id_: str, side: Rows, *, is_ours: bool) -> None:
+    """An edge that leads to a node that is gone stays if the side that wins has it.
+
+    Ours is as it was. Theirs is as it was merged, unless its end is ours and theirs has another.
+    """
+    if id_ not in side[name]:
+        del rows[name][id_]
+        return
+    row = rows[name][id_]
+    every = [(row[end], type_) for end, type_ in ENDS[name].items()]
+    if is_ours or any(node not in rows[type_] | side[type_] for node, type_ in every):
+        row = rows[name][id_] = side[name][id_]
+    for end, type_ in ENDS[name].items():
+        rows[type_].setdefault(row[end], side[type_].get(row[end], {}))
 
 
 def difference(before: Rows, after: Rows) -> set[tuple[str, str, str]]:
