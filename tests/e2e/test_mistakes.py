@@ -33,6 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     files = {
         "people.jsonl": '{"type": "Person", "data": {"name": "ada"}}',
         "misspelt.jsonl": '{"type": "Persn", "data": {"name": "ada"}}',
+        "cut.jsonl": '{"type": "Person", "data": {"name": "ada"}',
         "broken.jsonl": '{"type": "Person", "data": {"name": "ada" "age": 3}}',
     }
     for name, line in files.items():
@@ -82,6 +83,9 @@ MISTAKES: Final = {
     "bad JSON in a file": Mistake(
         [*LOAD, "--data", "broken.jsonl"],
         Exit.INVALID, ["broken.jsonl:1", "no JSON", "column", "nothing was changed"]),
+    "a line that is cut off": Mistake(
+        [*LOAD, "--data", "cut.jsonl"],
+        Exit.INVALID, ["cut.jsonl:1", "no JSON", "column 43"]),
     "bad JSON for parameters": Mistake(
         [*QUERY, "-e", BY_NAME, "--params", "{name: 1}"],
         Exit.INVALID, ["--params is not JSON", "--params '{"]),

@@ -59,7 +59,9 @@ def read_line(
     try:
         found = json.loads(text, object_pairs_hook=_object, parse_float=_float)
     except json.JSONDecodeError as cause:
-        return refusal(text, origin, f"it is no JSON: {cause.msg}, column {cause.colno}")
+        # Of a line that is cut off, the fault is found behind the line's end.
+        column = min(cause.pos, len(text.rstrip())) + 1
+        return refusal(text, origin, f"it is no JSON: {cause.msg}, column {column}")
     except (ValueError, RecursionError) as cause:
         return refusal(text, origin, f"it cannot be read: {cause}")
     if not isinstance(found, Object):
