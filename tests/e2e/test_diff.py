@@ -57,9 +57,11 @@ def test_counts_by_type_are_shown_by_default(diff: Run, store: str) -> None:
         ["Knows", "0", "0", "1"],
     ]
     before, after = heads(store)
-    assert told.err == f"from commit {before} to commit {after}\n"
+    first, second = told.err.splitlines()
+    assert first == f"from commit {before} to commit {after}"
+    assert second.startswith("compared by the local engine, because about ")
     facts = diff("main", "draft", "--json").json
-    assert (facts["before"], facts["after"]) == (before, after)
+    assert (facts["before"], facts["after"], facts["engine"]) == (before, after, "local")
     assert facts["changes"]["Person"] == {"inserted": 1, "updated": 1, "deleted": 1}
 
 

@@ -68,10 +68,14 @@ def head(graph: Graph, branch: str = "main") -> str:
 def test_changes_of_both_sides_come_together(merge: Run, graph: Graph) -> None:
     change(graph.at(branch="draft"), "Ada", 'mood: "sunny"')
     change(graph, "Ada", "age: 7")
+    source = head(graph, "draft")
     told = merge("draft", "-m", "reviewed", "--actor", "grace")
     assert told.code == Exit.DONE, told.err
     commit = graph.commits.list()[0]
-    assert told.err == f"merged branch draft into main as commit {commit.commit_id} (merged)\n"
+    assert told.err.splitlines() == [
+        f"merged branch draft, at {source}, into main as commit {commit.commit_id} (merged)",
+        "merged by the local engine, because about 4 rows differ, at most 1,000,000",
+    ]
     assert told.out.split()[4:] == ["Person", "0", "1", "0"]
     assert (commit.actor, commit.message) == ("grace", "reviewed")
     assert people(graph) == [("Ada", 7, "sunny"), ("Bob", 2, None)]
@@ -90,7 +94,10 @@ def test_a_merge_into_another_branch_is_told_as_json_and_deletes_its_source(
         "target": "other",
         "source_commit": source,
         "commit_id": head(graph, "other"),
+        "engine": "local",
+        "why": "about 2 rows differ, at most 1,000,000",
         "changes": {"Person": {"inserted": 0, "updated": 1, "deleted": 0}},
+        "conflict_count": 0,
         "merge_conflicts": [],
         "deleted_source": True,
         "dry_run": False,

@@ -8,10 +8,11 @@ made before and reclaimed after, and harms nobody when a process dies in between
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
-from omnigraph.clock import Clock
+from omnigraph.clock import Clock, is_ulid
 from omnigraph.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -40,7 +41,8 @@ def create(manifest: Manifest, clock: Clock, name: BranchName, source: Snapshot)
 
     Raises:
         AlreadyExistsError: the graph has a branch of that name. It is untouched.
-        InvalidNameError: a branch above or below the name by path exists, or the name is main's.
+        InvalidNameError: a branch above or below the name by path exists, or the name is main's or
+            spelt as the id of a commit.
         BranchNotFoundError: the branch that the snapshot is of went meanwhile.
         ConflictError: the branch that the snapshot is of is being deleted.
     """
@@ -63,6 +65,8 @@ def create(manifest: Manifest, clock: Clock, name: BranchName, source: Snapshot)
         raise
     hit(Failpoint.BRANCH_AFTER_NAME)
     try:
+        # Of two that were made at once above and below each other, at least one sees the other now.
+        _require_apart(name, manifest.names.taken_names())
         # Whoever deletes the source looks for branches made from it after it has said so.
         _require_source(manifest, source)
     except OmnigraphError:
@@ -126,9 +130,17 @@ def _require_free(manifest: Manifest, name: BranchName) -> None:
     if name.is_main:
         message = "every graph has a branch main already"
         raise InvalidNameError(message, hint="choose another name", code=ErrorCode.BRANCH_EXISTS)
-    for other in manifest.names.taken_names():
-        if name == other:
-            raise manifest.names.taken(name)
+    if is_ulid(name):
+        message = f"{name} is spelt as the id of a commit, and would be taken for one"
+        raise InvalidNameError(message, hint="choose another name, such as one with a word in it")
+    others = manifest.names.taken_names()
+    if name in others:
+        raise manifest.names.taken(name)
+    _require_apart(name, others)
+
+
+def _require_apart(name: BranchName, others: Iterable[BranchName]) -> None:
+    for other in others:
         if name.contains(other) or other.contains(name):
             message = f"a branch {name} cannot stand beside {other}: one lies below the other"
             raise InvalidNameError(message, hint="choose a name that shares no path with it")

@@ -46,7 +46,9 @@ def write_diff(diff: GraphDiff, wanted: Format, *, rows: bool) -> None:
     if rows:
         _write_rows(diff, wanted)
     elif wanted is Format.JSON:
-        render.show_json({"before": diff.before, "after": diff.after, "changes": counts(diff)})
+        engine = {"engine": diff.engine, "why": diff.why} if diff.why else {}
+        points = {"before": diff.before, "after": diff.after}
+        render.show_json({**points, **engine, "changes": counts(diff)})
     else:
         write_result(_summary(diff), wanted)
 

@@ -28,7 +28,7 @@ def show_error(error: BaseException, talk: Talk) -> None:
         say(to_document(_facts(error)))
     elif isinstance(error, MergeConflictError):
         say(f"error[{error.code.value}]: {error.message.partition(': ')[0]}")
-        say_conflicts(error.conflicts)
+        say_conflicts(error.conflicts, error.conflict_count)
         _say_more(_notes(error), error.hint)
     elif isinstance(error, IntegrityError) and talk.tabulates:
         say(f"error[{error.code.value}]: {error.message.partition(chr(10))[0]}")
@@ -55,8 +55,8 @@ def conflict_facts(conflict: Conflict) -> dict[str, object]:
     }
 
 
-def say_conflicts(conflicts: Iterable[Conflict]) -> None:
-    """Tell the person every conflict, and how one of them would be decided."""
+def say_conflicts(conflicts: Iterable[Conflict], count: int) -> None:
+    """Tell the person every conflict that can be named, and how one of them would be decided."""
     found = list(conflicts)
     columns = ["kind", "type", "id", "property", "base", "ours", "theirs"]
     notes = any(each.message for each in found)
@@ -71,6 +71,8 @@ def say_conflicts(conflicts: Iterable[Conflict]) -> None:
             for each in found
         ],
     )
+    if more := count - len(found):
+        say(f"and {more:,} more")
     if found:
         first = found[0]
         place = {"type": first.type_name, "id": first.id, "property": first.property}
@@ -102,6 +104,7 @@ def _facts(error: OmnigraphError) -> dict[str, object]:
     facts: dict[str, object] = {"error": error.message, "code": error.code.value}
     if isinstance(error, MergeConflictError):
         del details["conflicts"]
+        facts["conflict_count"] = details.pop("conflict_count")
         facts["merge_conflicts"] = [conflict_facts(each) for each in error.conflicts]
     return {**facts, "hint": error.hint, "notes": _notes(error), "details": details}
 

@@ -1,6 +1,7 @@
 """Branches from their beginning to their end, and what their names may be."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -430,6 +431,52 @@ def test_a_branch_from_which_another_was_just_made_is_not_deleted(graph):
         graph.branches.create("x", branch="draft")
     assert people(graph, "x") == people(graph, "draft") == ["ada", "bob", "eva"]
     insert(graph, "fay", branch="x")
+
+
+def test_of_two_branches_made_at_once_above_and_below_each_other_one_yields(graph):
+    rival = omnigraph.open(graph.uri)
+
+    def meanwhile() -> None:
+        rival.branches.create("review/x")
+
+    with (
+        once_at(Failpoint.BRANCH_AFTER_REF, meanwhile),
+        pytest.raises(InvalidNameError, match="review cannot stand beside review/x"),
+    ):
+        graph.branches.create("review")
+    assert graph.branches.list() == ("main", "review/x")
+    assert len(refs(graph)[MANIFEST]) == 1
+    insert(graph, "eva", branch="review/x")
+
+
+def test_many_who_race_for_names_above_and_below_each_other_never_have_both(graph):
+    rivals = [omnigraph.open(graph.uri) for _ in range(2)]
+
+    def created(rival: Graph, name: str) -> bool:
+        try:
+            rival.branches.create(name)
+        except InvalidNameError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        for turn in range(10):
+            names = [f"r{turn}", f"r{turn}/x"]
+            made = list(pool.map(created, rivals, names))
+            assert made != [True, True]
+            found = [name for name in graph.branches.list() if name.startswith(f"r{turn}")]
+            assert found == [name for name, is_made in zip(names, made, strict=True) if is_made]
+
+
+def test_no_branch_is_named_like_a_commit(graph):
+    head = graph.snapshot().head.commit_id
+    for name in (head, "01ARZ3NDEKTSV4RRFFQ69G5FAV"):
+        with pytest.raises(InvalidNameError, match="the id of a commit"):
+            graph.branches.create(name)
+    # A name that only has one in it is nobody else's.
+    graph.branches.create(f"fix-{head}")
+    assert graph.diff("main", f"fix-{head}").counts == {}
+    assert graph.diff(head, "main").counts == {}
 
 
 def test_a_snapshot_of_a_branch_that_was_made_again_starts_no_branch(graph):

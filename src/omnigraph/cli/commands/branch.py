@@ -11,6 +11,7 @@ import typer
 from omnigraph.cli import options, render
 from omnigraph.cli.exits import Exit
 from omnigraph.cli.failures import conflict_facts, say_conflicts
+from omnigraph.cli.spark import start_spark
 from omnigraph.cli.texts import read_text
 from omnigraph.errors import BranchNotFoundError
 
@@ -111,6 +112,7 @@ def merge_branch(
     delete_branch: Annotated[
         bool, typer.Option("--delete-branch", help="Delete SOURCE once it is merged.")
     ] = False,
+    engine: options.OnEngine = None,
     actor: options.Actor = None,
     message: options.Message = None,
     json: options.Json = False,
@@ -123,6 +125,8 @@ def merge_branch(
         raise typer.BadParameter(wrong, param_hint="--delete-branch")
     decided = resolve if resolve is None or resolve in _SIDES else read_text(resolve)
     opened = graph.open(options.required_store(store), actor=actor, read_only=dry_run)
+    if engine is options.Engine.SPARK:
+        start_spark()
     outcome = opened.merge(
         source,
         into=target,
@@ -130,6 +134,7 @@ def merge_branch(
         strict_rows=strict_rows,
         dry_run=dry_run,
         delete_branch=delete_branch,
+        engine=engine and engine.value,
         message=message,
     )
     if json:
@@ -181,11 +186,13 @@ def _heads(opened: Graph) -> dict[str, Commit]:
 def _show_merge(outcome: MergeOutcome, *, dry_run: bool, delete_branch: bool) -> None:
     sides = f"branch {outcome.source} into {outcome.target}"
     if outcome.commit_id is not None:
-        render.say(f"merged {sides} as commit {outcome.commit_id} ({outcome.outcome})")
+        merged = f"branch {outcome.source}, at {outcome.source_commit}, into {outcome.target}"
+        render.say(f"merged {merged} as commit {outcome.commit_id} ({outcome.outcome})")
+        render.say(f"merged by the {outcome.engine} engine, because {outcome.why}")
     elif not dry_run or not (outcome.changes or outcome.conflicts):
         render.say(f"{outcome.outcome}: {outcome.target} has all of {outcome.source}")
     elif outcome.conflicts:
-        count = len(outcome.conflicts)
+        count = outcome.conflict_count
         conflicts = "1 conflict" if count == 1 else f"{count:,} conflicts"
         beside = "; beside them it would change" if outcome.changes else ""
         render.say(f"merging {sides} has {conflicts}{beside}")
@@ -200,7 +207,7 @@ def _show_merge(outcome: MergeOutcome, *, dry_run: bool, delete_branch: bool) ->
             ],
         )
     if outcome.conflicts:
-        say_conflicts(outcome.conflicts)
+        say_conflicts(outcome.conflicts, outcome.conflict_count)
     if dry_run:
         render.say("nothing was written: this was a dry run")
     elif outcome.deleted_source:
@@ -216,7 +223,10 @@ def _merge_facts(outcome: MergeOutcome) -> dict[str, object]:
         "target": outcome.target,
         "source_commit": outcome.source_commit,
         "commit_id": outcome.commit_id,
+        "engine": outcome.engine,
+        "why": outcome.why,
         "changes": {name: asdict(each) for name, each in outcome.changes.items()},
+        "conflict_count": outcome.conflict_count,
         "merge_conflicts": [conflict_facts(each) for each in outcome.conflicts],
         "deleted_source": outcome.deleted_source,
     }

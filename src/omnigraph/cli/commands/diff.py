@@ -8,6 +8,7 @@ import typer
 
 from omnigraph.cli import changed, options, render
 from omnigraph.cli.formats import Format
+from omnigraph.cli.spark import start_spark
 
 
 def diff(
@@ -19,6 +20,7 @@ def diff(
     types: changed.Types = None,
     ops: changed.Ops = None,
     rows: changed.Rows = False,
+    engine: options.OnEngine = None,
     format_: options.ResultFormat = None,
     json: options.Json = False,
 ) -> None:
@@ -27,7 +29,12 @@ def diff(
 
     wanted = options.chosen_format(format_, json=json)
     opened = graph.open(options.required_store(store), read_only=True)
-    found = opened.diff(before, after, kinds=kinds, types=types, ops=ops)
+    if engine is options.Engine.SPARK:
+        start_spark()
+    found = opened.diff(
+        before, after, kinds=kinds, types=types, ops=ops, engine=engine and engine.value
+    )
     if wanted is Format.TABLE:
         render.say(f"from commit {found.before} to commit {found.after}")
+        render.say(f"compared by the {found.engine} engine, because {found.why}")
     changed.write_diff(found, wanted, rows=rows)
