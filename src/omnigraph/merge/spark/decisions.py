@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from omnigraph.changes.records import ids_of
 from omnigraph.changes.spark.tables import compared, local_engine, no_data
+from omnigraph.changes.tables import rows_of
 from omnigraph.engine.spark.failures import reporting
 from omnigraph.engine.spark.pieces import arrived, by_one
 from omnigraph.merge.conflicts import Conflict
@@ -120,7 +121,7 @@ def _merged(task: DecideTask, parts: Mapping[int, pa.Table], resolutions: Resolu
 def _places(task: DecideTask, parts: Mapping[int, pa.Table]) -> pa.Table:
     """Where the target has rows: those that it changed, and those that it has as the base had."""
     columns = ["id", ROW_ID, ROW_ADDRESS]
-    nothing = pa.schema([pa.field("id", pa.utf8()), *PLACES]).empty_table()
+    nothing = rows_of(task.type, (), PLACES).select(columns)
     ours = parts[_OURS].select(columns) if _OURS in parts else nothing
     base = parts[_BASE_OF_THEIRS].select(columns) if _BASE_OF_THEIRS in parts else nothing
     base = base.filter(pc.invert(pc.is_in(base["id"], value_set=ids_of(ours))))
