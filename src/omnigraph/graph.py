@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -10,7 +9,7 @@ from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, NoReturn, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from omnigraph.branching import lifecycle as branch_lifecycle
 from omnigraph.branching.cleanup import CleanupResult, clean
@@ -32,7 +31,6 @@ from omnigraph.errors import (
     StaleHeadError,
 )
 from omnigraph.lang.source import decoded
-from omnigraph.limits import ACTOR_LENGTH_MAX, MESSAGE_LENGTH_MAX
 from omnigraph.maintenance import indexes
 from omnigraph.maintenance.checking.report import CheckReport
 from omnigraph.maintenance.checking.rules import Progress as CheckProgress
@@ -44,7 +42,7 @@ from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import AcceptedSchema, Catalogs
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.merge.run import MergeOutcome, Merges, Options
-from omnigraph.model.commits import RESERVED_ACTOR_PREFIX, Commit, OperationKind
+from omnigraph.model.commits import Commit, OperationKind, checked_actor, checked_message
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.mutation.plan import Mutations
@@ -66,13 +64,11 @@ from omnigraph.storage import lookups
 from omnigraph.storage.nearby import near_file
 from omnigraph.storage.store import Store
 from omnigraph.transaction.protocol import Order, Transactions
-from omnigraph.transaction.view import data_at
+from omnigraph.transaction.view import data_at, view_at
 from omnigraph.transaction.work import View
 
 if TYPE_CHECKING:
     from omnigraph.engine.spark.execute import Frame, Session
-
-_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
 
 def init(
@@ -468,9 +464,7 @@ class Graph:
         return frames.edges(self._view(), spark, types=types, qualified=qualified)
 
     def _view(self) -> View:
-        snapshot = self.snapshot()
-        catalog = self._catalogs.of(snapshot.schema_digest)
-        return View(snapshot, catalog, data_at(self._store, snapshot))
+        return view_at(self._store, self._catalogs, self.snapshot())
 
     def ensure_indices(
         self,
@@ -910,45 +904,6 @@ class Schema:
         """
         snapshot = self._graph.snapshot(branch=branch, commit=commit, version=version)
         return schemas.load(self._store.objects, snapshot.schema_digest)
-
-
-def checked_actor(actor: str | None) -> str | None:
-    """An actor a caller may write as.
-
-    Raises:
-        InvalidParameterError: it is empty, too long, not printable, or one we keep for ourselves.
-    """
-    if actor is None:
-        return None
-    if not actor.strip() or len(actor) > ACTOR_LENGTH_MAX:
-        message = f"an actor has 1 to {ACTOR_LENGTH_MAX} characters; this one has {len(actor)}"
-        raise InvalidParameterError(message, name="actor")
-    if not actor.isprintable():
-        message = f"the actor {actor!r} has a character that cannot be printed"
-        hint = "actors are one line of text, such as a name or an address"
-        raise InvalidParameterError(message, hint=hint, name="actor")
-    if actor.startswith(RESERVED_ACTOR_PREFIX):
-        message = f"the actor {actor!r} is reserved"
-        hint = f"actors that start with {RESERVED_ACTOR_PREFIX!r} are Omnigraph's own"
-        raise InvalidParameterError(message, hint=hint, name="actor")
-    return actor
-
-
-def checked_message(message: str | None) -> str | None:
-    """A commit message that fits.
-
-    Raises:
-        InvalidParameterError: it is too long, or no text.
-    """
-    if message is None:
-        return None
-    if (lone := _SURROGATE.search(message)) is not None:
-        fault = f"the message has {lone[0]!r} at character {lone.start() + 1}, which is no text"
-        raise InvalidParameterError(fault, hint="write the message in UTF-8", name="message")
-    if len(message) > MESSAGE_LENGTH_MAX:
-        fault = f"the message has {len(message)} characters; the limit is {MESSAGE_LENGTH_MAX}"
-        raise InvalidParameterError(fault, name="message")
-    return message
 
 
 def _accepted(schema: str | Path | Catalog) -> AcceptedSchema:

@@ -1,18 +1,23 @@
-"""Commits: one immutable row of lineage each."""
+"""Commits: one immutable row of lineage each, and who may say what in it."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from omnigraph.errors import InvalidParameterError
+from omnigraph.limits import ACTOR_LENGTH_MAX, MESSAGE_LENGTH_MAX
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 
 RECOVERY_ACTOR: Final = "omnigraph:recovery"
 RESERVED_ACTOR_PREFIX: Final = "omnigraph:"
 """Actors we speak as ourselves; a caller may not use them."""
+
+_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
 
 class OperationKind(StrEnum):
@@ -58,3 +63,42 @@ class Commit:
     def parents(self) -> tuple[CommitId, ...]:
         """The parents that exist, first parent first."""
         return tuple(each for each in (self.parent, self.merged_parent) if each is not None)
+
+
+def checked_actor(actor: str | None) -> str | None:
+    """An actor a caller may write as.
+
+    Raises:
+        InvalidParameterError: it is empty, too long, not printable, or one we keep for ourselves.
+    """
+    if actor is None:
+        return None
+    if not actor.strip() or len(actor) > ACTOR_LENGTH_MAX:
+        message = f"an actor has 1 to {ACTOR_LENGTH_MAX} characters; this one has {len(actor)}"
+        raise InvalidParameterError(message, name="actor")
+    if not actor.isprintable():
+        message = f"the actor {actor!r} has a character that cannot be printed"
+        hint = "actors are one line of text, such as a name or an address"
+        raise InvalidParameterError(message, hint=hint, name="actor")
+    if actor.startswith(RESERVED_ACTOR_PREFIX):
+        message = f"the actor {actor!r} is reserved"
+        hint = f"actors that start with {RESERVED_ACTOR_PREFIX!r} are Omnigraph's own"
+        raise InvalidParameterError(message, hint=hint, name="actor")
+    return actor
+
+
+def checked_message(message: str | None) -> str | None:
+    """A commit message that fits.
+
+    Raises:
+        InvalidParameterError: it is too long, or no text.
+    """
+    if message is None:
+        return None
+    if (lone := _SURROGATE.search(message)) is not None:
+        fault = f"the message has {lone[0]!r} at character {lone.start() + 1}, which is no text"
+        raise InvalidParameterError(fault, hint="write the message in UTF-8", name="message")
+    if len(message) > MESSAGE_LENGTH_MAX:
+        fault = f"the message has {len(message)} characters; the limit is {MESSAGE_LENGTH_MAX}"
+        raise InvalidParameterError(fault, name="message")
+    return message

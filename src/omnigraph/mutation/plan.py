@@ -24,10 +24,10 @@ from omnigraph.mutation.matching import Matcher
 from omnigraph.mutation.pending import Pending, PendingTable
 from omnigraph.mutation.results import MutationReport
 from omnigraph.mutation.statements import Statements, incident
-from omnigraph.mutation.values import to_table
 from omnigraph.query import ir
 from omnigraph.query.lowering.operands import Given
 from omnigraph.query.parameters import bind
+from omnigraph.schema.arrow import to_table
 from omnigraph.schema.catalog import Catalog, NodeType, SchemaType
 from omnigraph.storage import staging
 from omnigraph.storage.tables import Table

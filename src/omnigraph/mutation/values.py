@@ -9,8 +9,6 @@ import pyarrow as pa
 
 from omnigraph.integrity.deltas import ORIGIN
 from omnigraph.query import ir
-from omnigraph.schema.arrow import table_schema
-from omnigraph.schema.catalog import SchemaType
 
 _CHUNK_BYTES_MAX: Final = 64 << 20
 """One value repeated fills a chunk of about this size; Arrow's texts end at two gigabytes."""
@@ -41,13 +39,6 @@ def to_delta(found: pa.Table, schema: pa.Schema, origin: str) -> pa.Table:
         else found[each.name].cast(each.type)
         for each in schema
     ]
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
-def to_table(rows: pa.Table, type_: SchemaType) -> pa.Table:
-    """Rows of a delta that keeps every rule, as the type's table has them."""
-    schema = table_schema(type_)
-    columns = [rows[each.name].cast(each.type) for each in schema]
     return pa.Table.from_arrays(columns, schema=schema)
 
 

@@ -34,21 +34,19 @@ from omnigraph.errors import (
     NotAllowedError,
 )
 from omnigraph.limits import (
-    ACTOR_LENGTH_MAX,
     CONNECTOR_PARALLELISM,
     KEYS_PER_LOOKUP_MAX,
-    MESSAGE_LENGTH_MAX,
     SPARK_BATCH_BYTES_MAX,
 )
 from omnigraph.manifest.reader import Manifest
+from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.model.commits import RESERVED_ACTOR_PREFIX
+from omnigraph.model.commits import checked_actor, checked_message
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.types import INTEGER_BOUNDS, EnumType, PropertyType, Scalar
 from omnigraph.pipeline.saving import LoadWriter, SaveTask
 from omnigraph.pipeline.spark.scratch import Scratch
-from omnigraph.pipeline.views import view_of
 from omnigraph.query import ir
 from omnigraph.query.compile import compile_queries
 from omnigraph.query.lowering.operands import Given
@@ -61,6 +59,7 @@ from omnigraph.storage import filters
 from omnigraph.storage.scans import open_address, scan_batches, scan_schema
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import TableAddress
+from omnigraph.transaction.view import view_at
 from omnigraph.transaction.work import View
 
 _OPTIONS: Final = (
@@ -130,7 +129,7 @@ def pinned(options: Mapping[str, str]) -> Pinned:
             given.get("params", "{}"),
             SystemClock().now(),
         )
-    view = view_of(store, snapshot)
+    view = view_at(store, Catalogs(store.objects), snapshot)
     type_ = view.catalog.type_named(given["path"])
     parallelism = _number(given, "parallelism") or CONNECTOR_PARALLELISM
     address = view.data.table(type_.table_key).address
@@ -198,7 +197,9 @@ def reader_of(of: Pinned, schema: StructType) -> DataSourceReader:
             return QueryReader(of, schema)
 
 
-def writer_of(options: Mapping[str, str], *, overwrites: bool) -> DataSourceWriter:
+def writer_of(
+    options: Mapping[str, str], columns: StructType, *, overwrites: bool
+) -> DataSourceWriter:
     """Writes rows of a type through a load.
 
     Raises:
@@ -219,26 +220,14 @@ def writer_of(options: Mapping[str, str], *, overwrites: bool) -> DataSourceWrit
         raise InvalidParameterError(message, hint='use .mode("append") with it', name="mode")
     task = SaveTask(
         of.type.name,
+        columns,
         BranchName.parse(given.get("branch", MAIN)),
         mode,
         Scratch(of.address.root, SystemClock().ulid()),
-        actor=_line(given, "actor", ACTOR_LENGTH_MAX),
-        message=_line(given, "message", MESSAGE_LENGTH_MAX),
+        actor=checked_actor(given.get("actor")),
+        message=checked_message(given.get("message")),
     )
     return LoadWriter(task)
-
-
-def _line(given: Mapping[str, str], name: str, length_max: int) -> str | None:
-    text = given.get(name)
-    if text is None:
-        return None
-    if not text.strip() or len(text) > length_max or not text.isprintable():
-        message = f"the option {name} must be one line of 1 to {length_max} characters"
-        raise InvalidParameterError(message, name=name)
-    if name == "actor" and text.startswith(RESERVED_ACTOR_PREFIX):
-        message = f"the actor {text!r} is reserved"
-        raise InvalidParameterError(message, hint="choose another name", name=name)
-    return text
 
 
 class FragmentGroup(InputPartition):
@@ -334,7 +323,8 @@ def _rows_max(answer: pa.Table) -> int:
 
 def _planned(of: PinnedQuery) -> tuple[Plan, View]:
     store = Store.open(of.graph)
-    view = view_of(store, Manifest(store).at_commit(of.commit_id))
+    snapshot = Manifest(store).at_commit(of.commit_id)
+    view = view_at(store, Catalogs(store.objects), snapshot)
     query = chosen(compile_queries(of.text, view.catalog), of.name)
     if not isinstance(query, ir.ReadQuery):
         message = f"the query {query.name} changes the graph"

@@ -60,10 +60,10 @@ class OmnigraphSource(DataSource):
 
     def writer(
         self,
-        schema: StructType,  # noqa: ARG002  # the load looks at the columns
+        schema: StructType,
         overwrite: bool,  # noqa: FBT001
     ) -> DataSourceWriter:
         """Writes through a load, with all its checks."""
         from omnigraph.pipeline.connector import writer_of
 
-        return writer_of(self.options, overwrites=overwrite)
+        return writer_of(self.options, schema, overwrites=overwrite)

@@ -17,16 +17,15 @@ from omnigraph.engine.local.sort import sorted_batches
 from omnigraph.engine.protocol import EngineName
 from omnigraph.errors import InvalidInputError
 from omnigraph.limits import LOCAL_BYTES_MAX
+from omnigraph.pipeline.compression import Compression, compression_of, suffix_of
 from omnigraph.pipeline.formats import Format, choose_format, write_file, write_lines
 from omnigraph.pipeline.targets import (
     STANDARD_OUTPUT,
-    Compression,
     Sink,
     appearing,
     standard_output,
     written,
 )
-from omnigraph.pipeline.views import chosen_types
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.transaction.work import View
@@ -85,7 +84,7 @@ class ExportResult:
 class _Plan:
     types: tuple[SchemaType, ...]
     format: Format
-    compression: Compression
+    compression: Compression | None
     engine: EngineName
     why: str
 
@@ -145,18 +144,18 @@ def is_export(directory: Path) -> bool:
 def _plan(view: View, order: ExportOrder) -> _Plan:
     target = str(order.target)
     format_ = choose_format(order.format, target)
-    types = chosen_types(view.catalog, order.types)
+    types = view.catalog.types_named(order.types)
     is_one_file = format_ is Format.NDJSON and _names_a_file(target)
     choice = asked_engine(order.engine) or _fitting(view, types, is_one_file=is_one_file)
     if choice.engine is EngineName.SPARK and target == STANDARD_OUTPUT:
         message = "Spark writes a directory of files, and standard output is one"
         raise InvalidInputError(message, hint="use engine='local', or give a directory")
-    packing = Compression.NONE if format_ is Format.PARQUET else Compression.of(target)
+    packing = None if format_ is Format.PARQUET else compression_of(target)
     return _Plan(types, format_, packing, choice.engine, choice.why)
 
 
 def _names_a_file(target: str) -> bool:
-    plain = target.removesuffix(Compression.of(target))
+    plain = target.removesuffix(suffix_of(compression_of(target)))
     return target == STANDARD_OUTPUT or plain.endswith((".jsonl", ".ndjson", ".json"))
 
 
@@ -189,7 +188,7 @@ def _write_files(
     rows: dict[str, int] = {}
     files: list[str] = []
     for each in plan.types:
-        name = f"{each.name}.{plan.format}{plan.compression}"
+        name = f"{each.name}.{plan.format}{suffix_of(plan.compression)}"
         rows[each.name] = write_file(
             each,
             _rows(view, each, progress, place),

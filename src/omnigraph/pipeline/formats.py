@@ -10,8 +10,9 @@ from typing import Final, assert_never
 import pyarrow as pa
 
 from omnigraph.errors import InvalidInputError, InvalidParameterError
+from omnigraph.pipeline.compression import Compression, compression_of, suffix_of
 from omnigraph.pipeline.lines import csv_header, csv_lines, envelope_lines
-from omnigraph.pipeline.targets import STANDARD_OUTPUT, Compression, Sink, written
+from omnigraph.pipeline.targets import STANDARD_OUTPUT, Sink, written
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
 
@@ -40,7 +41,7 @@ def choose_format(name: str | None, target: str) -> Format:
         message = f"there is no format {name!r}"
         raise InvalidParameterError(message, hint=f"use one of {', '.join(_NAMES)}", name="format")
     chosen = _NAMES[name] if name is not None else Format.NDJSON
-    stem = target.removesuffix(Compression.of(target))
+    stem = target.removesuffix(suffix_of(compression_of(target)))
     if name is None and stem.endswith((".csv", ".parquet")):
         kind = stem.rpartition(".")[2]
         message = f"{target} names one file, and {kind} has one for each type"
@@ -91,7 +92,7 @@ def write_file(
     path: Path,
     *,
     format: Format,  # noqa: A002  # what everybody calls it
-    compression: Compression,
+    compression: Compression | None,
 ) -> int:
     """Write the rows, with the columns of `table_schema`, to a file of their own; says how many.
 
@@ -111,7 +112,10 @@ def write_file(
 
 
 def _write_csv(
-    type_: SchemaType, batches: Iterable[pa.RecordBatch], path: Path, compression: Compression
+    type_: SchemaType,
+    batches: Iterable[pa.RecordBatch],
+    path: Path,
+    compression: Compression | None,
 ) -> int:
     rows = 0
     with written(path, compression) as stream:
@@ -129,7 +133,7 @@ def _write_parquet(type_: SchemaType, batches: Iterable[pa.RecordBatch], path: P
     schema = file_schema(type_)
     rows = 0
     with (
-        written(path, Compression.NONE) as stream,
+        written(path, None) as stream,
         pq.ParquetWriter(stream, schema, compression="zstd") as writer,
     ):
         waiting: list[pa.RecordBatch] = []

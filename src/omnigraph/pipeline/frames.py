@@ -19,7 +19,6 @@ from pyspark.sql.types import DataType, StringType
 from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.engine.spark.relations import table_frame
 from omnigraph.engine.spark.types import spark_type
-from omnigraph.pipeline.views import chosen_types
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, NodeType, SchemaType
 from omnigraph.transaction.work import View
@@ -59,7 +58,7 @@ def vertices(
     Raises:
         TypeNotFoundError: the schema has no type of a name.
     """
-    nodes = [each for each in chosen_types(view.catalog, types) if isinstance(each, NodeType)]
+    nodes = [each for each in view.catalog.types_named(types) if isinstance(each, NodeType)]
     ids = {each.name: {"id": _spelt("id", each.name, qualified=qualified)} for each in nodes}
     return _together(view, nodes, ["id"], ids, SparkEngine(session).session)
 
@@ -79,7 +78,7 @@ def edges(
     Raises:
         TypeNotFoundError: the schema has no type of a name.
     """
-    chosen = [each for each in chosen_types(view.catalog, types) if isinstance(each, EdgeType)]
+    chosen = [each for each in view.catalog.types_named(types) if isinstance(each, EdgeType)]
     ids = {
         each.name: {
             name: _spelt(name, owner, qualified=qualified)

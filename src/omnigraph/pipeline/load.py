@@ -35,7 +35,7 @@ from omnigraph.pipeline.reading import read_input
 from omnigraph.pipeline.results import LoadResult, Mode, OnError, Progress, frozen
 from omnigraph.pipeline.shape import Gathered, Reject, Shaping
 from omnigraph.pipeline.sources import FileInput, Inputs, Source, resolve
-from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.arrow import table_schema, to_table
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, SchemaType
 from omnigraph.storage import staging
 from omnigraph.storage.tables import Table
@@ -396,13 +396,6 @@ def _delta(types: tuple[SchemaType, ...], mode: Mode, rows: Rows) -> Delta:
             for each in types
         }
     )
-
-
-def to_table(rows: pa.Table, type_: SchemaType) -> pa.Table:
-    """Rows of a delta that keeps every rule, as the type's table has them."""
-    schema = table_schema(type_)
-    columns = [rows[each.name].cast(each.type) for each in schema]
-    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _append(rows: pa.Table, table: Table) -> staging.Staged:

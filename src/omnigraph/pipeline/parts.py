@@ -28,8 +28,8 @@ from omnigraph.engine.spark.relations import ReadTask, pack, read_fragments
 from omnigraph.engine.spark.types import spark_schema
 from omnigraph.errors import StorageError
 from omnigraph.limits import SAMPLES_PER_PART
+from omnigraph.pipeline.compression import Compression, suffix_of
 from omnigraph.pipeline.formats import Format, write_file
-from omnigraph.pipeline.targets import Compression
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.scans import open_address, scan_schema
@@ -47,12 +47,12 @@ class PartTask:
     type: SchemaType
     directory: str
     format: Format
-    compression: Compression
+    compression: Compression | None
 
     @property
     def suffix(self) -> str:
         """How the names of files end."""
-        return f".{self.format}{self.compression}"
+        return f".{self.format}{suffix_of(self.compression)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def export_parts(
     types: tuple[SchemaType, ...],
     place: Path,
     format_: Format,
-    compression: Compression,
+    compression: Compression | None,
 ) -> Parts:
     """Write the types' rows below `place`, a directory that driver and workers share.
 

@@ -18,6 +18,7 @@ import pyarrow.csv as pcsv
 from omnigraph.errors import ErrorCode, InvalidInputError, LimitExceededError, StorageError
 from omnigraph.limits import LOAD_BATCH_ROWS, LOAD_BLOCK_BYTES, LOAD_LINE_BYTES_MAX
 from omnigraph.pipeline.columns import Written
+from omnigraph.pipeline.compression import Compression
 from omnigraph.pipeline.positions import POSITION, position, positions
 from omnigraph.pipeline.shape import (
     TEXT,
@@ -30,7 +31,6 @@ from omnigraph.pipeline.shape import (
     shape_values,
 )
 from omnigraph.pipeline.sources import (
-    Compression,
     FileInput,
     Form,
     FrameInput,

@@ -40,6 +40,7 @@ from omnigraph.errors import (
 )
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.limits import LOAD_INPUTS_MAX
+from omnigraph.pipeline.compression import Compression, compression_of
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.nearby import near_file
 
@@ -58,13 +59,6 @@ class Form(StrEnum):
     PARQUET = "parquet"
 
 
-class Compression(StrEnum):
-    """What a file is compressed with, as Arrow calls it."""
-
-    GZIP = "gzip"
-    ZSTD = "zstd"
-
-
 _FORMS: Final = {
     ".jsonl": Form.LINES,
     ".ndjson": Form.LINES,
@@ -72,7 +66,6 @@ _FORMS: Final = {
     ".csv": Form.CSV,
     ".parquet": Form.PARQUET,
 }
-_COMPRESSIONS: Final = {".gz": Compression.GZIP, ".zst": Compression.ZSTD}
 _SUFFIXES: Final = (
     ".jsonl, .ndjson, .json, .csv or .parquet, all but the last also with .gz or .zst"
 )
@@ -280,7 +273,7 @@ class _Finder:
 def _spelt(path: Path) -> tuple[str, Form, Compression | None]:
     """What the name of a file says: its first part, and how it is written."""
     suffixes = [each.lower() for each in path.suffixes[-2:]]
-    compression = _COMPRESSIONS.get(suffixes[-1]) if suffixes else None
+    compression = compression_of(suffixes[-1]) if suffixes else None
     if compression is not None:
         suffixes.pop()
     form = _FORMS.get(suffixes[-1]) if suffixes else None

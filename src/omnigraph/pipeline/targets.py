@@ -7,13 +7,13 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import Final, Protocol
 
 import pyarrow as pa
 
 from omnigraph.errors import AlreadyExistsError, InvalidInputError, StorageError
+from omnigraph.pipeline.compression import Compression
 
 STANDARD_OUTPUT: Final = "-"
 
@@ -26,25 +26,8 @@ class Sink(Protocol):
         ...
 
 
-class Compression(StrEnum):
-    """How a file is packed, each under the suffix that says so."""
-
-    NONE = ""
-    GZIP = ".gz"
-    ZSTD = ".zst"
-
-    @classmethod
-    def of(cls, path: str) -> Compression:
-        """What a file's name says.
-
-        >>> Compression.of("people.jsonl.zst")
-        <Compression.ZSTD: '.zst'>
-        """
-        return next((each for each in (cls.GZIP, cls.ZSTD) if path.endswith(each)), cls.NONE)
-
-
 @contextmanager
-def written(path: Path, compression: Compression) -> Iterator[Sink]:
+def written(path: Path, compression: Compression | None) -> Iterator[Sink]:
     """A stream into a file; closed when the block ends."""
     with (
         translating_disk(path),
@@ -55,14 +38,13 @@ def written(path: Path, compression: Compression) -> Iterator[Sink]:
 
 
 @contextmanager
-def packed(file: pa.NativeFile, compression: Compression) -> Iterator[pa.NativeFile]:
+def packed(file: pa.NativeFile, compression: Compression | None) -> Iterator[pa.NativeFile]:
     """The stream itself, or one that packs what is written to it."""
-    if compression is Compression.NONE:
+    if compression is None:
         yield file
         return
     # Arrow writes neither name nor time into the header: equal rows give equal files.
-    codec = pa.Codec("gzip" if compression is Compression.GZIP else "zstd")
-    with pa.CompressedOutputStream(file, codec.name) as stream:
+    with pa.CompressedOutputStream(file, compression.value) as stream:
         yield stream
 
 

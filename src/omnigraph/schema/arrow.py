@@ -53,6 +53,13 @@ def table_schema(type_: SchemaType) -> pa.Schema:
     return pa.schema([*columns, *map(property_field, type_.properties)])
 
 
+def to_table(rows: pa.Table, type_: SchemaType) -> pa.Table:
+    """Rows of a delta that keeps every rule, as the type's table has them."""
+    schema = table_schema(type_)
+    columns = [rows[each.name].cast(each.type) for each in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
 def property_field(property_: Property) -> pa.Field:
     """The column that holds one property."""
     return value_field(property_.name, property_.type, nullable=property_.nullable)

@@ -14,7 +14,7 @@ Build one by hand from declarations, and have it checked like a parsed one:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final, TypeVar
@@ -262,6 +262,17 @@ class Catalog:
         hint = did_you_mean(name, (each.name for each in self.types))
         message = f"the schema has no type {name[:200]}"
         raise TypeNotFoundError(message, hint=hint, name=name)
+
+    def types_named(self, names: Iterable[str] | None) -> tuple[SchemaType, ...]:
+        """The types of these names, or all, in the catalog's order.
+
+        Raises:
+            TypeNotFoundError: there is none of a name.
+        """
+        if names is None:
+            return tuple(self.types)
+        wanted = {self.type_named(name).name for name in names}
+        return tuple(each for each in self.types if each.name in wanted)
 
     def type_of(self, key: TableKey) -> SchemaType:
         """The type whose rows a table holds.

@@ -1,4 +1,4 @@
-"""Views: a branch as it is now, with what a plan needs to read it."""
+"""Views: a branch as it is now, or was, with what a plan needs to read it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,12 @@ def view_of(manifest: Manifest, catalogs: Catalogs, branch: BranchName) -> View:
     Raises:
         BranchNotFoundError: the graph has no such branch.
     """
-    snapshot = manifest.current(branch)
-    return View(snapshot, catalogs.of(snapshot.schema_digest), data_at(manifest.store, snapshot))
+    return view_at(manifest.store, catalogs, manifest.current(branch))
+
+
+def view_at(store: Store, catalogs: Catalogs, snapshot: Snapshot) -> View:
+    """The graph at a snapshot, with the catalog that its rows follow."""
+    return View(snapshot, catalogs.of(snapshot.schema_digest), data_at(store, snapshot))
 
 
 def data_at(store: Store, snapshot: Snapshot) -> Data:

@@ -6,9 +6,9 @@ from typing import Any
 from omnigraph.clock import SystemClock
 from omnigraph.graph import Graph
 from omnigraph.pipeline.export import ExportOrder, ExportResult, export
-from omnigraph.pipeline.views import view_of
 from omnigraph.schema.catalog import NodeType, Property
 from omnigraph.schema.resolve import catalog_of
+from omnigraph.transaction.view import view_at
 from tests.contract.spark.builders import VALUES, every_type
 from tests.support.graphs import graph_with
 
@@ -46,5 +46,5 @@ def small_graph(place: Path) -> Graph:
 
 
 def exported(graph: Graph, target: str | Path, **order: Any) -> ExportResult:
-    view = view_of(graph._store, graph.snapshot())
+    view = view_at(graph._store, graph._catalogs, graph.snapshot())
     return export(view, CLOCK, ExportOrder(target, **order))

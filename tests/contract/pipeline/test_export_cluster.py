@@ -20,14 +20,14 @@ from omnigraph.clock import SystemClock
 from omnigraph.engine.spark.session import SessionSettings, Work, open_session
 from omnigraph.pipeline.export import ExportOrder, export
 from omnigraph.pipeline.frames import type_frame
-from omnigraph.pipeline.views import view_of
+from omnigraph.transaction.view import view_at
 
 uri, target = sys.argv[1:]
 options = {"spark.executor.memory": "512m", "spark.sql.shuffle.partitions": "2"}
 spark = open_session(SessionSettings(work=Work.SHORT, driver_memory="512m", options=options))
 graph = omnigraph.open(uri, read_only=True)
 draft = graph.at(branch="draft")
-view = view_of(draft._store, draft.snapshot())
+view = view_at(draft._store, draft._catalogs, draft.snapshot())
 
 answer = {
     "master": spark.sparkContext.master,

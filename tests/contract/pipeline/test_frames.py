@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.errors import TypeNotFoundError
 from omnigraph.pipeline.frames import edges, type_frame, vertices
-from omnigraph.pipeline.views import view_of
+from omnigraph.transaction.view import view_at
 from tests.support.graphs import graph_with
 
 SCHEMA = """
@@ -29,7 +29,7 @@ def view(tmp_path):
     )
     draft = graph.branches.create("draft")
     draft.mutate('query q() { insert Person { name: "Cy" } }')
-    return view_of(graph._store, draft.snapshot())
+    return view_at(graph._store, graph._catalogs, draft.snapshot())
 
 
 def test_a_type_has_its_columns(view, spark):

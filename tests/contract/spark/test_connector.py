@@ -5,12 +5,15 @@ from datetime import date
 from functools import reduce
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from omnigraph.engine.spark import types
+from omnigraph.limits import LOAD_LOCAL_ROWS_MAX
+from omnigraph.pipeline import connector, saving
 from omnigraph.schema.catalog import NodeType, Property
 from omnigraph.schema.resolve import catalog_of
 from tests.contract.spark.builders import (
@@ -21,6 +24,7 @@ from tests.contract.spark.builders import (
     every_type,
 )
 from tests.support.graphs import add_rows, graph_with
+from tests.support.publishing import PERSON
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 SCHEMA = """
@@ -295,3 +299,42 @@ def test_rows_that_break_rules_are_refused_and_nothing_is_written(session, writt
 
     assert ages(written) == {"Ada": 1}
     assert list(Path(written.uri, "__staging").rglob("*.parquet")) == []
+
+
+def test_more_than_one_process_holds_is_left_in_files_and_loaded_by_spark(
+    session, written, monkeypatch
+):
+    monkeypatch.setattr(saving, "LOAD_LOCAL_ROWS_MAX", 3)
+    monkeypatch.setattr(saving, "LOAD_HELD_BYTES_MAX", 1)
+    columns = session.createDataFrame([], "name string, age long").schema
+    options = {"graph": written.uri, "path": "Person", "mode": "merge", "message": "much"}
+    writer = connector.writer_of(options, columns, overwrites=False)
+    assert isinstance(writer, saving.LoadWriter)
+    rows = [{"name": f"p{number}", "age": number} for number in range(6)] + [{"name": "Ada"}]
+    schema = pa.schema([("name", pa.string()), ("age", pa.int64())])
+    batches = pa.Table.from_pylist(rows, schema).to_batches(max_chunksize=2)
+
+    left = writer.write(iter(batches))
+    assert (len(left.paths), left.rows) == (4, 7)
+    writer.commit([left, writer.write(iter(()))])
+
+    assert ages(written) == {**{f"p{number}": number for number in range(6)}, "Ada": None}
+    assert written.commits.list()[0].message == "much"
+    assert list(Path(written.uri, "__staging").rglob("*.*")) == []
+
+
+@pytest.mark.soak
+def test_a_frame_of_any_size_is_written_in_one_commit(session, written):
+    count = LOAD_LOCAL_ROWS_MAX + 1
+    before = len(written.commits.list())
+    frame = session.range(count).select(sql.concat(sql.lit("p"), "id").alias("name"))
+
+    writer = frame.write.format("omnigraph").options(graph=written.uri)
+    writer.mode("append").save("Person")
+
+    assert written.snapshot().pin(PERSON).row_count == count + 1
+    assert len(written.commits.list()) == before + 1
+    with pytest.raises(PySparkException, match="p7"):
+        writer.mode("append").save("Person")
+    assert len(written.commits.list()) == before + 1
+    assert list(Path(written.uri, "__staging").rglob("*.*")) == []

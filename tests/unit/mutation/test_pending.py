@@ -4,8 +4,8 @@ import pyarrow as pa
 
 from omnigraph.integrity.deltas import ORIGIN
 from omnigraph.mutation.pending import Pending, PendingTable
-from omnigraph.mutation.values import assigned, to_table
-from omnigraph.schema.arrow import table_schema
+from omnigraph.mutation.values import assigned
+from omnigraph.schema.arrow import table_schema, to_table
 from omnigraph.schema.parser import parse_schema
 
 CATALOG = parse_schema("node P { n: I64? } node Q { w: [String]  v: Vector(2)? } edge K: P -> P")

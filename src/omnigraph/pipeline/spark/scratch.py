@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from omnigraph.engine.spark.failures import reporting
 from omnigraph.engine.spark.types import spark_schema, to_crossing
@@ -83,17 +84,20 @@ class Scratch:
             raise _gone(path)
         return found.data
 
-    def frame(self, session: SparkSession, paths: Sequence[str], schema: pa.Schema) -> DataFrame:
+    def frame(
+        self, session: SparkSession, paths: Sequence[str], schema: pa.Schema | StructType
+    ) -> DataFrame:
         """Some columns of some files as a DataFrame; executors read them when it is used."""
+        columns = schema if isinstance(schema, StructType) else spark_schema(schema)
         if not paths:
-            return session.createDataFrame([], spark_schema(schema))
+            return session.createDataFrame([], columns)
         if self.root.is_local and not _PATTERN.search(self.root.uri):
             # Spark's own reader: rows do not pass through Python.
             files = [f"file:{self.root.uri}/{each}" for each in paths]
-            return session.read.schema(spark_schema(schema)).parquet(*files)
+            return session.read.schema(columns).parquet(*files)
         numbers = session.range(0, len(paths), 1, numPartitions=len(paths))
         reader = partial(read_scratch, self, tuple(paths), tuple(schema.names))
-        return numbers.mapInArrow(reader, spark_schema(schema))
+        return numbers.mapInArrow(reader, columns)
 
     def held(self) -> AbstractContextManager[None]:
         """Keep the folder for this process in a block; at its end every file goes."""
