@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Twice the cores: many tests wait for a child, a server or a lock.
 WORKERS ?= 4
+# The tests start many processes, and each would compile the package again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test quick lint soak bench bless lock clean

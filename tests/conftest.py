@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from xdist.scheduler import LoadFileScheduling
 
 from tests.support import s3
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
 
 # What the gate says of a change depends on the change alone: it draws the same examples every time,
 # and tells a failure as it was found, since making it small can take longer than all other tests.
@@ -27,6 +29,24 @@ settings.register_profile(
 )
 settings.register_profile("soak", max_examples=1000, deadline=None, print_blob=True)
 settings.load_profile("gate")
+
+
+class _SparkOnOneWorker(LoadFileScheduling):  # type: ignore[misc]  # xdist ships no types
+    """A worker takes a whole file, and one takes all tests of Spark, by their names.
+
+    Every other worker would start a Java of its own for those. A test that needs Spark and does not
+    say so still works. (`--dist loadgroup` is of no use: xdist 3.8 names groups in a way that
+    pytest 9 does not see.)
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        of_spark = "spark" in nodeid or "frame" in nodeid
+        return "spark" if of_spark else str(super()._split_scope(nodeid))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    """What `--dist loadfile` means here."""
+    return _SparkOnOneWorker(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")
