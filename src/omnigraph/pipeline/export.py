@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
 
 import pyarrow as pa
 
@@ -20,19 +20,17 @@ from omnigraph.limits import LOCAL_BYTES_MAX
 from omnigraph.pipeline.compression import Compression, compression_of, suffix_of
 from omnigraph.pipeline.formats import Format, choose_format, write_file, write_lines
 from omnigraph.pipeline.targets import (
+    CONTENTS,
     STANDARD_OUTPUT,
     Sink,
     appearing,
     standard_output,
     written,
 )
+from omnigraph.pipeline.uploads import is_remote, uploaded
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.transaction.work import View
-
-CONTENTS: Final = "_export.json"
-"""What an export into a directory holds, written there too: loads and readers of Parquet pass over
-names that begin like this one, and a later export knows what it may replace."""
 
 Progress = Callable[[str, int, int], None]
 """Told a type, how many of its rows are written, and how many it has."""
@@ -43,8 +41,9 @@ class ExportOrder:
     """What to export, where to, and how.
 
     Attributes:
-        target: A file for NDJSON on the local engine, `-` for standard output, else a directory.
-            NDJSON is packed as the name says: `.gz` or `.zst`.
+        target: A file for NDJSON on the local engine, `-` for standard output, else a directory;
+            either may lie in a folder of a bucket, `s3://bucket/folder/name`. NDJSON is packed as
+            the name says: `.gz` or `.zst`.
         types: Names of types; all when None.
         format: `ndjson`, `parquet` or `csv`; NDJSON when None.
         engine: `local`, `spark` or `auto`.
@@ -105,8 +104,7 @@ def export(view: View, clock: Clock, order: ExportOrder) -> ExportResult:
         with standard_output() as stream:
             rows = _write_envelopes(view, plan, stream, order.progress, None)
         return _result(view, plan, STANDARD_OUTPUT, rows, ())
-    target = Path(order.target).absolute()
-    with appearing(target, clock.ulid(), replaces=order.replaces, is_ours=is_export) as place:
+    with _appearing(order, clock) as (name, place):
         if plan.engine is EngineName.SPARK:
             # Imported here: an export on the local engine must not pay for Spark.
             from omnigraph.pipeline.parts import export_parts
@@ -117,13 +115,26 @@ def export(view: View, clock: Clock, order: ExportOrder) -> ExportResult:
             _write_contents(view, plan, place, rows, files)
         elif plan.format is Format.NDJSON:
             with written(place, plan.compression) as stream:
-                rows = _write_envelopes(view, plan, stream, order.progress, target.parent)
-            files = (target.name,)
+                rows = _write_envelopes(view, plan, stream, order.progress, place.parent)
+            files = (name.rpartition("/")[2],)
         else:
             place.mkdir()
             rows, files = _write_files(view, plan, place, order.progress)
             _write_contents(view, plan, place, rows, files)
-    return _result(view, plan, str(target), rows, files)
+    return _result(view, plan, name, rows, files)
+
+
+@contextmanager
+def _appearing(order: ExportOrder, clock: Clock) -> Iterator[tuple[str, Path]]:
+    """The target in full, and a place to make it in: it takes the name when it is whole."""
+    target = str(order.target)
+    if is_remote(target):
+        with uploaded(target, replaces=order.replaces) as place:
+            yield target.rstrip("/"), place
+        return
+    path = Path(order.target).absolute()
+    with appearing(path, clock.ulid(), replaces=order.replaces, is_ours=is_export) as place:
+        yield str(path), place
 
 
 def is_export(directory: Path) -> bool:

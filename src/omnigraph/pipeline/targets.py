@@ -17,6 +17,10 @@ from omnigraph.pipeline.compression import Compression
 
 STANDARD_OUTPUT: Final = "-"
 
+CONTENTS: Final = "_export.json"
+"""What an export into a directory holds, written there too: loads and readers of Parquet pass over
+names that begin like this one, and a later export knows what it may replace."""
+
 
 class Sink(Protocol):
     """What lines are written to."""

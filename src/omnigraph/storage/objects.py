@@ -79,6 +79,26 @@ class Objects:
         with self._translating("writing", path):
             obstore.put(self._store, path, data, mode="overwrite", use_multipart=False)
 
+    def upload(self, path: str, file: Path) -> None:
+        """Store a file of this machine at `path`, of any size, replacing what was there."""
+        self._meter.count(writes=1)
+        self._make_directory()
+        with self._translating("writing", path):
+            obstore.put(self._store, path, file, mode="overwrite")
+
+    def exists(self, path: str) -> bool:
+        """Whether there is an object at exactly this path."""
+        self._meter.count(reads=1)
+        if not self._has_root():
+            return False
+        with self._translating("reading", path):
+            try:
+                obstore.head(self._store, path)
+            except (FileNotFoundError, ObjectNotFoundError) as cause:
+                _require_bucket(cause)
+                return False
+            return True
+
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Store `data` only if nothing is at `path`; of several callers exactly one gets True."""
         self._meter.count(writes=1)

@@ -22,7 +22,7 @@ from omnigraph.errors import (
 )
 from omnigraph.model.types import BlobType, ListType, Scalar
 from omnigraph.pipeline import formats
-from omnigraph.pipeline.export import CONTENTS
+from omnigraph.pipeline.targets import CONTENTS
 from tests.contract.pipeline.export_graphs import EVERY, every_graph, exported, small_graph
 from tests.contract.spark.builders import VALUES, every_type
 from tests.support.graphs import add_rows

@@ -8,8 +8,8 @@ import pytest
 
 from omnigraph.engine.protocol import EngineName
 from omnigraph.engine.spark import relations
-from omnigraph.pipeline.export import CONTENTS
 from omnigraph.pipeline.parts import part_bounds
+from omnigraph.pipeline.targets import CONTENTS
 from tests.contract.pipeline.export_graphs import every_graph, exported, small_graph
 from tests.contract.spark.builders import VALUES
 from tests.support.graphs import add_rows
