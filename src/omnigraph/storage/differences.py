@@ -109,7 +109,7 @@ def _sifted(
     place, fragment = placed
     wanted = _marked(fragment, _offsets(np.array(addresses, np.uint64)))
     named = table.schema.names if columns is None else list(columns)
-    for batch in table.scan([*named, ROW_ADDRESS], fragments=[place]):
+    for batch in table.scan(list(dict.fromkeys([*named, ROW_ADDRESS])), fragments=[place]):
         kept = wanted[_offsets(batch.column(ROW_ADDRESS).to_numpy())]
         yield batch.select(named).filter(pa.array(kept))
 
