@@ -401,8 +401,8 @@ class Graph:
         """Write the rows that this handle looks at into files; NDJSON loads again with its ids.
 
         Args:
-            target: A file, `-` for standard output, or a directory for Parquet, CSV and Spark. Either
-                may lie in a bucket: `s3://bucket/folder/name`.
+            target: A file, `-` for standard output, or a directory for Parquet, CSV and Spark; both
+                may lie in a bucket, `s3://bucket/folder/name`.
             types: Only these types.
             format: `ndjson`, `parquet` or `csv`; NDJSON when None.
             engine: `local`, `spark` or `auto`.
