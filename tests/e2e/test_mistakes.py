@@ -1,6 +1,7 @@
 """The mistakes that people make: one clear message each, the next step, and the right exit code."""
 
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +25,12 @@ BY_NAME: Final = (
 )
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with a graph, a schema, a query and a few files to load."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "world.pg").write_text(SCHEMA)
-    (tmp_path / "people.gq").write_text(ALL)
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a graph, a schema, a query and a few files to load."""
+    made = tmp_path_factory.mktemp("original")
+    (made / "world.pg").write_text(SCHEMA)
+    (made / "people.gq").write_text(ALL)
     files = {
         "people.jsonl": '{"type": "Person", "data": {"name": "ada"}}',
         "misspelt.jsonl": '{"type": "Persn", "data": {"name": "ada"}}',
@@ -37,8 +38,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "broken.jsonl": '{"type": "Person", "data": {"name": "ada" "age": 3}}',
     }
     for name, line in files.items():
-        (tmp_path / name).write_text(f"{line}\n")
-    graph.init("graph.omni", SCHEMA).branches.create("review")
+        (made / name).write_text(f"{line}\n")
+    graph.init(made / "graph.omni", SCHEMA).branches.create("review")
+    return made
+
+
+@pytest.fixture
+def folder(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, which is a copy: some mistakes change what is there."""
+    monkeypatch.chdir(shutil.copytree(original, tmp_path, dirs_exist_ok=True))
     return tmp_path
 
 
