@@ -13,7 +13,21 @@ ENGINES: Final = (EngineName.LOCAL, EngineName.SPARK)
 @pytest.fixture(scope="session", params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> Engine:
     """Every engine there is, one after the other."""
-    if request.param is EngineName.LOCAL:
+    return named(request.param, request)
+
+
+IN_TURN: Final = (EngineName.LOCAL, pytest.param(EngineName.SPARK, marks=pytest.mark.soak))
+
+
+@pytest.fixture(scope="session", params=IN_TURN)
+def engine_in_turn(request: pytest.FixtureRequest) -> Engine:
+    """Every engine there is; Spark only in soak, since its merges of a few rows take seconds."""
+    return named(request.param, request)
+
+
+def named(name: EngineName, request: pytest.FixtureRequest) -> Engine:
+    """The engine of a name."""
+    if name is EngineName.LOCAL:
         return LocalEngine()
     # Imported here: a run of the local engine must not pay for Spark.
     from omnigraph.engine.spark.execute import SparkEngine

@@ -104,14 +104,16 @@ def every(tmp_path_factory: pytest.TempPathFactory) -> Worlds:
 
 
 @pytest.mark.parametrize("flipped", BOTH_WAYS)
-def test_every_cell_conflicts_as_it_should(every: Worlds, engine: Engine, *, flipped: bool) -> None:
+def test_every_cell_conflicts_as_it_should(
+    every: Worlds, engine_in_turn: Engine, *, flipped: bool
+) -> None:
     expected = every.expected(flipped=flipped)
-    rows, preview = every.merge(engine, flipped=flipped, dry_run=True)
+    rows, preview = every.merge(engine_in_turn, flipped=flipped, dry_run=True)
     assert told(preview.conflicts) == expected.conflicts
     assert preview.conflict_count == len(expected.conflicts)
     assert rows == every.target(flipped=flipped)
     with pytest.raises(MergeConflictError) as refused:
-        every.merge(engine, flipped=flipped)
+        every.merge(engine_in_turn, flipped=flipped)
     assert refused.value.conflicts == preview.conflicts
     places = [(each.type_name, each.id or "", each.property or "") for each in preview.conflicts]
     assert places == sorted(places)
@@ -169,9 +171,9 @@ def test_cells_without_conflicts_merge(tmp_path: Path, engine: Engine, *, flippe
     assert outcome.outcome is Outcome.MERGED
 
 
-def test_all_that_one_side_did_is_taken_over(tmp_path: Path, engine: Engine) -> None:
+def test_all_that_one_side_did_is_taken_over(tmp_path: Path, engine_in_turn: Engine) -> None:
     made = Worlds(tmp_path / "graph.omni", [(action, "nothing") for action in ACTIONS])
-    rows, outcome = made.merge(engine, flipped=False)
+    rows, outcome = made.merge(engine_in_turn, flipped=False)
     assert rows == made.sides["left"]
     assert outcome.outcome is Outcome.FAST_FORWARD
 
@@ -196,8 +198,10 @@ def test_rows_that_only_came_conflict_and_are_left_out(tmp_path: Path, engine: E
     assert outcome.changes["K"].inserted == 1
 
 
-def test_a_node_comes_back_once_however_many_edges_need_it(tmp_path: Path, engine: Engine) -> None:
-    graph = use(lonely(tmp_path), engine)
+def test_a_node_comes_back_once_however_many_edges_need_it(
+    tmp_path: Path, engine_in_turn: Engine
+) -> None:
+    graph = use(lonely(tmp_path), engine_in_turn)
     outcome = graph.merge("draft", resolve="theirs")
     rows = rows_of(graph)
     assert rows["K"].keys() == {"f", "g", "h"}

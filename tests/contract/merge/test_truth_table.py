@@ -159,9 +159,6 @@ def test_the_table_has_every_conflict_that_two_sides_can_have() -> None:
     }
 
 
-SAMPLE: Final = [("update a", "update a"), ("delete", "update b")]
-
-
 @pytest.fixture
 def on_spark(request: pytest.FixtureRequest) -> Engine:
     from omnigraph.engine.spark.execute import SparkEngine
@@ -169,15 +166,16 @@ def on_spark(request: pytest.FixtureRequest) -> Engine:
     return SparkEngine(request.getfixturevalue("spark"))
 
 
-def test_spark_merges_alike(table: Table, on_spark: Engine) -> None:
-    for cell in SAMPLE:
-        table.check(on_spark, cell, flipped=False)
-
-
+# All cells in one merge are in `test_engines`; here each is a merge of its own.
 @pytest.mark.soak
-def test_the_whole_truth_table_on_spark(table: Table, on_spark: Engine) -> None:
-    for cell in CELLS:
-        table.check(on_spark, cell, flipped=False)
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("flipped", [False, True])
+@pytest.mark.parametrize("left", ACTIONS)
+def test_the_truth_table_on_spark(
+    table: Table, on_spark: Engine, left: str, *, flipped: bool
+) -> None:
+    for right in ACTIONS:
+        table.check(on_spark, (left, right), flipped=flipped)
 
 
 @pytest.mark.parametrize(
