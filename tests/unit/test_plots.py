@@ -45,6 +45,6 @@ def test_slower_is_to_the_right_and_a_bar_ends_somewhere(tmp_path):
     path = plots.write("Write", [plots.Group("t", bars)], tmp_path)
     picture = ET.parse(path).getroot()
     space = "{http://www.w3.org/2000/svg}"
-    slow, fast = [each for each in picture.iter(f"{space}rect") if each.get("x")]
-    assert float(slow.get("x")) > float(fast.get("x"))
-    assert float(slow.get("x")) + float(slow.get("width")) < float(picture.get("width"))
+    slow, fast = [each.attrib for each in picture.iter(f"{space}rect") if each.get("x")]
+    assert float(slow["x"]) > float(fast["x"])
+    assert float(slow["x"]) + float(slow["width"]) < float(picture.attrib["width"])

@@ -42,7 +42,7 @@ from omnigraph.pipeline.spark.splits import (
     read_frame,
     read_split,
 )
-from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.arrow import to_table
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
 from omnigraph.storage.scans import open_address
 from omnigraph.storage.staging import write_files, write_whole
@@ -361,12 +361,6 @@ def _by_rule(
     for (rule, _), violations in found.items():
         first[rule] = (*first.get(rule, ()), *violations)
     return first
-
-
-def to_table(rows: pa.Table, type_: SchemaType) -> pa.Table:
-    """Rows of a delta that keeps every rule, as the type's table has them."""
-    schema = table_schema(type_)
-    return pa.Table.from_arrays([rows[each.name].cast(each.type) for each in schema], schema=schema)
 
 
 def _are_minted(rows: pa.Table, seed: str) -> bool:

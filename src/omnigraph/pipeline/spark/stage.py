@@ -33,10 +33,10 @@ from omnigraph.engine.spark.pieces import (
 from omnigraph.engine.spark.writing import RowWriter, fragment_groups, numbered
 from omnigraph.limits import SPARK_PARTITION_ROWS_MAX
 from omnigraph.pipeline.positions import PLACE_BITS, POSITION
-from omnigraph.pipeline.spark.intake import ScratchFile, to_table
+from omnigraph.pipeline.spark.intake import ScratchFile
 from omnigraph.pipeline.spark.keys import KeyRows
 from omnigraph.pipeline.spark.scratch import Scratch
-from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.arrow import table_schema, to_table
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.scans import open_address
 from omnigraph.storage.staging import (
