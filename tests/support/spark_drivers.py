@@ -33,6 +33,8 @@ SMALL: Final[Mapping[str, int]] = {
 }
 OPTIONS: Final[Mapping[str, str]] = {
     "spark.executor.memory": "512m",
+    # They live for seconds, like the driver.
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "3",
     # What a test gives executors to do is found in its own modules.
     "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
