@@ -334,12 +334,12 @@ def test_rows_that_break_a_rule_are_left_out_and_no_others(bench: Bench, case: s
     sift(bench, [CASES[case]])
 
 
-@sizes(gates=("local",))
+@sizes(gates=("local", "spark"))
 def test_all_broken_rules_are_told_at_once(bench: Bench) -> None:
     refuse(bench, list(CASES.values()))
 
 
-@sizes(gates=("local", "spark"))
+@sizes(gates=("local",))
 def test_rows_that_break_any_rule_are_left_out_and_no_others(bench: Bench) -> None:
     sift(bench, list(CASES.values()))
 

@@ -12,6 +12,8 @@ from tests.support.crashes import Cut
 from tests.support.spark_loads import BEFORE, INPUTS, after, contents, load, scratch
 from tests.support.spark_traps import Moment, names_of
 
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1_800)]
+
 
 @pytest.fixture
 def uri(s3_bucket: str, tmp_path: Path) -> str:
@@ -37,8 +39,6 @@ def test_a_graph_on_an_object_store_is_loaded(uri: str, tmp_path: Path) -> None:
     spark_loads.assert_settled(uri)
 
 
-@pytest.mark.soak
-@pytest.mark.timeout(1_800)
 def test_a_driver_that_is_killed_leaves_a_graph_on_an_object_store_whole(
     uri: str, tmp_path: Path
 ) -> None:
