@@ -18,10 +18,22 @@ import socket
 import sys
 import time
 import warnings
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 from omnigraph import graph  # noqa: F401  # what nearly every command loads
-from omnigraph.cli.main import run
+from omnigraph.cli.main import main, run
+from omnigraph.query.compile import read_queries
+from omnigraph.schema.parser import parse_schema
+
+
+def warm_up() -> None:
+    """Do what the first command of a process does beyond loading: both grammars, and options."""
+    people = parse_schema("node Person { name: String @key }")
+    read_queries("query all() { match { $p: Person } return { $p.name } }", people, "warm-up")
+    with redirect_stdout(StringIO()):
+        main(["version"])
 
 
 def serve(address: str) -> None:
@@ -34,7 +46,8 @@ def serve(address: str) -> None:
             ready, _, _ = select.select([listener, sys.stdin], [], [])
             if sys.stdin in ready:
                 shutil.rmtree(Path(address).parent)
-                sys.exit()
+                # What is frozen cannot be given back, and DuckDB would complain of that at length.
+                os._exit(0)
             connection, _ = listener.accept()
             if os.fork() == 0:
                 break
@@ -81,6 +94,7 @@ if __name__ == "__main__":
     warnings.filterwarnings("ignore", "lance is not fork-safe")
     # Those who wait for a command are themselves waited for by nobody.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    warm_up()
     gc.freeze()
     serve(sys.argv[1])
     _run_and_end()
