@@ -60,7 +60,7 @@ def merge(made: str, branch: str) -> None:
     """Merge on the local engine, and print what it took."""
     opened = graph.open(made)
     idle = _status("self", "VmRSS")
-    opened.merge(branch)
+    opened.merge(branch, engine="local")
     print(json.dumps({"above_idle": _peak("self") - idle}))
 
 

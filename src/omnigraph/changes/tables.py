@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
 from omnigraph.changes.digests import slim
-from omnigraph.changes.records import TableChanges, having, ids_of, taken
+from omnigraph.changes.records import TableChanges, ids_of, taken
 from omnigraph.changes.wide import WideValues, read_columns, referring
 from omnigraph.engine.protocol import Data, Engine
 from omnigraph.limits import COMPILED_QUERIES_MAX
@@ -22,6 +24,9 @@ from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.differences import Part, difference, read_parts
 from omnigraph.storage.tables import Table
+
+_PLACE: Final = "@place"
+"""No property can have this name."""
 
 
 def compare_tables(
@@ -58,17 +63,22 @@ def compare_rows(
         nothing = new.slice(0, 0)
         return TableChanges(type_, _sorted(new), _sorted(old), nothing, nothing)
     question = _unequal(tuple(new.column_names))
-    given = Data(data.table, given={"before": slim(old), "after": slim(new)})
+    given = Data(data.table, given={"before": _numbered(old), "after": _numbered(new)})
     answer = engine.run(question, given)
     was, now = answer["was"].combine_chunks(), answer["now"].combine_chunks()
-    updated = now.filter(pc.and_(was.is_valid(), now.is_valid()))
+    is_updated = pc.and_(was.is_valid(), now.is_valid())
     return TableChanges(
         type_,
-        inserted=having(new, now.filter(was.is_null())),
-        deleted=having(old, was.filter(now.is_null())),
-        before=having(old, updated),
-        after=having(new, updated),
+        inserted=taken(new, now.filter(was.is_null())),
+        deleted=taken(old, was.filter(now.is_null())),
+        before=taken(old, was.filter(is_updated)),
+        after=taken(new, now.filter(is_updated)),
     )
+
+
+def _numbered(rows: pa.Table) -> pa.Table:
+    """What an engine compares, each row with its place: by that it is found again at once."""
+    return slim(rows).append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
 
 
 def _read(type_: SchemaType, source: Table, parts: Sequence[Part], wide: WideValues) -> pa.Table:
@@ -98,7 +108,7 @@ def _sorted(rows: pa.Table) -> pa.Table:
 
 @lru_cache(maxsize=COMPILED_QUERIES_MAX)
 def _unequal(columns: tuple[str, ...]) -> Plan:
-    """The ids of rows that are in one relation only, or in both with unequal values."""
+    """The places of rows that are in one relation only, or in both with unequal values."""
     differs = [
         exp.NullSafeNEQ(this=column(name, "b"), expression=column(name, "a"))
         for name in columns
@@ -110,14 +120,14 @@ def _unequal(columns: tuple[str, ...]) -> Plan:
     ]
     same_id = exp.EQ(this=column("id", "b"), expression=column("id", "a"))
     tree = (
-        exp.select(column("id", "b"), column("id", "a"))
+        exp.select(column(_PLACE, "b"), column(_PLACE, "a"))
         .from_(table("before", "b"))
         .join(table("after", "a"), on=same_id, join_type="full outer")
         .where(exp.or_(*alone, *differs))
         .order_by(exp.Coalesce(this=column("id", "a"), expressions=[column("id", "b")]))
     )
     outputs = (
-        OutputColumn("was", Scalar.STRING, nullable=True),
-        OutputColumn("now", Scalar.STRING, nullable=True),
+        OutputColumn("was", Scalar.I64, nullable=True),
+        OutputColumn("now", Scalar.I64, nullable=True),
     )
     return Plan(tree, {"before": GivenRows(), "after": GivenRows()}, outputs)
