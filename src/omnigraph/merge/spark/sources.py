@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -23,14 +24,21 @@ from omnigraph.engine.spark.pieces import (
     PIECES,
     ROWS,
     by_one,
+    by_place,
     listed,
     of_units,
     opened,
+    sent,
     unpacked,
 )
 from omnigraph.engine.spark.relations import pack
 from omnigraph.engine.spark.types import spark_schema, to_crossing
-from omnigraph.engine.spark.writing import RowWriter, cut_deletions
+from omnigraph.engine.spark.writing import (
+    RowWriter,
+    cut_deletions,
+    fragment_groups,
+    numbered,
+)
 from omnigraph.integrity.deltas import ORIGIN, delta_schema
 from omnigraph.limits import ROWS_PER_FILE_MAX, SPARK_BATCH_BYTES_MAX
 from omnigraph.merge.conflicts import Conflict
@@ -139,16 +147,28 @@ class Decided:
 
     def write(self, table: Table, without: pa.Array) -> list[Fragment]:
         """Have the rows written as files of a table."""
-        count = self.counts.inserted + self.counts.updated
+        write = partial(write_pieces, table.address, without)
+        files: list[Fragment] = []
+        for rows in (self._added(), self._replaced(table)):
+            told = [] if rows is None else collect_messages(rows.mapInArrow(write, MESSAGE))
+            files += [each for some in told for each in some]
+        return files
+
+    def _added(self) -> DataFrame | None:
+        count = self.counts.inserted
         if not count:
-            return []
+            return None
         cores = self.session.sparkContext.defaultParallelism
         # Buckets are smaller than files should be.
-        rows = self._parts(_UPSERTED).coalesce(max(cores, -(-count // ROWS_PER_FILE_MAX)))
-        write = partial(write_pieces, table.address, without)
-        return [
-            each for files in collect_messages(rows.mapInArrow(write, MESSAGE)) for each in files
-        ]
+        return self._parts([Part.ADDED]).coalesce(max(cores, -(-count // ROWS_PER_FILE_MAX)))
+
+    def _replaced(self, table: Table) -> DataFrame | None:
+        """Rows that lie near one another together: their row ids then take little room."""
+        if not self.counts.updated:
+            return None
+        groups = fragment_groups(table)
+        pieces = self._parts([Part.REPLACED]).mapInArrow(partial(cut_replaced, groups), PIECES)
+        return sent(pieces, len(set(groups.values())))
 
     def deletions(self, group_of: dict[int, int], without: pa.Array) -> DataFrame | None:
         """Pieces of the addresses of rows that go or are replaced."""
@@ -291,6 +311,15 @@ def cut_addresses(
     """Addresses for who deletes there. Runs in an executor; safe to run twice."""
     for _, rows in opened(batches):
         yield from cut_deletions(_rest(rows, without), group_of)
+
+
+def cut_replaced(
+    group_of: dict[int, int], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Rows for who writes those of their fragments. Runs in an executor; safe to run twice."""
+    for part, rows in opened(batches):
+        fragments = rows[ROW_ADDRESS].to_numpy() >> np.uint64(32)
+        yield from by_place(rows, numbered(fragments, group_of), part)
 
 
 def write_pieces(

@@ -1,0 +1,81 @@
+"""What a merge on Spark leaves to its driver: counts and files, however many rows there are."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import omnigraph
+from omnigraph.model.tables import TableKey
+from omnigraph.schema.arrow import table_schema
+from omnigraph.storage import staging
+from tests.support.writers import write
+
+SCHEMA = "node P { name: String @key  a: I32?  b: I32?  text: String? }"
+SMALL, LARGE = 40_000, 1_500_000
+
+MERGE = """
+import json, sys
+from pathlib import Path
+import omnigraph
+from omnigraph.engine.spark.session import SessionSettings, Work, open_session
+
+def peak():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(each.split()[1]) << 10 for each in lines if each.startswith("VmHWM:"))
+
+settings = SessionSettings(master="local[2]", driver_memory="1g", work=Work.SHORT)
+open_session(settings).range(10).count()
+graph = omnigraph.open(sys.argv[1])
+idle = peak()
+diff = graph.diff("main", "draft", engine="spark").counts["P"]
+merged = graph.merge("draft", engine="spark").changes["P"]
+counts = [(each.inserted, each.updated, each.deleted) for each in (diff, merged)]
+print(json.dumps({"above_idle": peak() - idle, "counts": counts}))
+"""
+
+
+def people(first: int, count: int, *, a: int, b: int) -> pa.Table:
+    ids = [f"p{number:09}" for number in range(first, first + count)]
+    numbers = (pa.array(np.full(count, each), pa.int32()) for each in (a, b))
+    texts = [f"some words about {each}" for each in ids]
+    return pa.table([ids, ids, *numbers, texts], names=["id", "name", "a", "b", "text"])
+
+
+def parted(uri: Path, changed: int) -> None:
+    """As many came on a draft, and half of that on main; of every hundred, both updated some."""
+    graph = omnigraph.init(uri, SCHEMA)
+    type_ = graph.schema.show().catalog.type_named("P")
+
+    def put(branch: str, rows: pa.Table, *, new: bool) -> None:
+        stage = staging.stage_append if new else staging.stage_upsert
+        typed = rows.cast(table_schema(type_))
+        write(graph, {TableKey.parse("node:P"): lambda table: stage(table, typed)}, branch=branch)
+
+    put("main", people(0, changed, a=1, b=1), new=True)
+    graph.branches.create("draft")
+    # Few: Lance takes about 100 bytes for each replaced row when it commits, whoever wrote it.
+    put("draft", people(0, changed // 50, a=2, b=1), new=False)
+    put("draft", people(10 * changed, changed, a=3, b=3), new=True)
+    put("main", people(0, changed // 100, a=1, b=4), new=False)
+    put("main", people(20 * changed, changed // 2, a=5, b=5), new=True)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_the_driver_holds_no_rows(tmp_path):
+    above_idle = {}
+    for changed in (SMALL, LARGE):
+        parted(tmp_path / str(changed), changed)
+        asked = [sys.executable, "-c", MERGE, str(tmp_path / str(changed))]
+        done = subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=True)
+        told = json.loads(done.stdout.splitlines()[-1])
+        updated = changed // 50
+        assert told["counts"] == [[changed, updated, changed // 2], [changed, updated, 0]]
+        above_idle[changed] = told["above_idle"]
+    # The ids alone of so many rows would take more.
+    assert above_idle[LARGE] - above_idle[SMALL] < 32 << 20, above_idle
