@@ -151,9 +151,7 @@ def merge_and_compare(
 
     def merge() -> Answer:
         opened = _copied(base, copy)
-        return timed(
-            lambda: opened.merge(DRAFT, engine="local"), lambda _: [(fingerprint(_people(opened)),)]
-        )
+        return timed(lambda: opened.merge(DRAFT, engine="local"), lambda _: _people(opened))
 
     def compare() -> Answer:
         opened = _copied(base, copy)
@@ -161,9 +159,7 @@ def merge_and_compare(
 
     def compare_columns() -> Answer:
         opened = _copied(base, copy)
-        return timed(
-            lambda: opened.diff("main", DRAFT, engine="local"), lambda diff: _rows(diff.rows())
-        )
+        return timed(lambda: opened.diff("main", DRAFT, engine="local"), _rows_of)
 
     mergers: dict[str, Callable[[], Answer]] = {OURS: merge}
     comparers: dict[str, Callable[[], Answer]] = {OURS: compare, COLUMNS: compare_columns}
