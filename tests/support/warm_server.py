@@ -13,12 +13,11 @@ import json
 import os
 import select
 import shutil
-import signal
 import socket
 import sys
 import time
 import warnings
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
 
@@ -45,9 +44,11 @@ def serve(address: str) -> None:
         while True:
             ready, _, _ = select.select([listener, sys.stdin], [], [])
             if sys.stdin in ready:
+                _reap()
                 shutil.rmtree(Path(address).parent)
                 # What is frozen cannot be given back, and DuckDB would complain of that at length.
                 os._exit(0)
+            _reap()
             connection, _ = listener.accept()
             if os.fork() == 0:
                 break
@@ -55,9 +56,15 @@ def serve(address: str) -> None:
     _attend(connection)
 
 
+def _reap() -> None:
+    """Take note of copies that ended, so that what they cost is counted as the cost of tests."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass
+
+
 def _attend(connection: socket.socket) -> None:
     """Fork once more: one copy becomes the command, the other waits to tell how it ended."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     _, streams, _, _ = socket.recv_fds(connection, 1, 3)
     with connection.makefile("rb") as said:
         arguments, folder, environment = json.load(said)
@@ -92,8 +99,6 @@ def _run_and_end() -> None:
 if __name__ == "__main__":
     # Lance warns of every fork; its advice is to fork from a process like this one.
     warnings.filterwarnings("ignore", "lance is not fork-safe")
-    # Those who wait for a command are themselves waited for by nobody.
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     warm_up()
     gc.freeze()
     serve(sys.argv[1])
