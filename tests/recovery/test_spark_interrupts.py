@@ -58,8 +58,10 @@ def session_of(pid: int) -> Iterator[tuple[int, str]]:
 
 def started(uri: str, path: Path) -> subprocess.Popen[str]:
     command = ("-m", "omnigraph", "load", uri, "--data", str(path), "--mode", "merge")
+    # Tests that run in the background were told to ignore Ctrl-C, and so would be the command.
+    heeding = ("env", "--default-signal=INT,TERM")
     return subprocess.Popen(
-        [sys.executable, *command, "--engine", "spark", "--master", "local[2]"],
+        [*heeding, sys.executable, *command, "--engine", "spark", "--master", "local[2]"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from tests.support.spark_traps import Moment, Trap, trapped
 Answer = TypeVar("Answer")
 
 ANSWER_SECONDS_MAX: Final = 600
+END_SECONDS_MAX: Final = 60
 
 SMALL: Final[Mapping[str, int]] = {
     # Even small inputs are then read, and written again, by several tasks.
@@ -94,7 +96,7 @@ def killed_during(
         marks: A directory for the trap, which is not there yet.
     """
     _put_to_death(_die_during, name, moment, marks, work, *arguments)
-    assert not is_running(int((marks / "java").read_text()))
+    _await_end(int((marks / "java").read_text()))
 
 
 def _die_during(
@@ -150,7 +152,15 @@ def _java_pid() -> int:
     return int(gateway.proc.pid)
 
 
-def is_running(pid: int) -> bool:
+def _await_end(pid: int) -> None:
+    """Wait until a process is gone: one that is killed takes a moment to give its memory back."""
+    deadline = time.monotonic() + END_SECONDS_MAX
+    while _is_running(pid):
+        assert time.monotonic() < deadline, "it does not end"
+        time.sleep(0.1)
+
+
+def _is_running(pid: int) -> bool:
     """Whether a process is there and has not ended."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
