@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from copy import copy
 from typing import Final
 from urllib.parse import unquote
 
@@ -66,7 +67,7 @@ class Refs:
         # Not a handle that others may have, as `Tables.open` gives: while it makes a ref, Lance
         # refuses every other call on it.
         with translating("opening", uri):
-            own = self._tables.main(location).checkout_version((source, version))
+            own = copy(self._tables.main(location))
         try:
             with translating("creating a ref on", uri):
                 own.create_branch(name, (source, version))

@@ -148,6 +148,7 @@ class Tour:
         _killed(*written, "doi=10.5555/lost", "--param", "title=Lost")
         _omnigraph("recovery", "list")
         _omnigraph(*written, "doi=10.5555/next", "--param", "title=Next")
+        _omnigraph("recovery", "list")
         _omnigraph("query", "paper", *_ASKING, "--param", "doi=10.5555/lost", "--json")
         _omnigraph("check")
 
