@@ -54,7 +54,7 @@ from omnigraph.pipeline.load import LoadRequest, Loads
 from omnigraph.pipeline.results import LoadResult, Progress
 from omnigraph.pipeline.sources import Source
 from omnigraph.recovery.audit import RecoveryEntry
-from omnigraph.recovery.sidecars import Found
+from omnigraph.recovery.sidecars import Pending
 from omnigraph.recovery.sweep import Recovery
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog
@@ -882,9 +882,9 @@ class Recoveries:
         """Every recovery there was, oldest first."""
         return self._recovery.audit.entries()
 
-    def pending(self) -> Found:
+    def pending(self) -> Pending:
         """The writes that are in flight or were interrupted; they are left as they are."""
-        return self._recovery.sidecars.find()
+        return self._recovery.pending()
 
 
 class Schema:

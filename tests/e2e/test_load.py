@@ -22,6 +22,7 @@ from omnigraph.cli.exits import Exit
 from omnigraph.cli.progress import Bars, followed
 from omnigraph.failpoints import Failpoint, armed
 from omnigraph.limits import LOAD_BLOCK_BYTES
+from omnigraph.recovery.sidecars import Pending
 from tests.support.commands import Answer
 
 SCHEMA: Final = """
@@ -336,7 +337,7 @@ def test_an_interrupt_anywhere_leaves_nothing_to_see_and_nothing_to_recover(
     assert "interrupted: nothing was loaded" in told.err
     graph = omnigraph.open(store, read_only=True)
     assert people(store) == ["Zoe"]
-    assert graph.recoveries.pending().intents == ()
+    assert graph.recoveries.pending() == Pending((), (), ())
     assert here("load", store, "--data", world, "--mode", "append").code == Exit.DONE
     assert before in [each.commit_id for each in graph.commits.list()]
 

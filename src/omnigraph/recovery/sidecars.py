@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from omnigraph.clock import Clock
 from omnigraph.errors import RecoveryNeededError
 from omnigraph.manifest.layout import RECOVERY
 from omnigraph.model.ids import OperationId
@@ -52,6 +53,21 @@ class Found:
         return any(each.operation_id == operation_id for each in self.intents)
 
 
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """The writes that have not come to their ends.
+
+    Attributes:
+        live: Somebody is at work on these, or may be until their leases run out.
+        interrupted: Nobody is; whoever writes next brings them to an end.
+        unreadable: Nobody may act on these.
+    """
+
+    live: tuple[Intent, ...]
+    interrupted: tuple[Intent, ...]
+    unreadable: tuple[Unreadable, ...]
+
+
 class Sidecars:
     """The sidecars of one graph."""
 
@@ -82,6 +98,19 @@ class Sidecars:
             except UnreadableIntentError as refusal:
                 unreadable.append(Unreadable(path, str(refusal)))
         return Found(tuple(intents), tuple(unreadable))
+
+    def pending(self, clock: Clock) -> Pending:
+        """Every write that is on its way now, with whether anybody is at work on it.
+
+        An owner that is gone may have come to its end since its sidecar was read: it was
+        interrupted only if the sidecar is still there.
+        """
+        found = self.find()
+        live = tuple(each for each in found.intents if is_live(each, clock.now()))
+        ownerless = [each for each in found.intents if each not in live]
+        still = self.find(found.intents) if ownerless else found
+        interrupted = tuple(each for each in ownerless if still.holds(each.operation_id))
+        return Pending(live, interrupted, found.unreadable)
 
     def delete(self, operation_id: OperationId) -> None:
         """Remove an operation's sidecar; one that is not there is as good as removed."""

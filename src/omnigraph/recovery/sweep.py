@@ -36,7 +36,7 @@ from omnigraph.recovery.claims import claim, unclaimed_on_failure
 from omnigraph.recovery.classify import Decision, Finding, Observed, classify, decide, mode_of
 from omnigraph.recovery.intents import Intent, TableIntent
 from omnigraph.recovery.owners import this_process, working
-from omnigraph.recovery.sidecars import Found, Sidecars, is_live
+from omnigraph.recovery.sidecars import Found, Pending, Sidecars, is_live
 from omnigraph.storage import heads
 from omnigraph.storage.tables import Table
 
@@ -85,6 +85,10 @@ class Recovery:
             return ()
         with _one_at_a_time[self._store.root.uri]:
             return tuple(filter(None, map(self._resolve, self._interrupted(branch))))
+
+    def pending(self) -> Pending:
+        """The writes that are in flight or were interrupted; they are left as they are."""
+        return self.sidecars.pending(self._clock)
 
     def resolve(self, intent: Intent) -> RecoveryEntry | None:
         """Bring one write to an end whose owner asks for it; None if another did.

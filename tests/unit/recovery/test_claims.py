@@ -17,7 +17,7 @@ from omnigraph.model.tables import TableKey
 from omnigraph.recovery.claims import claim
 from omnigraph.recovery.intents import Intent, TableIntent
 from omnigraph.recovery.owners import Owner, this_process, working
-from omnigraph.recovery.sidecars import Sidecars
+from omnigraph.recovery.sidecars import Pending, Sidecars
 from omnigraph.storage.store import Store
 from tests.support.clocks import FakeClock
 
@@ -205,3 +205,34 @@ def test_a_listing_that_fails_ends_the_claim(scene, monkeypatch):
             scene.claim(scene.intent(PERSON))
 
     assert scene.present() == set()
+
+
+def test_what_is_pending_is_live_interrupted_or_unreadable(scene):
+    live, interrupted = scene.intent(PERSON), scene.intent(CITY)
+    scene.claim(live)
+    scene.sidecars.put(interrupted)
+    scene.objects.put("__recovery/odd.json", b"{}")
+
+    pending = scene.sidecars.pending(scene.clock)
+
+    assert [each.operation_id for each in pending.live] == [live.operation_id]
+    assert [each.operation_id for each in pending.interrupted] == [interrupted.operation_id]
+    assert [each.path for each in pending.unreadable] == ["__recovery/odd.json"]
+
+
+def test_a_write_that_ends_while_it_is_looked_at_was_not_interrupted(scene, monkeypatch):
+    intent = scene.intent(PERSON, owner=this_process())
+    lease = scene.clock.now() + timedelta(seconds=30)
+    with working(intent.operation_id):
+        scene.sidecars.put(replace(intent, lease_until=lease))
+        assert scene.sidecars.pending(scene.clock).live == (replace(intent, lease_until=lease),)
+    assert scene.sidecars.pending(scene.clock).interrupted != ()
+    find = scene.sidecars.find
+
+    def find_and_let_it_end(*known):
+        found = find(*known)
+        scene.sidecars.delete(intent.operation_id)
+        return found
+
+    monkeypatch.setattr(scene.sidecars, "find", find_and_let_it_end)
+    assert scene.sidecars.pending(scene.clock) == Pending((), (), ())

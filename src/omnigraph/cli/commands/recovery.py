@@ -119,17 +119,15 @@ def show_recovery(
 
 def _pending(opened: Graph) -> list[Pending]:
     """Every sidecar, newest first: ids are in the order in which they were made."""
-    from omnigraph.clock import SystemClock
-    from omnigraph.recovery.sidecars import is_live
-
     found = opened.recoveries.pending()
-    now = SystemClock().now()
     pending = [
-        Pending(PurePosixPath(each.path).stem, State.UNREADABLE, each) for each in found.unreadable
+        *(Pending(each.operation_id, State.LIVE, each) for each in found.live),
+        *(Pending(each.operation_id, State.INTERRUPTED, each) for each in found.interrupted),
+        *(
+            Pending(PurePosixPath(each.path).stem, State.UNREADABLE, each)
+            for each in found.unreadable
+        ),
     ]
-    for intent in found.intents:
-        state = State.LIVE if is_live(intent, now) else State.INTERRUPTED
-        pending.append(Pending(intent.operation_id, state, intent))
     return sorted(pending, key=lambda each: each.operation_id, reverse=True)
 
 

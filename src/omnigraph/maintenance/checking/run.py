@@ -29,7 +29,7 @@ from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 from omnigraph.model.tables import TableKey
-from omnigraph.recovery.sidecars import is_live
+from omnigraph.recovery.intents import Intent
 from omnigraph.recovery.sweep import Recovery
 from omnigraph.schema import codec
 from omnigraph.schema.parser import parse_schema
@@ -184,26 +184,24 @@ class _Check:
 
     def _check_sidecars(self) -> None:
         try:
-            found = self.recovery.sidecars.find()
+            found = self.recovery.pending()
         except OmnigraphError as failure:
             self.notebook.fail(Invariant.SIDECAR, RECOVERY, RECOVERY, failure)
             return
-        self.notebook.count(Invariant.SIDECAR, len(found.intents) + len(found.unreadable))
+        count = len(found.live) + len(found.interrupted) + len(found.unreadable)
+        self.notebook.count(Invariant.SIDECAR, count)
         for each in found.unreadable:
             problem = f"it cannot be acted on: {each.reason}"
             step = "open the graph with the release that wrote it"
             self.notebook.find(Finding(Invariant.SIDECAR, each.path, each.path, problem, step))
-        for intent in found.intents:
-            subject = f"{intent.writer_kind} {intent.operation_id}"
-            place = f"branch {intent.branch}"
-            if is_live(intent, self.clock.now()):
-                problem = "it is at work, or may be until its lease runs out"
-                step = "nothing: check again when it is done"
-                self.notebook.note(Finding(Invariant.SIDECAR, subject, place, problem, step))
-            else:
-                problem = "it was interrupted, and nobody has brought it to an end yet"
-                step = "see 'omnigraph recovery list'; the next command that writes does it"
-                self.notebook.find(Finding(Invariant.SIDECAR, subject, place, problem, step))
+        for intent in found.live:
+            problem = "it is at work, or may be until its lease runs out"
+            step = "nothing: check again when it is done"
+            self.notebook.note(_of_write(intent, problem, step))
+        for intent in found.interrupted:
+            problem = "it was interrupted, and nobody has brought it to an end yet"
+            step = "see 'omnigraph recovery list'; the next command that writes does it"
+            self.notebook.find(_of_write(intent, problem, step))
 
     def _check_recoveries(self) -> None:
         try:
@@ -234,6 +232,11 @@ class _Check:
             problem = "nothing names it: a writer was killed, or is about to use it"
             place = each.location
             self.notebook.note(Finding(Invariant.BRANCH, f"ref {each.ref}", place, problem, step))
+
+
+def _of_write(intent: Intent, problem: str, step: str) -> Finding:
+    subject = f"{intent.writer_kind} {intent.operation_id}"
+    return Finding(Invariant.SIDECAR, subject, f"branch {intent.branch}", problem, step)
 
 
 def _meaning(text: str) -> str | None:
