@@ -34,8 +34,10 @@ KEYS_PER_LOOKUP_MAX: Final = 10_000
 PICKED_SHARE_MAX: Final = 1 / 32
 """Share of a large fragment's rows that are looked up by address; for more, all are read."""
 
-SIFTED_BYTES: Final = 16 << 20
-"""About how much of a table is held while rows are picked from it by many ids."""
+SIFTED_BYTES: Final = 128 << 20
+"""About how much of a table is held while rows are picked from it by many ids.
+
+The ids are hashed anew for each part, so small parts are dear."""
 
 WIDE_BATCH_BYTES: Final = 8 << 20
 """About how many vectors and blobs are held while rows that have them are compared or written."""
