@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.ids import OperationId
@@ -47,15 +46,8 @@ class Head:
 def heads_of(manifest: Manifest, recovery: Recovery, snapshot: Snapshot) -> Iterator[Head]:
     """The heads of the tables that only this branch moves."""
     for pin in snapshot.pins.values():
-        if owns(snapshot, pin):
+        if snapshot.owns(pin):
             yield head_of(manifest, recovery, snapshot, pin)
-
-
-def owns(snapshot: Snapshot, pin: TablePin) -> bool:
-    """Whether only this branch moves the table's head."""
-    if snapshot.ref is None:
-        return pin.ref is None
-    return Branch(snapshot.branch, snapshot.ref).owns(pin.ref)
 
 
 def head_of(manifest: Manifest, recovery: Recovery, snapshot: Snapshot, pin: TablePin) -> Head:

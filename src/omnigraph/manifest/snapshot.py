@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from omnigraph.errors import TypeNotFoundError
+from omnigraph.manifest.branches import Branch
 from omnigraph.model.commits import Commit
 from omnigraph.model.names import BranchName
 from omnigraph.model.tables import TableKey, TableKind, TablePin, Tombstone
@@ -47,6 +48,12 @@ class Snapshot:
             have = ", ".join(map(str, sorted(self.pins)))
             raise TypeNotFoundError(message, hint=f"it has {have}")
         return found
+
+    def owns(self, pin: TablePin) -> bool:
+        """Whether only this branch moves the head of a table that it pins."""
+        if self.ref is None:
+            return pin.ref is None
+        return Branch(self.branch, self.ref).owns(pin.ref)
 
 
 def by_key(pins: tuple[TablePin, ...]) -> Mapping[TableKey, TablePin]:

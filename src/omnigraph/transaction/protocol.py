@@ -27,7 +27,6 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import EXCLUSION_BACKOFF_SECONDS_MAX, QUEUE_SECONDS_MAX, REPLANS_MAX
-from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.expectations import (
     BranchIs,
     Expectation,
@@ -339,7 +338,7 @@ class Transactions:
         """
         snapshot = view.snapshot
         pin = snapshot.pin(key)
-        if snapshot.ref is None or Branch(snapshot.branch, snapshot.ref).owns(pin.ref):
+        if snapshot.owns(pin):
             return view.data.table(key)
         fork = f"{snapshot.ref}/{self._clock.ulid()}"
         refs = self._store.refs

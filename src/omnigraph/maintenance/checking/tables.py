@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from omnigraph.errors import BranchNotFoundError, OmnigraphError
 from omnigraph.maintenance.checking.report import BACKUP, Finding, Invariant, Notebook
-from omnigraph.maintenance.drift import Standing, head_of, owns
+from omnigraph.maintenance.drift import Standing, head_of
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.tables import TablePin
@@ -82,7 +82,7 @@ def check_head(
     manifest: Manifest, recovery: Recovery, snapshot: Snapshot, pin: TablePin, notebook: Notebook
 ) -> None:
     """The newest version of a table that the branch owns is the one it pins."""
-    if not owns(snapshot, pin):
+    if not snapshot.owns(pin):
         # Another branch moves it on; this one only needs the version that it pins.
         return
     notebook.count(Invariant.HEAD)

@@ -22,7 +22,6 @@ from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_messag
 from omnigraph.engine.spark.relations import pack
 from omnigraph.limits import INDEX_SEGMENT_ROWS_MAX
 from omnigraph.model.tables import TableKey
-from omnigraph.pipeline.spark.load import is_owned
 from omnigraph.storage.indexes import (
     Gap,
     IndexSpec,
@@ -94,7 +93,8 @@ class SparkIndexing:
         Raises:
             StorageError: a table could not be read, or an index not be written.
         """
-        owned = {key: view.data.table(key) for key in gaps if is_owned(view, key)}
+        snapshot = view.snapshot
+        owned = {key: view.data.table(key) for key in gaps if snapshot.owns(snapshot.pin(key))}
         self._build({table.address: (table, gaps[key]) for key, table in owned.items()})
         return {key: partial(self._stage, own) for key, own in gaps.items()}
 

@@ -220,7 +220,7 @@ class SparkLoad:
             if not self.row_count(key) and self.mode is not Mode.OVERWRITE:
                 continue
             changes[key] = partial(self._stage, view, type_)
-            if not self._is_direct(key) and is_owned(view, key):
+            if not self._is_direct(key) and view.snapshot.owns(view.snapshot.pin(key)):
                 waiting[key] = view.data.table(key)
         actions = [
             partial(self._stage_scratch, view, view.catalog.type_of(key), table)
@@ -263,7 +263,8 @@ class SparkLoad:
         # A row may have to be found first that it takes the place of, or rows to be left out; and
         # a branch that has no ref of the table yet gets one only when it is staged.
         is_known = self.mode is not Mode.MERGE or not table.count_rows()
-        may = is_known and not self.shaping.keeps_rejects and is_owned(view, key)
+        is_owned = view.snapshot.owns(view.snapshot.pin(key))
+        may = is_known and is_owned and not self.shaping.keeps_rejects
         return table.address if may else None
 
     def _is_direct(self, key: TableKey) -> bool:
@@ -283,14 +284,6 @@ class SparkLoad:
 
     def _jobs(self) -> Jobs:
         return Jobs(self.engine.session, f"omnigraph-{self.shaping.seed}")
-
-
-def is_owned(view: View, key: TableKey) -> bool:
-    """Whether the branch has its own ref of a table already."""
-    own, ref = view.snapshot.ref, view.snapshot.pin(key).ref
-    if own is None:
-        return view.snapshot.branch.is_main
-    return ref is not None and (ref == own or ref.startswith(f"{own}/"))
 
 
 def concurrency() -> int:
