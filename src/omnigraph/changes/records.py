@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.changes.wide import WideValues
+from omnigraph.limits import ROWS_PER_BATCH_MAX
 from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.arrow import table_schema
@@ -117,31 +118,87 @@ class TableChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class RowChange:
-    """What happened to one row.
-
-    Attributes:
-        before: The row as it was, by column; None if it came.
-        after: The row as it is, by column; None if it went.
-    """
+class _Alike:
+    """Some rows to which the same happened, as Python values, column by column."""
 
     type_name: str
     op: Op
-    id: str
-    before: Mapping[str, object] | None
-    after: Mapping[str, object] | None
+    ids: list[str]
+    before: Mapping[str, list[object]] | None
+    after: Mapping[str, list[object]] | None
+
+
+class RowChange:
+    """What happened to one row."""
+
+    # Of a hundred thousand rows, dictionaries and frozen fields would cost more than finding them:
+    # each knows its place among its like, and images are made as they are looked at.
+    __slots__ = ("_alike", "_place")
+
+    def __init__(self, alike: _Alike, place: int) -> None:
+        self._alike = alike
+        self._place = place
+
+    @property
+    def type_name(self) -> str:
+        """The type of the row."""
+        return self._alike.type_name
+
+    @property
+    def op(self) -> Op:
+        """Whether it came, changed or went."""
+        return self._alike.op
+
+    @property
+    def id(self) -> str:
+        """The id of the row."""
+        return self._alike.ids[self._place]
+
+    @property
+    def before(self) -> Mapping[str, object] | None:
+        """The row as it was, by column; None if it came."""
+        return _image(self._alike.before, self._place)
+
+    @property
+    def after(self) -> Mapping[str, object] | None:
+        """The row as it is, by column; None if it went."""
+        return _image(self._alike.after, self._place)
+
+    def __eq__(self, other: object) -> bool:
+        return self._told() == other._told() if isinstance(other, RowChange) else NotImplemented
+
+    # Images are dictionaries, which have no hash.
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}={value!r}" for name, value in self._told().items())
+        return f"RowChange({told})"
+
+    def _told(self) -> Mapping[str, object]:
+        names = ("type_name", "op", "id", "before", "after")
+        return {name: getattr(self, name) for name in names}
+
+
+def _image(columns: Mapping[str, list[object]] | None, place: int) -> dict[str, object] | None:
+    if columns is None:
+        return None
+    return {name: values[place] for name, values in columns.items()}
 
 
 def row_changes(changes: Changes, ops: Collection[Op]) -> Iterator[RowChange]:
     """The changes of one table one by one: what came, what changed, what went."""
     name = changes.type.name
-    for each in changes.chunks(ops):
-        olds = repeat(None) if each.before is None else each.before.to_pylist()
-        news = repeat(None) if each.after is None else each.after.to_pylist()
-        for old, new in zip(olds, news, strict=False):
-            row = old if new is None else new
-            assert row is not None, "a row was there before, or is there after"
-            yield RowChange(name, each.op, row["id"], old, new)
+    for chunk in changes.chunks(ops):
+        rows = chunk.before if chunk.after is None else chunk.after
+        assert rows is not None, "a row was there before, or is there after"
+        for start in range(0, rows.num_rows, ROWS_PER_BATCH_MAX):
+            ids = rows["id"].slice(start, ROWS_PER_BATCH_MAX).to_pylist()
+            before, after = (
+                None if each is None else each.slice(start, ROWS_PER_BATCH_MAX).to_pydict()
+                for each in (chunk.before, chunk.after)
+            )
+            alike = _Alike(name, chunk.op, ids, before, after)
+            yield from map(RowChange, repeat(alike), range(len(ids)))
 
 
 def ids_of(rows: pa.Table) -> pa.Array:

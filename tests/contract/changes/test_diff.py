@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from omnigraph.changes import records
 from omnigraph.changes.records import Op
 from omnigraph.errors import (
     BranchNotFoundError,
@@ -88,6 +89,35 @@ def test_a_diff_tells_what_came_changed_and_went_with_images(graph):
     backwards = {(str(c.op), c.type_name, c.id) for c in graph.diff("draft", "main").rows()}
     flipped = {"insert": "delete", "delete": "insert", "update": "update"}
     assert backwards == {(flipped[op], *rest) for op, *rest in found}
+
+
+def test_a_change_of_a_row_is_a_value(graph):
+    start = graph.snapshot().head.commit_id
+    change(graph, {"P": {"n": node("n"), "x": node("x", a=2)}})
+    came, changed = graph.diff(start, "main").rows()
+    assert [came, changed] == list(graph.diff(start, "main").rows())
+    assert came != changed
+    assert came != "n"
+    with pytest.raises(AttributeError):
+        changed.after = None
+    image = changed.after
+    image["a"] = 3
+    assert changed.after["a"] == 2
+    assert repr(came) == (
+        f"RowChange(type_name='P', op={Op.INSERT!r}, id='n', before=None, after={node('n')!r})"
+    )
+
+
+def test_changes_of_more_rows_than_are_held_at_once_come_all_in_order(graph, monkeypatch):
+    monkeypatch.setattr(records, "ROWS_PER_BATCH_MAX", 3)
+    start = graph.snapshot().head.commit_id
+    names = [f"n{number}" for number in range(7)]
+    change(graph, {"P": {name: node(name, a=int(name[1:])) for name in names}})
+    change(graph, {"P": {name: node(name, a=9) for name in names}})
+    came = list(graph.diff(start, "main").rows())
+    assert [(each.id, each.after["name"]) for each in came] == [(name, name) for name in names]
+    changed = list(graph.commits.changes(graph.commits.list()[0].commit_id).rows())
+    assert [(each.before["a"], each.after["a"]) for each in changed] == [(n, 9) for n in range(7)]
 
 
 def test_changes_of_main_after_the_fork_are_in_the_diff_too(graph):
