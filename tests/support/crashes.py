@@ -1,6 +1,5 @@
 """Crashes: where a write passes failpoints, cutting it off there, and what must hold afterwards."""
 
-import multiprocessing
 import shutil
 import signal
 from collections import Counter
@@ -23,6 +22,7 @@ from omnigraph.model.names import MAIN
 from omnigraph.recovery.audit import RecoveryEntry
 from omnigraph.storage.indexes import IndexSpec, covered_fragments
 from omnigraph.storage.store import Store
+from tests.support.concurrency import forks
 from tests.support.publishing import PERSON
 from tests.support.writers import WRITERS, insert
 
@@ -64,10 +64,7 @@ def cut_off(cut: Cut, action: Callable[[], object]) -> None:
 
 def put_to_death(cut: Cut, work: Callable[..., object], *arguments: Any) -> None:
     """Do the work in a process of its own that is killed at this pass; it must come that far."""
-    # A fork of a process that has imported us and done nothing yet: a tenth of a fresh start.
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    process = context.Process(target=_armed_and, args=(str(cut), work, *arguments))
+    process = forks().Process(target=_armed_and, args=(str(cut), work, *arguments))
     process.start()
     process.join(60)
     assert process.exitcode == -signal.SIGKILL, f"{cut}: {process.exitcode}"
