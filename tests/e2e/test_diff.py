@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from typing import Final
 
@@ -13,7 +12,7 @@ import pytest
 
 import omnigraph
 from omnigraph.cli.exits import Exit
-from tests.support.commands import Answer
+from tests.support.commands import Answer, command
 
 SCHEMA: Final = """
 node Person { name: String @key  born: Date?  weight: F32? }
@@ -104,8 +103,8 @@ def test_rows_come_in_every_format(diff: Run, store: str) -> None:
         (each["type"], each["op"], each["id"]) for each in lines
     ]
     assert json.loads(table[0]["after"]) == lines[0]["after"]
-    command = [sys.executable, "-m", "omnigraph", "diff", *asked, "arrow", "--store", store]
-    run = subprocess.run(command, capture_output=True, check=True)
+    program = command("diff", *asked, "arrow", "--store", store)
+    run = subprocess.run(program, capture_output=True, check=True)
     assert pa.ipc.open_stream(run.stdout).read_all().column("id").to_pylist() == [
         each["id"] for each in lines
     ]

@@ -3,7 +3,6 @@
 import csv
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -13,7 +12,7 @@ import pytest
 
 import omnigraph
 from omnigraph.cli.exits import Exit
-from tests.support.commands import Answer
+from tests.support.commands import Answer, command
 
 SCHEMA: Final = """
 node Person { name: String @key  born: Date? }
@@ -88,8 +87,8 @@ def test_the_past_can_be_exported(here: Run, store: str) -> None:
 
 
 def test_a_reader_that_stops_early_ends_the_export_quietly(store: str) -> None:
-    command = [sys.executable, "-m", "omnigraph", "export", "-", "--store", store]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    program = command("export", "-", "--store", store)
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()

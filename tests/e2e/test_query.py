@@ -16,7 +16,7 @@ import pytest
 
 from omnigraph import graph
 from omnigraph.cli.exits import Exit
-from tests.support.commands import Answer, omnigraph
+from tests.support.commands import Answer, command, omnigraph
 from tests.support.graphs import add_rows, graph_with
 
 SCHEMA: Final = """
@@ -132,8 +132,7 @@ def test_csv_tells_null_from_nothing(here: Run, store: str) -> None:
 
 def test_arrow_is_a_stream_of_batches(store: str) -> None:
     asked = ["query", "--store", store, "-e", EVERYTHING, "--format", "arrow"]
-    command = [sys.executable, "-m", "omnigraph", *asked]
-    run = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    run = subprocess.run(command(*asked), capture_output=True, check=True, timeout=60)
     table = pa.ipc.open_stream(run.stdout).read_all()
     assert table.column_names == list(COLUMNS)
     assert table.schema.field("huge").type == pa.uint64()
@@ -343,16 +342,20 @@ def test_a_mistake_gets_one_clear_message_and_its_exit_code(
     assert refused.out == ""
 
 
-def started(*arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "omnigraph", *arguments]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, **streams)
+def started(program: list[str], stdout: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(program, stdout=stdout, stderr=subprocess.PIPE)
+
+
+def from_nothing(*arguments: str) -> list[str]:
+    """The command without anything loaded before: for what Python itself does as it ends."""
+    return [sys.executable, "-m", "omnigraph", *arguments]
 
 
 @pytest.mark.parametrize("format_", ["table", "json", "jsonl", "csv", "arrow"])
 def test_a_reader_that_stops_early_ends_it_quietly(store: str, format_: str) -> None:
     asked = "query q() { match { $x: Number } return { $x.n } }"
     arguments = ["query", "--store", store, "-e", asked, "--format", format_]
-    with started(*arguments, stdout=subprocess.PIPE) as run:
+    with started(command(*arguments), subprocess.PIPE) as run:
         assert run.stdout is not None
         assert run.stderr is not None
         assert run.stdout.read(1)
@@ -365,7 +368,7 @@ def test_a_reader_that_stops_early_ends_it_quietly(store: str, format_: str) -> 
 def test_output_that_cannot_be_written_is_an_error(store: str, arguments: list[str]) -> None:
     with (
         Path("/dev/full").open("wb") as full,
-        started(*arguments, "--store", store, stdout=full) as run,
+        started(from_nothing(*arguments, "--store", store), full) as run,
     ):
         assert run.stderr is not None
         code, said = run.wait(60), run.stderr.read().decode()
@@ -376,9 +379,9 @@ def test_output_that_cannot_be_written_is_an_error(store: str, arguments: list[s
 
 def test_output_that_is_closed_is_an_error(store: str) -> None:
     closed = ["sh", "-c", 'exec "$@" >&-', "sh"]
-    command = [sys.executable, "-m", "omnigraph", "query", "--store", store, "-e", NAMES]
+    program = from_nothing("query", "--store", store, "-e", NAMES)
     run = subprocess.run(
-        [*closed, *command], capture_output=True, text=True, check=False, timeout=60
+        [*closed, *program], capture_output=True, text=True, check=False, timeout=60
     )
     assert run.returncode == Exit.FAILED
     assert "standard output is closed" in run.stderr
@@ -410,8 +413,7 @@ def on_a_terminal(*arguments: str) -> str:
     """What the command shows when a person sits in front of it."""
     ours, theirs = os.openpty()
     environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "xterm"}
-    command = [sys.executable, "-m", "omnigraph", *arguments]
-    run = subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment)
+    run = subprocess.Popen(command(*arguments), stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
     shown = b"".join(pieces(ours))
     run.wait(60)

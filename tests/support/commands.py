@@ -3,9 +3,10 @@
 import json
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from typing import Any
+
+from tests.support.warm import omnigraph_program
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +27,18 @@ class Answer:
         return " ".join(self.err.split())
 
 
+def command(*arguments: str) -> list[str]:
+    """What starts the command in a process of its own, with all its libraries loaded already."""
+    return [str(omnigraph_program()), *arguments]
+
+
 def omnigraph(
     *arguments: str, env: dict[str, str] | None = None, given: bytes | None = None
 ) -> Answer:
     """Run the command in a process of its own; a failure may never show a stack."""
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", **(env or {})}
     run = subprocess.run(
-        [sys.executable, "-m", "omnigraph", *arguments],
+        command(*arguments),
         capture_output=True,
         check=False,
         env=environment,
