@@ -34,14 +34,24 @@ settings.load_profile("gate")
 class _SparkOnOneWorker(LoadFileScheduling):  # type: ignore[misc]  # xdist ships no types
     """A worker takes a whole file, and one takes all tests of Spark, by their names.
 
-    Every other worker would start a Java of its own for those. A test that needs Spark and does not
-    say so still works. (`--dist loadgroup` is of no use: xdist 3.8 names groups in a way that
-    pytest 9 does not see.)
+    Every other worker would start a Java of its own for those. (`--dist loadgroup` is of no use:
+    xdist 3.8 names groups in a way that pytest 9 does not see.)
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        of_spark = "spark" in nodeid or "frame" in nodeid
-        return "spark" if of_spark else str(super()._split_scope(nodeid))
+        return "spark" if _says_spark(nodeid) else str(super()._split_scope(nodeid))
+
+
+def _says_spark(nodeid: str) -> bool:
+    return "spark" in nodeid or "frame" in nodeid
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a test that needs Spark and does not say so: it would start a Java of its own."""
+    for each in items:
+        if "spark" in getattr(each, "fixturenames", ()) and not _says_spark(each.nodeid):
+            message = f"{each.nodeid} needs Spark: say so in its name"
+            raise pytest.UsageError(message)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:

@@ -256,7 +256,7 @@ def test_rows_are_looked_at_a_batch_at_a_time(ruled, tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("spark")
-def test_both_engines_find_the_same(ruled, tmp_path):
+def test_spark_finds_the_same(ruled, tmp_path):
     graph = omnigraph.open(copied(ruled, tmp_path / "graph.omni"))
     add_rows(graph, {"Person": [BREACHES["unique Person(email)"][1]]})
     add_rows(graph, {"LivesIn": [BREACHES["endpoint LivesIn(src)"][1]]})

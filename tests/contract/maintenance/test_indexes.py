@@ -212,7 +212,7 @@ def test_a_load_on_spark_has_its_indexes_built_there(graph, monkeypatch):
 
 
 @pytest.mark.usefixtures("spark")
-def test_what_has_not_moved_is_not_built_again(graph, monkeypatch):
+def test_spark_builds_nothing_again_that_has_not_moved(graph, monkeypatch):
     put(graph, 1, 2)
     planned: list[str] = []
     plan_parts = indexing.plan_parts
@@ -235,7 +235,7 @@ def test_what_has_not_moved_is_not_built_again(graph, monkeypatch):
     require_covered(graph)
 
 
-def test_an_interrupt_ends_the_jobs_and_publishes_nothing(graph, spark):
+def test_an_interrupt_ends_the_jobs_of_spark_and_publishes_nothing(graph, spark):
     put(graph, 1, 2)
     head = graph.snapshot().head
 
