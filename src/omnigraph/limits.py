@@ -31,6 +31,12 @@ BYTES_PER_FILE_MAX: Final = 512 << 20
 KEYS_PER_LOOKUP_MAX: Final = 10_000
 """Ids looked up in a table by filter; above it, reading the id column once is cheaper."""
 
+KEYS_PER_INDEX_LOOKUP_MAX: Final = 200_000
+"""The same where an index finds them, in a table of many rows for each; a filter has them all."""
+
+ROWS_READ_PER_KEY: Final = 64
+"""About how many rows of one column are read in the time in which an index finds one key."""
+
 PICKED_SHARE_MAX: Final = 1 / 32
 """Share of a large fragment's rows that are looked up by address; for more, all are read."""
 

@@ -17,8 +17,10 @@ import pyarrow as pa
 from omnigraph.limits import (
     KEPT_FRAGMENT_ROWS_MAX,
     KEPT_LOOKUP_ROWS_MAX,
+    KEYS_PER_INDEX_LOOKUP_MAX,
     KEYS_PER_LOOKUP_MAX,
     OPENED_FRAGMENTS_MAX,
+    ROWS_READ_PER_KEY,
     SIFTED_BYTES,
 )
 from omnigraph.storage import filters
@@ -42,14 +44,14 @@ def find(
     """The rows whose `column` holds one of `values`, in any order: just what a filter would give.
 
     Few values are looked up: in the index where it covers, in memory where fragments are small. For
-    many, the table is read once, a batch at a time. Null equals nothing.
+    many, as the table goes, it is read once, a part at a time. Null equals nothing.
     """
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
-        if len(values) > KEYS_PER_LOOKUP_MAX:
+        if _is_read_once(table, column, len(values)):
             return _sift(table, column, values, columns)
         values = values.to_pylist()
     wanted = frozenset(each for each in values if each is not None)
-    if len(wanted) > KEYS_PER_LOOKUP_MAX:
+    if _is_read_once(table, column, len(wanted)):
         return _sift(table, column, pa.array(wanted, pa.string()), columns)
     if not wanted:
         return table.read(columns, filter_text=filters.NOTHING)
@@ -204,6 +206,16 @@ def _keep(table: Table, column: ColumnKey, key: FilesKey, places: Iterable[str |
     values.keep(column, values.shelf(column), key, tuple(places))
 
 
+def _is_read_once(table: Table, column: str, count: int) -> bool:
+    """Whether so many values are found sooner in all of the column than one by one."""
+    if count <= KEYS_PER_LOOKUP_MAX:
+        return False
+    if count > min(KEYS_PER_INDEX_LOOKUP_MAX, table.count_rows() // ROWS_READ_PER_KEY):
+        return True
+    covered, _ = _coverage(table, column)
+    return not covered
+
+
 def _sift(
     table: Table, column: str, values: pa.Array | pa.ChunkedArray, columns: Sequence[str]
 ) -> pa.Table:
@@ -211,18 +223,17 @@ def _sift(
     named = [*columns] if column in columns else [*columns, column]
     reader = table.scan(named)
     with translating("reading", str(table.address)):
-        found = [rows.take(_places(rows[column], wanted)) for rows in _gathered(reader)]
+        found = [rows.filter(_are_wanted(rows[column], wanted)) for rows in _gathered(reader)]
     return pa.concat_tables([reader.schema.empty_table(), *found]).select(list(columns))
 
 
-def _places(values: pa.ChunkedArray, wanted: pa.Table) -> pa.Array:
-    """Where wanted values stand, in order.
-
-    By a join, which uses every core; it cannot carry columns of lists, so it carries places.
-    """
+def _are_wanted(values: pa.ChunkedArray, wanted: pa.Table) -> pa.Array:
+    """Whether each value is wanted: by a join, which uses every core where `is_in` uses one."""
     numbered = pa.table({"value": values, "place": np.arange(len(values))})
     met = numbered.join(wanted, "value", join_type="left semi")
-    return pa.array(np.sort(met["place"].to_numpy()))
+    are_wanted = np.zeros(len(values), dtype=bool)
+    are_wanted[met["place"].to_numpy()] = True
+    return pa.array(are_wanted)
 
 
 def _gathered(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:

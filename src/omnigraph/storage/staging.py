@@ -327,20 +327,21 @@ def delete_rows(table: Table, addresses: pa.ChunkedArray) -> Deletions:
     rows = np.unique(addresses.to_numpy().astype(np.uint64))
     if not len(rows):
         return Deletions()
-    fragment_ids = rows >> np.uint64(32)
+    firsts = np.flatnonzero(np.diff(rows >> np.uint64(32))) + 1
     updated, removed = [], []
     with translating("deleting from", table.address.uri):
-        for fragment_id in np.unique(fragment_ids).tolist():
-            offsets = rows[fragment_ids == fragment_id] & np.uint64(0xFFFF_FFFF)
+        for some in np.split(rows, firsts):
+            fragment_id = int(some[0] >> np.uint64(32))
+            offsets = (some & np.uint64(0xFFFF_FFFF)).tolist()
             fragment = table.handle.get_fragment(fragment_id)
             assert fragment is not None, "the addresses were read from this same version"
-            left = fragment.delete_rows(offsets.tolist())
+            left = fragment.delete_rows(offsets)
             if left is None:
                 removed.append(fragment_id)
             else:
                 written.require_deletions(table.address, left)
                 updated.append(left)
-                lookups.know_deleted(table, left, offsets.tolist())
+                lookups.know_deleted(table, left, offsets)
     return Deletions(tuple(updated), tuple(removed), len(rows))
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from omnigraph.limits import KEPT_FRAGMENT_ROWS_MAX
 from omnigraph.storage import lookups, values
 from omnigraph.storage.indexes import IndexSpec, stage_indexes
 from omnigraph.storage.lookups import find, is_found_cheaply
@@ -68,25 +69,27 @@ step = st.one_of(
 lookup = st.tuples(
     st.sampled_from(["id", "src"]), st.sets(st.sampled_from([*NAMES, "nobody", None]))
 )
-# Bounds that tables of a few rows cross: rows of a fragment and of a lookup, values, fragments and
-# bytes.
+# Bounds that tables of a few rows cross: rows of a fragment and of a lookup, values, rows for each
+# of more values, fragments and bytes.
 BOUNDS = {
-    "all in memory": (100, 100, 100, 100, 1 << 20),
-    "small ones in memory": (2, 6, 100, 100, 1 << 20),
-    "asking the index": (100, 100, 100, 0, 1 << 20),
-    "nothing kept": (100, 100, 100, 100, 0),
-    "many values": (100, 100, 2, 100, 1 << 20),
+    "all in memory": (100, 100, 100, 64, 100, 1 << 20),
+    "small ones in memory": (2, 6, 100, 64, 100, 1 << 20),
+    "asking the index": (100, 100, 100, 64, 0, 1 << 20),
+    "nothing kept": (100, 100, 100, 64, 100, 0),
+    "many values": (100, 100, 2, 64, 100, 1 << 20),
+    "many values, asking the index": (100, 100, 1, 1, 0, 1 << 20),
 }
 
 
 @contextmanager
-def bounded(by: tuple[int, int, int, int, int]) -> Iterator[None]:
+def bounded(by: tuple[int, int, int, int, int, int]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lookups, "KEPT_FRAGMENT_ROWS_MAX", by[0])
         patch.setattr(lookups, "KEPT_LOOKUP_ROWS_MAX", by[1])
         patch.setattr(lookups, "KEYS_PER_LOOKUP_MAX", by[2])
-        patch.setattr(lookups, "OPENED_FRAGMENTS_MAX", by[3])
-        patch.setattr(values, "KEPT_VALUES_BYTES_MAX", by[4])
+        patch.setattr(lookups, "ROWS_READ_PER_KEY", by[3])
+        patch.setattr(lookups, "OPENED_FRAGMENTS_MAX", by[4])
+        patch.setattr(values, "KEPT_VALUES_BYTES_MAX", by[5])
         yield
 
 
@@ -223,6 +226,29 @@ def test_only_what_memory_or_an_index_finds_is_found_cheaply(local, monkeypatch)
 
     assert not is_found_cheaply(table, "id")
     assert is_found_cheaply(applied(stage_indexes(table, [IndexSpec("id")])), "id")
+
+
+@pytest.mark.parametrize(("keys", "is_read"), [(10, False), (200, True)])
+def test_an_index_is_asked_for_as_many_values_as_the_table_makes_worth_it(
+    local, monkeypatch, keys, is_read
+):
+    monkeypatch.setattr(lookups, "KEYS_PER_LOOKUP_MAX", 5)
+    names = [f"{number:05}" for number in range(KEPT_FRAGMENT_ROWS_MAX * 2)]
+    table = applied(stage_create(local.tables, LOCATION, edges([(each, "x") for each in names])))
+    table = applied(stage_indexes(table, [IndexSpec("id")]))
+    scan = Table.scan
+    filters: list[str | None] = []
+
+    def seen(*given: Any, filter_text: str | None = None, **others: Any) -> Any:
+        filters.append(filter_text)
+        return scan(*given, filter_text=filter_text, **others)
+
+    monkeypatch.setattr(Table, "scan", seen)
+
+    found = find(table, "id", pa.array(names[:keys]), columns=["id"])
+
+    assert (filters == [None]) is is_read
+    assert sorted(found["id"].to_pylist()) == names[:keys]
 
 
 def test_threads_may_look_up_at_once(local):
