@@ -3,11 +3,13 @@
 import pickle
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 import sqlglot
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from sqlglot import exp
 
 from omnigraph.engine.protocol import Engine, EngineName
@@ -256,6 +258,21 @@ def test_a_bug_inside_a_worker_is_told_with_its_own_line(spark):
         spark.range(1).mapInArrow(fail, "x int").toArrow()
 
     assert_one_useful_line(caught.value)
+
+
+def fail_in(*actions):
+    message = "no more"
+    with ExitStack() as stack:
+        for each in actions:
+            stack.enter_context(translating(each))
+        raise Py4JError(message)
+
+
+def test_what_failed_is_what_was_asked_for_and_no_step_of_it():
+    with pytest.raises(InternalError, match="the load on Spark failed"):
+        fail_in("the load", "the plan")
+    with pytest.raises(InternalError, match="the plan on Spark failed"):
+        fail_in("the plan")
 
 
 def test_an_engine_does_not_travel(engine):

@@ -81,6 +81,9 @@ def reporting() -> Iterator[None]:
 def translating(action: str) -> Iterator[None]:
     """Re-raise what Spark raised as ours, with the original as the cause.
 
+    Args:
+        action: What failed then, unless it is a step of something else that is translated.
+
     Raises:
         InvalidInputError: a value does not fit its type.
         LimitExceededError: the result is larger than the driver may hold.
@@ -88,15 +91,15 @@ def translating(action: str) -> Iterator[None]:
         InternalError: Spark refused the plan, or lost a worker.
     """
     silence_loggers()
-    depth = getattr(_TRANSLATING, "depth", 0)
-    _TRANSLATING.depth = depth + 1
+    whole = getattr(_TRANSLATING, "action", None)
+    _TRANSLATING.action = whole or action
     try:
         yield
     # The last three: rows that stopped coming in the middle, because the other end is gone.
     except (PySparkException, Py4JError, pa.ArrowInvalid, EOFError, ConnectionError) as cause:
-        raise _translated(action, cause) from cause
+        raise _translated(_TRANSLATING.action, cause) from cause
     finally:
-        _TRANSLATING.depth = depth
+        _TRANSLATING.action = whole
 
 
 def _translated(action: str, cause: _Failure) -> OmnigraphError:
@@ -172,7 +175,7 @@ class _OursAreRaised(logging.Filter):
     """Drops what pyspark logs about an error that is on its way to `translating`."""
 
     def filter(self, record: logging.LogRecord) -> bool:  # noqa: ARG002
-        return not getattr(_TRANSLATING, "depth", 0)
+        return getattr(_TRANSLATING, "action", None) is None
 
 
 class _Py4JIsRaised(logging.Filter):
