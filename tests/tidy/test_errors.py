@@ -10,7 +10,7 @@ import pytest
 
 import omnigraph
 from omnigraph import errors
-from omnigraph.cli.exits import _EXITS, Exit, exit_code
+from omnigraph.cli.exits import Exit, _exits, exit_code
 from omnigraph.errors import OmnigraphError
 
 _ENTRY: Final = re.compile(r"^(?P<depth>[│ ]*)[├└]── (?P<name>\w+)")
@@ -84,7 +84,7 @@ def test_every_error_has_an_exit_code_and_none_means_success_or_usage():
 def test_the_table_of_exits_names_only_classes_right_below_the_root():
     top = {each for each in below(OmnigraphError) if parent_of(each) == "OmnigraphError"}
 
-    assert set(_EXITS) == top
+    assert set(_exits()) == top
 
 
 def test_an_error_nobody_mapped_is_our_bug_and_says_so():

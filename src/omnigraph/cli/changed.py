@@ -11,7 +11,6 @@ import typer
 
 from omnigraph.cli import render
 from omnigraph.cli.formats import Format, write_objects, write_result
-from omnigraph.model.tables import TableKind
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,6 +18,13 @@ if TYPE_CHECKING:
     from omnigraph.changes.graphs import GraphDiff
     from omnigraph.changes.records import Chunk
     from omnigraph.model.tables import TableKey
+
+
+class Kind(StrEnum):
+    """What a row can be."""
+
+    NODE = "node"
+    EDGE = "edge"
 
 
 class Op(StrEnum):
@@ -29,7 +35,7 @@ class Op(StrEnum):
     DELETE = "delete"
 
 
-Kinds = Annotated[list[TableKind] | None, typer.Option("--kind", help="Only nodes, or only edges.")]
+Kinds = Annotated[list[Kind] | None, typer.Option("--kind", help="Only nodes, or only edges.")]
 Types = Annotated[
     list[str] | None, typer.Option("--type", metavar="NAME", help="Only rows of this type.")
 ]

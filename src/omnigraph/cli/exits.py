@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
-from typing import Final
+from functools import cache
 
 from omnigraph import errors
-from omnigraph.integrity.violations import IntegrityError
 
 
 class Exit(IntEnum):
@@ -22,22 +22,27 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-_EXITS: Final[dict[type[errors.OmnigraphError], Exit]] = {
-    errors.InvalidInputError: Exit.INVALID,
-    errors.NotFoundError: Exit.NOT_FOUND,
-    errors.AlreadyExistsError: Exit.CONFLICT,
-    errors.ConflictError: Exit.CONFLICT,
-    IntegrityError: Exit.INVALID,
-    errors.MigrationRefusedError: Exit.INVALID,
-    errors.NotAllowedError: Exit.FAILED,
-    errors.LimitExceededError: Exit.INVALID,
-    errors.FormatError: Exit.FAILED,
-    errors.RecoveryNeededError: Exit.RECOVERY,
-    errors.OutcomeUnknownError: Exit.RECOVERY,
-    errors.StorageError: Exit.FAILED,
-    errors.InternalError: Exit.FAILED,
-}
-"""By the classes right below the root; their subclasses follow them."""
+@cache
+def _exits() -> Mapping[type[errors.OmnigraphError], Exit]:
+    """By the classes right below the root; their subclasses follow them."""
+    # Imported here, as rules are: only a failure pays for them.
+    from omnigraph.integrity.violations import IntegrityError
+
+    return {
+        errors.InvalidInputError: Exit.INVALID,
+        errors.NotFoundError: Exit.NOT_FOUND,
+        errors.AlreadyExistsError: Exit.CONFLICT,
+        errors.ConflictError: Exit.CONFLICT,
+        IntegrityError: Exit.INVALID,
+        errors.MigrationRefusedError: Exit.INVALID,
+        errors.NotAllowedError: Exit.FAILED,
+        errors.LimitExceededError: Exit.INVALID,
+        errors.FormatError: Exit.FAILED,
+        errors.RecoveryNeededError: Exit.RECOVERY,
+        errors.OutcomeUnknownError: Exit.RECOVERY,
+        errors.StorageError: Exit.FAILED,
+        errors.InternalError: Exit.FAILED,
+    }
 
 
 def exit_code(error: errors.OmnigraphError) -> Exit:
@@ -47,7 +52,7 @@ def exit_code(error: errors.OmnigraphError) -> Exit:
     'NOT_FOUND'
     """
     for kind in type(error).__mro__:
-        if kind in _EXITS:
-            return _EXITS[kind]
+        if kind in _exits():
+            return _exits()[kind]
     message = f"{type(error).__name__} has no exit code"
     raise errors.InternalError(message)

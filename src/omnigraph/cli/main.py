@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from omnigraph.cli import failures, output, render
+from omnigraph.cli import output, render
 from omnigraph.cli.commands import (
     branch,
     changes,
@@ -90,10 +90,10 @@ def main(arguments: Sequence[str]) -> int:
         # As with `head`: whoever asked has all they wanted.
         return Exit.DONE
     except OmnigraphError as error:
-        failures.show_error(error, talk)
+        _show(error, talk)
         return exit_code(error)
     except Exception as error:  # noqa: BLE001  # the outermost frame: a bug must not print a stack
-        failures.show_error(error, talk)
+        _show(error, talk)
         return Exit.FAILED
     return code
 
@@ -104,6 +104,13 @@ def _ran(arguments: Sequence[str], talk: render.Talk) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else Exit.FAILED
     return Exit.DONE
+
+
+def _show(error: Exception, talk: render.Talk) -> None:
+    # Imported here: what goes well need not know how failures look.
+    from omnigraph.cli.failures import show_error
+
+    show_error(error, talk)
 
 
 def run() -> None:

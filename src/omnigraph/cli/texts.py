@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from omnigraph.errors import InvalidInputError, NotFoundError
-from omnigraph.lang.source import decoded
 
 STANDARD_INPUT: Final = "-"
 
@@ -21,6 +20,8 @@ def read_text(path: str) -> str:
         NotFoundError: there is no such file.
         InvalidInputError: it cannot be read, or is not UTF-8.
     """
+    from omnigraph.lang.source import decoded
+
     name = shown_name(path)
     try:
         data = _read(path)

@@ -10,7 +10,6 @@ import typer
 
 from omnigraph.cli import options, render
 from omnigraph.cli.exits import Exit
-from omnigraph.cli.failures import conflict_facts, say_conflicts
 from omnigraph.cli.spark import start_spark
 from omnigraph.cli.texts import read_text
 from omnigraph.errors import BranchNotFoundError
@@ -207,6 +206,8 @@ def _show_merge(outcome: MergeOutcome, *, dry_run: bool, delete_branch: bool) ->
             ],
         )
     if outcome.conflicts:
+        from omnigraph.cli.failures import say_conflicts
+
         say_conflicts(outcome.conflicts, outcome.conflict_count)
     if dry_run:
         render.say("nothing was written: this was a dry run")
@@ -217,6 +218,8 @@ def _show_merge(outcome: MergeOutcome, *, dry_run: bool, delete_branch: bool) ->
 
 
 def _merge_facts(outcome: MergeOutcome) -> dict[str, object]:
+    from omnigraph.cli.failures import conflict_facts
+
     return {
         "outcome": outcome.outcome,
         "source": outcome.source,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -26,6 +24,9 @@ def demo(
     engine: options.OnEngine = None,
 ) -> None:
     """Make a graph of about a million rows, and show what can be done with it."""
+    import shutil
+    import tempfile
+
     from omnigraph.cli.demo.tour import Tour
 
     wanted = engine.value if engine is not None else _engine()
