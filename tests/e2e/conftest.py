@@ -1,11 +1,16 @@
 """Fixtures of the end-to-end tests."""
 
 from collections.abc import Callable
+from functools import cache
 
 import pytest
+import typer.main
 
 from omnigraph.cli.main import main
 from tests.support.commands import Answer
+
+# Otherwise made anew at each call, which takes longer than most commands do.
+_all_commands = cache(typer.main.get_command)
 
 
 @pytest.fixture
@@ -16,6 +21,7 @@ def here(
     for name in ("OMNIGRAPH_STORE", "OMNIGRAPH_ENGINE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(typer.main, "get_command", _all_commands)
 
     def run(*arguments: str) -> Answer:
         capsysbinary.readouterr()

@@ -18,10 +18,15 @@ import sys
 import time
 import warnings
 from contextlib import redirect_stdout, suppress
+from functools import cache
 from io import StringIO
 from pathlib import Path
 
+import typer.main
+from sqlglot.dialects import duckdb  # noqa: F401  # what every query loads, as it is translated
+
 from omnigraph import graph  # noqa: F401  # what nearly every command loads
+from omnigraph.cli import cells  # noqa: F401  # what every table that is shown loads
 from omnigraph.cli.main import main, run
 from omnigraph.query.compile import read_queries
 from omnigraph.schema.parser import parse_schema
@@ -31,6 +36,8 @@ def warm_up() -> None:
     """Do what the first command of a process does beyond loading: both grammars, and options."""
     people = parse_schema("node Person { name: String @key }")
     read_queries("query all() { match { $p: Person } return { $p.name } }", people, "warm-up")
+    # Made once and kept for all copies, which would each make them anew.
+    vars(typer.main)["get_command"] = cache(typer.main.get_command)
     with redirect_stdout(StringIO()):
         main(["version"])
 
