@@ -162,7 +162,10 @@ def wrong() -> list[Any]:
     return lines
 
 
-@pytest.mark.parametrize("mode", ["append", "merge", "overwrite"])
+# Rows are appended by other tests of the gate, too.
+@pytest.mark.parametrize(
+    "mode", [pytest.param("append", marks=pytest.mark.soak), "merge", "overwrite"]
+)
 def test_every_mode_does_the_same(both, mode):
     # Edges have no key here: merged, they would come a second time.
     again = {"append": (), "merge": BEFORE[:3], "overwrite": BEFORE}
@@ -220,6 +223,8 @@ def test_a_branch_gets_the_rows_and_main_does_not(both, mode):
     assert contents(both["spark"]) == main
 
 
+# The gate's own such file, of more rules, is in `test_spark_rules`.
+@pytest.mark.soak
 def test_every_rule_is_told_with_the_same_lines(both):
     source = both["local"].file("bad.jsonl", *wrong())
 
