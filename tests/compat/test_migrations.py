@@ -1,10 +1,6 @@
 """Graphs of older formats: migrated once, by anyone, whatever goes wrong; newer ones refused."""
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -13,7 +9,7 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import ErrorCode, FormatError, StorageError
-from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint, SimulatedCrash, armed
+from omnigraph.failpoints import Failpoint, SimulatedCrash, armed
 from omnigraph.limits import RECENT_COMMITS_MAX
 from omnigraph.manifest import format as manifest_format
 from omnigraph.manifest import migrations
@@ -27,6 +23,7 @@ from omnigraph.manifest.layout import (
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from tests.support.concurrency import in_processes
+from tests.support.crashes import Cut, put_to_death
 from tests.support.forge import DRAFT, STALE_RUNS, Forged, forge
 from tests.support.publishing import PERSON, SCHEMA, advance, manifest_at
 
@@ -198,12 +195,7 @@ def test_a_crashed_migration_is_finished_by_the_next_open(
 @pytest.mark.parametrize("point", MIGRATE_POINTS)
 def test_a_killed_migration_is_finished_by_the_next_open(tmp_path: Path, point: Failpoint) -> None:
     forged = forge(tmp_path / "graph", stamp=1)
-    killed = subprocess.run(
-        [sys.executable, "-c", "import omnigraph, sys; omnigraph.open(sys.argv[1])", forged.uri],
-        env={**os.environ, ENVIRONMENT_VARIABLE: f"{point}=kill@2"},
-        check=False,
-    )
-    assert killed.returncode == -signal.SIGKILL
+    put_to_death(Cut(point, 2), omnigraph.open, forged.uri)
     assert_migrated(forged)
 
 

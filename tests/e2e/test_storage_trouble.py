@@ -4,7 +4,6 @@ import json
 import os
 import resource
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import omnigraph
 from omnigraph.cli.exits import Exit
 from tests.support import crashes
 from tests.support.commands import Answer
+from tests.support.nobody import as_nobody
 
 SCHEMA: Final = "node Note { name: String @key  text: String? }"
 ADD: Final = "query add($name: String, $text: String?) { insert Note { name: $name  text: $text } }"
@@ -48,42 +48,6 @@ def public_path() -> Iterator[Path]:
         yield Path(path)
 
 
-CHILD: Final = """
-import contextlib, io, os, pathlib, resource, sys, tempfile
-import omnigraph
-from omnigraph.cli.main import main
-
-# Once with all rights, so that every module is loaded: nobody may not even read our Python.
-with tempfile.TemporaryDirectory() as warm, contextlib.redirect_stdout(io.StringIO()):
-    with contextlib.redirect_stderr(io.StringIO()):
-        omnigraph.init(warm + "/g", {schema!r})
-        main(["mutate", "--store", warm + "/g", "-e", {add!r}, "-p", "name=x"])
-        main(["mutate", "--store", warm + "/g", "-e", {add!r}, "-p", "nme=x"])
-{limits}
-sys.exit(main(sys.argv[1:]))
-"""
-AS_NOBODY: Final = """
-if os.geteuid() == 0:
-    os.setegid(65534)
-    os.seteuid(65534)
-"""
-
-
-def limited(limits: str, *arguments: str) -> Answer:
-    """A command in a process that the operating system holds to limits."""
-    program = CHILD.format(schema=SCHEMA, add=ADD, limits=limits)
-    run = subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    answer = Answer(run.returncode, run.stdout, run.stderr)
-    assert "Traceback" not in answer.err, answer.err
-    return answer
-
-
 def every_folder(store: Path) -> list[Path]:
     return [store, *(each for each in store.rglob("*") if each.is_dir())]
 
@@ -102,7 +66,7 @@ def test_a_graph_that_may_only_be_read_refuses_writes_and_says_why(
         "index": ["index"],
         "branch": ["branch", "create", "draft"],
     }[command]
-    refused = limited(AS_NOBODY, *arguments, "--store", str(store), "--json")
+    refused = as_nobody(*arguments, "--store", str(store), "--json")
     assert (refused.code, refused.out) == (Exit.FAILED, "")
     assert json.loads(refused.err)["code"] == "storage_denied"
     assert str(store) in refused.err

@@ -1,9 +1,5 @@
 """Init is killed everywhere: afterwards the root is a graph, or can become one."""
 
-import os
-import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -18,9 +14,10 @@ from omnigraph.errors import (
     StorageError,
     TableConflictError,
 )
-from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint, SimulatedCrash, armed
+from omnigraph.failpoints import Failpoint, SimulatedCrash, armed
 from omnigraph.manifest.layout import SCHEMA_TEXT
 from tests.support.concurrency import in_processes
+from tests.support.crashes import Cut, put_to_death
 from tests.support.publishing import CITY, KNOWS, PERSON, SCHEMA
 
 POINTS = [point for point in Failpoint if point.startswith("init.")]
@@ -69,12 +66,7 @@ def test_a_crashed_init_leaves_a_graph_or_a_place_for_one(uri: str, point: Failp
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_init_leaves_a_graph_or_a_place_for_one(tmp_path: Path, point: Failpoint) -> None:
     uri = str(tmp_path / "graph.omni")
-    killed = subprocess.run(
-        [sys.executable, "-c", "import omnigraph, sys; omnigraph.init(*sys.argv[1:])", uri, SCHEMA],
-        env={**os.environ, ENVIRONMENT_VARIABLE: f"{point}=kill"},
-        check=False,
-    )
-    assert killed.returncode == -signal.SIGKILL
+    put_to_death(Cut(point), omnigraph.init, uri, SCHEMA)
 
     # Another schema than the killed one's: nothing of that may shine through.
     if not is_initialised(uri):
