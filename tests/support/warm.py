@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Final
 
 # It loads next to nothing, which is the point of it. Some of the environment counts only while
-# Python starts or the package loads, so that takes a start of its own.
+# Python starts, so that takes a start of its own.
 _CALLER: Final = """\
 #!{python} -IS
 import json, os, socket, sys
 
-if {{"OMNIGRAPH_FAILPOINTS", "PYTHONIOENCODING", "PYTHONUTF8"}} & set(os.environ):
+if {{"PYTHONIOENCODING", "PYTHONUTF8"}} & set(os.environ):
     os.execv({python!r}, [{python!r}, "-m", "omnigraph", *sys.argv[1:]])
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})

@@ -25,7 +25,10 @@ from pathlib import Path
 import typer.main
 from sqlglot.dialects import duckdb  # noqa: F401  # what every query loads, as it is translated
 
-from omnigraph import graph  # noqa: F401  # what nearly every command loads
+from omnigraph import (
+    failpoints,
+    graph,  # noqa: F401  # what nearly every command loads
+)
 from omnigraph.cli import cells  # noqa: F401  # what every table that is shown loads
 from omnigraph.cli.main import main, run
 from omnigraph.query.compile import read_queries
@@ -87,6 +90,9 @@ def _attend(connection: socket.socket) -> None:
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
+    if failpoints.ENVIRONMENT_VARIABLE in environment:
+        # As the package does while it loads.
+        failpoints.arm_from_environment(environment[failpoints.ENVIRONMENT_VARIABLE])
     sys.argv = ["omnigraph", *arguments]
     # It names itself after a program, not after this module.
     sys.modules["__main__"].__package__ = None
