@@ -245,7 +245,7 @@ def test_rows_are_looked_at_a_batch_at_a_time(ruled, tmp_path, monkeypatch):
     graph = omnigraph.open(copied(ruled, tmp_path / "graph.omni"))
     many = [{"name": f"p{each}", "age": 200} for each in range(500)]
     add_rows(graph, {"Person": many})
-    monkeypatch.setattr("omnigraph.maintenance.checking.rules._BATCH_BYTES", 1 << 10)
+    monkeypatch.setattr("omnigraph.maintenance.checking.rules._BATCH_BYTES", 1 << 12)
 
     report = graph.check()
 
