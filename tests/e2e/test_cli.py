@@ -14,6 +14,7 @@ from omnigraph import graph
 from omnigraph.cli.exits import Exit
 from tests.support import commands
 from tests.support.commands import Answer
+from tests.support.nobody import as_nobody
 from tests.support.publishing import SCHEMA
 
 Run = Callable[..., Answer]
@@ -225,39 +226,6 @@ def test_a_directory_that_may_not_be_written_is_named(public_path: Path) -> None
     assert "denied" in refused.err
     assert str(home) in refused.err
     assert not list(home.iterdir())
-
-
-def as_nobody(*arguments: str) -> Answer:
-    """Run a command as a user whom permissions bind: root may do anything."""
-    run = subprocess.run(
-        [sys.executable, "-c", AS_NOBODY, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    answer = Answer(run.returncode, run.stdout, run.stderr)
-    assert "Traceback" not in answer.err, answer.err
-    return answer
-
-
-AS_NOBODY = f"""
-import contextlib, io, os, pathlib, sys, tempfile
-from omnigraph import graph
-from omnigraph.cli.main import main
-
-# Once as ourselves, so that every module is loaded: nobody may not even read our Python.
-with tempfile.TemporaryDirectory() as warm, contextlib.redirect_stdout(io.StringIO()):
-    pathlib.Path(warm, "s.pg").write_text({SCHEMA!r})
-    graph.init(warm + "/g", warm + "/s.pg")
-    with contextlib.redirect_stderr(io.StringIO()):
-        main(["snapshot", "--store", warm + "/g"])
-        main(["snapshot", "--store", warm + "/none"])
-if os.geteuid() == 0:
-    os.setegid(65534)
-    os.seteuid(65534)
-sys.exit(main(sys.argv[1:]))
-"""
 
 
 def test_a_bucket_that_does_not_exist_is_named(s3_bucket: str) -> None:
