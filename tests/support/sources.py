@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -23,11 +24,13 @@ class Source:
         return cls(path, ast.parse(text))
 
 
-def every_source() -> Iterator[Source]:
+@cache
+def every_source() -> tuple[Source, ...]:
     """Every module of the package."""
-    for file in sorted(PACKAGE.rglob("*.py")):
-        path = file.relative_to(PACKAGE).as_posix()
-        yield Source.parse(path, file.read_text(encoding="utf-8"))
+    return tuple(
+        Source.parse(file.relative_to(PACKAGE).as_posix(), file.read_text(encoding="utf-8"))
+        for file in sorted(PACKAGE.rglob("*.py"))
+    )
 
 
 def dotted(node: ast.expr) -> str:

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -20,9 +21,14 @@ def named(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, ...]]:
         yield tuple(found[1].split())
 
 
+@cache
+def every_command() -> frozenset[tuple[str, ...]]:
+    return frozenset(tuple(path.split()[1:]) for path, _ in reference.commands())
+
+
 def is_command(words: tuple[str, ...]) -> bool:
     """Whether a command line starts with a command, after its group if it has one."""
-    known = {tuple(path.split()[1:]) for path, _ in reference.commands()}
+    known = every_command()
     groups = {path[:1] for path in known if len(path) > 1}
     # A whole group may be named; what follows it has to be one of its commands.
     return words[:1] in known and (
