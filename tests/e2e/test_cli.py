@@ -263,6 +263,18 @@ def test_help_of_a_command_loads_no_heavy_library(arguments: list[str]) -> None:
     assert loaded_by(*arguments) & (HEAVY | ROOMS) == set()
 
 
+@pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        ("init", "Usage: omnigraph init [OPTIONS] [URI]\n"),
+        ("load", "Usage: omnigraph load [OPTIONS] [GRAPH]...\n"),
+        ("query", "Usage: omnigraph query [OPTIONS] [NAME]\n"),
+    ],
+)
+def test_help_marks_once_what_may_be_left_out(command: str, usage: str) -> None:
+    assert usage in commands.omnigraph(command, "--help").out
+
+
 def test_what_asks_no_graph_loads_no_heavy_library() -> None:
     assert loaded_by("version") & HEAVY == set()
 

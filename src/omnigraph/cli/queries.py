@@ -13,7 +13,8 @@ from omnigraph.cli.parameters import declared_types, read_parameters
 from omnigraph.cli.texts import read_text, shown_name
 
 Name = Annotated[
-    str | None, typer.Argument(help="Which query of the text; not needed when it has one.")
+    str | None,
+    typer.Argument(metavar="NAME", help="Which query of the text; not needed when it has one."),
 ]
 File = Annotated[
     str | None,

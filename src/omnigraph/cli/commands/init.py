@@ -15,7 +15,7 @@ def init(
         Path, typer.Option("--schema", metavar="FILE", help="The schema, a .pg file.")
     ],
     uri: Annotated[
-        str | None, typer.Argument(metavar="[URI]", help="Where to create it.", show_default=False)
+        str | None, typer.Argument(metavar="URI", help="Where to create it.", show_default=False)
     ] = None,
     *,
     store: options.Store = None,

@@ -54,7 +54,7 @@ def load(
     context: typer.Context,
     graph_uri: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[GRAPH]", help="The graph, instead of --store."),
+        typer.Argument(metavar="GRAPH", help="The graph, instead of --store."),
     ] = None,
     *,
     data: Annotated[
