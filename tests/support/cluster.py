@@ -1,11 +1,13 @@
 """A real standalone Spark cluster on loopback: one master and workers, each in a JVM of its own.
 
 A supervisor process starts them and reads its standard input; at the end of that it stops them all,
-so the cluster also ends when the process that asked for it is killed.
+so the cluster also ends when the process that asked for it is killed. Where the supervisor itself
+is killed, the kernel ends them, and executors end with their worker.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
@@ -15,8 +17,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +32,9 @@ _MASTER: Final = re.compile(r"Starting Spark master at (spark://[\w.]+:\d+)")
 _REGISTERED: Final = re.compile(r"Successfully registered with master")
 _LOOPBACK: Final = "127.0.0.1"
 
+_LIBC: Final = ctypes.CDLL(None, use_errno=True)
+_PR_SET_PDEATHSIG: Final = 1
+
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
@@ -36,10 +42,14 @@ class Cluster:
 
     Attributes:
         master: Its URL.
+        supervisor_pid: The process that started all others.
+        master_pid: The master's JVM.
         worker_pids: The workers' JVMs. Executors are their children.
     """
 
     master: str
+    supervisor_pid: int
+    master_pid: int
     worker_pids: tuple[int, ...]
 
     @property
@@ -54,13 +64,31 @@ class Cluster:
 
     def executor_pids(self) -> tuple[int, ...]:
         """The executors that run now."""
-        found = []
+        found: list[int] = []
         for each in self.worker_pids:
-            children = Path(f"/proc/{each}/task/{each}/children")
             # A thread of the worker starts executors, so they are listed under that thread.
-            tasks = children.parents[1].iterdir()
-            found += [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+            for task in Path(f"/proc/{each}/task").iterdir():
+                # Threads come and go.
+                with suppress(FileNotFoundError, ProcessLookupError):
+                    found += map(int, (task / "children").read_text().split())
         return tuple(found)
+
+    def await_executors(self) -> tuple[int, ...]:
+        """The executors, as soon as every worker has one: a killed one is started anew."""
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while len(found := self.executor_pids()) < len(self.worker_pids):
+            assert time.monotonic() < deadline, "an executor did not start"
+            time.sleep(0.1)
+        return found
+
+
+def end_with(parent: int) -> None:
+    """Have this process killed as soon as the thread that started it, of `parent`, is no more."""
+    if _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL):
+        raise OSError(ctypes.get_errno(), "nobody would tell of a parent's end")
+    if os.getppid() != parent:
+        # It was over before anybody could tell.
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @contextmanager
@@ -82,7 +110,7 @@ def running(workers: int = 2, *, cores: int = 1, memory: str = "1g") -> Iterator
                 message = f"the Spark cluster did not start: exit code {process.wait()}"
                 raise RuntimeError(message)
             told = json.loads(said)
-            yield Cluster(told["master"], tuple(told["workers"]))
+            yield Cluster(told["url"], process.pid, told["master"], tuple(told["workers"]))
         finally:
             process.stdin.close()
             process.wait(timeout=60)
@@ -95,18 +123,18 @@ def supervise() -> None:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="spark-cluster-")))
         log = directory / "master.log"
         ports = ["--host", _LOOPBACK, "--port", "0", "--webui-port", "0"]
-        stack.enter_context(_daemon("master.Master", ports, log))
-        [master] = _awaited(log, _MASTER).groups()
+        master = stack.enter_context(_daemon("master.Master", ports, log))
+        [url] = _awaited(log, _MASTER).groups()
         pids = []
         logs = [directory / f"worker{number}.log" for number in range(wanted["workers"])]
         for log in logs:
             sizes = ["--cores", str(wanted["cores"]), "--memory", wanted["memory"]]
             place = ["--work-dir", str(log.with_suffix(""))]
-            daemon = _daemon("worker.Worker", [*ports, *sizes, *place, master], log)
+            daemon = _daemon("worker.Worker", [*ports, *sizes, *place, url], log)
             pids.append(stack.enter_context(daemon))
         for log in logs:
             _awaited(log, _REGISTERED)
-        sys.stdout.write(json.dumps({"master": master, "workers": pids}) + "\n")
+        sys.stdout.write(json.dumps({"url": url, "master": master, "workers": pids}) + "\n")
         sys.stdout.flush()
         sys.stdin.read()
 
@@ -132,6 +160,8 @@ def _daemon(kind: str, arguments: list[str], log: Path) -> Iterator[int]:
             env=environment,
             # A group of its own: whatever it starts goes with it.
             start_new_session=True,
+            # The script that starts Java becomes it, and so stays what this was called for.
+            preexec_fn=partial(end_with, os.getpid()),
         )
     try:
         yield process.pid

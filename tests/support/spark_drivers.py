@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from omnigraph.failpoints import Failpoint, armed
+from tests.support.cluster import end_with
 from tests.support.crashes import Cut
 from tests.support.spark_traps import Moment, Trap, trapped
 
@@ -76,7 +77,7 @@ def killed_at(cut: Cut, work: Callable[..., object], *arguments: Any) -> None:
 
 
 def _die_at(point: str, nth: int, work: Callable[..., object], *arguments: Any) -> None:
-    victims = (_java_pid(), os.getpid())
+    victims = (java_pid(), os.getpid())
     with armed(Failpoint(point), partial(_kill, victims), after_hits=nth - 1):
         work(*arguments)
 
@@ -96,13 +97,13 @@ def killed_during(
         marks: A directory for the trap, which is not there yet.
     """
     _put_to_death(_die_during, name, moment, marks, work, *arguments)
-    _await_end(int((marks / "java").read_text()))
+    await_end(int((marks / "java").read_text()))
 
 
 def _die_during(
     name: str, moment: Moment, marks: Path, work: Callable[..., object], *arguments: Any
 ) -> None:
-    java = _java_pid()
+    java = java_pid()
     with trapped(Trap(name, moment, str(marks), victims=(os.getpid(), java))):
         (marks / "java").write_text(str(java))
         work(*arguments)
@@ -127,6 +128,11 @@ def _context() -> SpawnContext:
 
 def begin(environment: Mapping[str, str] | None = None) -> None:
     """Be a driver: of small tasks, and with its variables set before Java could see others."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "drivers are children"
+    assert parent.pid is not None, "it runs"
+    # Workers of a pool wait for work even when nobody is left to give it.
+    end_with(parent.pid)
     os.environ.update(environment or {})
     from omnigraph.engine.spark.session import SessionSettings, Work, open_session
 
@@ -143,7 +149,7 @@ def begin(environment: Mapping[str, str] | None = None) -> None:
     open_session(settings)
 
 
-def _java_pid() -> int:
+def java_pid() -> int:
     """The JVM of this driver."""
     from pyspark import SparkContext
 
@@ -152,7 +158,7 @@ def _java_pid() -> int:
     return int(gateway.proc.pid)
 
 
-def _await_end(pid: int) -> None:
+def await_end(pid: int) -> None:
     """Wait until a process is gone: one that is killed takes a moment to give its memory back."""
     deadline = time.monotonic() + END_SECONDS_MAX
     while _is_running(pid):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count, product
+from multiprocessing import Pipe, get_context
 from pathlib import Path
+from threading import Event
 from typing import Any, Final
 
 import pytest
@@ -14,14 +18,17 @@ import pytest
 import omnigraph
 from omnigraph.errors import OmnigraphError
 from tests.support import cluster, spark_drivers, spark_loads
-from tests.support.spark_drivers import Driver
+from tests.support.spark_drivers import Driver, await_end, java_pid
 from tests.support.spark_loads import BEFORE, INPUTS, after, contents
 from tests.support.spark_traps import Moment, Trap, names_of, trapped
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3_600)]
 
 TASK_FAILURES_MAX: Final = 4
-"""Attempts that Spark gives a task."""
+"""Attempts that Spark gives a task, and a stage whose inputs went with an executor."""
+
+KILLS_MAX: Final = TASK_FAILURES_MAX * TASK_FAILURES_MAX
+"""Where a stage begins anew, so do the attempts of its tasks."""
 
 MODES: Final = tuple(INPUTS)
 
@@ -127,7 +134,7 @@ def test_a_load_whose_executor_is_killed_at_any_work_is_whole(world: World, mode
     for name, moment in product(names, Moment):
         uri = world.place()
         trap = Trap(name, moment, world.marks())
-        executors = world.cluster.executor_pids()
+        executors = world.cluster.await_executors()
 
         told = world.drive(trapped_load, trap, uri, path, mode)
 
@@ -147,10 +154,10 @@ def test_a_load_whose_executors_are_killed_again_and_again_fails_and_leaves_noth
     head = omnigraph.open(uri, read_only=True).snapshot().head.commit_id
 
     for name in (names[0], names[-1]):
-        trap = Trap(name, Moment.TELLING, world.marks(), times=TASK_FAILURES_MAX)
+        trap = Trap(name, Moment.TELLING, world.marks(), times=KILLS_MAX)
         told = world.drive(trapped_load, trap, uri, path, mode)
 
-        assert trap.sprung == TASK_FAILURES_MAX
+        assert trap.sprung >= TASK_FAILURES_MAX
         assert "Error: the load on Spark" in told, told
         assert "\n" not in told, "a Java stack is no message"
         assert omnigraph.open(uri, read_only=True).snapshot().head.commit_id == head
@@ -179,14 +186,61 @@ def test_an_export_whose_executor_is_killed_at_any_work_is_whole(world: World) -
         assert read_back(world, target) == after("merge")
         assert _files(target) == _files(first)
 
-    trap = Trap(names[-1], Moment.TELLING, world.marks(), times=TASK_FAILURES_MAX)
+    trap = Trap(names[-1], Moment.TELLING, world.marks(), times=KILLS_MAX)
     target = str(world.folder / "failed")
     told = world.drive(trapped_export, trap, uri, target)
+    assert trap.sprung >= TASK_FAILURES_MAX
     assert told is not None
     assert "Error: the export on Spark" in told, told
     assert not list(world.folder.glob("*failed*"))
     world.drive(exported, uri, target)
     assert _files(target) == _files(first)
+
+
+def hold(connection: Any) -> None:
+    """Have a cluster with executors and a driver at work, say who is at it, and never end."""
+    with cluster.running() as found, spark_drivers.running(found.environment) as drive:
+        drive(run_everywhere)
+        connection.send(
+            {
+                "supervisor": (found.supervisor_pid,),
+                "daemons": (found.master_pid, *found.worker_pids),
+                "executors": found.executor_pids(),
+                "driver": (drive(os.getpid), drive(java_pid)),
+            }
+        )
+        Event().wait()
+
+
+def run_everywhere() -> None:
+    from pyspark.sql import SparkSession
+
+    SparkSession.active().range(0, 100, 1, numPartitions=8).repartition(4).count()
+
+
+@pytest.mark.parametrize(
+    ("victim", "others"),
+    [
+        ("supervisor", ("daemons", "executors")),
+        ("holder", ("supervisor", "daemons", "executors", "driver")),
+    ],
+)
+def test_nothing_of_a_cluster_outlives_who_started_it(victim: str, others: tuple[str, ...]) -> None:
+    ours, theirs = Pipe()
+    holder = get_context("spawn").Process(target=hold, args=(theirs,))
+    holder.start()
+    try:
+        assert ours.poll(spark_drivers.ANSWER_SECONDS_MAX), "it did not start"
+        pids = {**ours.recv(), "holder": (holder.pid,)}
+        assert all(pids.values())
+
+        os.kill(pids[victim][0], signal.SIGKILL)
+
+        for pid in (each for name in others for each in pids[name]):
+            await_end(pid)
+    finally:
+        holder.kill()
+        holder.join()
 
 
 def names_of_export(uri: str, target: str) -> list[str]:
