@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fcntl import ioctl
 from pathlib import Path
 from termios import FIONREAD
@@ -393,6 +393,15 @@ def child(store: str, *arguments: str, stdin: Any = None) -> subprocess.Popen[by
     return subprocess.Popen(command, env={**os.environ, "NO_COLOR": "1"}, **pipes)
 
 
+@pytest.fixture
+def _interrupts() -> Iterator[None]:
+    """Let children hear of interrupts, also where the tests run in the background and do not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interrupts")
 def test_ctrl_c_in_the_middle_of_a_large_file_cancels_the_load(store: str, tmp_path: Path) -> None:
     row = '{"type": "Person", "data": {"name": "%s%07d"}}\n'
     path = tmp_path / "large.jsonl"
