@@ -13,7 +13,7 @@ import pyarrow as pa
 from lance import LanceDataset
 from lance.fragment import FragmentMetadata
 
-from omnigraph.errors import ErrorCode, NotFoundError
+from omnigraph.errors import ErrorCode, NotFoundError, StorageError
 from omnigraph.limits import OWN_TABLE_BLOCK_BYTES, PINNED_TABLES_MAX
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
@@ -242,9 +242,28 @@ class Tables:
         # are told apart by when they were made.
         if pinned is not None and pinned.handle.get_version() == handle.get_version():
             return pinned
+        if address.ref is not None:
+            self._require_shared_files(address, handle)
         table = Table(address, handle, self)
         self._remember(table)
         return table
+
+    def _require_shared_files(self, address: TableAddress, handle: LanceDataset) -> None:
+        """Refuse a ref whose files are elsewhere: Lance keeps whole paths of what a ref shares."""
+        here = self.uri(address.location)
+        for shared in (each.path for each in handle.base_paths().values()):
+            if shared == here:
+                continue
+            try:
+                lance.dataset(shared, session=self._session)
+            except (OSError, ValueError) as cause:
+                made_at = shared.removesuffix(f"/{address.location}")
+                message = (
+                    f"a branch of {self._root.uri} shares files with {made_at}, which is not "
+                    "there: a graph with branches stays where it was made"
+                )
+                hint = "move the graph back, or make a link to it there"
+                raise StorageError(message, hint=hint, path=made_at) from cause
 
     def _remember(self, table: Table) -> None:
         with self._lock:

@@ -21,6 +21,7 @@ from omnigraph.errors import (
     NotFoundError,
     OmnigraphError,
     StaleHeadError,
+    StorageError,
 )
 from omnigraph.failpoints import Failpoint, armed
 from omnigraph.graph import Graph
@@ -293,6 +294,26 @@ def test_the_past_stays_readable_on_the_branch_and_beside_it(graph):
         text = "query q() { match { $a: Person $b: Person $a knows $b } return { $a.name } }"
         assert past.query(text).rows() == [{"a.name": "ada"}]
     assert graph.entity("Person", "eva", at="draft") is None
+
+
+def test_a_branch_of_a_graph_that_was_moved_says_where_its_files_are_missed(graph, tmp_path):
+    graph.branches.create("draft")
+    insert(graph, "zoe", branch="draft")
+    there = Path(graph.uri)
+    moved = there.rename(tmp_path / "moved.omni")
+    opened = omnigraph.open(moved)
+    names = "query q() { match { $p: Person } return { $p.name } order { $p.name } }"
+
+    with pytest.raises(StorageError, match=f"shares files with {there}, which is not") as refused:
+        opened.at(branch="draft").query(names)
+
+    assert "link" in refused.value.hint
+    assert "zoe" not in str(opened.query(names).rows())
+    assert {each.next_step for each in opened.check().findings} == {refused.value.hint}
+    there.symlink_to(moved)
+    again = omnigraph.open(moved)
+    assert "zoe" in str(again.at(branch="draft").query(names).rows())
+    assert again.check().is_sound
 
 
 @contextmanager

@@ -44,7 +44,8 @@ def check_table(
         rows = table.count_rows()
     except OmnigraphError as failure:
         problem = f"its pinned version cannot be opened: {failure.message}"
-        notebook.find(Finding(Invariant.TABLE, subject, place, problem, BACKUP))
+        step = failure.hint or BACKUP
+        notebook.find(Finding(Invariant.TABLE, subject, place, problem, step))
         return None
     if rows != pin.row_count:
         problem = f"it has {rows:,} rows, and the manifest says {pin.row_count:,}"
