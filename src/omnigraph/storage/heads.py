@@ -67,6 +67,8 @@ def apply(staged: Staged, author: Authorship) -> Table:
 
 def _changed(operation: LanceOperation.BaseOperation) -> Iterable[int] | None:
     """The fragments that an operation changed, where it only added others; else None."""
+    if isinstance(operation, LanceOperation.Append):
+        return ()
     if not isinstance(operation, LanceOperation.Update):
         return None
     return (*operation.removed_fragment_ids, *(each.id for each in operation.updated_fragments))

@@ -174,7 +174,19 @@ def stage_change(
     fragment metadata reaches the driver.
     """
     gone = deletions or Deletions()
-    operation = LanceOperation.Update(
+    added = sum(each.physical_rows for each in files)
+    return _staged(table, _change(table, files, gone), table.count_rows() + added - gone.row_count)
+
+
+def _change(
+    table: Table, files: Sequence[Fragment], gone: Deletions
+) -> LanceOperation.Append | LanceOperation.Update:
+    keeps_row_ids = any(each.row_id_meta is not None for each in files)
+    if not (keeps_row_ids or gone.updated or gone.removed):
+        # To commit an Update, Lance holds the row id of every new row, to look for the version that
+        # made it: 22 bytes for each, in the one process that commits.
+        return LanceOperation.Append(list(files))
+    return LanceOperation.Update(
         removed_fragment_ids=list(gone.removed),
         updated_fragments=list(gone.updated),
         new_fragments=list(files),
@@ -182,8 +194,6 @@ def stage_change(
         fields_for_preserving_frag_bitmap=_field_ids(table.handle.lance_schema),
         update_mode="rewrite_rows",
     )
-    added = sum(each.physical_rows for each in files)
-    return _staged(table, operation, table.count_rows() + added - gone.row_count)
 
 
 def stage_overwrite(
