@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -190,12 +191,15 @@ class Merge:
         before = base.data.table(key)
         wide = WideValues()
         compare = partial(compare_tables, type_, before, engine=self.engine, data=view.data)
-        theirs = compare(source.data.table(key), wide=wide)
+        if not has_moved(base.snapshot, view.snapshot, key):
+            theirs = compare(source.data.table(key), wide=wide)
+            return adopt(theirs) if theirs.counts else None
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            comparing = beside.submit(compare, view.data.table(key), wide=wide)
+            theirs = compare(source.data.table(key), wide=wide)
         if not theirs.counts:
             return None
-        if not has_moved(base.snapshot, view.snapshot, key):
-            return adopt(theirs)
-        ours = compare(view.data.table(key), wide=wide)
+        ours = comparing.result()
         decider = ThreeWay(self.engine, view.data, self.resolutions, self.strict_rows)
         return decider.merge(ours, theirs)
 

@@ -21,18 +21,18 @@ from omnigraph.storage.tables import ROW_ADDRESS, Fragment, Table
 _Placed: TypeAlias = tuple[int, Fragment]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """Rows of one fragment.
 
     Attributes:
         fragment: The position in `Table.fragments()`.
-        addresses: Where the rows are; None for all that the fragment has.
+        offsets: Where in the fragment the rows are; None for all that it has.
     """
 
     fragment: int
     row_count: int
-    addresses: tuple[int, ...] | None = None
+    offsets: np.ndarray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,40 +74,39 @@ def read_parts(
     table: Table, parts: Sequence[Part], columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Stream the rows of some parts; of what lies around them is read as little as pays."""
-    whole = [each.fragment for each in parts if each.addresses is None]
+    whole = [each.fragment for each in parts if each.offsets is None]
     if whole:
         yield from table.scan(columns, fragments=whole)
     every = table.fragments()
     for each in parts:
-        if each.addresses is None:
+        if each.offsets is None:
             continue
         fragment = every[each.fragment]
         picked_max = max(KEYS_PER_LOOKUP_MAX, PICKED_SHARE_MAX * fragment.num_rows)
         if each.row_count > picked_max:
-            yield from _sifted(table, (each.fragment, fragment), each.addresses, columns)
+            yield from _sifted(table, (each.fragment, fragment), each.offsets, columns)
         else:
-            yield from _picked(table, each.fragment, each.addresses, columns)
+            yield from _picked(table, (each.fragment, fragment), each.offsets, columns)
 
 
 def _picked(
-    table: Table, place: int, addresses: Sequence[int], columns: Sequence[str] | None
+    table: Table, placed: _Placed, offsets: np.ndarray, columns: Sequence[str] | None
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a fragment, looked up by their addresses."""
+    place, fragment = placed
+    addresses = (np.uint64(fragment.id) << np.uint64(32)) | offsets
     for start in range(0, len(addresses), KEYS_PER_LOOKUP_MAX):
-        some = addresses[start : start + KEYS_PER_LOOKUP_MAX]
+        some = addresses[start : start + KEYS_PER_LOOKUP_MAX].tolist()
         wanted = f"{ROW_ADDRESS} IN ({', '.join(map(str, some))})"
         yield from table.scan(columns, filter_text=wanted, fragments=[place])
 
 
 def _sifted(
-    table: Table,
-    placed: _Placed,
-    addresses: Sequence[int],
-    columns: Sequence[str] | None,
+    table: Table, placed: _Placed, offsets: np.ndarray, columns: Sequence[str] | None
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a fragment, out of all that it has."""
     place, fragment = placed
-    wanted = _marked(fragment, _offsets(np.array(addresses, np.uint64)))
+    wanted = _marked(fragment, offsets)
     named = table.schema.names if columns is None else list(columns)
     for batch in table.scan(list(dict.fromkeys([*named, ROW_ADDRESS])), fragments=[place]):
         kept = wanted[_offsets(batch.column(ROW_ADDRESS).to_numpy())]
@@ -126,7 +125,9 @@ def _whole(placed: _Placed) -> Part:
 
 def _kept(table: Table, placed: _Placed) -> np.ndarray:
     """The offsets of the rows that a version still has of a fragment. Reads no data."""
-    place, _ = placed
+    place, fragment = placed
+    if fragment.deletion_file is None:
+        return np.arange(fragment.physical_rows, dtype=np.uint64)
     return _offsets(table.read([ROW_ADDRESS], fragments=[place])[ROW_ADDRESS].to_numpy())
 
 
@@ -135,10 +136,7 @@ def _lost(placed: _Placed, kept: np.ndarray, kept_by_other: np.ndarray) -> list[
     is_lost = _marked(fragment, kept)
     is_lost[kept_by_other] = False
     offsets = np.flatnonzero(is_lost).astype(np.uint64)
-    if not len(offsets):
-        return []
-    addresses = (np.uint64(fragment.id) << np.uint64(32)) | offsets
-    return [Part(place, len(offsets), tuple(addresses.tolist()))]
+    return [Part(place, len(offsets), offsets)] if len(offsets) else []
 
 
 def _offsets(addresses: np.ndarray) -> np.ndarray:
