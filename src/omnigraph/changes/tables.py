@@ -43,10 +43,11 @@ def compare_tables(
     the values it had, did not change. Null is not the empty text; NaN equals itself.
 
     Args:
-        wide: What finds the vectors and blobs of all rows that will be brought together.
+        wide: What finds the vectors and blobs of all rows that will be brought together, in these
+            tables and in others.
     """
     found = difference(before, after)
-    wide = WideValues() if wide is None else wide
+    wide = WideValues(before, after) if wide is None else wide
     old, new = (
         _read(type_, source, parts, wide)
         for source, parts in ((before, found.before), (after, found.after))

@@ -7,7 +7,6 @@ it holds no more of them.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import Final
 
@@ -64,14 +63,13 @@ def given_value(kind: pa.DataType, value: object) -> pa.Array:
 
 
 class WideValues:
-    """The tables that references of some rows lead to. Both sides may be read at once.
+    """The tables that references of some rows lead to; threads may read them at once.
 
     Rows whose wide values are at hand need none: they pass through.
     """
 
-    def __init__(self) -> None:
-        self._tables: list[Table] = []
-        self._lock = threading.Lock()
+    def __init__(self, *tables: Table) -> None:
+        self._tables = tables
 
     def refer(self, schema: pa.Schema, table: Table, rows: pa.Table) -> pa.Table:
         """Rows of `read_columns`, in the columns of `referring`: each wide value is read once."""
@@ -127,12 +125,8 @@ class WideValues:
         return pa.Table.from_arrays(columns, schema=schema)
 
     def _number(self, table: Table) -> int:
-        with self._lock:
-            for number, each in enumerate(self._tables):
-                if each.address == table.address:
-                    return number
-            self._tables.append(table)
-            return len(self._tables) - 1
+        addresses = [each.address for each in self._tables]
+        return addresses.index(table.address)
 
     def _references(
         self, wide: list[pa.Field], table: Table, addresses: np.ndarray

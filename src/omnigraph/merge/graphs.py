@@ -188,20 +188,20 @@ class Merge:
         base, source = self.base, self.source
         if not has_moved(base.snapshot, source.snapshot, key):
             return None
-        before = base.data.table(key)
-        wide = WideValues()
+        before, ours, theirs = (each.data.table(key) for each in (base, view, source))
+        wide = WideValues(before, ours, theirs)
         compare = partial(compare_tables, type_, before, engine=self.engine, data=view.data)
         if not has_moved(base.snapshot, view.snapshot, key):
-            theirs = compare(source.data.table(key), wide=wide)
-            return adopt(theirs) if theirs.counts else None
+            adopted = compare(theirs, wide=wide)
+            return adopt(adopted) if adopted.counts else None
         with ThreadPoolExecutor(max_workers=1) as beside:
-            comparing = beside.submit(compare, view.data.table(key), wide=wide)
-            theirs = compare(source.data.table(key), wide=wide)
-        if not theirs.counts:
+            comparing = beside.submit(compare, ours, wide=wide)
+            their_changes = compare(theirs, wide=wide)
+        our_changes = comparing.result()
+        if not their_changes.counts:
             return None
-        ours = comparing.result()
         decider = ThreeWay(self.engine, view.data, self.resolutions, self.strict_rows)
-        return decider.merge(ours, theirs)
+        return decider.merge(our_changes, their_changes)
 
 
 def _work(merged: Merged, spark: SparkRows | None) -> TableWork:

@@ -62,10 +62,10 @@ def test_rows_that_refer_to_values_of_several_tables_become_whole_again(local):
     local.branches.create("draft")
     change(local, {"T": rows(0.5)}, branch="draft")
     schema = table_schema(local.schema.show().catalog.type_named("T"))
-    values = WideValues()
+    tables = table_of(local), table_of(local, "draft")
+    values = WideValues(*tables)
     main, draft = (
-        values.refer(schema, table, table.read(read_columns(schema)))
-        for table in (table_of(local), table_of(local, "draft"))
+        values.refer(schema, table, table.read(read_columns(schema))) for table in tables
     )
     assert main.schema == referring(schema)
     mixed = pa.concat_tables([main.slice(5), draft.slice(0, 20)]).take(list(range(54, -1, -1)))
