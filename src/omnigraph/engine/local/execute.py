@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Final, assert_never
 
 import duckdb
@@ -33,11 +35,9 @@ _SETTINGS: Final = (
 
 
 class LocalEngine:
-    """DuckDB in process: one connection, made when first needed, and a cursor per thread."""
+    """DuckDB in process: one for all engines, made when first needed, and a cursor per thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._connection: duckdb.DuckDBPyConnection | None = None
         self._threads = threading.local()
         self._texts = _Texts()
         self._columns = Columns()
@@ -86,10 +86,7 @@ class LocalEngine:
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         cursor = getattr(self._threads, "cursor", None)
         if cursor is None:
-            with self._lock:
-                if self._connection is None:
-                    self._connection = _connected()
-                cursor = self._connection.cursor()
+            cursor = _connected(os.getpid()).cursor()
             self._threads.cursor = cursor
         assert isinstance(cursor, duckdb.DuckDBPyConnection)
         return cursor
@@ -117,7 +114,9 @@ class _Texts:
         return text
 
 
-def _connected() -> duckdb.DuckDBPyConnection:
+@cache
+def _connected(pid: int) -> duckdb.DuckDBPyConnection:  # noqa: ARG001 a child has its own
+    """This process's DuckDB. To start one takes longer than a small query does."""
     connection = duckdb.connect(":memory:")
     for setting in _SETTINGS:
         connection.execute(f"SET GLOBAL {setting}")
