@@ -1,8 +1,5 @@
 """What a merge on Spark leaves to its driver: counts and files, however many rows there are."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,29 +10,16 @@ import omnigraph
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.arrow import table_schema
 from omnigraph.storage import staging
+from tests.support.driver_memory import above_idle
 from tests.support.writers import write
 
 SCHEMA = "node P { name: String @key  a: I32?  b: I32?  text: String? }"
 SMALL, LARGE = 40_000, 1_500_000
 
 MERGE = """
-import json, sys
-from pathlib import Path
-import omnigraph
-from omnigraph.engine.spark.session import SessionSettings, Work, open_session
-
-def peak():
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(each.split()[1]) << 10 for each in lines if each.startswith("VmHWM:"))
-
-settings = SessionSettings(master="local[2]", driver_memory="1g", work=Work.SHORT)
-open_session(settings).range(10).count()
-graph = omnigraph.open(sys.argv[1])
-idle = peak()
 diff = graph.diff("main", "draft", engine="spark").counts["P"]
 merged = graph.merge("draft", engine="spark").changes["P"]
-counts = [(each.inserted, each.updated, each.deleted) for each in (diff, merged)]
-print(json.dumps({"above_idle": peak() - idle, "counts": counts}))
+told = [(each.inserted, each.updated, each.deleted) for each in (diff, merged)]
 """
 
 
@@ -68,14 +52,11 @@ def parted(uri: Path, changed: int) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_the_driver_holds_no_rows(tmp_path):
-    above_idle = {}
+    taken = {}
     for changed in (SMALL, LARGE):
         parted(tmp_path / str(changed), changed)
-        asked = [sys.executable, "-c", MERGE, str(tmp_path / str(changed))]
-        done = subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=True)
-        told = json.loads(done.stdout.splitlines()[-1])
+        taken[changed], counts = above_idle(tmp_path / str(changed), MERGE)
         updated = changed // 50
-        assert told["counts"] == [[changed, updated, changed // 2], [changed, updated, 0]]
-        above_idle[changed] = told["above_idle"]
+        assert counts == [[changed, updated, changed // 2], [changed, updated, 0]]
     # The ids alone of so many rows would take more.
-    assert above_idle[LARGE] - above_idle[SMALL] < 32 << 20, above_idle
+    assert taken[LARGE] - taken[SMALL] < 32 << 20, taken

@@ -1,8 +1,5 @@
 """What a load on Spark leaves to its driver: counts and names of files, however many rows."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import omnigraph
+from tests.support.driver_memory import above_idle
 
 SCHEMA = "node P { name: String @key  n: I64 }"
 SMALL, LARGE = 100_000, 4_000_000
@@ -17,23 +15,7 @@ SMALL, LARGE = 100_000, 4_000_000
 ABOVE_BYTES_MAX = 16 << 20
 """A few bytes for each row of the larger load: its ids alone would take more."""
 
-LOAD = """
-import json, sys
-from pathlib import Path
-import omnigraph
-from omnigraph.engine.spark.session import SessionSettings, Work, open_session
-
-def peak():
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(each.split()[1]) << 10 for each in lines if each.startswith("VmHWM:"))
-
-settings = SessionSettings(master="local[2]", driver_memory="1g", work=Work.SHORT)
-open_session(settings).range(10).count()
-graph = omnigraph.open(sys.argv[1])
-idle = peak()
-done = graph.load({"P": sys.argv[2]}, engine="spark", index=False)
-print(json.dumps({"above_idle": peak() - idle, "inserted": done.inserted}))
-"""
+LOAD = 'told = graph.load({"P": sys.argv[2]}, engine="spark", index=False).inserted'
 
 
 def people(path: Path, count: int) -> Path:
@@ -45,14 +27,11 @@ def people(path: Path, count: int) -> Path:
 @pytest.mark.soak
 @pytest.mark.timeout(1_800)
 def test_the_driver_of_a_load_holds_no_rows(tmp_path):
-    above_idle = {}
+    taken = {}
     for count in (SMALL, LARGE):
         graph = omnigraph.init(tmp_path / str(count), SCHEMA)
         source = people(tmp_path / f"{count}.parquet", count)
-        asked = [sys.executable, "-c", LOAD, graph.uri, str(source)]
-        done = subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=True)
-        told = json.loads(done.stdout.splitlines()[-1])
-        assert told["inserted"] == count
-        above_idle[count] = told["above_idle"]
+        taken[count], inserted = above_idle(graph.uri, LOAD, str(source))
+        assert inserted == count
 
-    assert above_idle[LARGE] < above_idle[SMALL] + ABOVE_BYTES_MAX, above_idle
+    assert taken[LARGE] < taken[SMALL] + ABOVE_BYTES_MAX, taken

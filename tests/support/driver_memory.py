@@ -1,0 +1,37 @@
+"""How much memory a driver takes for work on Spark, in a process of its own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+_DRIVER = """
+import json, sys
+from pathlib import Path
+import omnigraph
+from omnigraph.engine.spark.session import SessionSettings, Work, open_session
+
+def peak():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(each.split()[1]) << 10 for each in lines if each.startswith("VmHWM:"))
+
+settings = SessionSettings(master="local[2]", driver_memory="1g", work=Work.SHORT)
+open_session(settings).range(10).count()
+graph = omnigraph.open(sys.argv[1])
+idle = peak()
+{work}
+print(json.dumps([peak() - idle, told]))
+"""
+
+
+def above_idle(graph: str | Path, work: str, *given: str) -> tuple[int, Any]:
+    """The most bytes above idle that a driver takes for some work, and what the work told.
+
+    Args:
+        work: Python that has `graph` and `sys.argv[2:]`, and assigns `told`.
+    """
+    asked = [sys.executable, "-c", _DRIVER.format(work=work), str(graph), *given]
+    done = subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=True)
+    taken, told = json.loads(done.stdout.splitlines()[-1])
+    return taken, told
