@@ -280,9 +280,9 @@ def _default(parameter: Any) -> str:
 
 def _meaning(parameter: Any) -> str:
     words = [parameter.help or ""]
-    kind = parameter.type_descriptor.annotation
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        words.append(f"One of {', '.join(f'`{each.value}`' for each in kind)}.")
+    choices = getattr(parameter.type, "choices", ())
+    if choices:
+        words.append(f"One of {', '.join(f'`{each}`' for each in choices)}.")
     if getattr(parameter, "multiple", False):
         words.append("May be repeated.")
     if parameter.envvar:

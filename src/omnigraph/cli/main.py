@@ -6,7 +6,7 @@ import io
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -34,10 +34,38 @@ from omnigraph.cli.commands import (
     version,
 )
 from omnigraph.cli.exits import Exit, exit_code
+from omnigraph.cli.on_demand import CommandsOnDemand
 from omnigraph.errors import OmnigraphError
+
+
+class _Commands(CommandsOnDemand):
+    offered: ClassVar = {
+        "init": init.init,
+        "load": load.load,
+        "query": query.query,
+        "mutate": mutate.mutate,
+        "lint": lint.lint,
+        "branch": branch.group,
+        "schema": schema.group,
+        "commit": commit.group,
+        "log": log.log,
+        "diff": diff.diff,
+        "changes": changes.group,
+        "export": export.export,
+        "snapshot": snapshot.snapshot,
+        "index": index.index,
+        "cleanup": cleanup.cleanup,
+        "check": check.check,
+        "repair": repair.repair,
+        "recovery": recovery.group,
+        "demo": demo.demo,
+        "version": version.version,
+    }
+
 
 app = typer.Typer(
     name="omnigraph",
+    cls=_Commands,
     help="A branchable lakehouse graph database.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -45,26 +73,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command("init")(init.init)
-app.command("load")(load.load)
-app.command("query")(query.query)
-app.command("mutate")(mutate.mutate)
-app.command("lint")(lint.lint)
-app.add_typer(branch.group, name="branch")
-app.add_typer(schema.group, name="schema")
-app.add_typer(commit.group, name="commit")
-app.command("log")(log.log)
-app.command("diff")(diff.diff)
-app.add_typer(changes.group, name="changes")
-app.command("export")(export.export)
-app.command("snapshot")(snapshot.snapshot)
-app.command("index")(index.index)
-app.command("cleanup")(cleanup.cleanup)
-app.command("check")(check.check)
-app.command("repair")(repair.repair)
-app.add_typer(recovery.group, name="recovery")
-app.command("demo")(demo.demo)
-app.command("version")(version.version)
 
 
 @app.callback()

@@ -116,7 +116,7 @@ def merge_branch(
     message: options.Message = None,
     json: options.Json = False,
 ) -> None:
-    """Bring what one branch changed to another, property by property, in one commit."""
+    """Bring what one branch changed to another, in one commit. Goes property by property."""
     from omnigraph import graph
 
     if delete_branch and source == "main":

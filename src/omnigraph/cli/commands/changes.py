@@ -33,7 +33,7 @@ def poll(
     rows: changed.Rows = False,
     json: options.Json = False,
 ) -> None:
-    """Show the commits after a cursor, oldest first, and what each of them changed."""
+    """Show the commits after a cursor, and what each changed. Oldest first."""
     from omnigraph import graph
 
     opened = graph.open(options.required_store(store), read_only=True)
@@ -55,7 +55,7 @@ def baseline(
     branch: options.AtBranch = None,
     json: options.Json = False,
 ) -> None:
-    """Print the cursor of a branch as it is now, for who starts from a copy of it."""
+    """Print the cursor of a branch as it is now. For who starts from a copy of it."""
     from omnigraph import graph
 
     opened = graph.open(options.required_store(store), read_only=True)

@@ -29,7 +29,7 @@ def check(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Prove that a graph is sound: history, schema, tables, rows and rules. Reads only.
+    """Prove that a graph is sound, from its history to its rows. Reads only.
 
     Ends with 1 if anything is wrong, and says what, where, and what to do next.
     """

@@ -85,7 +85,7 @@ def show_changes(
     format_: options.ResultFormat = None,
     json: options.Json = False,
 ) -> None:
-    """Show what one commit changed against the one before it: counts, or with --rows all."""
+    """Show what one commit changed. Counts, or with --rows all."""
     from omnigraph import graph
 
     wanted = options.chosen_format(format_, json=json)

@@ -23,7 +23,7 @@ def demo(
     ] = None,
     engine: options.OnEngine = None,
 ) -> None:
-    """Make a graph of about a million rows, and show what can be done with it."""
+    """Make a graph of a million rows, and show what can be done."""
     import shutil
     import tempfile
 

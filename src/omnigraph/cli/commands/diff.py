@@ -24,7 +24,7 @@ def diff(
     format_: options.ResultFormat = None,
     json: options.Json = False,
 ) -> None:
-    """Show what came, changed and went from one point to the other: counts, or with --rows all."""
+    """Show what came, changed and went between two points. Counts, or with --rows all."""
     from omnigraph import graph
 
     wanted = options.chosen_format(format_, json=json)

@@ -51,7 +51,7 @@ def export(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Write all rows of one commit into files that load again, with the ids they have."""
+    """Write all rows of one commit into files that load again. They keep their ids."""
     from omnigraph import graph
 
     is_piped = target == _STANDARD_OUTPUT

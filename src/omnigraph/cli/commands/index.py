@@ -17,7 +17,7 @@ def index(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Build missing indexes, and extend the others to rows that they do not cover yet."""
+    """Build missing indexes, and extend the others to new rows."""
     from omnigraph import graph
 
     opened = graph.open(options.required_store(store), actor=actor)

@@ -49,7 +49,7 @@ def lint(
     branch: options.AtBranch = None,
     json: options.Json = False,
 ) -> None:
-    """Check schemas and queries, and show every error and warning where it is.
+    """Check schemas and queries; show each mistake where it is.
 
     Queries are checked against --schema, or else against the one schema among the files, or else
     against the schema of --store.

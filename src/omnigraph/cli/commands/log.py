@@ -57,7 +57,7 @@ def log(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Show the history of all branches, newest first, with what was merged."""
+    """Show the history of all branches, newest first."""
     from omnigraph import graph as graphs
     from omnigraph.drawings.histories import history_svg
     from omnigraph.drawings.lanes import laid_out

@@ -32,7 +32,7 @@ def mutate(
     message: options.Message = None,
     json: options.Json = False,
 ) -> None:
-    """Insert, update or delete as a mutation query says, in one commit; all of it or nothing."""
+    """Insert, update or delete, as a query says, in one commit. All of it or nothing."""
     from omnigraph import graph
 
     source = queries.Source.read(file, text)

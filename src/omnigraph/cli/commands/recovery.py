@@ -62,7 +62,7 @@ def list_recoveries(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """List writes that have not come to their end, then recoveries; each newest first."""
+    """List writes that have not come to their end, then recoveries. Each newest first."""
     from omnigraph import graph
 
     opened = graph.open(options.required_store(store), read_only=True)
@@ -97,7 +97,7 @@ def show_recovery(
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """Show one interrupted write, or one recovery, with what it did to each table."""
+    """Show one interrupted write or recovery, table by table."""
     from omnigraph import graph
 
     opened = graph.open(options.required_store(store), read_only=True)

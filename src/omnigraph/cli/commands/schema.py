@@ -48,7 +48,7 @@ def show_schema(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Print the schema: as it was written, as JSON, or as a picture to be sent to a file."""
+    """Print the schema: as it was written, as JSON, or as a picture."""
     from omnigraph import graph
 
     wanted = _chosen(format_, json=json)

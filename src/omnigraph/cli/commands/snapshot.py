@@ -19,7 +19,7 @@ def snapshot(
     version: options.AtVersion = None,
     json: options.Json = False,
 ) -> None:
-    """Show which version of each table a commit reads, and how many rows it has."""
+    """Show which version of each table a commit reads, and its rows."""
     from omnigraph import graph
 
     opened = graph.open(options.required_store(store), read_only=True)
