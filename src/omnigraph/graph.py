@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -32,27 +32,14 @@ from omnigraph.errors import (
 )
 from omnigraph.lang.source import decoded
 from omnigraph.maintenance import indexes
-from omnigraph.maintenance.checking.report import CheckReport
-from omnigraph.maintenance.checking.rules import Progress as CheckProgress
-from omnigraph.maintenance.checking.run import CheckOrder, check
 from omnigraph.maintenance.indexes import Builder, Indexing, IndexResult
-from omnigraph.maintenance.repair import RepairResult, repair
 from omnigraph.manifest import lifecycle, lineage, schemas
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import AcceptedSchema, Catalogs
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.merge.run import MergeOutcome, Merges, Options
 from omnigraph.model.commits import Commit, OperationKind, checked_actor, checked_message
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
-from omnigraph.mutation.plan import Mutations
-from omnigraph.mutation.results import MutationResult
-from omnigraph.mutation.results import result_of as mutation_result
-from omnigraph.pipeline.export import ExportOrder, ExportResult, export
-from omnigraph.pipeline.export import Progress as ExportProgress
-from omnigraph.pipeline.load import LoadRequest, Loads
-from omnigraph.pipeline.results import LoadResult, Progress
-from omnigraph.pipeline.sources import Source
 from omnigraph.recovery.audit import RecoveryEntry
 from omnigraph.recovery.sidecars import Pending
 from omnigraph.recovery.sweep import Recovery
@@ -67,8 +54,21 @@ from omnigraph.transaction.protocol import Order, Transactions
 from omnigraph.transaction.view import data_at, view_at
 from omnigraph.transaction.work import View
 
+# What only writes, merges and checks need is imported where it is used: those who read need not
+# wait for it.
 if TYPE_CHECKING:
     from omnigraph.engine.spark.execute import Frame, Session
+    from omnigraph.maintenance.checking.report import CheckReport
+    from omnigraph.maintenance.checking.rules import Progress as CheckProgress
+    from omnigraph.maintenance.repair import RepairResult
+    from omnigraph.merge.run import MergeOutcome, Merges
+    from omnigraph.mutation.plan import Mutations
+    from omnigraph.mutation.results import MutationResult
+    from omnigraph.pipeline.export import ExportResult
+    from omnigraph.pipeline.export import Progress as ExportProgress
+    from omnigraph.pipeline.load import Loads
+    from omnigraph.pipeline.results import LoadResult, Progress
+    from omnigraph.pipeline.sources import Source
 
 
 def init(
@@ -171,16 +171,30 @@ class Graph:
         self._clock = clock
         self._manifest = Manifest(store)
         self._queries = Queries(store, clock)
-        self._mutations = Mutations(self._queries, clock)
         self._catalogs = Catalogs(store.objects)
         self._transactions = Transactions(self._manifest, clock, self._catalogs)
-        self._loads = Loads(self._transactions, self._queries.local, clock)
-        self._merges = Merges(
-            self._manifest, self._transactions, self._catalogs, self._queries.engine
-        )
         self._actor = actor
         self._target = target or Target()
         self.read_only = read_only
+
+    @cached_property
+    def _mutations(self) -> Mutations:
+        from omnigraph.mutation.plan import Mutations
+
+        return Mutations(self._queries, self._clock)
+
+    @cached_property
+    def _loads(self) -> Loads:
+        from omnigraph.pipeline.load import Loads
+
+        return Loads(self._transactions, self._queries.local, self._clock)
+
+    @cached_property
+    def _merges(self) -> Merges:
+        from omnigraph.merge.run import Merges
+
+        queries = self._queries
+        return Merges(self._manifest, self._transactions, self._catalogs, queries.engine)
 
     def at(
         self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
@@ -315,9 +329,11 @@ class Graph:
             ConflictError: others changed the same rows meanwhile, or the branch is not at
                 `expect_head`. Nothing changed.
         """
+        from omnigraph.mutation.results import result_of
+
         order = self._order(OperationKind.MUTATION, branch, actor, message, expect_head)
         mutation = self._mutations.prepare(source, params, name=name)
-        return mutation_result(self._transactions.run(order, mutation.plan))
+        return result_of(self._transactions.run(order, mutation.plan))
 
     def load(
         self,
@@ -356,6 +372,8 @@ class Graph:
             IntegrityError: rows break rules of the schema; its report says which. Nothing changed.
             ConflictError: others changed the same tables meanwhile. Nothing changed.
         """
+        from omnigraph.pipeline.load import LoadRequest
+
         order = self._order(OperationKind.LOAD, branch, actor, message)
         request = LoadRequest(
             source,
@@ -412,6 +430,8 @@ class Graph:
             AlreadyExistsError: there is something under that name. It is untouched.
             InvalidInputError: target, format and engine do not go together.
         """
+        from omnigraph.pipeline.export import ExportOrder, export
+
         order = ExportOrder(
             target,
             types=None if types is None else tuple(types),
@@ -530,6 +550,8 @@ class Graph:
             MergeConflictError: there are conflicts that `resolve` does not decide. Nothing changed.
             ConflictError: the target kept moving meanwhile. Nothing changed.
         """
+        from omnigraph.merge.run import Options
+
         theirs = BranchName.parse(source)
         ours = self._target.branch if into is None else BranchName.parse(into)
         options = Options(resolve, strict_rows, engine)
@@ -678,6 +700,8 @@ class Graph:
         Raises:
             BranchNotFoundError: the graph has no such branch.
         """
+        from omnigraph.maintenance.checking.run import CheckOrder, check
+
         branches = () if branch is None else (BranchName.parse(branch),)
         order = CheckOrder(branches, reads_rows=rows, engine=engine, progress=progress)
         return check(self.uri, self._clock, order)
@@ -695,6 +719,8 @@ class Graph:
             RecoveryNeededError: an interrupted write left what needs a person. Nothing changed.
             ConflictError: others kept a table busy.
         """
+        from omnigraph.maintenance.repair import repair
+
         if not dry_run:
             self.require_writable()
         branches = self._manifest.branches() if branch is None else (BranchName.parse(branch),)

@@ -433,7 +433,7 @@ def pieces(terminal: int) -> Iterator[bytes]:
         yield piece
 
 
-def test_nothing_of_spark_or_of_the_tests_is_started_or_loaded(store: str) -> None:
+def test_nothing_of_spark_of_writers_or_of_the_tests_is_started_or_loaded(store: str) -> None:
     code = (
         "import sys\n"
         "from omnigraph.cli.main import main\n"
@@ -450,7 +450,10 @@ def test_nothing_of_spark_or_of_the_tests_is_started_or_loaded(store: str) -> No
     # pandas is not among these: pyarrow loads it with the first value, if it is installed at all.
     never = {"pyspark", "py4j", "fastapi", "uvicorn", "hypothesis", "pytest", "rich.markdown"}
     assert (loaded | modules) & never == set()
-    assert modules & {"omnigraph.testing", "omnigraph.engine.spark", "pyarrow.parquet"} == set()
+    ours = ("testing", "engine.spark", "pipeline", "mutation", "merge", "maintenance.checking")
+    assert (
+        modules & {"pydantic", "pyarrow.parquet", *(f"omnigraph.{each}" for each in ours)} == set()
+    )
 
 
 def test_the_schema_is_shown_as_it_was_written_and_as_json(here: Run, store: str) -> None:
