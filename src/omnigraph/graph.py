@@ -684,6 +684,7 @@ class Graph:
         *,
         branch: str | None = None,
         rows: bool = True,
+        history: bool = False,
         engine: str | None = None,
         progress: CheckProgress | None = None,
     ) -> CheckReport:
@@ -694,6 +695,7 @@ class Graph:
         Args:
             branch: Only this one; all branches when None.
             rows: Whether rows are read and the schema's rules asked of them, too.
+            history: Whether what older commits read is opened, too, for those who travel back.
             engine: `local`, `spark` or `auto`, for rules about rows together.
             progress: Told how far each stage is.
 
@@ -703,7 +705,9 @@ class Graph:
         from omnigraph.maintenance.checking.run import CheckOrder, check
 
         branches = () if branch is None else (BranchName.parse(branch),)
-        order = CheckOrder(branches, reads_rows=rows, engine=engine, progress=progress)
+        order = CheckOrder(
+            branches, reads_rows=rows, walks_history=history, engine=engine, progress=progress
+        )
         return check(self.uri, self._clock, order)
 
     def repair(self, *, branch: str | None = None, dry_run: bool = False) -> RepairResult:

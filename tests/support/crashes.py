@@ -154,7 +154,7 @@ def at_rest(uri: str, *, rows: bool = False) -> Rest:
             states that others are compared with, row by row.
     """
     reader = omnigraph.open(uri, read_only=True)
-    report = reader.check(rows=rows)
+    report = reader.check(rows=rows, history=True)
     assert report.is_sound, report.findings
     # Forks that a killed writer made and nobody names are in nobody's way.
     moving = {Invariant.HEAD, Invariant.SIDECAR}

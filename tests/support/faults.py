@@ -74,6 +74,32 @@ def _lose_a_version(graph: Graph) -> None:
         each.unlink()
 
 
+def _lose_an_old_version(graph: Graph) -> None:
+    _old(_table_folder(graph)).unlink()
+
+
+def _lose_an_old_data_file(graph: Graph) -> None:
+    """One whose only row is deleted by now."""
+    before = _data_paths(graph)
+    graph.mutate('query q() { delete Person where name = "kim" }')
+    [gone] = before - _data_paths(graph)
+    Path(graph.uri, gone).unlink()
+
+
+def _data_paths(graph: Graph) -> set[str]:
+    pin = graph.snapshot().pin(PERSON)
+    return set(graph._store.tables.open(pin.location, ref=None, version=pin.version).data_paths())
+
+
+def _lose_an_old_manifest(graph: Graph) -> None:
+    _old(Path(graph.uri, MANIFEST)).unlink()
+
+
+def _old(table: Path) -> Path:
+    """The file of a version that is not the newest of a table: Lance counts down."""
+    return sorted((table / "_versions").glob("*.manifest"))[1]
+
+
 def _lose_a_table(graph: Graph) -> None:
     _table_folder(graph).rename(_table_folder(graph).with_name("elsewhere"))
 
@@ -222,6 +248,15 @@ FAULTS: Final = {
     ),
     "a lost version": Fault(_lose_a_version, Invariant.TABLE, "node:Person cannot be opened"),
     "a lost table": Fault(_lose_a_table, Invariant.TABLE, "node:Person cannot be opened"),
+    "a lost version of the past": Fault(
+        _lose_an_old_version, Invariant.TABLE, "node:Person cannot be opened"
+    ),
+    "a lost data file of the past": Fault(
+        _lose_an_old_data_file, Invariant.TABLE, "node:Person a file with its rows is not there"
+    ),
+    "a lost manifest of the past": Fault(
+        _lose_an_old_manifest, Invariant.PAST, "commit __manifest, version cannot be read"
+    ),
     "a pin above the head": Fault(
         _pin_a_missing_version, Invariant.TABLE, "node:Person cannot be opened"
     ),

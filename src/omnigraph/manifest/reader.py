@@ -119,7 +119,15 @@ class Manifest:
             CommitNotFoundError: no branch has such a commit, or its manifest is gone.
             StorageError: its manifest is there and cannot be read.
         """
-        commit = self.find(commit_id)
+        return self.at(self.find(commit_id))
+
+    def at(self, commit: Commit) -> Snapshot:
+        """The graph as a known commit left it.
+
+        Raises:
+            CommitNotFoundError: its manifest is gone.
+            StorageError: its manifest is there and cannot be read.
+        """
         return _snapshot(self._opened_at(commit), commit.branch, commit)
 
     def _opened_at(self, commit: Commit) -> Opened:

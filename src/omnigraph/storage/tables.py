@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn
@@ -86,6 +86,20 @@ class Table:
     def fragments(self) -> tuple[Fragment, ...]:
         """The fragments' metadata, in table order. Reads nothing."""
         return tuple(each.metadata for each in self.handle.get_fragments())
+
+    def data_paths(self) -> Iterator[str]:
+        """Where its data files lie below the root, as far as they do. Reads nothing.
+
+        A copy of a graph reads files of the original on its branches (docs/branches.md).
+        """
+        root = f"{self.address.root.uri}/"
+        folders = {number: each.path for number, each in self.handle.base_paths().items()}
+        own = f"{root}{self.address.folder}"
+        for fragment in self.fragments():
+            for file in fragment.files:
+                folder = own if file.base_id is None else folders[file.base_id]
+                if folder.startswith(root):
+                    yield f"{folder.removeprefix(root)}/data/{file.path}"
 
     def moved(
         self, version: int, handle: LanceDataset, *, changed: Iterable[int] | None = None

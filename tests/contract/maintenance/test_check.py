@@ -104,7 +104,7 @@ def test_a_fault_is_named_with_its_place_and_the_next_step(graph, name):
     fault.plant(graph)
     planted = files(graph.uri)
 
-    report = graph.check(rows=fault.invariant in (Invariant.TABLE, Invariant.RULE))
+    report = graph.check(rows=fault.invariant in (Invariant.TABLE, Invariant.RULE), history=True)
 
     about = [each for each in report.findings if each.invariant is fault.invariant]
     assert any(says(each, fault.says) for each in about), report.findings
@@ -120,7 +120,39 @@ def test_without_rows_all_but_rows_is_checked(graph):
     report = graph.check(rows=False)
 
     assert {each.invariant for each in report.findings} == {Invariant.HISTORY}
-    assert set(Invariant) - report.checked.keys() == {Invariant.ROW, Invariant.RULE}
+    unasked = set(Invariant) - report.checked.keys()
+    assert unasked == {Invariant.ROW, Invariant.RULE, Invariant.PAST}
+
+
+@pytest.mark.parametrize("name", [each for each in FAULTS if each.endswith("of the past")])
+def test_the_past_is_looked_at_only_when_asked_for(graph, name):
+    FAULTS[name].plant(graph)
+    assert graph.check().is_sound
+    assert not graph.check(rows=False, history=True).is_sound
+
+
+def test_a_lost_file_is_missed_without_reading_rows(graph):
+    FAULTS["a lost data file"].plant(graph)
+    report = graph.check(rows=False)
+    assert [each for each in report.findings if says(each, "node:Person is not there")]
+
+
+def test_every_version_that_a_commit_reads_is_opened_once(graph):
+    commits = {each.commit_id for name in (MAIN, DRAFT) for each in graph.commits.list(branch=name)}
+    pins = {pin for each in commits for pin in graph.snapshot(commit=each).pins.values()}
+    shared = {*graph.snapshot().pins.values()} & {*graph.snapshot(branch=DRAFT).pins.values()}
+
+    report = graph.check(history=True)
+
+    assert report.is_sound
+    assert report.checked[Invariant.PAST] == len(commits)
+    # What both tips pin is told of each of them.
+    assert report.checked[Invariant.TABLE] == len(pins) + len(shared)
+
+
+def test_the_past_of_a_branch_that_went_is_not_missed(graph):
+    graph.merge(DRAFT, delete_branch=True)
+    assert graph.check(history=True).is_sound
 
 
 def test_one_branch_may_be_checked_alone(graph):
@@ -174,7 +206,7 @@ def test_a_graph_of_an_older_format_is_checked_as_it_is(tmp_path, stamp):
     forged = forge(tmp_path / "graph.omni", stamp=stamp)
     before = files(forged.uri)
 
-    report = omnigraph.open(forged.uri, read_only=True).check()
+    report = omnigraph.open(forged.uri, read_only=True).check(history=True)
 
     assert {each.invariant for each in report.findings} == {Invariant.TABLE}
     assert [each for each in report.notes if f"format {stamp}" in each.problem]
@@ -183,7 +215,7 @@ def test_a_graph_of_an_older_format_is_checked_as_it_is(tmp_path, stamp):
 
 def test_a_graph_in_an_object_store_is_checked_alike(base, s3_bucket):
     uri = uploaded(base, f"s3://{s3_bucket}/graph.omni")
-    report = omnigraph.open(uri, read_only=True).check()
+    report = omnigraph.open(uri, read_only=True).check(history=True)
     assert (report.findings, report.notes) == ((), ())
 
 
@@ -207,7 +239,7 @@ def test_a_check_beside_writers_finds_nothing_wrong(graph):
     thread = threading.Thread(target=keep_writing)
     thread.start()
     try:
-        reports = [graph.check(rows=False) for _ in range(15)]
+        reports = [graph.check(rows=False, history=True) for _ in range(15)]
     finally:
         done.set()
         thread.join()

@@ -25,6 +25,10 @@ def check(
     shallow: Annotated[
         bool, typer.Option("--shallow", help="Read no rows: quick at any size.")
     ] = False,
+    history: Annotated[
+        bool,
+        typer.Option("--history", help="Look at what every older commit reads, too."),
+    ] = False,
     engine: options.OnEngine = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -40,7 +44,9 @@ def check(
     # Not opened, which refuses a graph whose main cannot be read: to say why is what this is for.
     handle = Graph(Store.open(options.required_store(store)), SystemClock(), read_only=True)
     with followed(quiet=quiet or json) as progress:
-        report = handle.check(branch=branch, rows=not shallow, engine=engine, progress=progress)
+        report = handle.check(
+            branch=branch, rows=not shallow, history=history, engine=engine, progress=progress
+        )
     if json:
         render.show_json(_facts(report))
     else:

@@ -66,8 +66,8 @@ def _check_refs(manifest: Manifest, branch: Branch, notebook: Notebook) -> None:
 
 def check_history(
     manifest: Manifest, snapshot: Snapshot, notebook: Notebook
-) -> tuple[CommitId | None, frozenset[str]]:
-    """The first commit of a branch, if it has one, and the schemas that its commits name."""
+) -> dict[CommitId, Commit]:
+    """The commits that a branch has, its own and those it merged; none if they cannot be read."""
     place = f"branch {snapshot.branch}"
     commits: dict[CommitId, Commit] = {}
     try:
@@ -79,7 +79,7 @@ def check_history(
             commits[each.commit_id] = each
     except OmnigraphError as failure:
         notebook.fail(Invariant.HISTORY, place, MANIFEST, failure)
-        return None, frozenset()
+        return {}
     for commit_id, problem in broken_links(snapshot.head.commit_id, commits.values()):
         notebook.find(_of_commit(commit_id, place, problem))
     for commit in commits.values():
@@ -88,9 +88,7 @@ def check_history(
             step = "nothing: the rows that it brought are here"
             found = Finding(Invariant.HISTORY, f"commit {commit.commit_id}", place, problem, step)
             notebook.note(found)
-    roots = [each.commit_id for each in commits.values() if each.parent is None]
-    digests = frozenset(each.schema_digest for each in commits.values())
-    return (roots[0] if roots else None), digests
+    return commits
 
 
 def broken_links(head: CommitId, commits: Iterable[Commit]) -> Iterator[tuple[CommitId, str]]:

@@ -21,6 +21,7 @@ class Invariant(StrEnum):
     BRANCH = "branch"
     HISTORY = "history"
     SCHEMA = "schema"
+    PAST = "past"
     TABLE = "table"
     HEAD = "head"
     ROW = "row"
@@ -38,7 +39,8 @@ _SENTENCES: Final = {
     Invariant.BRANCH: "every branch has a name, a ref and a head",
     Invariant.HISTORY: "every commit has its parents, down to one first commit",
     Invariant.SCHEMA: "every commit's schema is kept, and its text means the same",
-    Invariant.TABLE: "every pinned version opens, with the columns and rows it should have",
+    Invariant.PAST: "every older commit can still be read",
+    Invariant.TABLE: "every pinned version opens, with the files, columns and rows it should have",
     Invariant.HEAD: "every table ends where its branch pins it",
     Invariant.ROW: "every row is readable and keeps the rules about one row",
     Invariant.RULE: "ids, keys, uniques, ends and cardinalities hold",

@@ -17,21 +17,24 @@ from omnigraph.clock import Clock
 from omnigraph.errors import OmnigraphError
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.maintenance.checking.history import check_branch, check_history
+from omnigraph.maintenance.checking.past import Past
 from omnigraph.maintenance.checking.report import BACKUP, CheckReport, Finding, Invariant, Notebook
 from omnigraph.maintenance.checking.rules import Progress, RowChecks
-from omnigraph.maintenance.checking.tables import check_head, check_table, check_types
+from omnigraph.maintenance.checking.tables import Files, check_head, check_table, check_types
 from omnigraph.manifest import schemas
 from omnigraph.manifest.format import CURRENT
 from omnigraph.manifest.layout import RECOVERIES, RECOVERY, SCHEMA_TEXT, SCHEMAS
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import AcceptedSchema
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.commits import Commit
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
-from omnigraph.model.tables import TableKey
+from omnigraph.model.tables import TableKey, TablePin
 from omnigraph.recovery.intents import Intent
 from omnigraph.recovery.sweep import Recovery
 from omnigraph.schema import codec
+from omnigraph.schema.catalog import SchemaType
 from omnigraph.schema.parser import parse_schema
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import Table
@@ -46,11 +49,13 @@ class CheckOrder:
     Attributes:
         branches: Only these; all of them when empty.
         reads_rows: Whether rows are read, too; without them, the work is small at any size.
+        walks_history: Whether what older commits read is opened, too; the work grows with them.
         engine: `local`, `spark` or `auto`, for the rules about rows together.
     """
 
     branches: tuple[BranchName, ...] = ()
     reads_rows: bool = True
+    walks_history: bool = False
     engine: str | None = None
     progress: Progress | None = None
 
@@ -73,7 +78,10 @@ def check(uri: str, clock: Clock, order: CheckOrder) -> CheckReport:
     chosen = order.branches or names
     notebook = Notebook()
     _Check(manifest, Recovery(manifest, clock), clock, order, notebook).run(chosen)
-    asked = [each for each in Invariant if order.reads_rows or each not in _OF_ROWS]
+    unasked = {*(() if order.reads_rows else _OF_ROWS)}
+    if not order.walks_history:
+        unasked.add(Invariant.PAST)
+    asked = [each for each in Invariant if each not in unasked]
     return notebook.report(manifest.store.root.uri, tuple(map(str, chosen)), asked)
 
 
@@ -85,6 +93,7 @@ class _Check:
         is_legacy: Whether the graph has an old format, which kept its schema as a text alone.
         schemas: The schemas that were looked at; None is one that cannot be read.
         roots: The first commits that were met, with the branch that has each.
+        pinned: The versions that were looked at.
     """
 
     manifest: Manifest
@@ -95,6 +104,13 @@ class _Check:
     is_legacy: bool = False
     schemas: dict[str, AcceptedSchema | None] = field(default_factory=dict)
     roots: dict[CommitId, BranchName] = field(default_factory=dict)
+    pinned: set[TablePin] = field(default_factory=set)
+    files: Files = field(init=False)
+    past: Past = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.files = Files(self.manifest.store.objects)
+        self.past = Past(self.manifest, self.notebook)
 
     def run(self, branches: Sequence[BranchName]) -> None:
         rows = RowChecks(self.notebook, self.order.engine, self.order.progress)
@@ -104,7 +120,7 @@ class _Check:
                 continue
             snapshot = found.snapshot
             self.is_legacy = self.is_legacy or found.stamp < CURRENT
-            self._check_history(snapshot)
+            commits = self._check_history(snapshot)
             accepted = self._schema(snapshot.schema_digest)
             if accepted is None:
                 continue
@@ -112,16 +128,19 @@ class _Check:
                 self._check_text(accepted)
             check_types(snapshot, accepted.catalog, self.notebook)
             tables = self._tables(snapshot, accepted)
+            if self.order.walks_history:
+                self._check_past(snapshot, commits)
             if self.order.reads_rows:
                 rows.run(snapshot, RuleSet.compile(accepted.catalog), tables)
         self._check_sidecars()
         self._check_recoveries()
         self._note_orphans()
 
-    def _check_history(self, snapshot: Snapshot) -> None:
-        root, digests = check_history(self.manifest, snapshot, self.notebook)
-        for digest in sorted(digests):
+    def _check_history(self, snapshot: Snapshot) -> dict[CommitId, Commit]:
+        commits = check_history(self.manifest, snapshot, self.notebook)
+        for digest in sorted({each.schema_digest for each in commits.values()}):
             self._schema(digest)
+        root = next((each.commit_id for each in commits.values() if each.parent is None), None)
         if root is not None:
             self.roots.setdefault(root, snapshot.branch)
             first, *others = self.roots
@@ -129,6 +148,7 @@ class _Check:
                 problem = f"it starts at commit {root}, and {self.roots[first]} at {first}"
                 subject = f"branch {snapshot.branch}"
                 self.notebook.find(Finding(Invariant.HISTORY, subject, subject, problem, BACKUP))
+        return commits
 
     def _schema(self, digest: str) -> AcceptedSchema | None:
         """A schema that commits name, if it can be read; each is looked at once."""
@@ -176,11 +196,26 @@ class _Check:
         types = {each.table_key: each for each in accepted.catalog.types}
         for key, pin in snapshot.pins.items():
             if key in types:
-                table = check_table(self.manifest, pin, types[key], self.notebook)
+                table = self._table(pin, types[key])
                 if table is not None:
                     tables[key] = table
             check_head(self.manifest, self.recovery, snapshot, pin, self.notebook)
         return tables
+
+    def _table(self, pin: TablePin, type_: SchemaType) -> Table | None:
+        self.pinned.add(pin)
+        return check_table(self.manifest, self.files, pin, type_, self.notebook)
+
+    def _check_past(self, tip: Snapshot, commits: dict[CommitId, Commit]) -> None:
+        """Every version that an older commit pins; each is looked at once."""
+        for done, snapshot in enumerate(self.past.snapshots(tip.head.commit_id, commits)):
+            if self.order.progress is not None:
+                self.order.progress("history", done, len(commits))
+            accepted = self._schema(snapshot.schema_digest)
+            types = {} if accepted is None else {t.table_key: t for t in accepted.catalog.types}
+            for key, pin in snapshot.pins.items():
+                if key in types and pin not in self.pinned:
+                    self._table(pin, types[key])
 
     def _check_sidecars(self) -> None:
         try:

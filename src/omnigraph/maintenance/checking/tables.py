@@ -16,6 +16,7 @@ from omnigraph.model.tables import TablePin
 from omnigraph.recovery.sweep import Recovery
 from omnigraph.schema.arrow import is_blob, table_schema
 from omnigraph.schema.catalog import Catalog, SchemaType
+from omnigraph.storage.objects import Objects
 from omnigraph.storage.tables import Table, TableAddress
 
 
@@ -31,10 +32,36 @@ def check_types(snapshot: Snapshot, catalog: Catalog, notebook: Notebook) -> Non
         notebook.find(Finding(Invariant.SCHEMA, str(key), place, problem, BACKUP))
 
 
+class Files:
+    """Which data files there are. A folder is listed once, and again before a file is missed."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._listed: dict[str, frozenset[str]] = {}
+
+    def missing(self, table: Table) -> list[str]:
+        """The files of a table that are not there."""
+        wanted = list(table.data_paths())
+        missed = {_folder(path) for path in wanted if path not in self._known(_folder(path))}
+        for folder in missed:
+            # Others may have written it since.
+            del self._listed[folder]
+        return [path for path in wanted if path not in self._known(_folder(path))]
+
+    def _known(self, folder: str) -> frozenset[str]:
+        if folder not in self._listed:
+            self._listed[folder] = frozenset(self._objects.list(folder))
+        return self._listed[folder]
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
 def check_table(
-    manifest: Manifest, pin: TablePin, type_: SchemaType, notebook: Notebook
+    manifest: Manifest, files: Files, pin: TablePin, type_: SchemaType, notebook: Notebook
 ) -> Table | None:
-    """The pinned version, if it can be read; what its columns and rows say of themselves."""
+    """The pinned version, if it can be read; what its files, columns and rows say of themselves."""
     notebook.count(Invariant.TABLE)
     tables = manifest.store.tables
     address = tables.address(pin.location, ref=pin.ref, version=pin.version)
@@ -42,11 +69,16 @@ def check_table(
     try:
         table = tables.open(pin.location, ref=pin.ref, version=pin.version)
         rows = table.count_rows()
+        missing = files.missing(table)
     except OmnigraphError as failure:
         problem = f"its pinned version cannot be opened: {failure.message}"
         step = failure.hint or BACKUP
         notebook.find(Finding(Invariant.TABLE, subject, place, problem, step))
         return None
+    if missing:
+        number = "a file" if len(missing) == 1 else f"{len(missing):,} files"
+        problem = f"{number} with its rows is not there: {missing[0]}"
+        notebook.find(Finding(Invariant.TABLE, subject, place, problem, BACKUP))
     if rows != pin.row_count:
         problem = f"it has {rows:,} rows, and the manifest says {pin.row_count:,}"
         notebook.find(Finding(Invariant.TABLE, subject, place, problem, BACKUP))
