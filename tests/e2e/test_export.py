@@ -101,7 +101,7 @@ def test_a_reader_that_stops_early_ends_the_export_quietly(store: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["{tmp}/taken.jsonl"], Exit.CONFLICT, "taken.jsonl exists"),
+        (["{tmp}/taken.jsonl"], Exit.CONFLICT, "or replace it: --replace"),
         (["{tmp}", "--format", "csv", "--replace"], Exit.CONFLICT, "other files"),
         (["{tmp}/no/out.jsonl"], Exit.INVALID, "there is no directory"),
         (["{tmp}/out.csv"], Exit.INVALID, "give a directory"),

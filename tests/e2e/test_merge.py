@@ -218,7 +218,7 @@ def test_a_rule_that_only_both_together_break_is_a_conflict_that_says_so(
     [
         (["darft"], Exit.NOT_FOUND, "did you mean draft?"),
         (["draft", "--into", "mian"], Exit.NOT_FOUND, "did you mean main?"),
-        (["main"], Exit.INVALID, "branch main cannot be merged into itself"),
+        (["main"], Exit.INVALID, "which branch is to change: --into BRANCH"),
         (["draft", "--into", "draft"], Exit.INVALID, "into itself"),
         (["draft", "--into", "draft", "--dry-run"], Exit.INVALID, "into itself"),
         (["main", "--into", "draft", "--delete-branch"], Exit.USAGE, "main cannot be deleted"),

@@ -175,7 +175,8 @@ class Merges:
     def _require_other(self, source: BranchName, target: BranchName) -> Snapshot:
         if source == target:
             message = f"branch {source} cannot be merged into itself"
-            raise InvalidInputError(message, code=ErrorCode.INVALID_PARAMETER)
+            hint = "say which branch is to change: --into BRANCH, or into='branch' in Python"
+            raise InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_PARAMETER)
         return self._manifest.current(source)
 
     def _compile_rules(self, digest: str) -> RuleSet:

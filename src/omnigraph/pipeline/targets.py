@@ -89,6 +89,12 @@ def appearing(
             _remove(place)
 
 
+def taken(target: str | Path) -> AlreadyExistsError:
+    """What to raise where something has the name of an export, and nobody said to replace it."""
+    hint = "choose another name, or replace it: --replace, or replace=True in Python"
+    return AlreadyExistsError(f"{target} exists", hint=hint)
+
+
 def require_free(target: Path, *, replaces: bool, is_ours: Callable[[Path], bool]) -> None:
     """Refuse a target that exists, unless it is to be replaced and may be.
 
@@ -102,8 +108,7 @@ def require_free(target: Path, *, replaces: bool, is_ours: Callable[[Path], bool
     if not os.path.lexists(target):
         return
     if not replaces:
-        message = f"{target} exists"
-        raise AlreadyExistsError(message, hint="choose another name, or say to overwrite it")
+        raise taken(target)
     if target.is_dir() and not target.is_symlink() and not is_ours(target):
         message = f"{target} is a directory with other files in it"
         raise AlreadyExistsError(message, hint="choose a directory of its own")

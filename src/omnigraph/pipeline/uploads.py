@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from omnigraph.errors import AlreadyExistsError
-from omnigraph.pipeline.targets import CONTENTS, translating_disk
+from omnigraph.pipeline.targets import CONTENTS, taken, translating_disk
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.roots import Root
@@ -57,8 +57,7 @@ def _require_free(objects: Objects, target: str, name: str, *, replaces: bool) -
     if not below and (replaces or not objects.exists(name)):
         return frozenset()
     if not replaces:
-        message = f"{target} exists"
-        raise AlreadyExistsError(message, hint="choose another name, or say to overwrite it")
+        raise taken(target)
     found = objects.read(f"{name}/{CONTENTS}")
     try:
         files = json.loads(found.data)["files"] if found is not None else ()
