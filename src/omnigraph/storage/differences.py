@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from omnigraph.limits import KEYS_PER_LOOKUP_MAX, PICKED_SHARE_MAX
 from omnigraph.storage.pairs import Pair, unequal_pairs
+from omnigraph.storage.places import offsets_of, to_addresses
 from omnigraph.storage.tables import ROW_ADDRESS, Fragment, Table
 
 _Placed: TypeAlias = tuple[int, Fragment]
@@ -94,7 +95,7 @@ def _picked(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a fragment, looked up by their addresses."""
     place, fragment = placed
-    addresses = (np.uint64(fragment.id) << np.uint64(32)) | offsets
+    addresses = to_addresses(fragment.id, offsets=offsets)
     for start in range(0, len(addresses), KEYS_PER_LOOKUP_MAX):
         some = addresses[start : start + KEYS_PER_LOOKUP_MAX].tolist()
         wanted = f"{ROW_ADDRESS} IN ({', '.join(map(str, some))})"
@@ -109,7 +110,7 @@ def _sifted(
     wanted = _marked(fragment, offsets)
     named = table.schema.names if columns is None else list(columns)
     for batch in table.scan(list(dict.fromkeys([*named, ROW_ADDRESS])), fragments=[place]):
-        kept = wanted[_offsets(batch.column(ROW_ADDRESS).to_numpy())]
+        kept = wanted[offsets_of(batch.column(ROW_ADDRESS).to_numpy())]
         yield batch.select(named).filter(pa.array(kept))
 
 
@@ -128,7 +129,7 @@ def _kept(table: Table, placed: _Placed) -> np.ndarray:
     place, fragment = placed
     if fragment.deletion_file is None:
         return np.arange(fragment.physical_rows, dtype=np.uint64)
-    return _offsets(table.read([ROW_ADDRESS], fragments=[place])[ROW_ADDRESS].to_numpy())
+    return offsets_of(table.read([ROW_ADDRESS], fragments=[place])[ROW_ADDRESS].to_numpy())
 
 
 def _lost(placed: _Placed, kept: np.ndarray, kept_by_other: np.ndarray) -> list[Part]:
@@ -137,11 +138,6 @@ def _lost(placed: _Placed, kept: np.ndarray, kept_by_other: np.ndarray) -> list[
     is_lost[kept_by_other] = False
     offsets = np.flatnonzero(is_lost).astype(np.uint64)
     return [Part(place, len(offsets), offsets)] if len(offsets) else []
-
-
-def _offsets(addresses: np.ndarray) -> np.ndarray:
-    offsets: np.ndarray = addresses & np.uint64(0xFFFF_FFFF)
-    return offsets
 
 
 def _marked(fragment: Fragment, offsets: np.ndarray) -> np.ndarray:

@@ -24,14 +24,13 @@ from omnigraph.limits import (
     SIFTED_BYTES,
 )
 from omnigraph.storage import filters
+from omnigraph.storage.places import fragment_ids_of, offsets_of
 from omnigraph.storage.tables import ROW_ADDRESS, Fragment, Table
 from omnigraph.storage.translate import translating
 from omnigraph.storage.values import ColumnKey, FilesKey, Known, Places, files_key
 
 WRITTEN: Final = ("id", "src", "dst")
 """The columns that every write looks rows up by: what is written in them is kept at once."""
-
-_OFFSET_MASK: Final = 0xFFFF_FFFF
 
 
 def find(
@@ -191,9 +190,11 @@ def _read(
     places: dict[int, list[str | None]] = {
         fragment_id: [None] * fragment.physical_rows for fragment_id, fragment in missing.items()
     }
-    addresses = found[ROW_ADDRESS].to_pylist()
-    for value, address in zip(found[column].to_pylist(), addresses, strict=True):
-        places[address >> 32][address & _OFFSET_MASK] = value
+    addresses = found[ROW_ADDRESS].to_numpy()
+    fragment_ids, offsets = fragment_ids_of(addresses), offsets_of(addresses)
+    held = zip(fragment_ids.tolist(), offsets.tolist(), found[column].to_pylist(), strict=True)
+    for fragment_id, offset, value in held:
+        places[fragment_id][offset] = value
     field_id = _columns(table)[column][1]
     for fragment_id, fragment in missing.items():
         key = files_key(fragment, field_id)

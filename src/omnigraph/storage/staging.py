@@ -18,6 +18,7 @@ from lance.schema import LanceSchema
 from omnigraph.errors import InvalidInputError
 from omnigraph.limits import BYTES_PER_FILE_MAX, ROWS_PER_FILE_MAX
 from omnigraph.storage import lookups, written
+from omnigraph.storage.places import fragment_ids_of, offsets_of
 from omnigraph.storage.tables import (
     ROW_ADDRESS,
     ROW_ID,
@@ -337,12 +338,12 @@ def delete_rows(table: Table, addresses: pa.ChunkedArray) -> Deletions:
     rows = np.unique(addresses.to_numpy().astype(np.uint64))
     if not len(rows):
         return Deletions()
-    firsts = np.flatnonzero(np.diff(rows >> np.uint64(32))) + 1
+    fragment_ids, firsts = np.unique(fragment_ids_of(rows), return_index=True)
+    parts = np.split(offsets_of(rows), firsts[1:])
     updated, removed = [], []
     with translating("deleting from", table.address.uri):
-        for some in np.split(rows, firsts):
-            fragment_id = int(some[0] >> np.uint64(32))
-            offsets = (some & np.uint64(0xFFFF_FFFF)).tolist()
+        for fragment_id, part in zip(fragment_ids.tolist(), parts, strict=True):
+            offsets = part.tolist()
             fragment = table.handle.get_fragment(fragment_id)
             assert fragment is not None, "the addresses were read from this same version"
             left = fragment.delete_rows(offsets)

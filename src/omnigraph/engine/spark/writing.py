@@ -13,6 +13,7 @@ from omnigraph.engine.spark.messages import to_message
 from omnigraph.engine.spark.pieces import arrived, by_place
 from omnigraph.engine.spark.relations import pack
 from omnigraph.limits import LOAD_HELD_BYTES_MAX
+from omnigraph.storage.places import fragment_ids_of
 from omnigraph.storage.scans import open_address
 from omnigraph.storage.staging import delete_rows, write_files, write_whole
 from omnigraph.storage.tables import ROW_ADDRESS, ROW_ID, Fragment, Table, TableAddress
@@ -74,8 +75,8 @@ def numbered(values: np.ndarray, numbers: Mapping[int, int]) -> np.ndarray:
 
 def cut_deletions(addresses: pa.Table, group_of: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
     """Pieces of the column `ROW_ADDRESS`, for the tasks that delete rows of those fragments."""
-    fragments = addresses[ROW_ADDRESS].to_numpy() >> np.uint64(32)
-    return by_place(addresses.select([ROW_ADDRESS]), numbered(fragments, group_of), 0)
+    fragment_ids = fragment_ids_of(addresses[ROW_ADDRESS].to_numpy())
+    return by_place(addresses.select([ROW_ADDRESS]), numbered(fragment_ids, group_of), 0)
 
 
 def delete_groups(

@@ -22,6 +22,7 @@ from omnigraph.merge.decisions import Merged, ThreeWay, adopt
 from omnigraph.merge.resolutions import Resolutions
 from omnigraph.model.counts import Counts
 from omnigraph.schema.catalog import SchemaType
+from omnigraph.storage.places import fragment_ids_of, offsets_of, to_addresses
 from omnigraph.storage.tables import ROW_ADDRESS, ROW_ID
 
 PLACES: Final = (pa.field(ROW_ID, pa.uint64()), pa.field(ROW_ADDRESS, pa.uint64()))
@@ -126,13 +127,12 @@ def _places(task: DecideTask, parts: Mapping[int, pa.Table]) -> pa.Table:
     base = parts[_BASE_OF_THEIRS].select(columns) if _BASE_OF_THEIRS in parts else nothing
     base = base.filter(pc.invert(pc.is_in(base["id"], value_set=ids_of(ours))))
     addresses = base[ROW_ADDRESS].to_numpy()
-    fragments, at = np.unique(addresses >> np.uint64(32), return_inverse=True)
+    fragments, at = np.unique(fragment_ids_of(addresses), return_inverse=True)
     # What lies in no fragment of the target was deleted there, and is in nobody's way.
     moved = [task.target_fragments.get(each, -1) for each in fragments.tolist()]
     fragment_ids = np.array(moved, np.int64)[at] if len(moved) else np.array([], np.int64)
     kept = fragment_ids >= 0
-    offsets = addresses[kept] & np.uint64(0xFFFF_FFFF)
-    there = (fragment_ids[kept].astype(np.uint64) << np.uint64(32)) | offsets
+    there = to_addresses(fragment_ids[kept], offsets=offsets_of(addresses[kept]))
     base = base.filter(pa.array(kept)).set_column(2, PLACES[1], pa.array(there, pa.uint64()))
     return pa.concat_tables([ours, base])
 

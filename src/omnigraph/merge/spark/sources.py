@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -47,6 +46,7 @@ from omnigraph.merge.spark.decisions import Part, Told
 from omnigraph.model.counts import Counts
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
+from omnigraph.storage.places import fragment_ids_of
 from omnigraph.storage.scans import open_address, scan_batches
 from omnigraph.storage.tables import ROW_ADDRESS, Fragment, Table, TableAddress
 
@@ -318,8 +318,8 @@ def cut_replaced(
 ) -> Iterator[pa.RecordBatch]:
     """Rows for who writes those of their fragments. Runs in an executor; safe to run twice."""
     for part, rows in opened(batches):
-        fragments = rows[ROW_ADDRESS].to_numpy() >> np.uint64(32)
-        yield from by_place(rows, numbered(fragments, group_of), part)
+        fragment_ids = fragment_ids_of(rows[ROW_ADDRESS].to_numpy())
+        yield from by_place(rows, numbered(fragment_ids, group_of), part)
 
 
 def write_pieces(

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -38,6 +37,7 @@ from omnigraph.pipeline.spark.keys import KeyRows
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.schema.arrow import table_schema, to_table
 from omnigraph.schema.catalog import SchemaType
+from omnigraph.storage.places import fragment_ids_of
 from omnigraph.storage.scans import open_address
 from omnigraph.storage.staging import (
     Deletions,
@@ -208,8 +208,8 @@ def _routes(task: StageTask, brought: pa.Table, places: pa.Table) -> Iterator[pa
     positions = brought[POSITION].take(at.drop_null()).to_numpy()
     routed = pa.table({POSITION: positions, ROW_ID: places[ROW_ID]}).cast(_ROUTED)
     yield from by_place(routed, numbered(positions >> PLACE_BITS, task.unit_of), _ROUTES)
-    fragments = places[ROW_ADDRESS].to_numpy() >> np.uint64(32)
-    to = numbered(fragments, task.group_of) + len(task.units)
+    fragment_ids = fragment_ids_of(places[ROW_ADDRESS].to_numpy())
+    to = numbered(fragment_ids, task.group_of) + len(task.units)
     yield from by_place(places.select([ROW_ADDRESS]), to, _DELETED)
 
 
