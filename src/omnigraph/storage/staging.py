@@ -185,7 +185,8 @@ def _change(
     keeps_row_ids = any(each.row_id_meta is not None for each in files)
     if not (keeps_row_ids or gone.updated or gone.removed):
         # To commit an Update, Lance holds the row id of every new row, to look for the version that
-        # made it: 22 bytes for each, in the one process that commits.
+        # made it: 22 bytes for each, in the one process that commits
+        # (tests/contract/lance/test_commit_memory.py).
         return LanceOperation.Append(list(files))
     return LanceOperation.Update(
         removed_fragment_ids=list(gone.removed),

@@ -1,6 +1,7 @@
 """Native refs: what a branch of a table shares, what it does not, and where the traps are."""
 
 import pickle
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -34,6 +35,10 @@ def versions_of(dataset: LanceDataset) -> list[int]:
 
 def branch_of(uri: str, name: str = "draft") -> LanceDataset:
     return lance.dataset(uri).checkout_version((name, None))
+
+
+def shared_paths(dataset: LanceDataset) -> list[str]:
+    return sorted(each.path for each in dataset.base_paths().values())
 
 
 def test_a_branch_starts_at_the_version_number_of_its_source(anywhere):
@@ -294,6 +299,17 @@ def test_a_zombie_goes_with_the_longer_name(uri):
     assert keys_of(main.create_branch("review", 1)) == ["a"]
 
 
+def test_a_branch_knows_the_whole_paths_of_the_tables_it_shares_files_with(anywhere):
+    main = create(anywhere, "a")
+    draft = main.create_branch("draft", 1)
+    draft = commit(draft, append(draft, "b"))
+    second = draft.create_branch("second", draft.version)
+
+    assert shared_paths(main) == []
+    assert shared_paths(draft) == [anywhere]
+    assert shared_paths(second) == [anywhere, f"{anywhere}/tree/draft"]
+
+
 def test_a_moved_table_loses_its_branches_but_not_main(uri, tmp_path):
     create(uri, "a").create_branch("draft", 1)
     Path(uri).rename(tmp_path / "moved")
@@ -303,6 +319,14 @@ def test_a_moved_table_loses_its_branches_but_not_main(uri, tmp_path):
     assert keys_of(moved) == ["a"]
     with pytest.raises(pa.ArrowInvalid, match="Not found"):
         keys_of(moved.checkout_version(("draft", None)))
+
+
+def test_a_branch_of_a_copied_table_reads_the_files_of_the_original(uri, tmp_path):
+    create(uri, "a").create_branch("draft", 1)
+    copy = shutil.copytree(uri, tmp_path / "copy")
+    shutil.rmtree(copy / "data")
+
+    assert keys_of(branch_of(str(copy))) == ["a"]
 
 
 # A ref name used twice: why a writer asleep across a delete is dangerous.
