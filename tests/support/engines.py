@@ -12,7 +12,7 @@ from omnigraph.model.ids import OperationId
 from omnigraph.model.tables import TableKey, TableKind
 from omnigraph.query import ir
 from omnigraph.query.ir import Value
-from omnigraph.query.lowering.operands import Given
+from omnigraph.query.lowering.operands import Given, unmoved_numbers
 from omnigraph.query.lowering.plan import lower
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage import heads, staging
@@ -65,8 +65,10 @@ def answer(
 
     The query is lowered for other values of the same shape, as if they had been asked for before.
     """
-    given = Given(values, NOW)
-    before = Given({name: _another(value) for name, value in values.items()}, EARLIER)
+    numbers = unmoved_numbers(query)
+    given = Given(values, NOW, numbers)
+    others = {name: _another(value, is_unmoved=name in numbers) for name, value in values.items()}
+    before = Given(others, EARLIER, numbers)
     assert before.shape == given.shape
     plan = lower(query, catalog, before).plan(given)
     found = engine.run(plan, Data(tables.__getitem__))
@@ -74,7 +76,7 @@ def answer(
     return to_rows(found)
 
 
-def _another(value: Value) -> Value:
+def _another(value: Value, *, is_unmoved: bool) -> Value:
     """Another value that the same lowered query serves; the same where there is none."""
     match value:
         case bool():
@@ -87,5 +89,7 @@ def _another(value: Value) -> Value:
             return EARLIER
         case date():
             return EARLIER.date()
+        case int() if is_unmoved:
+            return value + (1 if value < 0 else -1)
         case _:
             return value

@@ -21,7 +21,7 @@ from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.tables import TableKey
 from omnigraph.query import ir
 from omnigraph.query.compile import compile_queries
-from omnigraph.query.lowering.operands import Given
+from omnigraph.query.lowering.operands import Given, unmoved_numbers
 from omnigraph.query.lowering.plan import Template, lower
 from omnigraph.query.parameters import bind
 from omnigraph.relational.plans import Plan, TableRows
@@ -133,6 +133,7 @@ class Queries:
         self.local = LocalEngine()
         self.catalog = lru_cache(maxsize=8)(self._load_catalog)
         self.compiled = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._compile)
+        self._numbers = lru_cache(maxsize=COMPILED_QUERIES_MAX)(unmoved_numbers)
         self._lowered = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._lower)
 
     def run(
@@ -208,7 +209,8 @@ class Queries:
         if not isinstance(query, ir.ReadQuery):
             message = f"the query {query.name} changes the graph"
             raise InvalidInputError(message, hint="run it with mutate")
-        given = Given(bind(query, parameters or {}), self._clock.now())
+        values = bind(query, parameters or {})
+        given = Given(values, self._clock.now(), self._numbers(query))
         plan = self._lowered(snapshot.schema_digest, query, _Shaped(given)).plan(given)
         data = Data(cache(partial(self._open, snapshot)))
         return _Prepared(plan, data, choose(plan, data, engine))

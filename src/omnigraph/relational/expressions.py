@@ -184,7 +184,7 @@ def _compare_with_number(
     if outcome is False:
         return exp.false()
     comparator, value = outcome
-    bound = bindings.tree(Known(value, column.type))
+    bound = bindings.tree(Known(value, column.type, known.source))
     return _TREES[comparator](this=column.tree.copy(), expression=bound)
 
 

@@ -1,6 +1,7 @@
 """`graph.query`: one snapshot, two engines, every form of the answer."""
 
 from datetime import UTC, datetime
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -9,7 +10,9 @@ from omnigraph.engine.choose import ENVIRONMENT_VARIABLE, choose
 from omnigraph.engine.protocol import EngineName
 from omnigraph.errors import ErrorCode, InvalidInputError, InvalidParameterError, NotFoundError
 from omnigraph.graph import Graph
+from omnigraph.graph import open as open_graph
 from omnigraph.lang.diagnostics import DiagnosticsError
+from omnigraph.query.lowering.plan import lower
 from tests.support.asked import PEOPLE, SCHEMA
 from tests.support.graphs import add_rows, graph_with
 
@@ -121,3 +124,27 @@ def test_an_explanation_says_what_is_read_and_how(graph: Graph) -> None:
     assert "edge:Knows (src, dst)" in told
     assert "SELECT" in told
     assert "'ada'" not in told.partition("plan:")[2], "values never stand in the text"
+
+
+@pytest.mark.parametrize(
+    ("type_", "column", "values"), [("I32", "age", [36, 7, -1]), ("String", "name", ["ada", "x"])]
+)
+def test_a_query_is_lowered_once_for_all_values_of_its_parameter(
+    graph: Graph,
+    engine: str,
+    monkeypatch: pytest.MonkeyPatch,
+    type_: str,
+    column: str,
+    values: list[object],
+) -> None:
+    lowered = Mock(wraps=lower)
+    monkeypatch.setattr("omnigraph.engine.queries.lower", lowered)
+    match = f"$p: Person {{{column}: $v}}"
+    text = f"query q($v: {type_}) {{ match {{ {match} }} return {{ $p.name as name }} }}"
+
+    asked = open_graph(graph.uri, read_only=True)
+    for value in values:
+        answer = asked.query(text, {"v": value}, engine=engine).rows()
+        assert answer == [{"name": each["name"]} for each in PEOPLE if each[column] == value]
+
+    assert lowered.call_count == 1

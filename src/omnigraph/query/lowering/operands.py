@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date, datetime
 from typing import Any, Final, TypeAlias, assert_never
 
 from sqlglot import exp
 
 from omnigraph.errors import ErrorCode, InvalidInputError
-from omnigraph.model.types import ListType
+from omnigraph.model.types import ListType, Scalar
 from omnigraph.query import ir
 from omnigraph.relational.expressions import (
     Bindings,
@@ -43,17 +44,22 @@ NOW: Final = "now()"
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a query is run with: the values of its parameters, and its instant."""
+    """What a query is run with: the values of its parameters, and its instant.
+
+    Attributes:
+        numbers: The parameters whose numbers stand in a tree as they are (`unmoved_numbers`).
+    """
 
     values: Mapping[str, ir.Value]
     now: datetime
+    numbers: frozenset[str] = frozenset()
 
     def known(self, operand: ir.GivenValue) -> Known:
         """The value of an operand that needs no row."""
         match operand:
             case ir.ParameterValue(name, type_):
                 value = self.values[name]
-                return Known(value, type_, name if is_late(value) else None)
+                return Known(value, type_, name if self._is_late(name) else None)
             case ir.Constant(value, type_):
                 return Known(value, type_)
             case ir.Now():
@@ -77,18 +83,57 @@ class Given:
     def shape(self) -> Hashable:
         """What a tree depends on: of late values only that they are there, of others the value."""
         return tuple(
-            (name, None if is_late(value) else (type(value), repr(value)))
+            (name, None if self._is_late(name) else (type(value), repr(value)))
             for name, value in sorted(self.values.items())
         )
 
+    def _is_late(self, name: str) -> bool:
+        """Whether a value stands in a tree as a placeholder and nothing else.
 
-def is_late(value: ir.Value) -> bool:
-    """Whether a value stands in a tree as a placeholder and nothing else.
+        Nulls and lists change the tree's form, and so do most numbers: they are moved into the type
+        of what they are compared with.
+        """
+        value = self.values[name]
+        if isinstance(value, int) and name in self.numbers:
+            return True
+        return isinstance(value, str | bool | bytes | date)
 
-    Numbers do not: they are moved into the type of what they are compared with. Nulls and lists
-    change the tree's form.
-    """
-    return isinstance(value, str | bool | bytes | date)
+
+def unmoved_numbers(query: ir.ReadQuery) -> frozenset[str]:
+    """The parameters that are whole numbers, and only compared with columns of their own type."""
+    everywhere = Counter(_parameters_in(query))
+    unmoved = Counter(_parameters_in([*_unmoving(query.match)]))
+    return frozenset(
+        each.name
+        for each in query.parameters
+        if isinstance(each.type, Scalar)
+        and each.type.is_integer
+        and everywhere[each.name] == unmoved[each.name]
+    )
+
+
+def _unmoving(block: ir.Block) -> Iterator[ir.Comparison]:
+    """The comparisons that a number passes into as it is."""
+    for each in block.filters:
+        if not isinstance(each, ir.Comparison) or each.operator not in _COMPARATORS:
+            continue
+        has_column = ir.ColumnValue in (type(each.left), type(each.right))
+        if has_column and each.left.type == each.right.type:
+            yield each
+    for negation in block.negations:
+        yield from _unmoving(negation.block)
+
+
+def _parameters_in(node: object) -> Iterator[str]:
+    """The name of a parameter, once for each time that it stands in a part of a query."""
+    if isinstance(node, ir.ParameterValue):
+        yield node.name
+    elif isinstance(node, tuple | list):
+        for each in node:
+            yield from _parameters_in(each)
+    elif is_dataclass(node):
+        for each in fields(node):
+            yield from _parameters_in(getattr(node, each.name))
 
 
 def filter_tree(condition: ir.Filter, scope: Scope, given: Given, bindings: Bindings) -> exp.Expr:
