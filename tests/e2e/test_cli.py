@@ -178,6 +178,25 @@ def test_an_error_is_json_when_json_was_asked_for(omnigraph: Run, tmp_path: Path
     assert told["hint"]
 
 
+@pytest.mark.parametrize(
+    ("line", "error", "command"),
+    [
+        ("snapshot --json --version x", "'x' is not a valid int", "omnigraph snapshot"),
+        ("branch merge --json", "Missing argument 'SOURCE'", "omnigraph branch merge"),
+        ("snapshto --json", "Did you mean 'snapshot'?", "omnigraph"),
+        ("snapshot --json", "--store", "omnigraph snapshot"),
+    ],
+)
+def test_a_wrong_command_line_is_told_as_json_too(
+    omnigraph: Run, line: str, error: str, command: str
+) -> None:
+    refused = omnigraph(*line.split())
+    assert refused.code == Exit.USAGE
+    told = json.loads(refused.err)
+    assert error in told["error"]
+    assert (told["code"], told["hint"]) == ("usage", f"see '{command} --help'")
+
+
 def test_debug_shows_the_cause(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "omnigraph", "--debug", "snapshot", "--store", str(tmp_path)]
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

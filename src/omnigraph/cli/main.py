@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import typer
+from typer._click.exceptions import UsageError  # typer has no name of its own for it
 
 from omnigraph.cli import output, render
 from omnigraph.cli.commands import (
@@ -108,10 +109,24 @@ def main(arguments: Sequence[str]) -> int:
 
 def _ran(arguments: Sequence[str], talk: render.Talk) -> int:
     try:
-        app(list(arguments), obj=talk)
+        code = app(list(arguments), obj=talk, standalone_mode=False)
     except SystemExit as end:
-        return end.code if isinstance(end.code, int) else Exit.FAILED
-    return Exit.DONE
+        # Completion ends so.
+        code = end.code
+    except UsageError as error:
+        # What could not be read was not read, --json among it.
+        if talk.json or "--json" in arguments:
+            _say_usage(error)
+        else:
+            error.show()
+        return Exit.USAGE
+    return code if isinstance(code, int) else Exit.DONE
+
+
+def _say_usage(error: UsageError) -> None:
+    command = "omnigraph" if error.ctx is None else error.ctx.command_path
+    facts = {"error": error.format_message(), "code": "usage", "hint": f"see '{command} --help'"}
+    render.say(render.to_document({**facts, "notes": [], "details": {}}))
 
 
 def _show(error: Exception, talk: render.Talk) -> None:
