@@ -313,6 +313,21 @@ def test_help_marks_once_what_may_be_left_out(command: str, usage: str) -> None:
     assert usage in commands.omnigraph(command, "--help").out
 
 
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("omnigraph br", ["branch"]),
+        ("omnigraph branch me", ["merge"]),
+        ("omnigraph branch merge --in", ["--into"]),
+        ("omnigraph load --mode ", ["append", "merge", "overwrite"]),
+    ],
+)
+def test_a_shell_completes_commands_options_and_choices(typed: str, offered: list[str]) -> None:
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1)}
+    told = commands.omnigraph(env={"_OMNIGRAPH_COMPLETE": "complete_bash", **words})
+    assert (told.code, told.out.split()) == (Exit.DONE, offered)
+
+
 def test_what_asks_no_graph_loads_no_heavy_library() -> None:
     assert loaded_by("version") & HEAVY == set()
 

@@ -109,7 +109,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _ran(arguments: Sequence[str], talk: render.Talk) -> int:
     try:
-        code = app(list(arguments), obj=talk, standalone_mode=False)
+        code = app(list(arguments), prog_name=app.info.name, obj=talk, standalone_mode=False)
     except SystemExit as end:
         # Completion ends so.
         code = end.code
