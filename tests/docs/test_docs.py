@@ -18,13 +18,16 @@ PAGES: Final = [
         each for each in ROOT.glob("docs/**/*.md") if (ROOT / "docs/decisions") not in each.parents
     ),
 ]
+NEW, OTHER, OLD = (f"01M7GC5A9QKCZHY9Q1JZB0D5T{each}" for each in range(3))
+NOW, THEN = "2026-11-15 19:50:16", "2024-01-01 00:00:00"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda each: str(each.relative_to(ROOT)))
 def test_the_examples_of_a_page_print_what_it_says(page: Path, tmp_path: Path) -> None:
-    wrong = docs.differences(page, tmp_path)
+    examples = docs.run_examples(page, tmp_path)
+    wrong = [each for each in examples if not each.is_right]
     if wrong and os.environ.get("OMNIGRAPH_BLESS"):
-        docs.bless(page, wrong, tmp_path)
+        docs.bless(page, examples, tmp_path)
         return
     assert not wrong, "\n\n".join(map(str, wrong))
 
@@ -35,7 +38,7 @@ def differences(text: str, tmp_path: Path) -> list[str]:
     page.write_text(text)
     folder = tmp_path / "folder"
     folder.mkdir()
-    return [each.step.code for each in docs.differences(page, folder)]
+    return [each.step.code for each in docs.run_examples(page, folder) if not each.is_right]
 
 
 @pytest.mark.parametrize(
@@ -59,8 +62,12 @@ def differences(text: str, tmp_path: Path) -> list[str]:
         ("console\n$ echo a \\\n    b\na b", []),
         ("console\n$ cat - | wc -c\n0", []),
         ("console\n$ make test\nnobody runs this", []),
-        ("console\n$ echo 01M7GC5A9QKCZHY9Q1JZB0D5T7\n01M7GC5A9JBCX7R4DHW3M727JV", []),
-        ("console\n$ echo 2026-11-15 19:50:16\n2024-01-01 00:00:00", []),
+        (f"console\n$ echo {NEW}\n{OLD}", []),
+        (f"console\n$ echo {NEW}\n{OLD}\n$ echo {NEW}\n{OLD}", []),
+        (f"console\n$ echo {NEW}\n{OLD}\n$ echo {NEW}\n{OTHER}", [f"echo {NEW}"]),
+        (f"console\n$ echo {NEW} {OTHER}\n{OLD} {OLD}", [f"echo {NEW} {OTHER}"]),
+        (f"console\n$ echo {NEW} {NEW}\n{OLD} …", []),
+        (f"console\n$ echo {NOW}\n{THEN}", []),
         ("console\n$ exit", ["exit"]),
         ("python\nx = 1\n```\n\n```python\nprint(x)\n```\n\n```\n1", []),
         ("python\nprint(1)\n```\n\n```\n2", ["print(1)"]),
@@ -120,6 +127,15 @@ def test_blessing_writes_what_is_printed_now(tmp_path: Path) -> None:
     page.write_text("```console\n$ echo one\ntwo\nthree\n$ pwd\n$ echo x\nx\n```\nEnd.\n")
     folder = tmp_path / "folder"
     folder.mkdir()
-    docs.bless(page, docs.differences(page, folder), folder)
+    docs.bless(page, docs.run_examples(page, folder), folder)
     assert page.read_text() == "```console\n$ echo one\none\n$ pwd\n…\n$ echo x\nx\n```\nEnd.\n"
-    assert docs.differences(page, folder) == []
+    assert all(each.is_right for each in docs.run_examples(page, folder))
+
+
+def test_a_blessed_page_shows_one_session(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    said = f"$ echo {NEW} at {NOW} in $PWD\n{OLD} at {THEN} in …\n"
+    page.write_text(f"```console\n$ echo {NEW}\n{OTHER}\n{said}```\n")
+    docs.bless(page, docs.run_examples(page, tmp_path), tmp_path)
+    said = f"$ echo {NEW} at {NOW} in $PWD\n{NEW} at {NOW} in …\n"
+    assert page.read_text() == f"```console\n$ echo {NEW}\n{NEW}\n{said}```\n"

@@ -10,9 +10,11 @@ What a page may hold, in fenced blocks:
 - `pg`: a schema without errors. `gq`: queries without errors, of the schema in the `.pg` file that
   the page made first.
 
-Ids, times, digests and the directory's own path differ from run to run and are not compared, nor
-are blanks at the end of a line. `…` stands for anything within a line. `make` is shown, and not
-run: it is what runs this. `OMNIGRAPH_BLESS=1` writes what is printed now into the page.
+Times, digests and the directory's own path differ from run to run and are not compared, nor are
+blanks at the end of a line. Ids differ, too, and must be the same where the page has the same one.
+`…` stands for anything within a line. `make` is shown, and not run: it is what runs this.
+`OMNIGRAPH_BLESS=1` writes what is printed now into a page that is wrong somewhere, all of it: a
+page shows one session.
 """
 
 from __future__ import annotations
@@ -37,8 +39,9 @@ from tests.support.warm import omnigraph_program
 _NOT_RUN: Final = "make"
 _NOWHERE: Final = 0
 _CREATES: Final = re.compile(r"cat (?P<file>[\w./-]+)")
+_ID: Final = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b")
 _VARYING: Final = (
-    (re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b"), "<id>"),
+    (_ID, "<id>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?"), "<time>"),
     (re.compile(r"\b[0-9a-f]{64}\b"), "<digest>"),
 )
@@ -62,12 +65,13 @@ class Step:
     expected: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class Difference:
-    """An example that does not print what its page says."""
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An example that was run, what it printed, and whether that is what its page says."""
 
     step: Step
     found: tuple[str, ...]
+    is_right: bool
 
     def __str__(self) -> str:
         said = "\n".join(f"  - {each}" for each in self.step.expected)
@@ -106,8 +110,8 @@ def commands(block: Block) -> Iterator[Step]:
         yield Step(code, start, tuple(expected))
 
 
-def differences(page: Path, folder: Path) -> list[Difference]:
-    """Every example of the page that prints something else than the page says."""
+def run_examples(page: Path, folder: Path) -> list[Example]:
+    """Every example of the page, as its reader would run them."""
     text = page.read_text(encoding="utf-8")
     found = list(blocks(text))
     follows = _outputs(found, text)
@@ -120,15 +124,40 @@ def differences(page: Path, folder: Path) -> list[Difference]:
         ]
 
 
-def bless(page: Path, wrong: Iterable[Difference], folder: Path) -> None:
+def bless(page: Path, examples: Iterable[Example], folder: Path) -> None:
     """Write what is printed now into the page."""
     lines = page.read_text(encoding="utf-8").split("\n")
-    for each in sorted(wrong, key=lambda each: -each.step.start):
+    for each in sorted(examples, key=lambda each: -each.step.start):
+        if each.is_right and each.step.start == _NOWHERE:
+            continue
         assert each.step.start != _NOWHERE, f"the page has no plain block after\n{each.step.code}"
         first = each.step.start - 1
-        shown = [line.replace(str(folder), "…") for line in each.found]
+        if matches(each.step.expected, each.found, folder):
+            pairs = zip(each.step.expected, each.found, strict=True)
+            shown = [_renewed(said, seen) for said, seen in pairs]
+        else:
+            shown = [line.replace(str(folder), "…") for line in each.found]
         lines[first : first + len(each.step.expected)] = shown
     page.write_text("\n".join(lines), encoding="utf-8")
+
+
+def _renewed(said: str, seen: str) -> str:
+    """A line as the page has it, with what varies as it was printed now."""
+    for varying, _ in _VARYING:
+        now = [each[0] for each in varying.finditer(seen)]
+        around = [*_between(varying, said)]
+        if len(around) == len(now) + 1:
+            said = "".join(map("".join, zip(around, [*now, ""], strict=True)))
+    return said
+
+
+def _between(varying: re.Pattern[str], line: str) -> Iterator[str]:
+    """What a line has before, between and after what varies in it."""
+    at = 0
+    for each in varying.finditer(line):
+        yield line[at : each.start()]
+        at = each.end()
+    yield line[at:]
 
 
 def matches(expected: Iterable[str], found: Iterable[str], folder: Path) -> bool:
@@ -173,28 +202,41 @@ class _Page:
     name: str
     shell: _Shell = field(init=False)
     names: dict[str, Any] = field(default_factory=dict)
+    printed: dict[str, str] = field(default_factory=dict)
+    shown: dict[str, str] = field(default_factory=dict)
     schemas: list[Path] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.shell = _Shell(self.folder)
 
-    def block(self, block: Block, output: Block | None) -> Iterator[Difference]:
+    def block(self, block: Block, output: Block | None) -> Iterator[Example]:
         match block.language:
             case "console":
                 for step in commands(block):
-                    yield from self._compared(step, self._command(step))
+                    yield self._compared(step, self._command(step))
             case "python":
                 where = (output.start, output.lines) if output else (_NOWHERE, ())
                 step = Step("\n".join(block.lines), *where)
-                yield from self._compared(step, self._python(step, block.start))
+                yield self._compared(step, self._python(step, block.start))
             case "pg" | "gq":
                 self._check("\n".join(block.lines), block)
             case _:
                 pass
 
-    def _compared(self, step: Step, found: tuple[str, ...]) -> Iterator[Difference]:
-        if not matches(step.expected, found, self.folder):
-            yield Difference(step, found)
+    def _compared(self, step: Step, found: tuple[str, ...]) -> Example:
+        is_right = matches(step.expected, found, self.folder) and self._agree(step.expected, found)
+        return Example(step, found, is_right)
+
+    def _agree(self, expected: Iterable[str], found: Iterable[str]) -> bool:
+        """Whether the page has the same id where the same was printed, here and before."""
+        agree = True
+        for said, seen in zip(expected, found, strict=True):
+            here, now = _ID.findall(said), _ID.findall(seen)
+            # Where … stands for some of them, nobody knows which.
+            for mine, other in zip(here, now, strict=True) if len(here) == len(now) else ():
+                agree &= self.printed.setdefault(mine, other) == other
+                agree &= self.shown.setdefault(other, mine) == mine
+        return agree
 
     def _command(self, step: Step) -> tuple[str, ...]:
         if step.code.split()[0] == _NOT_RUN:
