@@ -86,7 +86,7 @@ class LocalEngine:
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         cursor = getattr(self._threads, "cursor", None)
         if cursor is None:
-            cursor = _connected(os.getpid()).cursor()
+            cursor = _new_cursor()
             self._threads.cursor = cursor
         assert isinstance(cursor, duckdb.DuckDBPyConnection)
         return cursor
@@ -112,6 +112,17 @@ class _Texts:
             if len(self._kept) > COMPILED_QUERIES_MAX:
                 self._kept.popitem(last=False)
         return text
+
+
+_connecting: Final = threading.Lock()
+
+
+def _new_cursor() -> duckdb.DuckDBPyConnection:
+    # One at a time, or two threads make a DuckDB each. The one that nobody keeps would go with the
+    # cursor of its thread; and a child that is forked meanwhile, as Spark's start does, lets go of
+    # that cursor, waits for threads that it does not have, and dies.
+    with _connecting:
+        return _connected(os.getpid()).cursor()
 
 
 @cache
