@@ -45,6 +45,7 @@ soak: $(READY) ## long runs: many examples, many kills
 
 bench: $(READY) ## benchmarks, as ratios against the same work done another way
 	-@$(BIN)/python -m benchmarks.peers.install
+	$(BIN)/python -m benchmarks.start --write
 	$(BIN)/python -m benchmarks.query --write
 	$(BIN)/python -m benchmarks.write --write
 	$(BIN)/python -m benchmarks.load --write

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import inputs, people, query, report, social, upserts
+from benchmarks import inputs, people, query, report, social, start, upserts
 from benchmarks.questions import QUESTIONS
-from benchmarks.rounds import comparable
+from benchmarks.rounds import UnableError, comparable
 from omnigraph import graph
 
 
@@ -65,6 +65,16 @@ def test_a_section_of_the_results_takes_its_predecessors_place_and_no_other(tmp_
         report.write_section(title, text, path)
     _, _, sections = path.read_text().partition("\n## ")
     assert sections == "Query\n\n### Part\n\nnew\n\n## Write\n\nkept\n"
+
+
+def test_a_start_is_that_of_a_command_that_answers(tmp_path):
+    told = start.run(1, tmp_path)
+    assert "the help takes" in told
+    assert "a query of a small graph takes" in told
+    with pytest.raises(UnableError, match="exit code 2"):
+        start.process(start.omnigraph("qurey"))()
+    with pytest.raises(UnableError, match="exit code 0"):
+        start.process(start.omnigraph("--help"), prints="something else")()
 
 
 @pytest.mark.parametrize(
