@@ -8,7 +8,7 @@ from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import rows, schemas
 from omnigraph.manifest.layout import MANIFEST, SCHEMA_TEXT, SCHEMAS
 from omnigraph.manifest.migrations import migrate
-from omnigraph.manifest.reader import Manifest
+from omnigraph.manifest.reader import Manifest, had_manifest, lost_manifest
 from omnigraph.manifest.schemas import AcceptedSchema
 from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.ids import CommitId, OperationId, TableId
@@ -36,6 +36,7 @@ def create(
 
     Raises:
         AlreadyExistsError: the root holds a graph, or files that are not ours. It is untouched.
+        StorageError: the root holds what is left of a graph. It is untouched.
     """
     _require_vacant(store)
     # First of all, because it is what tells the leavings of a killed init from foreign files.
@@ -91,10 +92,13 @@ def prepare(store: Store, clock: Clock) -> None:
 
 def _require_vacant(store: Store) -> None:
     root = store.root.uri
+    had_graph = had_manifest(store)
     if store.tables.exists(MANIFEST):
         message = f"{root} already holds a graph"
         hint = "open it, or choose another place"
         raise AlreadyExistsError(message, hint=hint, code=ErrorCode.GRAPH_EXISTS)
+    if had_graph:
+        raise lost_manifest(store)
     if store.objects.holds_any() and not store.objects.holds_any(SCHEMAS):
         message = f"{root} is not empty and holds no graph"
         hint = "choose an empty or a new directory"

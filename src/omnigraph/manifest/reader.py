@@ -19,7 +19,7 @@ from omnigraph.limits import MANIFEST_STATES_MAX
 from omnigraph.manifest import format as manifest_format
 from omnigraph.manifest import legacy, rows
 from omnigraph.manifest.branches import Branches
-from omnigraph.manifest.layout import MANIFEST
+from omnigraph.manifest.layout import MANIFEST, SCHEMA_TEXT
 from omnigraph.manifest.lineage import Divergence, divergence
 from omnigraph.manifest.snapshot import Snapshot, by_key
 from omnigraph.model.commits import Commit
@@ -291,11 +291,25 @@ class Manifest:
         except NotFoundError as cause:
             if cause.code is ErrorCode.BUCKET_NOT_FOUND:
                 raise
+            if had_manifest(self.store):
+                raise lost_manifest(self.store) from cause
             message = f"there is no graph at {self.store.root.uri}"
             near = near_graph(self.store.root, MANIFEST)
             otherwise = "create one with 'omnigraph init', or check the path"
             hint = otherwise if near is None else f"did you mean {near}?"
             raise GraphNotFoundError(message, hint=hint) from cause
+
+
+def had_manifest(store: Store) -> bool:
+    """Whether there was a manifest once: the schema's text is written after its first version."""
+    return store.objects.exists(SCHEMA_TEXT)
+
+
+def lost_manifest(store: Store) -> StorageError:
+    """What to raise where a graph has lost the table that says what is in it."""
+    message = f"{store.root.uri} has tables of a graph, and its {MANIFEST} is gone"
+    hint = f"restore {MANIFEST} from a backup, and leave the rest as it is"
+    return StorageError(message, hint=hint, code=ErrorCode.CORRUPTED)
 
 
 def _snapshot(opened: Opened, branch: BranchName, head: Commit) -> Snapshot:

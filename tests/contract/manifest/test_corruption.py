@@ -1,5 +1,6 @@
 """A manifest that cannot be right is refused by name, and is not taken for one that is missing."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -88,3 +89,13 @@ def test_an_old_version_that_cannot_be_read_is_not_called_missing(graph: omnigra
 
     file.write_bytes(content)
     assert reader.at_commit(middle.commit_id).head == middle
+
+
+def test_a_graph_that_lost_its_manifest_is_no_place_for_another(graph: omnigraph.Graph) -> None:
+    shutil.rmtree(Path(graph.uri, MANIFEST))
+    assert_refused(graph, read_only=True)
+    before = sorted(Path(graph.uri).rglob("*"))
+    with pytest.raises(StorageError, match="its __manifest is gone") as refused:
+        omnigraph.init(graph.uri, SCHEMA)
+    assert refused.value.code is ErrorCode.CORRUPTED
+    assert sorted(Path(graph.uri).rglob("*")) == before
