@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.errors import BranchNotFoundError, GraphNotFoundError
+from omnigraph.errors import (
+    BranchNotFoundError,
+    ErrorCode,
+    GraphNotFoundError,
+    InvalidInputError,
+    InvalidParameterError,
+    StorageError,
+)
 from omnigraph.failpoints import Failpoint
 from omnigraph.graph import Graph
 from omnigraph.maintenance.checking.report import CheckReport, Finding, Invariant
@@ -162,6 +169,25 @@ def test_one_branch_may_be_checked_alone(graph):
     assert not graph.check(branch=MAIN).is_sound
     with pytest.raises(BranchNotFoundError, match="did you mean draft"):
         graph.check(branch="draught")
+
+
+def test_what_is_wrong_with_who_looks_is_not_wrong_with_the_graph(graph, monkeypatch):
+    with pytest.raises(InvalidParameterError, match="no engine 'x'"):
+        graph.check(engine="x")
+    monkeypatch.setattr("omnigraph.engine.spark.session._running_session", lambda: None)
+    monkeypatch.setattr("omnigraph.engine.spark.java.find_java", lambda: None)
+    with pytest.raises(InvalidInputError, match="needs Java"):
+        graph.check(engine="spark")
+
+
+def test_what_may_not_be_read_is_not_called_wrong(graph, monkeypatch):
+    def deny(*_: object, **__: object) -> None:
+        message = "reading was denied"
+        raise StorageError(message, code=ErrorCode.STORAGE_DENIED)
+
+    monkeypatch.setattr("omnigraph.storage.tables.Table.count_rows", deny)
+    with pytest.raises(StorageError, match="denied"):
+        graph.check()
 
 
 def test_where_there_is_no_graph_there_is_nothing_to_check(tmp_path):

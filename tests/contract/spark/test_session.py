@@ -176,7 +176,7 @@ def test_a_java_that_does_not_run_is_told_in_a_sentence(tmp_path):
 
     first, hint = ran.stdout.splitlines()
     assert first.startswith(f"Spark did not start with {java}: ")
-    assert 'engine="local"' in hint
+    assert "--engine local" in hint
 
 
 def test_without_java_a_sentence_says_what_to_do(tmp_path):
@@ -196,7 +196,8 @@ def test_without_java_a_sentence_says_what_to_do(tmp_path):
 
     assert ran.stdout == (
         "the Spark engine needs Java, and none was found (install Java 17 or newer, "
-        "or pip install 'omnigraph[java]', or use engine=\"local\")\n"
+        "or pip install 'omnigraph[java]', or use the local engine: --engine local, "
+        "or engine='local' in Python)\n"
     )
 
 

@@ -157,7 +157,7 @@ def _translating() -> Iterator[None]:
         raise InvalidInputError(message, hint=hint, code=code) from cause
     except (duckdb.IOException, duckdb.OutOfMemoryException) as cause:
         message = f"the local engine could not finish: {_first_line(cause)}"
-        raise StorageError(message, hint="try engine='spark' for what does not fit") from cause
+        raise StorageError(message, hint="try the engine spark for what does not fit") from cause
     except duckdb.Error as cause:
         message = f"the local engine refused a plan: {_first_line(cause)}"
         raise InternalError(message, hint="this is a bug; please report the query") from cause

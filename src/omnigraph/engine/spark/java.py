@@ -14,7 +14,8 @@ JAVA_MAJOR_MIN: Final = 17
 """The oldest Java that this release of Spark runs on."""
 
 _REMEDY: Final = (
-    "install Java 17 or newer, or pip install 'omnigraph[java]', or use engine=\"local\""
+    "install Java 17 or newer, or pip install 'omnigraph[java]', or use the local engine: "
+    "--engine local, or engine='local' in Python"
 )
 _VERSION: Final = re.compile(r'^JAVA_VERSION="(\d+)([^"]*)"', re.MULTILINE)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.maintenance.checking.report import BACKUP, Finding, Invariant, Notebook
+from omnigraph.maintenance.checking.report import BACKUP, Invariant, Notebook
 from omnigraph.manifest.layout import MANIFEST
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.snapshot import Snapshot
@@ -42,6 +42,6 @@ class Past:
             # Unless its branch went while we looked.
             if commit.branch in self._manifest.branches():
                 place = f"branch {commit.branch}, {MANIFEST}, version {commit.manifest_version}"
-                subject, problem = f"commit {commit.commit_id}", failure.message
-                self._notebook.find(Finding(Invariant.PAST, subject, place, problem, BACKUP))
+                subject = f"commit {commit.commit_id}"
+                self._notebook.fail(Invariant.PAST, subject, place, failure, step=BACKUP)
             return None

@@ -9,10 +9,13 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import ErrorCode, OmnigraphError
 
 BACKUP: Final = "restore the graph's files from a backup, and report how this came about"
 """The next step where what is lost, or wrong, is nowhere else."""
+
+
+_OF_WHO_LOOKS: Final = frozenset({ErrorCode.ENGINE_UNAVAILABLE, ErrorCode.STORAGE_DENIED})
 
 
 class Invariant(StrEnum):
@@ -115,9 +118,29 @@ class Notebook:
         """This is wrong."""
         self._findings.setdefault(_identity(finding), finding)
 
-    def fail(self, invariant: Invariant, subject: str, place: str, failure: OmnigraphError) -> None:
-        """This could not be read, which is wrong, too."""
-        self.find(Finding(invariant, subject, place, failure.message, failure.hint or BACKUP))
+    def fail(
+        self,
+        invariant: Invariant,
+        subject: str,
+        place: str,
+        failure: OmnigraphError,
+        *,
+        what: str = "",
+        step: str = "",
+    ) -> None:
+        """This could not be read, which is wrong, too.
+
+        Args:
+            what: What could not be done, if the failure does not say it.
+            step: What to do about it; what the failure advises when empty.
+
+        Raises:
+            OmnigraphError: it says nothing about the graph, but about who looks at it.
+        """
+        if failure.code in _OF_WHO_LOOKS:
+            raise failure
+        problem = f"{what}: {failure.message}" if what else failure.message
+        self.find(Finding(invariant, subject, place, problem, step or failure.hint or BACKUP))
 
     def note(self, finding: Finding) -> None:
         """This is worth knowing."""

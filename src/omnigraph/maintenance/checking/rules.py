@@ -16,7 +16,7 @@ from omnigraph.integrity.committed import check_rows, check_tables, set_rules, t
 from omnigraph.integrity.rows import RowRules
 from omnigraph.integrity.rules import RuleSet, SetRule
 from omnigraph.integrity.violations import Report, Tally
-from omnigraph.maintenance.checking.report import BACKUP, Finding, Invariant, Notebook
+from omnigraph.maintenance.checking.report import Finding, Invariant, Notebook
 from omnigraph.maintenance.checking.tables import place_of
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.tables import TableKey
@@ -80,8 +80,8 @@ class RowChecks:
                 rows = pa.Table.from_batches([batch])
                 tally.add_report(check_rows(rules, rule_set.catalog, rows, data, self.local))
         except OmnigraphError as failure:
-            problem = f"its rows cannot be read: {failure.message}"
-            self.notebook.find(Finding(Invariant.TABLE, subject, place, problem, BACKUP))
+            what = "its rows cannot be read"
+            self.notebook.fail(Invariant.TABLE, subject, place, failure, what=what)
             self._unreadable.add(table.address)
         self._tell_report(Invariant.ROW, tally.report(), place)
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from omnigraph.branching.cleanup import clean_refs
 from omnigraph.clock import Clock
+from omnigraph.engine.choose import asked_engine
 from omnigraph.errors import OmnigraphError
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.maintenance.checking.history import check_branch, check_history
@@ -70,7 +71,10 @@ def check(uri: str, clock: Clock, order: CheckOrder) -> CheckReport:
     Raises:
         GraphNotFoundError: there is no graph at this URI.
         BranchNotFoundError: the graph has no such branch.
+        InvalidInputError: there is no such engine, or it cannot run here.
+        StorageError: who asks may not read the graph.
     """
+    asked_engine(order.engine)
     manifest = Manifest(Store.open(uri))
     names = manifest.branches()
     for each in order.branches:

@@ -71,9 +71,8 @@ def check_table(
         rows = table.count_rows()
         missing = files.missing(table)
     except OmnigraphError as failure:
-        problem = f"its pinned version cannot be opened: {failure.message}"
-        step = failure.hint or BACKUP
-        notebook.find(Finding(Invariant.TABLE, subject, place, problem, step))
+        what = "its pinned version cannot be opened"
+        notebook.fail(Invariant.TABLE, subject, place, failure, what=what)
         return None
     if missing:
         number = "a file" if len(missing) == 1 else f"{len(missing):,} files"
