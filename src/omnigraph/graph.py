@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from itertools import islice
+from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
@@ -72,7 +73,7 @@ if TYPE_CHECKING:
 
 
 def init(
-    uri: str | Path,
+    uri: str | PathLike[str],
     schema: str | Path | Catalog,
     *,
     actor: str | None = None,
@@ -98,7 +99,7 @@ def init(
 
 
 def open(  # noqa: A001  # omnigraph.open reads as it should
-    uri: str | Path,
+    uri: str | PathLike[str],
     *,
     actor: str | None = None,
     read_only: bool = False,
@@ -358,7 +359,8 @@ class Graph:
                 the name of their type.
             mode: `append` adds new rows, `merge` replaces rows that have the same id, and
                 `overwrite` replaces all rows of the types that the input names.
-            start: A branch; where `branch` does not exist, it is made from this one.
+            start: A branch; where `branch`, which has to be named, does not exist, it is made
+                from this one.
             on_error: `fail`, or `quarantine`: rows that break rules are written to `rejects` with
                 their reasons, and the others are loaded.
             ignore_unknown: Whether values that no property takes are dropped instead of refused.
@@ -374,6 +376,9 @@ class Graph:
         """
         from omnigraph.pipeline.load import LoadRequest
 
+        if start is not None and branch is None:
+            fault = "start makes a branch, and branch names it: give both"
+            raise InvalidParameterError(fault, name="start")
         order = self._order(OperationKind.LOAD, branch, actor, message)
         request = LoadRequest(
             source,
@@ -395,7 +400,11 @@ class Graph:
     @contextmanager
     def _started(self, name: BranchName, start: str | None) -> Iterator[None]:
         """Make a branch for the block where there is none; a block that fails leaves none."""
-        is_new = start is not None and name not in self.branches.list()
+        is_new = False
+        if start is not None:
+            # Where nothing is to be made, a misspelt start is no less misspelt.
+            self.snapshot(branch=start)
+            is_new = name not in self.branches.list()
         if is_new:
             self.branches.create(name, branch=start)
         try:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Final, Self
 from urllib.parse import unquote, urlsplit
 
 from omnigraph.errors import ErrorCode, InvalidInputError
+from omnigraph.model.arguments import misfit
 
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://")
+# Nobody means a directory called `file:`, so of file and s3 the slashes may be missing.
+_SCHEME: Final = re.compile(r"(?i:file|s3)(?=:)|[A-Za-z][A-Za-z0-9+.\-]*(?=://)")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _URL_SYNTAX: Final = re.compile(r"[%#]")
+_HINT: Final = "give a directory, file:///directory or s3://bucket/prefix"
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
 
 
@@ -29,7 +33,7 @@ class Root:
     bucket: str | None = None
 
     @classmethod
-    def parse(cls, text: str | Path) -> Self:
+    def parse(cls, place: str | PathLike[str]) -> Self:
         """Read a graph URI as people write it.
 
         >>> Root.parse("s3://lake/graphs/social/").uri
@@ -39,8 +43,9 @@ class Root:
 
         Raises:
             InvalidInputError: the text is empty, has an unknown scheme, or names no bucket.
+            InvalidParameterError: it is neither a text nor a path.
         """
-        text = str(text)
+        text = _text_of(place)
         scheme = _SCHEME.match(text)
         if not text.strip() or _CONTROL.search(text):
             message = f"{text!r} is not a graph URI"
@@ -51,7 +56,7 @@ class Root:
             raise _refused(message)
         if scheme is None:
             return cls._directory(text)
-        match scheme[1].lower():
+        match scheme[0].lower():
             case "file":
                 return cls._local(text)
             case "s3":
@@ -71,7 +76,7 @@ class Root:
     @classmethod
     def _local(cls, text: str) -> Self:
         parts = urlsplit(text)
-        if parts.netloc not in ("", "localhost") or not parts.path:
+        if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
             message = f"{text} does not name a directory of this machine"
             raise _refused(message)
         path = unquote(parts.path)
@@ -110,6 +115,12 @@ class Root:
         return f"{self.uri}/{location}"
 
 
+def _text_of(place: object) -> str:
+    text = fspath(place) if isinstance(place, PathLike) else place
+    if isinstance(text, str):
+        return text
+    raise misfit(place, "the graph's place", "a text or a path", hint=_HINT)
+
+
 def _refused(message: str) -> InvalidInputError:
-    hint = "give a directory, file:///directory or s3://bucket/prefix"
-    return InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_URI)
+    return InvalidInputError(message, hint=_HINT, code=ErrorCode.INVALID_URI)

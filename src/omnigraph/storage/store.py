@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from os import PathLike
 from typing import NoReturn, Self
 
 from omnigraph.storage.meter import Meter
@@ -24,7 +24,7 @@ class Store:
     refs: Refs
 
     @classmethod
-    def open(cls, uri: str | Path) -> Self:
+    def open(cls, uri: str | PathLike[str]) -> Self:
         """The storage below a graph URI.
 
         Raises:

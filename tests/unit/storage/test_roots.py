@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.errors import ErrorCode, InvalidInputError
+from omnigraph.errors import ErrorCode, InvalidInputError, InvalidParameterError
 from omnigraph.storage.roots import Root
 
 
@@ -24,6 +24,8 @@ from omnigraph.storage.roots import Root
         "file:///data/graph/": "/data/graph",
         "file://localhost/data/graph": "/data/graph",
         "FILE:///data/graph": "/data/graph",
+        "file:/data/graph": "/data/graph",
+        "/data/file:/graph": "/data/file:/graph",
         "file:///data/my%20graph": "/data/my graph",
         "file:///data/%C3%BCn%C3%AF": "/data/ünï",
         "file:///data/ünï": "/data/ünï",
@@ -57,6 +59,8 @@ def test_a_root_has_one_spelling_and_it_is_read_back_as_itself(text, uri):
         "~no such user/graph",
         "file://",
         "file://elsewhere/data",
+        "file:data",
+        "file:",
         "file:///data/a#b",
         "file:///data/a?b",
         "file:///data/a%3Fb",
@@ -64,6 +68,7 @@ def test_a_root_has_one_spelling_and_it_is_read_back_as_itself(text, uri):
         "file:///data/a%00b",
         "file:///data/a%0Ab",
         "s3://",
+        "s3:/lake/graph",
         "s3://lake",
         "s3://lake/",
         "s3:///graph",
@@ -87,6 +92,17 @@ def test_a_uri_that_names_no_place_or_two_is_refused(text):
 
     assert refused.value.code is ErrorCode.INVALID_URI
     assert "s3://bucket/prefix" in refused.value.hint
+
+
+@pytest.mark.parametrize("place", [None, 3, b"/data/graph", ["/data/graph"], True])
+def test_only_a_text_or_a_path_is_a_place(place):
+    with pytest.raises(InvalidParameterError, match="the graph's place has to be a text or a path"):
+        Root.parse(place)
+
+
+def test_a_bucket_as_a_path_has_lost_a_slash_and_is_no_directory():
+    with pytest.raises(InvalidInputError, match="does not name a bucket"):
+        Root.parse(Path("s3://lake/graph"))
 
 
 def test_a_relative_path_starts_where_the_process_stands():
