@@ -87,10 +87,20 @@ _HOMES: Final = {
 }
 
 
-def __getattr__(name: str) -> object:
-    if name == "errors":
-        return import_module("omnigraph.errors")
-    if name not in _HOMES:
-        message = f"module 'omnigraph' has no attribute {name!r}"
-        raise AttributeError(message)
-    return getattr(import_module(_HOMES[name]), name)
+__version__: str
+"""The release that is installed."""
+
+
+if not TYPE_CHECKING:
+    # A type checker would take this to have every name, however it is spelt.
+    def __getattr__(name: str) -> object:
+        if name == "errors":
+            return import_module("omnigraph.errors")
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("omnigraph")
+        if name not in _HOMES:
+            message = f"module 'omnigraph' has no attribute {name!r}"
+            raise AttributeError(message)
+        return getattr(import_module(_HOMES[name]), name)

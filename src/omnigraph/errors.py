@@ -27,14 +27,39 @@
     ├── StorageError                   wait, or call an operator               retryable
     └── InternalError                  report a bug
 
-Errors with a payload are defined in the room that the last column names. An error knows nothing of
-HTTP or exit codes: `cli.exits` maps classes to exit codes in one table.
+Errors with a payload are defined in the room that the last column names, and are found here all the
+same. An error knows nothing of HTTP or exit codes: `cli.exits` maps classes to exit codes in one
+table.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar
+from importlib import import_module
+from typing import TYPE_CHECKING, ClassVar, Final
+
+if TYPE_CHECKING:
+    from omnigraph.integrity.violations import IntegrityError as IntegrityError
+    from omnigraph.lang.diagnostics import DiagnosticsError as DiagnosticsError
+    from omnigraph.merge.conflicts import MergeConflictError as MergeConflictError
+    from omnigraph.schema.findings import InvalidSchemaError as InvalidSchemaError
+
+_HOMES: Final = {
+    "DiagnosticsError": "omnigraph.lang.diagnostics",
+    "IntegrityError": "omnigraph.integrity.violations",
+    "InvalidSchemaError": "omnigraph.schema.findings",
+    "MergeConflictError": "omnigraph.merge.conflicts",
+}
+"""The errors that are defined elsewhere; a type checker is told above."""
+
+
+if not TYPE_CHECKING:
+    # A type checker would take this to have every name, however it is spelt.
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            message = f"module 'omnigraph.errors' has no attribute {name!r}"
+            raise AttributeError(message)
+        return getattr(import_module(_HOMES[name]), name)
 
 
 class ErrorCode(StrEnum):

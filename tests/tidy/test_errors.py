@@ -54,6 +54,13 @@ def test_the_drawing_is_the_tree():
     assert drawn(errors.__doc__ or "") == real
 
 
+def test_every_class_of_the_drawing_is_found_where_the_drawing_is():
+    for kind in below(OmnigraphError):
+        assert getattr(errors, kind.__name__) is kind
+    with pytest.raises(AttributeError, match="no attribute 'StrangeError'"):
+        getattr(errors, "StrangeError")  # noqa: B009
+
+
 def test_a_drawing_is_read_as_it_is_meant():
     text = """
     OmnigraphError

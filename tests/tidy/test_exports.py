@@ -4,6 +4,7 @@ import ast
 import json
 import subprocess
 import sys
+from importlib import metadata
 from typing import Any, Final
 
 import pytest
@@ -78,10 +79,17 @@ def test_each_name_resolves_on_its_own(name):
     assert fresh(program).rpartition(".")[2] == name
 
 
-def test_importing_the_package_loads_no_heavy_library():
+def test_the_package_knows_its_release():
+    program = "import json, omnigraph; print(json.dumps(omnigraph.__version__))"
+
+    assert fresh(program) == metadata.version("omnigraph")
+
+
+@pytest.mark.parametrize("module", ["omnigraph", "omnigraph.errors"])
+def test_importing_the_package_loads_no_heavy_library(module):
     loaded = f"[name for name in {HEAVY!r} if name in sys.modules]"
 
-    assert fresh(f"import json, sys, omnigraph; print(json.dumps({loaded}))") == []
+    assert fresh(f"import json, sys, {module}; print(json.dumps({loaded}))") == []
 
 
 def test_an_unknown_name_is_an_attribute_error():
