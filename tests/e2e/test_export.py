@@ -102,7 +102,10 @@ def test_a_reader_that_stops_early_ends_the_export_quietly(store: str) -> None:
     ("arguments", "code", "said"),
     [
         (["{tmp}/taken.jsonl"], Exit.CONFLICT, "or replace it: --replace"),
+        (["{tmp}/taken.jsonl", "--replace"], Exit.CONFLICT, "taken.jsonl is no earlier export"),
         (["{tmp}", "--format", "csv", "--replace"], Exit.CONFLICT, "other files"),
+        (["{tmp}"], Exit.INVALID, "is a directory, and ndjson is one file"),
+        (["{store}/out.jsonl"], Exit.INVALID, "lies in the directory of the graph itself"),
         (["{tmp}/no/out.jsonl"], Exit.INVALID, "there is no directory"),
         (["{tmp}/out.csv"], Exit.INVALID, "give a directory"),
         (["-", "--format", "parquet"], Exit.INVALID, "standard output is one"),
@@ -120,7 +123,8 @@ def test_a_mistake_gets_one_clear_message_and_its_exit_code(
     here: Run, store: str, tmp_path: Path, arguments: list[str], code: Exit, said: str
 ) -> None:
     (tmp_path / "taken.jsonl").write_text("mine")
-    refused = here("export", "--store", store, *(each.format(tmp=tmp_path) for each in arguments))
+    filled = [each.format(tmp=tmp_path, store=store) for each in arguments]
+    refused = here("export", "--store", store, *filled)
     assert (refused.code, refused.out) == (code, ""), refused.err
     assert said in refused.said, refused.err
     assert [each.name for each in tmp_path.iterdir()] == ["taken.jsonl"]

@@ -249,6 +249,9 @@ def test_values_that_no_property_takes_can_be_dropped(
     assert told.json["changes"]["Person"]["inserted"] == 1
 
 
+QUARANTINED: Final = ("--on-error", "quarantine", "--rejects")
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -291,6 +294,21 @@ def test_values_that_no_property_takes_can_be_dropped(
             "go together",
         ),
         (
+            ["{store}", "--data", "{world}", "--mode=merge", *QUARANTINED, "{world}"],
+            Exit.CONFLICT,
+            "world.jsonl exists hint: choose another name for the rejected rows, or move it",
+        ),
+        (
+            ["{store}", "--data", "{world}", "--mode=merge", *QUARANTINED, "-"],
+            Exit.INVALID,
+            "rejected rows are written to a file",
+        ),
+        (
+            ["{store}", "--data", "{world}", "--mode", "merge", "--from", "main"],
+            Exit.USAGE,
+            "--from makes a branch, and --branch names it: give both",
+        ),
+        (
             ["{store}", "--data", "{world}", "--mode", "merge", "--engine", "flink"],
             Exit.USAGE,
             "flink",
@@ -320,6 +338,7 @@ def test_a_mistake_gets_one_clear_message_and_its_exit_code(
     assert said.format(tmp=tmp_path) in refused.said, refused.err
     assert head(untouched) == before
     assert omnigraph.open(untouched, read_only=True).branches.list() == ("main",)
+    assert Path(world).read_text() == WORLD
 
 
 @pytest.mark.parametrize("kind", [Failpoint.WRITE_AFTER_STAGE, Failpoint.WRITE_AFTER_EACH_APPLY])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 import pyarrow as pa
 
@@ -88,6 +90,11 @@ class _Plan:
     why: str
 
 
+_EXPORTED: Final = re.compile(rb'\{"(type|edge)":"[A-Za-z][A-Za-z0-9_]*",("id"|"from"|"data"):')
+_BEGINNING_BYTES: Final = 1 << 10
+"""How an exported row begins, and how much of a file tells: names of types are short."""
+
+
 def export(view: View, clock: Clock, order: ExportOrder) -> ExportResult:
     """Write a snapshot's rows, type by type and by id within: equal graphs give equal NDJSON.
 
@@ -104,6 +111,7 @@ def export(view: View, clock: Clock, order: ExportOrder) -> ExportResult:
         with standard_output() as stream:
             rows = _write_envelopes(view, plan, stream, order.progress, None)
         return _result(view, plan, STANDARD_OUTPUT, rows, ())
+    _require_own_place(view, plan, str(order.target))
     with _appearing(order, clock) as (name, place):
         if plan.engine is EngineName.SPARK:
             # Imported here: an export on the local engine must not pay for Spark.
@@ -124,6 +132,21 @@ def export(view: View, clock: Clock, order: ExportOrder) -> ExportResult:
     return _result(view, plan, name, rows, files)
 
 
+def _require_own_place(view: View, plan: _Plan, target: str) -> None:
+    """Refuse a target among the graph's own files, and a directory for what is one file."""
+    graph = view.data.table(next(iter(view.snapshot.pins))).address.root
+    place = target if is_remote(target) else str(Path(target).resolve())
+    home = graph.uri if is_remote(graph.uri) else str(Path(graph.uri).resolve())
+    if f"{place}/".startswith(f"{home}/"):
+        message = f"{target} lies in the directory of the graph itself"
+        raise InvalidInputError(message, hint=f"choose a place outside of {graph.uri}")
+    is_one_file = plan.format is Format.NDJSON and plan.engine is EngineName.LOCAL
+    path = Path(target)
+    if is_one_file and not is_remote(target) and path.is_dir() and not is_export(path):
+        message = f"{target} is a directory, and ndjson is one file"
+        raise InvalidInputError(message, hint=f"name a file, such as {path / 'graph.jsonl'}")
+
+
 @contextmanager
 def _appearing(order: ExportOrder, clock: Clock) -> Iterator[tuple[str, Path]]:
     """The target in full, and a place to make it in: it takes the name when it is whole."""
@@ -137,8 +160,23 @@ def _appearing(order: ExportOrder, clock: Clock) -> Iterator[tuple[str, Path]]:
         yield str(path), place
 
 
-def is_export(directory: Path) -> bool:
-    """Whether a directory is what an export made, all of it."""
+def is_export(path: Path) -> bool:
+    """Whether a file or a directory is what an export made, all of it; of a file, its beginning."""
+    return _is_export_directory(path) if path.is_dir() else _is_export_file(path)
+
+
+def _is_export_file(path: Path) -> bool:
+    packing = compression_of(path.name)
+    try:
+        with pa.input_stream(str(path), compression=packing and packing.value) as stream:
+            begins = stream.read(_BEGINNING_BYTES)
+    except (OSError, pa.ArrowInvalid):
+        return path.is_file() and not path.stat().st_size
+    # An export without rows is empty.
+    return not begins or _EXPORTED.match(begins) is not None
+
+
+def _is_export_directory(directory: Path) -> bool:
     try:
         contents = json.loads((directory / CONTENTS).read_bytes())
         files = {CONTENTS, *contents["files"]}

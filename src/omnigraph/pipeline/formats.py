@@ -97,7 +97,7 @@ def write_file(
     """Write the rows, with the columns of `table_schema`, to a file of their own; says how many.
 
     Raises:
-        StorageError: the disk is full, or may not be written. What is there is not whole.
+        OSError: the disk is full, or may not be written. What is there is not whole.
     """
     match format:
         case Format.NDJSON:

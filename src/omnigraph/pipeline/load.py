@@ -30,7 +30,7 @@ from omnigraph.model.tables import TableKey
 from omnigraph.pipeline.choice import choose_engine
 from omnigraph.pipeline.plain import plainly_kept
 from omnigraph.pipeline.positions import position_of
-from omnigraph.pipeline.quarantine import Rows, Sifted, sift, write_rejects
+from omnigraph.pipeline.quarantine import Rows, Sifted, require_new, sift, write_rejects
 from omnigraph.pipeline.reading import read_input
 from omnigraph.pipeline.results import LoadResult, Mode, OnError, Progress, frozen
 from omnigraph.pipeline.shape import Gathered, Reject, Shaping
@@ -53,7 +53,7 @@ class LoadRequest:
     Attributes:
         mode: `append`, `merge` or `overwrite`.
         on_error: `fail`, or `quarantine`, which needs `rejects`.
-        rejects: Where rows that break rules are written, with their reasons.
+        rejects: Where rows that break rules are written, with their reasons; a new file.
         ignore_unknown: Whether values that no property takes are dropped instead of refused.
         engine: `local`, `spark` or `auto`.
     """
@@ -90,6 +90,7 @@ class Loads:
         Raises:
             InvalidInputError: the request cannot be carried out. Nothing was read.
             NotFoundError: there is no such file or type. Nothing was read.
+            AlreadyExistsError: the file for rejects exists. Nothing was read.
             IntegrityError: rows break rules of the schema. Nothing became visible.
             ConflictError: others changed the same tables meanwhile. Nothing became visible.
             StorageError: an input could not be read, or a table not be written.
@@ -115,10 +116,11 @@ class Loads:
 
 
 def checked(request: LoadRequest) -> LoadRequest:
-    """The request, if its words are some that we know.
+    """The request, if its words are some that we know and its rejects have a place of their own.
 
     Raises:
         InvalidParameterError: one of them is not.
+        AlreadyExistsError: there is something where the rejects are to be written.
     """
     for name, value, known in (
         ("mode", request.mode, Mode),
@@ -131,6 +133,8 @@ def checked(request: LoadRequest) -> LoadRequest:
     if (request.on_error == OnError.QUARANTINE) != (request.rejects is not None):
         message = "rows that break rules are written to rejects when on_error is quarantine"
         raise InvalidParameterError(message, hint="give both, or neither", name="rejects")
+    if request.rejects is not None:
+        require_new(Path(request.rejects))
     return request
 
 

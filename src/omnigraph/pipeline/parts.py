@@ -30,6 +30,7 @@ from omnigraph.errors import StorageError
 from omnigraph.limits import SAMPLES_PER_PART
 from omnigraph.pipeline.compression import Compression, suffix_of
 from omnigraph.pipeline.formats import Format, write_file
+from omnigraph.pipeline.targets import translating_disk
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.scans import open_address, scan_schema
@@ -179,7 +180,7 @@ def _written(task: PartTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     part = context.partitionId()
     name = f"{part}-{context.taskAttemptId()}{task.suffix}"
     path = Path(task.directory) / name
-    with reporting():
+    with reporting(), translating_disk(f"rows of {task.type.name}"):
         first = next((each for each in batches if each.num_rows), None)
         if first is None:
             return

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.engine.protocol import Data, Engine
-from omnigraph.errors import StorageError
+from omnigraph.errors import AlreadyExistsError, InvalidParameterError, StorageError
 from omnigraph.integrity.cardinalities import Least, Most
 from omnigraph.integrity.deltas import ORIGIN, Delta
 from omnigraph.integrity.drafts import Question
@@ -31,6 +31,7 @@ from omnigraph.limits import QUARANTINE_ROUNDS_MAX
 from omnigraph.model.tables import TableKey
 from omnigraph.pipeline.lines import envelope_lines
 from omnigraph.pipeline.shape import Reject
+from omnigraph.pipeline.targets import STANDARD_OUTPUT
 from omnigraph.schema.catalog import SchemaType
 
 Rows: TypeAlias = "Mapping[TableKey, pa.Table]"
@@ -179,8 +180,26 @@ def _rejected(
             yield Reject(origin, line.decode(), tuple(faults[origin]))
 
 
+def require_new(path: Path) -> None:
+    """Refuse a place for rejected rows that something else has; an empty file is nothing.
+
+    Raises:
+        InvalidParameterError: it is no name of a file.
+        AlreadyExistsError: there is a file of that name, and it is untouched.
+    """
+    if str(path) == STANDARD_OUTPUT:
+        message = "rejected rows are written to a file, and - is none"
+        raise InvalidParameterError(message, hint="name a file for them", name="rejects")
+    if os.path.lexists(path) and not (path.is_file() and not path.stat().st_size):
+        message = f"{path} exists"
+        hint = "choose another name for the rejected rows, or move it"
+        raise AlreadyExistsError(message, hint=hint, path=str(path))
+
+
 def write_rejects(path: Path, rejects: Iterable[Reject]) -> None:
-    """Write one line of JSON for each row; the file appears whole, in the place of another.
+    """Write one line of JSON for each row; the file appears whole.
+
+    An earlier plan of the same load may have written it, and it is then replaced.
 
     Raises:
         StorageError: it cannot be written there.

@@ -7,12 +7,13 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from errno import EROFS
 from pathlib import Path
 from typing import Final, Protocol
 
 import pyarrow as pa
 
-from omnigraph.errors import AlreadyExistsError, InvalidInputError, StorageError
+from omnigraph.errors import AlreadyExistsError, ErrorCode, InvalidInputError, StorageError
 from omnigraph.pipeline.compression import Compression
 
 STANDARD_OUTPUT: Final = "-"
@@ -33,11 +34,7 @@ class Sink(Protocol):
 @contextmanager
 def written(path: Path, compression: Compression | None) -> Iterator[Sink]:
     """A stream into a file; closed when the block ends."""
-    with (
-        translating_disk(path),
-        pa.OSFile(str(path), "wb") as file,
-        packed(file, compression) as stream,
-    ):
+    with pa.OSFile(str(path), "wb") as file, packed(file, compression) as stream:
         yield stream
 
 
@@ -70,8 +67,8 @@ def appearing(
 
     Args:
         mark: Tells apart those who make the same target at once.
-        replaces: Whether an existing target goes. A directory goes only if it holds nothing but
-            we made: `is_ours` says so.
+        replaces: Whether an existing target goes. It goes only if it holds nothing but what we
+            made: `is_ours` says so.
 
     Raises:
         AlreadyExistsError: the target exists and may not be replaced.
@@ -96,7 +93,7 @@ def taken(target: str | Path) -> AlreadyExistsError:
 
 
 def require_free(target: Path, *, replaces: bool, is_ours: Callable[[Path], bool]) -> None:
-    """Refuse a target that exists, unless it is to be replaced and may be.
+    """Refuse a target that exists, unless it is to be replaced and may be, or is empty.
 
     Raises:
         AlreadyExistsError: it exists and may not be replaced.
@@ -105,13 +102,22 @@ def require_free(target: Path, *, replaces: bool, is_ours: Callable[[Path], bool
     if not target.parent.is_dir():
         message = f"there is no directory {target.parent}"
         raise InvalidInputError(message, hint="create it, or choose another place")
-    if not os.path.lexists(target):
+    if not os.path.lexists(target) or _is_empty(target):
         return
     if not replaces:
         raise taken(target)
-    if target.is_dir() and not target.is_symlink() and not is_ours(target):
+    if is_ours(target):
+        return
+    if target.is_dir():
         message = f"{target} is a directory with other files in it"
         raise AlreadyExistsError(message, hint="choose a directory of its own")
+    message = f"{target} is no earlier export, and only such a file is replaced"
+    raise AlreadyExistsError(message, hint="choose another name, or move it")
+
+
+def _is_empty(target: Path) -> bool:
+    """Whether it is a directory with nothing in it."""
+    return target.is_dir() and not target.is_symlink() and next(target.iterdir(), None) is None
 
 
 def _take_name(place: Path, target: Path) -> None:
@@ -137,12 +143,17 @@ def _remove(place: Path) -> None:
 
 
 @contextmanager
-def translating_disk(target: Path) -> Iterator[None]:
+def translating_disk(target: str | Path) -> Iterator[None]:
     """Re-raise failures of the disk as ours, with the original as the cause."""
     try:
         yield
     except BrokenPipeError:
         raise
     except OSError as cause:
-        message = f"writing {target} failed: {cause.strerror or cause}"
-        raise StorageError(message, hint="check the space and the rights there") from cause
+        # The text of an error of Arrow's names the place where the target is made.
+        said = os.strerror(cause.errno) if cause.errno else str(cause)
+        message = f"writing {target} failed: {said}"
+        is_denied = isinstance(cause, PermissionError) or cause.errno == EROFS
+        code = ErrorCode.STORAGE_DENIED if is_denied else None
+        hint = "check the space and the rights there"
+        raise StorageError(message, hint=hint, code=code) from cause

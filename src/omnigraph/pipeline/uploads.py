@@ -42,7 +42,7 @@ def uploaded(target: str, *, replaces: bool) -> Iterator[Path]:
     folder, _, name = target.rstrip("/").rpartition("/")
     objects = Objects(Root.parse(folder), Meter())
     old = _require_free(objects, target, name, replaces=replaces)
-    with TemporaryDirectory(prefix="omnigraph-export-") as directory, translating_disk(Path(name)):
+    with TemporaryDirectory(prefix="omnigraph-export-") as directory, translating_disk(target):
         place = Path(directory, name)
         yield place
         if place.is_dir():

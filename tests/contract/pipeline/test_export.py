@@ -6,6 +6,7 @@ import json
 import math
 from base64 import b64decode
 from datetime import date, datetime
+from errno import EACCES, ENOSPC, EROFS
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ from omnigraph.engine.local import sort
 from omnigraph.engine.protocol import EngineName
 from omnigraph.errors import (
     AlreadyExistsError,
+    ErrorCode,
     InvalidInputError,
     InvalidParameterError,
     StorageError,
@@ -148,16 +150,37 @@ def test_standard_output_gets_the_lines_and_nothing_else(small, capfdbinary):
     assert (talk, result.target, result.files) == (b"", "-", ())
 
 
-def test_an_existing_file_is_spared_unless_told_otherwise(small, tmp_path):
-    target = tmp_path / "out.jsonl"
-    target.write_text("mine")
+@pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz", "out.jsonl.zst"])
+def test_only_a_file_that_an_export_made_is_replaced(small, tmp_path, name):
+    target = tmp_path / name
+    for mine in (
+        b"mine",
+        b"node Person { name: String }\n",
+        b'{"type": "Person"}\n',
+        b"\x1f\x8b no",
+    ):
+        target.write_bytes(mine)
+        with pytest.raises(AlreadyExistsError, match=f"{name} exists"):
+            exported(small, target)
+        with pytest.raises(AlreadyExistsError, match="is no earlier export"):
+            exported(small, target, replaces=True)
+        assert target.read_bytes() == mine
 
-    with pytest.raises(AlreadyExistsError):
-        exported(small, target)
-    assert target.read_text() == "mine"
+    target.write_bytes(b"")
+    for types in (("Thing",), None, ("Knows",), ("Person",)):
+        exported(small, target, types=types, replaces=True)
+        before = target.read_bytes()
+        with pytest.raises(AlreadyExistsError, match="--replace"):
+            exported(small, target)
+        assert target.read_bytes() == before
 
-    exported(small, target, replaces=True)
-    assert len(target.read_text(encoding="utf-8").splitlines()) == 4
+
+def test_an_empty_directory_is_free(small, tmp_path):
+    for replaces in (False, True):
+        target = tmp_path / f"out{replaces}"
+        target.mkdir()
+        exported(small, target, format="csv", replaces=replaces)
+        assert (target / "Person.csv").exists()
 
 
 def test_only_a_directory_that_an_export_made_is_replaced(small, tmp_path):
@@ -177,19 +200,30 @@ def test_only_a_directory_that_an_export_made_is_replaced(small, tmp_path):
     assert (target / "mine.csv").read_text() == "mine"
 
 
-def test_a_failed_export_leaves_nothing(small, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("number", "said", "code"),
+    [
+        (ENOSPC, "No space left on device", ErrorCode.STORAGE),
+        (EACCES, "Permission denied", ErrorCode.STORAGE_DENIED),
+        (EROFS, "Read-only file system", ErrorCode.STORAGE_DENIED),
+    ],
+)
+def test_a_failed_export_leaves_nothing(small, tmp_path, monkeypatch, number, said, code):
     target = tmp_path / "out.jsonl"
-    target.write_text("mine")
-    before = sorted(tmp_path.iterdir())
+    exported(small, target, types=("Person",))
+    before, mine = sorted(tmp_path.iterdir()), target.read_bytes()
 
     def fail(*_):
-        raise OSError(28, "No space left on device")
+        raise OSError(number, "as Arrow words it, with its own name of the file")
 
     monkeypatch.setattr(formats, "envelope_lines", fail)
-    with pytest.raises(StorageError, match="No space left"):
+    with pytest.raises(StorageError) as failure:
         exported(small, target, replaces=True)
 
-    assert (sorted(tmp_path.iterdir()), target.read_text()) == (before, "mine")
+    assert failure.value.message == f"writing {target} failed: {said}"
+    assert failure.value.code is code
+
+    assert (sorted(tmp_path.iterdir()), target.read_bytes()) == (before, mine)
 
 
 @pytest.mark.parametrize(

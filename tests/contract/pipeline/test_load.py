@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from omnigraph.errors import (
+    AlreadyExistsError,
     ConflictError,
     InvalidParameterError,
     OmnigraphError,
@@ -245,6 +246,33 @@ def test_rejected_rows_can_be_mended_and_loaded(people, tmp_path):
     people.put(*rows.values())
     assert people.rows("Person")["x"]["age"] == 15
     assert people.ids("City") == {"Oslo", "seven"}
+
+
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_rejects_never_take_the_place_of_another_file(people, engine):
+    path = people.file("data.jsonl", node("City", name=7))
+    before = Path(path).read_bytes()
+    with pytest.raises(AlreadyExistsError, match=r"data\.jsonl exists .*another name"):
+        people.load(path, on_error="quarantine", rejects=path, engine=engine)
+    with pytest.raises(InvalidParameterError, match="and - is none"):
+        people.load(path, on_error="quarantine", rejects="-", engine=engine)
+    assert Path(path).read_bytes() == before
+    assert people.ids("City") == {"Oslo"}
+
+
+def test_a_load_that_is_planned_again_writes_its_rejects_again(people, tmp_path):
+    rejects, others = tmp_path / "rejects.jsonl", iter(["Bonn"])
+    # An empty file holds nothing that could be lost.
+    rejects.touch()
+
+    def meanwhile(stage: str, done: int, _: int | None) -> None:
+        for name in others if (stage, done) == ("stage", 1) else ():
+            people.load({"City": [{"name": name}]})
+
+    source = {"City": [{"name": "Rome"}, {"name": 7}]}
+    result = people.load(source, on_error="quarantine", rejects=rejects, progress=meanwhile)
+    assert (result.rejected, len(lines_of(rejects))) == (1, 1)
+    assert people.ids("City") == {"Oslo", "Rome", "Bonn"}
 
 
 def test_quarantine_cannot_help_edges_that_stay_behind(people, tmp_path):

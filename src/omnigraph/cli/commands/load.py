@@ -115,9 +115,9 @@ def load(
     _tabulate(context)
     uri = _graph_uri(graph_uri or (), store)
     source = _source(data or (), maps or ())
-    _check(engine, master, on_error, rejects)
-    opened = graph.open(uri, actor=actor)
     place = Place(branch, start)
+    _check(engine, master, on_error, rejects, place)
+    opened = graph.open(uri, actor=actor)
     choice = _choice(opened, place, source, engine)
     is_spark = choice.engine.value == options.Engine.SPARK.value
     if is_spark:
@@ -182,7 +182,11 @@ def _source(data: Sequence[str], maps: Sequence[str]) -> Source:
 
 
 def _check(
-    engine: options.Engine | None, master: str | None, on_error: OnError, rejects: Path | None
+    engine: options.Engine | None,
+    master: str | None,
+    on_error: OnError,
+    rejects: Path | None,
+    place: Place,
 ) -> None:
     if master is not None and engine is options.Engine.LOCAL:
         message = "--master is for Spark, and --engine local does without"
@@ -190,6 +194,14 @@ def _check(
     if (on_error is OnError.QUARANTINE) != (rejects is not None):
         message = "--on-error quarantine and --rejects PATH go together"
         raise typer.BadParameter(message, param_hint="--rejects")
+    if place.start is not None and place.branch is None:
+        message = "--from makes a branch, and --branch names it: give both"
+        raise typer.BadParameter(message, param_hint="--from")
+    if rejects is not None:
+        # Imported here: most loads need none of it. Asked here: Spark takes long to start.
+        from omnigraph.pipeline.quarantine import require_new
+
+        require_new(rejects)
 
 
 def _choice(opened: Graph, place: Place, source: Source, engine: options.Engine | None) -> Choice:
@@ -197,7 +209,7 @@ def _choice(opened: Graph, place: Place, source: Source, engine: options.Engine 
     from omnigraph.pipeline.choice import choose_engine
     from omnigraph.pipeline.sources import resolve
 
-    starts = place.start is not None and (place.branch or "main") not in opened.branches.list()
+    starts = place.start is not None and place.branch not in opened.branches.list()
     catalog = opened.schema.show(branch=place.start if starts else place.branch).catalog
     return choose_engine(resolve(source, catalog), engine and engine.value)
 
