@@ -114,7 +114,7 @@ def test_branches_are_listed_as_a_table(run: Run) -> None:
     ("arguments", "code", "said"),
     [
         (["create", "draft"], Exit.CONFLICT, "already has a branch draft"),
-        (["create", "main"], Exit.INVALID, "main"),
+        (["create", "main"], Exit.CONFLICT, "a branch main already"),
         (["create", "draft/x"], Exit.INVALID, "draft"),
         (["create", "a b"], Exit.INVALID, "a b"),
         (["create", ""], Exit.INVALID, "empty"),
@@ -129,7 +129,7 @@ def test_branches_are_listed_as_a_table(run: Run) -> None:
         (["delete", "main", "--confirm"], Exit.FAILED, "main cannot be deleted"),
         (["delete", "darft"], Exit.NOT_FOUND, "draft?"),
         (["delete", "darft", "--confirm"], Exit.NOT_FOUND, "draft?"),
-        (["delete", "draft", "--confirm"], Exit.FAILED, "on_top build on it"),
+        (["delete", "draft", "--confirm"], Exit.FAILED, "on_top builds on it"),
     ],
 )
 def test_a_mistake_gets_one_clear_message_and_its_exit_code(

@@ -137,7 +137,11 @@ def test_a_schema_with_errors_is_refused_with_each_place(omnigraph: Run, tmp_pat
         (["snapshot", "--store", "s3://bucket"], Exit.INVALID, "s3://bucket"),
         (["snapshot", "--store", ""], Exit.INVALID, "not a graph URI"),
         (["snapshot"], Exit.USAGE, "OMNIGRAPH_STORE"),
-        (["snapshot", "--store", "{tmp}/schema.pg"], Exit.INVALID, "not a directory"),
+        (
+            ["snapshot", "--store", "{tmp}/schema.pg"],
+            Exit.INVALID,
+            "a graph is a directory",
+        ),
         (["snapshot", "--store", "{store}", "--branch", "mian"], Exit.NOT_FOUND, "main?"),
         (["snapshot", "--store", "{store}", "--branch", "a b"], Exit.INVALID, "a b"),
         (["snapshot", "--store", "{store}", "--version", "99"], Exit.NOT_FOUND, "99"),
@@ -159,7 +163,14 @@ def test_a_schema_with_errors_is_refused_with_each_place(omnigraph: Run, tmp_pat
             Exit.INVALID,
             "reserved",
         ),
-        (["lode"], Exit.USAGE, "lode"),
+        (
+            ["init", "{tmp}/new", "--store", "{tmp}/other", "--schema", "{tmp}/schema.pg"],
+            Exit.USAGE,
+            "which graph is meant?",
+        ),
+        (["lode"], Exit.USAGE, "Did you mean 'load'?"),
+        (["merge", "draft"], Exit.USAGE, "Did you mean 'branch merge'?"),
+        (["show"], Exit.USAGE, "'schema show' or 'commit show' or 'recovery show'?"),
     ],
 )
 def test_a_mistake_gets_one_clear_message_and_its_exit_code(
@@ -169,6 +180,31 @@ def test_a_mistake_gets_one_clear_message_and_its_exit_code(
     refused = omnigraph(*filled)
     assert refused.code == code, refused.err
     assert said.format(tmp=tmp_path) in " ".join(refused.err.split()), refused.err
+
+
+def test_what_a_schema_was_perhaps_not_meant_to_say_is_told_when_a_graph_is_made(
+    omnigraph: Run, tmp_path: Path
+) -> None:
+    odd = tmp_path / "odd.pg"
+    odd.write_text("node Person { name: String @key  email: String? @unqiue }")
+    made = omnigraph("init", str(tmp_path / "one"), "--schema", str(odd))
+    assert made.code == Exit.DONE
+    assert "did you mean unique?" in made.err
+    told = omnigraph("init", str(tmp_path / "two"), "--schema", str(odd), "--json")
+    assert (len(told.json["warnings"]), told.err) == (1, "")
+
+
+def test_the_environment_gives_way_to_the_argument(
+    omnigraph: Run, tmp_path: Path, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNIGRAPH_STORE", str(tmp_path / "other"))
+    made = omnigraph("init", str(tmp_path / "new"), "--schema", schema, "--json")
+    assert made.json["graph"] == str(tmp_path / "new")
+
+
+def test_the_version_is_an_option_too(omnigraph: Run) -> None:
+    told = omnigraph("--version").out
+    assert told == f"omnigraph {omnigraph('version', '--json').json['omnigraph']}\n"
 
 
 def test_an_error_is_json_when_json_was_asked_for(omnigraph: Run, tmp_path: Path) -> None:

@@ -213,6 +213,25 @@ def test_a_rule_that_only_both_together_break_is_a_conflict_that_says_so(
     assert "Person 'Ada' would have 2 Leads, and must have at most 1" in refused.said
 
 
+def test_decisions_are_read_where_there_is_nothing_to_decide(merge: Run, tmp_path: Path) -> None:
+    assert merge("draft").code == Exit.DONE
+    (tmp_path / "bad.json").write_text("{}")
+    refused = merge("draft", "--resolve", str(tmp_path / "bad.json"))
+    assert (refused.code, "not a list" in refused.said) == (Exit.INVALID, True)
+
+
+def test_decisions_that_meet_no_conflict_are_told_beside_those_that_are_left(
+    merge: Run, graph: Graph, tmp_path: Path
+) -> None:
+    change(graph.at(branch="draft"), "Ada", "age: 7")
+    change(graph, "Ada", "age: 8")
+    slip = '[{"type": "Person", "id": "Ada", "property": "aeg", "take": "ours"}]'
+    (tmp_path / "slip.json").write_text(slip)
+    refused = merge("draft", "--resolve", str(tmp_path / "slip.json"))
+    assert refused.code == Exit.CONFLICT
+    assert "name what does not conflict so far: Person 'Ada' aeg" in refused.said
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -224,6 +243,7 @@ def test_a_rule_that_only_both_together_break_is_a_conflict_that_says_so(
         (["main", "--into", "draft", "--delete-branch"], Exit.USAGE, "main cannot be deleted"),
         (["a b"], Exit.INVALID, "a b"),
         (["draft", "--resolve", "{tmp}/no.json"], Exit.NOT_FOUND, "no.json"),
+        (["draft", "--resolve", "our"], Exit.NOT_FOUND, "did you mean ours?"),
         (["draft", "--resolve", "{tmp}/bad.json"], Exit.INVALID, "not a list"),
         (["draft", "--resolve", "{tmp}/idle.json"], Exit.INVALID, "does not conflict"),
         ([], Exit.USAGE, "SOURCE"),

@@ -409,10 +409,20 @@ def test_arrow_is_refused_on_a_terminal(store: str) -> None:
     )
 
 
-def on_a_terminal(*arguments: str) -> str:
+@pytest.mark.parametrize("columns", [200, 80, 40])
+def test_ids_and_times_are_whole_on_every_terminal(store: str, columns: int) -> None:
+    (head, *_) = graph.open(store, read_only=True).commits.list()
+    shown = on_a_terminal("commit", "list", "--store", store, columns=columns)
+    assert head.commit_id in shown
+    assert f"{head.created_at:%Y-%m-%d %H:%M:%S}" in shown
+    # Nobody said why, so there is no column for it.
+    assert "message" not in shown
+
+
+def on_a_terminal(*arguments: str, columns: int = 200) -> str:
     """What the command shows when a person sits in front of it."""
     ours, theirs = os.openpty()
-    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "xterm"}
+    environment = {**os.environ, "COLUMNS": str(columns), "NO_COLOR": "1", "TERM": "xterm"}
     run = subprocess.Popen(command(*arguments), stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
     shown = b"".join(pieces(ours))

@@ -119,7 +119,7 @@ def require_deletable(manifest: Manifest, name: BranchName) -> Branch:
     """
     if name.is_main:
         message = "main cannot be deleted"
-        raise NotAllowedError(message, hint="delete the graph's directory instead")
+        raise NotAllowedError(message, hint="it stays as long as its graph; others can be deleted")
     branch = manifest.names.find(name)
     assert branch is not None, "only main is not found"
     _require_unused(manifest, branch)
@@ -129,7 +129,7 @@ def require_deletable(manifest: Manifest, name: BranchName) -> Branch:
 def _require_free(manifest: Manifest, name: BranchName) -> None:
     if name.is_main:
         message = "every graph has a branch main already"
-        raise InvalidNameError(message, hint="choose another name", code=ErrorCode.BRANCH_EXISTS)
+        raise AlreadyExistsError(message, hint="choose another name", code=ErrorCode.BRANCH_EXISTS)
     if is_ulid(name):
         message = f"{name} is spelt as the id of a commit, and would be taken for one"
         raise InvalidNameError(message, hint="choose another name, such as one with a word in it")
@@ -167,7 +167,8 @@ def _require_source(manifest: Manifest, source: Snapshot) -> None:
 def _require_unused(manifest: Manifest, branch: Branch) -> None:
     users = sorted(each.name for each in manifest.names.every() if each.source_ref == branch.ref)
     if users:
-        message = f"branch {branch.name} cannot be deleted: {', '.join(users)} build on it"
+        builds = "builds" if len(users) == 1 else "build"
+        message = f"branch {branch.name} cannot be deleted: {', '.join(users)} {builds} on it"
         hint = f"delete {users[0]} first"
         raise NotAllowedError(message, hint=hint, code=ErrorCode.BRANCH_IN_USE)
 

@@ -76,12 +76,26 @@ app = typer.Typer(
 )
 
 
+def _show_version(value: bool) -> None:  # noqa: FBT001  # typer's call
+    if value:
+        from importlib import metadata
+
+        render.show_text(f"omnigraph {metadata.version('omnigraph')}")
+        raise typer.Exit
+
+
 @app.callback()
 def _root(
     context: typer.Context,
     *,
     debug: Annotated[
         bool, typer.Option("--debug", envvar="OMNIGRAPH_DEBUG", help="Show the cause of an error.")
+    ] = False,
+    version_: Annotated[  # noqa: ARG001  # its callback has shown it, and ended the run
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     talk = context.find_object(render.Talk)

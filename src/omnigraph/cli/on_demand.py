@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, cast
 
 import typer
+from typer._click.exceptions import UsageError  # typer has no name of its own for it
 from typer.core import TyperCommand, TyperGroup
 
 
@@ -31,6 +32,27 @@ class CommandsOnDemand(TyperGroup):
         """List the commands for `--help`, which needs only what each says of itself."""
         told = {name: TyperCommand(name, help=_help(each)) for name, each in self.offered.items()}
         TyperGroup(commands=cast("Any", told)).format_commands(ctx, formatter)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is asked for; one of a group is named with its group.
+
+        Raises:
+            UsageError: there is no such command.
+        """
+        try:
+            return super().resolve_command(ctx, args)
+        except UsageError as error:
+            below = [name for name in self.offered if args[0] in self._names_below(name)]
+            if below:
+                wanted = " or ".join(f"'{name} {args[0]}'" for name in below)
+                error.message = f"No such command '{args[0]}'. Did you mean {wanted}?"
+            raise
+
+    def _names_below(self, name: str) -> set[str | None]:
+        offered = self.offered[name]
+        if not isinstance(offered, typer.Typer):
+            return set()
+        return {each.name for each in offered.registered_commands}
 
 
 class _Made(Mapping[str, Any]):

@@ -64,7 +64,6 @@ Store = Annotated[
         show_default=False,
     ),
 ]
-Branch = Annotated[str, typer.Option("--branch", metavar="NAME", help="The branch to read.")]
 AtBranch = Annotated[
     str | None, typer.Option("--branch", metavar="NAME", help="The branch; main by default.")
 ]
@@ -83,9 +82,16 @@ Confirm = Annotated[
 ]
 Actor = Annotated[
     str | None,
-    typer.Option("--actor", envvar="OMNIGRAPH_ACTOR", help="Who is doing this; kept in history."),
+    typer.Option(
+        "--actor",
+        metavar="NAME",
+        envvar="OMNIGRAPH_ACTOR",
+        help="Who is doing this; kept in history.",
+    ),
 ]
-Message = Annotated[str | None, typer.Option("--message", "-m", help="Why; kept in history.")]
+Message = Annotated[
+    str | None, typer.Option("--message", "-m", metavar="TEXT", help="Why; kept in history.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
 
@@ -103,6 +109,19 @@ def chosen_format(wanted: Format | None, *, json: bool) -> Format:
         message = "arrow is not for terminals: send it to a file or a program"
         raise typer.BadParameter(message, param_hint="--format")
     return chosen
+
+
+def store_given_once(context: typer.Context, given: str | None, store: str | None) -> str:
+    """The graph's URI, as an argument or as `--store`; the environment gives way to either.
+
+    Raises:
+        typer.BadParameter: the command line names two graphs, or there is none.
+    """
+    source = context.get_parameter_source("store")
+    if given is not None and store != given and source is not None and source.name == "COMMANDLINE":
+        message = f"it names {store}, and the argument {given}: which graph is meant?"
+        raise typer.BadParameter(message, param_hint="--store")
+    return required_store(given if given is not None else store)
 
 
 def required_store(store: str | None) -> str:

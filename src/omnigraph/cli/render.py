@@ -7,9 +7,18 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TextIO
+from typing import Final, TextIO
 
 from omnigraph.cli import output
+
+_WHOLE_MAX: Final = 26
+"""The length of an id, the longest thing that people copy out of a table."""
+
+_FOLDED_MIN: Final = 12
+"""The width below which a column of sentences becomes a column of syllables."""
+
+_GAP: Final = 3
+"""What rich puts between two columns."""
 
 
 @dataclass(slots=True)
@@ -39,6 +48,11 @@ def show_text(text: str) -> None:
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows under their column names on standard output."""
     page = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    if page and sys.stdout is not None and sys.stdout.isatty():
+        # A column in which nothing stands takes room from the others.
+        filled = [at for at in range(len(columns)) if any(row[at] for row in page)]
+        columns = [columns[at] for at in filled]
+        page = [[row[at] for at in filled] for row in page]
     show_pages(columns, [page])
 
 
@@ -69,8 +83,9 @@ def show_facts(facts: Mapping[str, object]) -> None:
 
 
 def say(text: str) -> None:
-    """Tell the person something, on standard error."""
-    print(text, file=sys.stderr)  # noqa: T201  # the one place that talks
+    """Tell the person something, on standard error; nobody hears it where that is closed."""
+    if sys.stderr is not None:
+        print(text, file=sys.stderr)  # noqa: T201  # the one place that talks
 
 
 def say_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -90,15 +105,31 @@ def _draw_page(columns: Sequence[str], page: Sequence[Sequence[str]]) -> None:
 def _draw(columns: Sequence[str], page: Sequence[Sequence[str]], stream: TextIO) -> None:
     # Imported here: only commands that draw a table pay for rich.
     from rich import box
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
 
+    console = Console(file=stream)
+    rows = [[printable(cell) for cell in row] for row in page]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in page:
-        table.add_row(*map(printable, row))
-    Console(file=stream).print(table, highlight=False, markup=False, emoji=False)
+    narrowest = 0
+    for name, *cells in zip(columns, *rows, strict=True):
+        whole = all(map(_stays_whole, cells))
+        narrowest += _GAP + (max(map(cell_len, [name, *cells])) if whole else _FOLDED_MIN)
+        table.add_column(name, overflow="fold", no_wrap=whole)
+    for row in rows:
+        table.add_row(*row)
+    if narrowest <= console.width:
+        console.print(table, highlight=False, markup=False, emoji=False)
+        return
+    # The terminal breaks the lines, and what is copied from them is whole.
+    for line in _AlignedPages().lines(columns, rows):
+        stream.write(f"{line}\n")
+
+
+def _stays_whole(cell: str) -> bool:
+    """Whether a cell is an id, a time, a number or a word: half of one is of no use."""
+    return len(cell) <= _WHOLE_MAX and (" " not in cell or cell[:1].isdigit())
 
 
 @dataclass(slots=True)

@@ -115,7 +115,10 @@ class Merge:
         report, tables = self.decide(view)
         if report.conflicts:
             source, target = self.source.snapshot.branch, view.snapshot.branch
-            raise refused(source, target, report.conflicts, report.conflict_count)
+            error = refused(source, target, report.conflicts, report.conflict_count)
+            if unused := self.resolutions.unused():
+                error.add_note(f"the resolutions name what does not conflict so far: {unused}")
+            raise error
         self.resolutions.require_used()
         return Work(
             report,

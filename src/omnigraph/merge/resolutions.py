@@ -105,11 +105,14 @@ class Resolutions:
         Raises:
             InvalidInputError: a decision names a row or a property that is in no conflict.
         """
-        unused = sorted(self.named.keys() - self.used, key=str)
-        if unused:
-            names = ", ".join(map(_spelt, unused[:5]))
-            message = f"the resolutions name what does not conflict: {names}"
+        if unused := self.unused():
+            message = f"the resolutions name what does not conflict: {unused}"
             raise InvalidInputError(message, hint="remove these from the resolutions")
+
+    def unused(self) -> str:
+        """The first decisions that were not asked for, spelt out; empty if there are none."""
+        places = sorted(self.named.keys() - self.used, key=str)
+        return ", ".join(map(_spelt, places[:5]))
 
 
 def read_resolutions(text: str | None) -> Resolutions:

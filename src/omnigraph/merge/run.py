@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from omnigraph.changes.choice import choose_by_difference
 from omnigraph.changes.graphs import Side, has_moved, size_of_difference
-from omnigraph.engine.choose import Choice
+from omnigraph.engine.choose import Choice, asked_engine
 from omnigraph.engine.protocol import Engine, EngineName
 from omnigraph.errors import ErrorCode, InvalidInputError
 from omnigraph.integrity.rules import RuleSet
@@ -107,7 +107,7 @@ class Merges:
             MergeConflictError: there are conflicts that the options do not decide.
             InvalidInputError: the branch is to be merged into itself, or a resolution is wrong.
         """
-        theirs = self._require_other(source, target)
+        theirs = self._require_other(source, target, options)
         order = Order(
             OperationKind.MERGE,
             target,
@@ -123,7 +123,7 @@ class Merges:
 
     def preview(self, source: BranchName, target: BranchName, options: Options) -> MergeOutcome:
         """What a merge would do, with every conflict; nothing is written."""
-        theirs = self._require_other(source, target)
+        theirs = self._require_other(source, target, options)
         view = view_of(self._manifest, self._catalogs, target)
         with ExitStack() as cleanup:
             merge = self._merge(theirs, view, options, cleanup)
@@ -172,7 +172,11 @@ class Merges:
     def _side(self, snapshot: Snapshot) -> Side:
         return Side(snapshot, data_at(self._manifest.store, snapshot))
 
-    def _require_other(self, source: BranchName, target: BranchName) -> Snapshot:
+    def _require_other(self, source: BranchName, target: BranchName, options: Options) -> Snapshot:
+        """The source as it is now, if it can be merged into the target as it is wished."""
+        # Read here for their faults: a merge that finds nothing to do needs none of them.
+        read_resolutions(options.resolve)
+        asked_engine(options.engine)
         if source == target:
             message = f"branch {source} cannot be merged into itself"
             hint = "say which branch is to change: --into BRANCH, or into='branch' in Python"

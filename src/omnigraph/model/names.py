@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from omnigraph.errors import ErrorCode, InvalidNameError
 from omnigraph.limits import BRANCH_NAME_LENGTH_MAX, TYPE_NAME_LENGTH_MAX
+from omnigraph.model.arguments import checked_text
 
 _TYPE_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9_]*")
 _BRANCH_CHARACTERS: Final = re.compile(r"[\w.\-/]+")
@@ -52,7 +53,9 @@ class BranchName(str):
 
         Raises:
             InvalidNameError: the name is empty, too long, reserved, or has a bad character.
+            InvalidParameterError: it is no text.
         """
+        checked_text(text, "a branch's name")
         if wrong := _branch_name_fault(text):
             message = f"{text[:200]!r} is not a branch name: {wrong}"
             hint = "use letters, digits, '.', '-' and '_', with '/' between parts"
@@ -99,6 +102,8 @@ def _branch_name_fault(text: str) -> str | None:
         return "a part may not end in '.lock'"
     if any(part.startswith(".") for part in parts):
         return "a part may not start with '.'"
+    if parts[0].startswith("-"):
+        return "it starts with '-', as options do"
     if parts[0].startswith("__"):
         return "names that start with '__' are internal"
     if parts[0] == MAIN and len(parts) > 1:

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from omnigraph.lang.diagnostics import did_you_mean, nearest
+from omnigraph.lang.diagnostics import nearest
 from omnigraph.storage.roots import Root
 
 _LOOKED_AT_MAX: Final = 1000
@@ -15,7 +15,13 @@ _LOOKED_AT_MAX: Final = 1000
 
 def near_file(path: Path, *, otherwise: str = "check the path") -> str:
     """A hint for a file that is not there."""
-    return did_you_mean(path.name, [each.name for each in _beside(path)], otherwise=otherwise)
+    by_stem: dict[str, str] = {}
+    for each in _beside(path):
+        # Suffixes alone make no two names alike; among those that are, the right one has the same.
+        if each.suffix == path.suffix or each.stem not in by_stem:
+            by_stem[each.stem] = each.name
+    near = nearest(path.stem, by_stem)
+    return otherwise if near is None else f"did you mean {by_stem[near]}?"
 
 
 def near_graph(root: Root, mark: str) -> str | None:
@@ -29,10 +35,10 @@ def near_graph(root: Root, mark: str) -> str | None:
     path = Path(root.uri)
     around = [each for each in path.parents if _has(each, mark)]
     within = [each for each in _inside(path) if _has(each, mark)]
-    beside = {each.name: each for each in _beside(path) if _has(each, mark)}
+    beside = {each.stem: each for each in _beside(path) if _has(each, mark)}
     if around or len(within) == 1:
         return str((around or within)[0])
-    near = nearest(path.name, beside)
+    near = nearest(path.stem, beside)
     return None if near is None else str(beside[near])
 
 

@@ -218,5 +218,6 @@ def _require_bucket(cause: Exception) -> None:
 
 
 def _not_a_directory(root: Root) -> InvalidInputError:
-    message = f"{root.uri} is not a directory: a file is in the way"
-    return InvalidInputError(message, hint="choose another place", code=ErrorCode.INVALID_URI)
+    message = f"{root.uri} is a file, and a graph is a directory"
+    hint = "check the path, or choose another place"
+    return InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_URI)

@@ -216,7 +216,7 @@ def test_names_beside_each_other_are_all_right(graph):
 
 BAD_NAMES = [
     "",
-    "main",
+    "-x",
     "a b",
     "__x",
     "/a",
@@ -235,6 +235,12 @@ def test_names_that_break_the_rules_are_refused(graph, name):
     with pytest.raises(InvalidNameError):
         graph.branches.create(name)
     assert refs(graph) == {}
+
+
+def test_main_is_taken_in_every_graph(graph):
+    with pytest.raises(AlreadyExistsError) as refused:
+        graph.branches.create("main")
+    assert refused.value.code is ErrorCode.BRANCH_EXISTS
 
 
 def test_taken_names_are_refused_and_what_holds_them_stays(graph):
@@ -445,7 +451,7 @@ def test_a_branch_from_which_another_was_just_made_is_not_deleted(graph):
     rival = omnigraph.open(graph.uri)
 
     def meanwhile() -> None:
-        with pytest.raises(NotAllowedError, match="x build on it"):
+        with pytest.raises(NotAllowedError, match="x builds on it"):
             rival.branches.delete("draft")
 
     with once_at(Failpoint.BRANCH_AFTER_NAME, meanwhile):

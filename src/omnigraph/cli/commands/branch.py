@@ -12,7 +12,7 @@ from omnigraph.cli import options, render
 from omnigraph.cli.exits import Exit
 from omnigraph.cli.spark import start_spark
 from omnigraph.cli.texts import read_text
-from omnigraph.errors import BranchNotFoundError
+from omnigraph.errors import BranchNotFoundError, NotFoundError
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
@@ -60,7 +60,14 @@ def list_branches(*, store: options.Store = None, json: options.Json = False) ->
     if json:
         render.show_json(
             [
-                {"branch": name, "commit_id": head.commit_id, "created_at": head.created_at}
+                {
+                    "branch": name,
+                    "commit_id": head.commit_id,
+                    "created_at": head.created_at,
+                    "operation": head.operation,
+                    "actor": head.actor,
+                    "message": head.message,
+                }
                 for name, head in heads.items()
             ]
         )
@@ -122,7 +129,7 @@ def merge_branch(
     if delete_branch and source == "main":
         wrong = "main cannot be deleted, so --delete-branch is not for it"
         raise typer.BadParameter(wrong, param_hint="--delete-branch")
-    decided = resolve if resolve is None or resolve in _SIDES else read_text(resolve)
+    decided = _resolutions(resolve)
     opened = graph.open(options.required_store(store), actor=actor, read_only=dry_run)
     if engine is options.Engine.SPARK:
         start_spark()
@@ -171,6 +178,19 @@ def delete_branch(
     facts = {"branch": wanted, "head": commits[0].commit_id, "commits of its own": len(own)}
     render.show_facts(facts)
     render.say("deleted" if doing else "nothing was deleted: give --confirm to delete it")
+
+
+def _resolutions(given: str | None) -> str | None:
+    if given is None or given in _SIDES:
+        return given
+    try:
+        return read_text(given)
+    except NotFoundError as error:
+        from omnigraph.lang.diagnostics import nearest
+
+        if (side := nearest(given, _SIDES)) is not None:
+            error.hint = f"did you mean {side}? It takes ours, theirs, or a file of decisions"
+        raise
 
 
 def _heads(opened: Graph) -> dict[str, Commit]:

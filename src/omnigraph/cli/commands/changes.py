@@ -25,7 +25,9 @@ def poll(
             "--after", metavar="CURSOR", help="Where to go on; from the first commit without."
         ),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Commits at most.")] = 100,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", metavar="N", min=1, help="Commits at most.")
+    ] = 100,
     branch: options.AtBranch = None,
     kinds: changed.Kinds = None,
     types: changed.Types = None,

@@ -23,9 +23,9 @@ _FILTERS: Final = ("actor", "operation", "branch")
 def list_commits(
     *,
     store: options.Store = None,
-    branch: options.Branch = "main",
+    branch: options.AtBranch = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=0, help="Stop after this many.")
+        int | None, typer.Option("--limit", "-n", metavar="N", min=0, help="Stop after this many.")
     ] = None,
     wanted: Annotated[
         list[str] | None,

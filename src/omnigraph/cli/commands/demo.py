@@ -15,7 +15,8 @@ ROWS: Final = 1_000_000
 def demo(
     *,
     rows: Annotated[
-        int, typer.Option("--rows", min=100, help="How many rows the graph gets.")
+        int,
+        typer.Option("--rows", metavar="N", min=100, help="How many rows the graph gets."),
     ] = ROWS,
     directory: Annotated[
         Path | None,

@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from omnigraph.cli import options, render
+from omnigraph.cli.texts import read_text
 
 
 def init(
+    context: typer.Context,
     schema: Annotated[
         Path, typer.Option("--schema", metavar="FILE", help="The schema, a .pg file.")
     ],
@@ -26,11 +28,24 @@ def init(
     """Create a graph: one empty table per type, and a first commit."""
     from omnigraph import graph
 
-    created = graph.init(options.required_store(uri or store), schema, actor=actor, message=message)
+    place = options.store_given_once(context, uri, store)
+    created = graph.init(place, schema, actor=actor, message=message)
     snapshot = created.snapshot()
     commit_id = snapshot.head.commit_id
+    warnings = _warnings(schema)
     if json:
         types = [str(key) for key in snapshot.pins]
-        render.show_json({"graph": created.uri, "commit_id": commit_id, "types": types})
+        facts = {"graph": created.uri, "commit_id": commit_id, "types": types}
+        render.show_json({**facts, "warnings": warnings})
         return
     render.show_facts({"graph": created.uri, "commit": commit_id, "types": len(snapshot.pins)})
+    for each in warnings:
+        render.say(f"\n{each}")
+
+
+def _warnings(schema: Path) -> list[str]:
+    """What was taken as it is, and was perhaps not meant so."""
+    from omnigraph.schema.parser import read_schema
+
+    reading = read_schema(read_text(str(schema)), str(schema))
+    return [each.render(reading.source) for each in reading.diagnostics]

@@ -42,7 +42,7 @@ def log(
         str | None, typer.Option("--branch", metavar="NAME", help="Only this one; all by default.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=0, help="Stop after this many.")
+        int | None, typer.Option("--limit", "-n", metavar="N", min=0, help="Stop after this many.")
     ] = None,
     graph: Annotated[
         bool, typer.Option("--graph", help="Draw branches and merges beside the commits.")

@@ -58,7 +58,7 @@ def list_recoveries(
     store: options.Store = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", "-n", min=0, help="Stop after this many recoveries."),
+        typer.Option("--limit", "-n", metavar="N", min=0, help="Stop after this many recoveries."),
     ] = None,
     json: options.Json = False,
 ) -> None:

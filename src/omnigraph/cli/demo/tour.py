@@ -14,6 +14,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
+import typer
+
 from omnigraph.cli import main, output, render
 from omnigraph.cli.demo.world import World
 from omnigraph.cli.exits import Exit
@@ -215,6 +217,9 @@ def _show_file(name: str, count: int | None = None) -> None:
 def _omnigraph(*words: str, ends: Exit = Exit.DONE) -> None:
     _typed("omnigraph", *words)
     code = main.main(words)
+    if code not in (ends, Exit.DONE):
+        # It has said why; the rest of the tour would stumble over it.
+        raise typer.Exit(code)
     if code != ends:
         message = f"omnigraph {words[0]} ended with {code}, and should have with {int(ends)}"
         raise InternalError(message)
