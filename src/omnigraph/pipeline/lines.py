@@ -1,7 +1,7 @@
 """Lines: the rows of a type as NDJSON envelopes or as CSV, made a column at a time.
 
 What is written reads back as the same value, and equal rows give equal bytes. Numbers that JSON
-has no word for are written as Python, Spark and DuckDB read them: `NaN`, `Infinity`, `-Infinity`.
+has no word for are texts there, as in the rows of queries: `"NaN"`, `"Infinity"`, `"-Infinity"`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOT_FINITE: Final = {
     "inf": "Infinity",
     "-inf": "-Infinity",
 }
-"""What Arrow calls such numbers, and what JSON readers do."""
+"""What Arrow calls such numbers, and what everybody else does."""
 
 
 def envelope_lines(type_: SchemaType, batch: pa.RecordBatch) -> pa.Buffer:
@@ -106,7 +106,8 @@ def _plain_values(values: pa.Array, type_: Scalar) -> pa.Array:
         case Scalar.BOOL | Scalar.I32 | Scalar.I64 | Scalar.U32 | Scalar.U64:
             return values.cast(_TEXT)
         case Scalar.F32 | Scalar.F64:
-            return _floats(values)
+            texts = _floats(values)
+            return pc.if_else(pc.is_finite(values), texts, _between('"', texts, '"'))
         case Scalar.DATE:
             return _between('"', values.cast(_TEXT), '"')
         case Scalar.DATETIME:
@@ -121,6 +122,8 @@ def _cells(values: pa.Array, type_: PropertyType) -> pa.Array:
             return _csv_quoted(values.cast(_TEXT))
         case ListType() | VectorType():
             return _csv_quoted(json_values(values, type_))
+        case Scalar.F32 | Scalar.F64:
+            return _floats(values)
         case Scalar.DATE:
             return values.cast(_TEXT)
         case Scalar.DATETIME:
@@ -167,12 +170,7 @@ def _floats(values: pa.Array) -> pa.Array:
     whole = pc.match_substring_regex(texts, "^-?[0-9]+$")
     texts = pc.if_else(whole, _between("", texts, ".0"), texts)
     if not pc.all(pc.is_finite(values)).as_py():
-        for name, word in (
-            ("nan", "NaN"),
-            ("-nan", "NaN"),
-            ("inf", "Infinity"),
-            ("-inf", "-Infinity"),
-        ):
+        for name, word in _NOT_FINITE.items():
             texts = pc.if_else(pc.equal(texts, name), pa.scalar(word, _TEXT), texts)
     return texts
 

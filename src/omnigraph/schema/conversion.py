@@ -5,8 +5,10 @@ Parameters of queries and rows of data are converted alike, save for what `Readi
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Final, SupportsIndex, assert_never
@@ -22,6 +24,10 @@ Converted = Item | tuple[Item | None, ...]
 """A value as its property holds it: a list or a vector is a tuple."""
 
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,20}")
+_NUMBER: Final = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,9})?")
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_NOT_FINITE: Final = frozenset({"NaN", "Infinity", "-Infinity"})
+_UNQUOTED: Final = "leave the quotes out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,7 @@ def convert(type_: PropertyType, value: object, reading: Reading) -> Converted |
     """
     match type_:
         case Scalar():
-            return reading.scalar(type_, value)
+            return _convert_scalar(type_, value, reading)
         case EnumType():
             return reading.scalar(Scalar.STRING, value)
         case ListType(item):
@@ -63,6 +69,13 @@ def convert(type_: PropertyType, value: object, reading: Reading) -> Converted |
             assert_never(type_)
 
 
+def _convert_scalar(type_: Scalar, value: object, reading: Reading) -> PlainValue | Misfit:
+    # JSON has no such numbers, so they are texts there, in what we write too.
+    if type_.is_float and isinstance(value, str) and value in _NOT_FINITE:
+        value = float(value)
+    return reading.scalar(type_, value)
+
+
 def convert_scalar(type_: Scalar, value: object) -> PlainValue | Misfit:
     """What `values.fit` takes, and also integers of other libraries, and I64 and U64 as text."""
     if type_ in (Scalar.I64, Scalar.U64) and isinstance(value, str) and _DECIMAL.fullmatch(value):
@@ -72,13 +85,45 @@ def convert_scalar(type_: Scalar, value: object) -> PlainValue | Misfit:
     if isinstance(value, str) and not is_unicode(value):
         return Misfit("the text has half of a surrogate pair")
     if isinstance(value, str | int | float | date):
-        return fit(type_, value)
+        found = fit(type_, value)
+        if isinstance(found, Misfit) and isinstance(value, str):
+            return _misfit_of_text(type_, value, found)
+        return found
     return not_of(type_, value)
+
+
+def _misfit_of_text(type_: Scalar, text: str, found: Misfit) -> Misfit:
+    """What is wrong with a text, told more closely where it looks right."""
+    if type_ is Scalar.BOOL and text in ("true", "false"):
+        return Misfit(f"the text {text} is not of type {type_}", _UNQUOTED)
+    if type_.is_numeric and _NUMBER.fullmatch(text):
+        number = int(text) if text.lstrip("-").isdigit() else float(text)
+        if number in (math.inf, -math.inf):
+            return Misfit(f"{text[:100]} is too large for {type_}")
+        closer = fit(type_, number)
+        if isinstance(closer, Misfit):
+            return closer
+        return Misfit(f"the text {text[:100]} is not of type {type_}", _UNQUOTED)
+    if type_ in (Scalar.DATE, Scalar.DATETIME) and (day := _DAY.match(text)):
+        try:
+            date.fromisoformat(day[0])
+        except ValueError:
+            return Misfit(found.reason, f"there is no day {day[0]}")
+    return found
 
 
 def not_of(type_: PropertyType, value: object) -> Misfit:
     """The misfit of a value that is of another kind altogether."""
-    return Misfit(f"a value of Python's {type(value).__name__} is not of type {type_}")
+    match value:
+        case bool() | int() | float():
+            kind = json.dumps(value)
+        case Mapping():
+            kind = "an object"
+        case list() | tuple():
+            kind = "a list"
+        case _:
+            kind = f"a value of Python's {type(value).__name__}"
+    return Misfit(f"{kind} is not of type {type_}")
 
 
 def _convert_items(
@@ -86,17 +131,29 @@ def _convert_items(
 ) -> tuple[Item | None, ...] | Misfit:
     items = _sequence(value)
     if items is None:
-        return not_of(type_, value)
+        return _not_a_list(type_, value)
     found: list[Item | None] = []
     for place, each in enumerate(items):
         if each is None and reading.keeps_null_items:
             found.append(None)
             continue
-        read = reading.blob(each) if isinstance(item, BlobType) else reading.scalar(item, each)
+        read = (
+            reading.blob(each)
+            if isinstance(item, BlobType)
+            else _convert_scalar(item, each, reading)
+        )
         if isinstance(read, Misfit):
             return Misfit(f"item {place}: {read.reason}", read.hint)
         found.append(read)
     return tuple(found)
+
+
+def _not_a_list(type_: ListType | VectorType, value: object) -> Misfit:
+    if not isinstance(value, str | int | float):
+        return not_of(type_, value)
+    shown = json.dumps(value, ensure_ascii=False)[:100]
+    hint = f"write [{shown}]" if isinstance(type_, ListType) else ""
+    return Misfit(f"{shown} is not a list, and the type is {type_}", hint)
 
 
 def _sequence(value: object) -> Sequence[object] | None:

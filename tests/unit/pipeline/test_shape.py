@@ -217,6 +217,8 @@ JUNK: Final = st.one_of(
             '{"type":"Moment","data":{"at":"2024-01-01T10:20:30.5Z","weight":-0.0}}',
             '{"type":"Share","data":{"part":0.1}}',
             '{"type":"Share","data":{"part":NaN}}',
+            '{"type":"Share","data":{"part":"NaN"}}',
+            '{"type":"Moment","data":{"at":"2024-01-01T10:20:30Z","weight":"-Infinity"}}',
         ]
     ),
 )
