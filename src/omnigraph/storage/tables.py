@@ -343,7 +343,8 @@ class Tables:
         uri = self.uri(location)
         if not self.exists(location):
             message = f"there is no table at {uri}"
-            raise NotFoundError(message, code=ErrorCode.NOT_FOUND)
+            hint = "its files may be gone: see 'omnigraph check'"
+            raise NotFoundError(message, hint=hint, code=ErrorCode.NOT_FOUND)
         with translating("opening", uri):
             # Our own tables are small and read whole; types' tables are also read by the row.
             block_bytes = OWN_TABLE_BLOCK_BYTES if location.startswith("__") else None

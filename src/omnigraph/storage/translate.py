@@ -17,12 +17,13 @@ from omnigraph.errors import (
     TableConflictError,
 )
 
+_READ_ONLY: Final = "read-only file system"
 _DENIED: Final = (
     "permission denied",
     "accessdenied",
     "403 forbidden",
     "invalidaccesskeyid",
-    "read-only file system",
+    _READ_ONLY,
 )
 _FULL: Final = ("no space left", "disk quota exceeded")
 _NO_CREDENTIALS: Final = ("no credentials", "credential provider", "metadata endpoint", "imds")
@@ -62,9 +63,9 @@ def _translated(action: str, where: str, cause: Exception) -> OmnigraphError:
         message = f"{action} {where} failed: the bucket does not exist"
         return NotFoundError(message, hint="create the bucket", code=ErrorCode.BUCKET_NOT_FOUND)
     if any(mark in text for mark in _DENIED):
-        message = f"{action} {where} was denied: {said}"
-        hint = "check the permissions of the directory, or the credentials for the bucket"
-        return StorageError(message, hint=hint, code=ErrorCode.STORAGE_DENIED)
+        message = f"{action} {where} was denied: {_READ_ONLY if _READ_ONLY in text else said}"
+        what = "credentials for the bucket" if "://" in where else "permissions of the directory"
+        return StorageError(message, hint=f"check the {what}", code=ErrorCode.STORAGE_DENIED)
     if any(mark in text for mark in _NO_CREDENTIALS):
         message = f"{action} {where} failed for want of credentials: {said}"
         hint = "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION"
@@ -77,6 +78,6 @@ def _translated(action: str, where: str, cause: Exception) -> OmnigraphError:
 
 
 def _first_line(cause: Exception) -> str:
-    """What went wrong, without obstore's debug dump and Lance's source positions."""
-    line = str(cause).strip().partition("\n")[0]
+    """What went wrong, without obstore's debug dump, and Lance's classes and source positions."""
+    line = str(cause).strip().partition("\n")[0].removeprefix("LanceError(IO): ")
     return line.partition(", /home/runner/")[0][:500]
