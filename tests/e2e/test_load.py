@@ -38,6 +38,8 @@ WORLD: Final = """\
 """
 NAMES: Final = "query names() { match { $p: Person } return { $p.name as name } order { name } }"
 
+QUARANTINED: Final = ("--on-error", "quarantine", "--rejects")
+
 Run = Callable[..., Answer]
 
 
@@ -161,6 +163,37 @@ def test_an_input_without_rows_makes_no_commit(here: Run, untouched: str, tmp_pa
     assert head(untouched) == before
 
 
+def test_rows_that_exist_need_another_mode(here: Run, untouched: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jsonl", {"type": "Person", "data": {"name": "Zoe"}})
+    refused = here("load", untouched, "--data", path, "--mode", "append")
+    assert "Person 'Zoe' exists already" in refused.err
+    assert "hint: to replace rows that exist, load with --mode merge" in refused.err
+
+
+def test_an_input_of_wrong_rows_only_is_told_as_that(
+    here: Run, untouched: str, tmp_path: Path
+) -> None:
+    before = head(untouched)
+    path = written(tmp_path / "a.jsonl", {"type": "Persn"}, {"type": "City", "data": {"name": 7}})
+    rejects = str(tmp_path / "rejects.jsonl")
+    told = here("load", untouched, "--data", path, "--mode", "append", *QUARANTINED, rejects)
+    assert (told.code, told.out) == (Exit.DONE, "")
+    assert told.err.splitlines() == [
+        "every row was rejected: nothing was loaded, branch main is as it was",
+        f"2 rows were rejected: see {rejects}",
+    ]
+    assert head(untouched) == before
+
+
+def test_standard_input_that_is_closed_is_told_as_that(
+    here: Run, untouched: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    refused = here("load", untouched, "--data", "-", "--mode", "append")
+    assert (refused.code, refused.out) == (Exit.INVALID, "")
+    assert "standard input is closed" in refused.err
+
+
 BROKEN: Final = (
     '{"type": "Person", "data": {"name": "Eva", "age": 151}}\n'
     '{"type": "Persn", "data": {"name": "Fay"}}\n'
@@ -249,9 +282,6 @@ def test_values_that_no_property_takes_can_be_dropped(
     assert told.json["changes"]["Person"]["inserted"] == 1
 
 
-QUARANTINED: Final = ("--on-error", "quarantine", "--rejects")
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -273,6 +303,10 @@ QUARANTINED: Final = ("--on-error", "quarantine", "--rejects")
         (["{store}", "--map", "Persn={world}", "--mode", "merge"], 5, "did you mean Person?"),
         (["{store}", "--map", "person={world}", "--mode", "merge"], 5, "did you mean Person?"),
         (["{store}", "--map", "{world}", "--mode", "merge"], Exit.INVALID, "--map Type=path"),
+        (["{store}", "--data", "{tmp}/Persn.csv", "--mode", "merge"], 5, "--map Type={tmp}/Persn"),
+        (["{store}", "--map", "Person=-", "--mode", "merge"], Exit.INVALID, "give --data -"),
+        (["{store}", "--data", "-", "--data", "-", "--mode", "merge"], 3, "input is named twice"),
+        (["{store}", "--data", "{tmp}/pipe", "--mode", "merge"], 3, "give a stream as --data -"),
         (
             ["{store}", "--data", "{world}", "--mode", "merge", "--branch", "mian"],
             Exit.NOT_FOUND,
@@ -332,6 +366,7 @@ def test_a_mistake_gets_one_clear_message_and_its_exit_code(
     before = head(untouched)
     for name in ("a.xml", "Persn.csv"):
         (tmp_path / name).write_text("name\nAda\n")
+    os.mkfifo(tmp_path / "pipe")
     filled = [each.format(store=untouched, world=world, tmp=tmp_path) for each in arguments]
     refused = here("load", *filled)
     assert (refused.code, refused.out) == (code, ""), refused.err

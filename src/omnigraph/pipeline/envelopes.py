@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,7 +22,10 @@ ENDS: Final = ("from", "to")
 
 _NODE: Final = ("type", "id", "data")
 _EDGE: Final = ("edge", "id", *ENDS, "data")
-_ENVELOPE: Final = "envelope"
+_OTHER_ENDS: Final = (*ENDPOINTS, "source", "target", "start", "end")
+_EXAMPLES: Final = '{"type": …, "data": {…}} or {"edge": …, "from": …, "to": …}'
+_LINE: Final = "line"
+"""What stands for the type and the property of a line that has neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,8 @@ def read_line(
     """
     if not text.strip():
         return None
+    if (part := _part_of_document(text.strip())) is not None:
+        return refusal(text, origin, part)
     try:
         found = json.loads(text, object_pairs_hook=_object, parse_float=_float)
     except json.JSONDecodeError as cause:
@@ -69,6 +74,15 @@ def read_line(
     if of_type is not None and not _is_envelope_of(of_type, found):
         return _flat(of_type, found, origin)
     return _opened(found, text, origin, types, ignores_unknown=ignores_unknown)
+
+
+def _part_of_document(text: str) -> str | None:
+    """What to say where an array or an object begins that goes on over several lines."""
+    if text.startswith("["):
+        return "a list begins here (write one object a line, as jq -c '.[]' does)"
+    if text == "{":
+        return "an object begins here, and goes on (write one object a line, as jq -c . does)"
+    return None
 
 
 def has_envelopes(type_: SchemaType) -> bool:
@@ -131,9 +145,8 @@ def _opened(
 ) -> Read | Violation:
     words = [each for each in ("type", "edge") if each in found]
     if len(words) != 1:
-        which = "both" if words else "neither"
-        reason = f"an envelope has either a type or an edge, and this one has {which}"
-        return refusal(text, origin, reason, member="type")
+        reason = 'it has both "type" and "edge"' if words else 'it has neither "type" nor "edge"'
+        return refusal(text, origin, f"{reason} (write {_EXAMPLES})", member="type")
     type_ = _type(words[0], found[words[0]], types)
     if isinstance(type_, str):
         return refusal(text, origin, type_, member="type")
@@ -170,9 +183,7 @@ def _faults(
     known = _NODE if isinstance(type_, NodeType) else _EDGE
     for name in found:
         if name not in known and not ignores_unknown:
-            near = did_you_mean(name, known)
-            advice = f" ({near})" if near else ""
-            yield "line", f"an envelope of {type_.name} has no {name[:100]}{advice}"
+            yield name[:100], _misplaced(type_, name, known)
     for name in sorted(found.repeated):
         if name in known:
             yield name, f"{name} stands twice"
@@ -183,6 +194,17 @@ def _faults(
         yield "id", "there is an id in data and one beside it"
 
 
+def _misplaced(type_: SchemaType, name: str, known: Iterable[str]) -> str:
+    """What to say of a member that does not belong beside the type."""
+    beside = f'"{name[:100]}" stands beside "{word_of(type_)}"'
+    if any(each.name == name for each in type_.properties):
+        return f'{beside}, and properties go into "data"'
+    if isinstance(type_, EdgeType) and name in _OTHER_ENDS:
+        return f'{beside}, and the ends of an edge are "from" and "to"'
+    advice = did_you_mean(name, known) or 'properties go into "data"'
+    return f"{beside}, where nothing is called so ({advice})"
+
+
 def _twice(type_: SchemaType, found: Object, origin: str) -> Violation | None:
     known = {"id", *(each.name for each in type_.properties), *ends_in(type_, found)}
     for name in sorted(found.repeated & known):
@@ -191,8 +213,8 @@ def _twice(type_: SchemaType, found: Object, origin: str) -> Violation | None:
     return None
 
 
-def refusal(text: str | None, origin: str, reason: str, *, member: str = "line") -> Violation:
-    """What is wrong with a line that has no row; `member` is the part of an envelope at fault."""
-    breach = Breach(Rule.TYPE, _ENVELOPE, (member,))
+def refusal(text: str | None, origin: str, reason: str, *, member: str = _LINE) -> Violation:
+    """What is wrong with a line that has no row; `member` is the part of it at fault."""
+    breach = Breach(Rule.TYPE, _LINE, (member,))
     shown = None if text is None else shortened(text.strip())
     return Violation(breach, None, shown, origin, f"the line is refused: {reason}")

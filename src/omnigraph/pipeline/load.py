@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ from omnigraph.errors import (
 from omnigraph.integrity.deltas import Delta, TableDelta
 from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.rules import RuleSet
-from omnigraph.integrity.violations import Tally, require_clean
+from omnigraph.integrity.violations import IntegrityError, Rule, Tally, require_clean
 from omnigraph.limits import REPLANS_MAX
 from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey
@@ -109,10 +109,20 @@ class Loads:
             except _RejectedError as found:
                 # The commit says how many rows it goes without, so it is ordered anew.
                 noted = found.count
+            except IntegrityError as refusal:
+                if load.request.mode == Mode.APPEND and Rule.EXISTS in refusal.counts:
+                    refusal.hint = _REPLACING
+                raise
             else:
                 return load.result(landed)
         message = f"branch {order.branch} kept moving while rows were checked"
         raise ConflictError(message, hint="try again")
+
+
+_REPLACING: Final = (
+    'to replace rows that exist, load with --mode merge, or mode="merge" in Python; '
+    "nothing was changed"
+)
 
 
 def checked(request: LoadRequest) -> LoadRequest:

@@ -18,7 +18,7 @@ import pyarrow.csv as pcsv
 from omnigraph.errors import ErrorCode, InvalidInputError, LimitExceededError, StorageError
 from omnigraph.limits import LOAD_BATCH_ROWS, LOAD_BLOCK_BYTES, LOAD_LINE_BYTES_MAX
 from omnigraph.pipeline.columns import Written
-from omnigraph.pipeline.compression import Compression
+from omnigraph.pipeline.compression import Compression, suffix_of
 from omnigraph.pipeline.positions import POSITION, position, positions
 from omnigraph.pipeline.shape import (
     TEXT,
@@ -142,16 +142,28 @@ def _parquet_file(shaping: Shaping, number: int, source: FileInput) -> Iterator[
     import pyarrow.parquet as pq
 
     assert source.type_name is not None, "a file of columns has rows of one type"
+    require_bytes(source)
     with _opened(source) as (stream, _), _translating(source.name):
         file = pq.ParquetFile(stream)
         type_ = shaping.catalog.type_named(source.type_name)
-        columns = known_columns(shaping, type_, file.schema_arrow.names)
+        columns = known_columns(shaping, type_, file.schema_arrow.names, source.name)
         batches = file.iter_batches(batch_size=LOAD_BATCH_ROWS, columns=columns)
         total = max(1, file.metadata.num_rows)
         done = 0
         for shaped in _columns(shaping, number, source.type_name, batches):
             done += LOAD_BATCH_ROWS
             yield Piece(shaped, source.byte_count * min(done, total) // total)
+
+
+def require_bytes(source: FileInput) -> None:
+    """Refuse a Parquet file that is empty: one without rows is not.
+
+    Raises:
+        InvalidInputError: it is.
+    """
+    if not source.byte_count:
+        message = f"{source.name} is empty, and so no Parquet file"
+        raise InvalidInputError(message, hint="write it again; one without rows has its columns")
 
 
 def _columns(
@@ -173,10 +185,10 @@ def _placed(batch: pa.RecordBatch, found: pa.Array) -> pa.RecordBatch:
 def _csv_file(shaping: Shaping, number: int, source: FileInput) -> Iterator[Piece]:
     assert source.type_name is not None, "a file of columns has rows of one type"
     with _opened(source) as (stream, _):
-        names = _header(stream, source.name)
-    known_columns(shaping, shaping.catalog.type_named(source.type_name), names)
+        names = _header(stream, source)
+    known_columns(shaping, shaping.catalog.type_named(source.type_name), names, source.name)
     rows = _CsvRows(number)
-    with _opened(source) as (stream, file), _translating(source.name):
+    with _opened(source) as (stream, file), _decoding(source), _translating(source.name):
         reader = pcsv.open_csv(
             stream,
             # One thread, so that a row that is refused has its number.
@@ -207,16 +219,43 @@ def _csv_file(shaping: Shaping, number: int, source: FileInput) -> Iterator[Piec
 _CSV_BLOCK_BYTES: Final = 4 << 20
 
 
-def _header(stream: Any, name: str) -> list[str]:
+def _header(stream: Any, source: FileInput) -> list[str]:
     text = io.TextIOWrapper(io.BufferedReader(_Raw(stream)), encoding="utf-8-sig", newline="")
     try:
         return next(csv.reader(text))
     except StopIteration:
-        message = f"{name} is empty"
+        message = f"{source.name} is empty"
         raise InvalidInputError(message, hint="the first line names the columns") from None
-    except (UnicodeDecodeError, csv.Error) as cause:
-        message = f"the first line of {name} names no columns: {cause}"
-        raise InvalidInputError(message, hint="write it in UTF-8") from cause
+    except UnicodeDecodeError as cause:
+        raise _not_utf8(source) from cause
+    except csv.Error as cause:
+        message = f"the first line of {source.name} names no columns: {cause}"
+        raise InvalidInputError(message, hint="write their names with commas between") from cause
+
+
+@contextmanager
+def _decoding(source: FileInput) -> Iterator[None]:
+    """Say of a text that is not UTF-8 where that is."""
+    try:
+        yield
+    except InvalidInputError as refusal:
+        if "UTF8" in refusal.message:
+            raise _not_utf8(source) from refusal
+        raise
+
+
+def _not_utf8(source: FileInput) -> InvalidInputError:
+    """Names the first line that is not UTF-8; the file is read again for it."""
+    message = f"{source.name} is not UTF-8"
+    with _opened(source) as (stream, _):
+        for number, line in enumerate(io.BufferedReader(_Raw(stream)), 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError as cause:
+                at = cause.start
+                message = f"line {number} of {message}: its byte {at + 1} is {line[at]:#04x}"
+                break
+    return InvalidInputError(message, hint="save it as UTF-8")
 
 
 class _Raw(io.RawIOBase):
@@ -247,7 +286,10 @@ class _CsvRows:
     """The lines of rows that are refused."""
 
     def refuse(self, row: Any) -> str:
-        reason = f"it has {row.actual_columns} columns, and the first has {row.expected_columns}"
+        columns = "1 column" if row.actual_columns == 1 else f"{row.actual_columns} columns"
+        reason = f"it has {columns}, and the first line has {row.expected_columns}"
+        if row.text.count('"') % 2:
+            reason = "a quote is opened in it and never closed"
         self.wrong[row.number] = row.text, reason
         return "skip"
 
@@ -377,13 +419,23 @@ def _opened(source: FileInput) -> Iterator[tuple[Any, pa.NativeFile]]:
             with pa.CompressedInputStream(file, source.compression.value) as stream:
                 yield stream, file
     except pa.ArrowInvalid as cause:
-        raise _unreadable(source.name, cause) from cause
+        raise _unpackable(source, cause) from cause
     except OSError as cause:
         if isinstance(cause, FileNotFoundError | PermissionError) or cause.errno is not None:
             message = f"{source.name} cannot be read: {cause.strerror or cause}"
             raise StorageError(message, hint="check the file and its permissions") from cause
         # Arrow says so when a compressed file is cut off or is none.
-        raise _unreadable(source.name, cause) from cause
+        raise _unpackable(source, cause) from cause
+
+
+def _unpackable(source: FileInput, cause: BaseException) -> InvalidInputError:
+    if source.compression is None:
+        return _unreadable(source.name, cause)
+    message = f"{source.name} cannot be unpacked: it is not {source.compression}, or not whole"
+    hint = (
+        f"pack it again, or take {suffix_of(source.compression)} from its name if it is not packed"
+    )
+    return InvalidInputError(message, hint=hint)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -170,8 +170,13 @@ def refused_line(shaping: Shaping, position: int, text: str, reason: str) -> Sha
     return parts.shaped()
 
 
-def known_columns(shaping: Shaping, type_: SchemaType, names: Sequence[str]) -> list[str]:
+def known_columns(
+    shaping: Shaping, type_: SchemaType, names: Sequence[str], file: str | None = None
+) -> list[str]:
     """Those of some columns that a type takes, which must be all unless unknown ones are ignored.
+
+    Args:
+        file: The one that has the columns, if a file has.
 
     Raises:
         InvalidInputError: no property takes one of them, or it stands twice.
@@ -179,18 +184,24 @@ def known_columns(shaping: Shaping, type_: SchemaType, names: Sequence[str]) -> 
     given = [each for each in names if each != POSITION]
     takes = {"id", *(each.name for each in type_.properties)}
     takes.update(ends_in(type_, dict.fromkeys(given)))
+    have = f"the rows of {type_.name} have" if file is None else f"{file} has"
     for name in given:
         if given.count(name) > 1:
-            message = f"the rows of {type_.name} have two columns {name[:100]}"
+            message = f'{have} two columns "{name[:100]}"'
             raise InvalidInputError(message, hint="rename one of them")
         if name not in takes and not shaping.ignores_unknown:
-            near = did_you_mean(name, takes)
-            advice = "rename it, drop it, or ignore what is unknown"
-            message = (
-                f"the rows of {type_.name} have a column {name[:100]}, and no property takes it"
-            )
-            raise InvalidInputError(message, hint=f"{near}; {advice}" if near else advice)
+            message = f'{have} a column "{name[:100]}", and {type_.name} has no such property'
+            raise InvalidInputError(message, hint=_unknown_column(name, takes))
     return [each for each in given if each in takes]
+
+
+def _unknown_column(name: str, takes: Iterable[str]) -> str:
+    for mark, told in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+        if mark in name:
+            return f"columns are separated by commas, and not by {told}"
+    advice = "rename it, or drop such columns: --ignore-unknown, or ignore_unknown=True in Python"
+    near = did_you_mean(name, takes)
+    return f"{near}; {advice}" if near else advice
 
 
 class Gathered:

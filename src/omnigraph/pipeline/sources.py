@@ -24,6 +24,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from glob import glob, has_magic
@@ -36,6 +37,7 @@ from omnigraph.errors import (
     InvalidInputError,
     InvalidParameterError,
     NotFoundError,
+    StorageError,
     TypeNotFoundError,
 )
 from omnigraph.lang.diagnostics import did_you_mean
@@ -152,6 +154,7 @@ def resolve(source: Source, catalog: Catalog) -> Inputs:
     Raises:
         NotFoundError: a file does not exist, or a pattern matches none.
         TypeNotFoundError: something is named by a type that the schema does not have.
+        StorageError: a file or a directory may not be read.
         InvalidInputError: it is nothing that can be loaded.
     """
     found = tuple(_Finder(catalog).find(source))
@@ -171,6 +174,9 @@ def _told_apart(inputs: Iterable[Input]) -> Iterator[Input]:
         times[each.name] += 1
         if times[each.name] == 1:
             yield each
+        elif isinstance(each, StreamInput) and each.stream is getattr(sys.stdin, "buffer", None):
+            message = "standard input is named twice, and can be read once"
+            raise InvalidInputError(message, hint="give --data - once")
         elif isinstance(each, FileInput):
             message = f"{each.name} is named twice"
             raise InvalidInputError(message, hint="name each file once; patterns may overlap")
@@ -185,9 +191,10 @@ class _Finder:
     def find(self, source: object) -> Iterator[Input]:
         match source:
             case str(text) if text == STANDARD_INPUT:
-                yield StreamInput("stdin", sys.stdin.buffer)
+                yield _standard_input()
             case str() | PathLike():
-                yield from self._paths(fspath(source), None)
+                with _looking(fspath(source)):
+                    yield from self._paths(fspath(source), None)
             case Mapping():
                 for name, rows in source.items():
                     yield from self._of_type(name, rows)
@@ -211,10 +218,11 @@ class _Finder:
             raise InvalidParameterError(message, hint='give rows by type: {"Person": rows}')
         self.catalog.type_named(name)
         if isinstance(rows, str | PathLike):
-            yield from self._paths(fspath(rows), name)
-        elif isinstance(rows, Sequence) and rows and all(map(_is_path, rows)):
+            rows = [rows]
+        if isinstance(rows, Sequence) and rows and all(map(_is_path, rows)):
             for each in rows:
-                yield from self._paths(fspath(each), name)
+                with _looking(fspath(each)):
+                    yield from self._paths(fspath(each), name)
         elif _is_frame(rows):
             yield FrameInput(name, name, rows)
         elif _is_rows(rows):
@@ -224,6 +232,9 @@ class _Finder:
 
     def _paths(self, text: str, type_name: str | None) -> Iterator[Input]:
         path = Path(text)
+        if text == STANDARD_INPUT:
+            message = f"- is mapped to {type_name}, and the lines of standard input say their types"
+            raise InvalidInputError(message, hint="give --data -, or map a file")
         if path.exists():
             yield from self._path(path, type_name)
         elif "://" in text:
@@ -255,12 +266,15 @@ class _Finder:
             yield from self._path(each, named)
 
     def _file(self, path: Path, type_name: str | None) -> FileInput:
+        if not path.is_file():
+            message = f"{path} is neither a file nor a directory"
+            raise InvalidInputError(message, hint="give a stream as --data -", path=str(path))
         stem, form, compression = _spelt(path)
         named = type_name or self._type_in(path.name)
         if named is None and form is not Form.LINES:
             near = did_you_mean(stem, (each.name for each in self.catalog.types))
             message = f"{path} has rows of one type, and the schema has no type {stem[:100]}"
-            hint = f"name the file after a type, or map it: Type={path}"
+            hint = f"name the file after a type, or map it: --map Type={path}"
             raise TypeNotFoundError(message, hint=f"{near}; {hint}" if near else hint, name=stem)
         return FileInput(str(path), str(path), form, named, compression, path.stat().st_size)
 
@@ -268,6 +282,27 @@ class _Finder:
         """The type that a file is named by."""
         stem = file_name.partition(".")[0]
         return stem if any(each.name == stem for each in self.catalog.types) else None
+
+
+def _standard_input() -> StreamInput:
+    # Python has none where it was closed before the start.
+    if sys.stdin is None or sys.stdin.closed:
+        message = "there is nothing to load: standard input is closed"
+        raise InvalidInputError(message, hint="pipe a graph file into it, or name a file")
+    return StreamInput("stdin", sys.stdin.buffer)
+
+
+@contextmanager
+def _looking(path: str) -> Iterator[None]:
+    """Re-raise as ours what the disk says of a path that may not be looked at."""
+    try:
+        yield
+    except OSError as cause:
+        path = cause.filename or path
+        message = f"{path} cannot be read: {cause.strerror or cause}"
+        code = ErrorCode.STORAGE_DENIED if isinstance(cause, PermissionError) else None
+        hint = "check the permissions of the file and of its directories"
+        raise StorageError(message, hint=hint, code=code, path=path) from cause
 
 
 def _spelt(path: Path) -> tuple[str, Form, Compression | None]:

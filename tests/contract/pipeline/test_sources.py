@@ -13,7 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from omnigraph.engine.protocol import EngineName
-from omnigraph.errors import InvalidInputError, NotFoundError, TypeNotFoundError
+from omnigraph.errors import (
+    ErrorCode,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+    TypeNotFoundError,
+)
 from omnigraph.integrity.violations import IntegrityError
 from omnigraph.pipeline import choice
 from omnigraph.pipeline.choice import choose_engine
@@ -28,6 +34,9 @@ edge Sent: Person -> Person { from: String?  to: String? }
 """
 PEOPLE: Final = (node("Person", name="ada", age=36), node("Person", name="bob"))
 TABLE: Final = pa.table({"name": ["ada", "bob"], "age": pa.array([36, None], pa.int64())})
+
+
+CUT_OFF: Final = pa.compress(b"x" * 9999, codec="zstd", asbytes=True)[:15]
 
 
 @pytest.fixture
@@ -117,8 +126,14 @@ def test_a_line_of_csv_with_too_many_columns_is_refused_with_its_number(world):
     path.write_text("name,age\nada,36\nbob,1,2\ncy\n")
     with pytest.raises(IntegrityError) as refusal:
         world.load(path)
-    origins = [Path(each.origin).name for each in refusal.value.violations]
-    assert origins == ["Person.csv:3", "Person.csv:4"]
+    told = {Path(each.origin).name: each.message for each in refusal.value.violations}
+    assert told == {
+        "Person.csv:3": "the line is refused: it has 3 columns, and the first line has 2",
+        "Person.csv:4": "the line is refused: it has 1 column, and the first line has 2",
+    }
+    path.write_text('name,age\nada,36\n"bob,1\ncy,2\n')
+    with pytest.raises(IntegrityError, match="a quote is opened in it and never closed"):
+        world.load(path)
 
 
 def test_lines_of_csv_are_counted_through_blocks_and_line_breaks(world, monkeypatch):
@@ -250,21 +265,44 @@ def test_what_cannot_be_loaded_is_refused_by_name(world, name, error, named, adv
     assert advised in refusal.value.hint
 
 
-@pytest.mark.parametrize(
-    ("name", "data"),
-    [
-        ("Person.parquet", b"PAR1 is not all there is to it"),
-        ("Person.csv", b""),
-        ("Person.csv", b"name\n\xff\n"),
-        ("data.jsonl.gz", b"this is not packed at all"),
-        ("data.jsonl.zst", pa.compress(b"x" * 9999, codec="zstd", asbytes=True)[:15]),
-    ],
-)
-def test_a_file_that_is_not_what_its_name_says_is_refused_by_name(world, name, data):
+# fmt: off
+UNREADABLE: Final = {
+    "no Parquet":     ("Person.parquet", b"PAR1 is not all there is to it", "name says", "whole"),
+    "empty Parquet":  ("Person.parquet", b"", "is empty, and so no Parquet file", "again"),
+    "an empty table": ("Person.csv", b"", "is empty", "first line"),
+    "Latin-1":        ("Person.csv", b"name\n\xff\n", "line 2 of .*: its byte 1 is 0xff", "UTF-8"),
+    "Latin-1 below":  ("Person.csv", b"name\n" + b"ada\n" * 9999 + b"\xe9\n", "line 10001 ", "8"),
+    "UTF-16":         ("Person.csv", "name\nada\n".encode("utf-16"), "line 1 of .*0xff", "UTF-8"),
+    "not packed":     ("data.jsonl.gz", b"this is not packed at all", "it is not gzip", "take .gz"),
+    "not packed CSV": ("Person.csv.zst", b"name\nada\n", "it is not zstd", "take .zst"),
+    "cut off":        ("data.jsonl.zst", CUT_OFF, "or not whole", "pack it again"),
+    "semicolons":     ("Person.csv", b"name;age\nada;36\n", '"name;age"', "separated by commas"),
+    "a foreign name": ("Person.csv", b"name,agee\nada,36\n", '"agee", and Person has', "age?"),
+    "a foreign column": ("Person.csv", b"name,shoe\n", '"shoe"', "--ignore-unknown"),
+    "a name twice":   ("Person.csv", b"name,name\n", 'two columns "name"', "rename"),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize(("name", "data", "said", "advised"), UNREADABLE.values(), ids=UNREADABLE)
+def test_a_file_that_is_not_what_its_name_says_is_refused_by_name(world, name, data, said, advised):
     path = world.folder / name
     path.write_bytes(data)
-    with pytest.raises(InvalidInputError, match=name):
+    with pytest.raises(InvalidInputError, match=said) as refusal:
         world.load(path)
+    assert str(path) in refusal.value.message
+    assert advised in refusal.value.hint
+
+
+def test_what_may_not_be_looked_at_is_told_as_that(world, monkeypatch):
+    def denied(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", denied)
+    for source in ("locked/a.jsonl", {"Person": "locked/a.jsonl"}):
+        with pytest.raises(StorageError, match=r"locked/a\.jsonl cannot be read: Perm") as refusal:
+            world.load(source)
+        assert refusal.value.code is ErrorCode.STORAGE_DENIED
 
 
 @pytest.mark.parametrize("source", [7, b"bytes", TABLE, [TABLE], {"Person": 7}, [], {7: TABLE}])

@@ -257,7 +257,11 @@ def _index(
 
 
 def _show(result: LoadResult, choice: Choice, rejects: Path | None) -> None:
-    if result.commit_id is None:
+    if result.commit_id is None and result.rejected:
+        render.say(
+            f"every row was rejected: nothing was loaded, branch {result.branch} is as it was"
+        )
+    elif result.commit_id is None:
         render.say(f"there was nothing to load: branch {result.branch} is as it was")
     else:
         render.say(f"commit {result.commit_id} on branch {result.branch}")

@@ -27,7 +27,7 @@ from omnigraph.limits import (
 )
 from omnigraph.pipeline.columns import Written
 from omnigraph.pipeline.positions import POSITION, minted_id, position, positions
-from omnigraph.pipeline.reading import Unpacked, line_batches, read_input
+from omnigraph.pipeline.reading import Unpacked, line_batches, read_input, require_bytes
 from omnigraph.pipeline.shape import (
     Shaped,
     Shaping,
@@ -208,6 +208,7 @@ def _spooled(
 
 
 def _row_groups(number: int, source: FileInput, size: int) -> Iterator[Split]:
+    require_bytes(source)
     with _reading(source), pa.OSFile(source.path, "rb") as file:
         metadata = pq.read_metadata(file)
         sizes = [
@@ -371,7 +372,7 @@ def _read_row_groups(shaping: Shaping, split: RowGroupSplit) -> Iterator[Part]:
     with _reading(split.file), pa.OSFile(split.file.path, "rb") as stream:
         file = pq.ParquetFile(stream)
         type_ = shaping.catalog.type_named(split.file.type_name)
-        columns = known_columns(shaping, type_, file.schema_arrow.names)
+        columns = known_columns(shaping, type_, file.schema_arrow.names, split.file.name)
         first = split.first
         if not split.groups:
             return
