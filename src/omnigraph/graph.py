@@ -17,7 +17,7 @@ from omnigraph.branching.cleanup import CleanupResult, clean
 from omnigraph.changes.choice import choose_by_difference
 from omnigraph.changes.feed import Batch, Feed
 from omnigraph.changes.graphs import Filter, GraphDiff, Side, compare_graphs, size_of_difference
-from omnigraph.clock import Clock, SystemClock, is_ulid
+from omnigraph.clock import ULID_LENGTH, Clock, SystemClock, is_ulid
 from omnigraph.drawings.lanes import ordered
 from omnigraph.engine.protocol import EngineName
 from omnigraph.engine.queries import Explanation, Queries, QueryResult
@@ -25,19 +25,19 @@ from omnigraph.errors import (
     BranchNotFoundError,
     ErrorCode,
     InvalidInputError,
+    InvalidNameError,
     InvalidParameterError,
     NotAllowedError,
-    NotFoundError,
     OmnigraphError,
     StaleHeadError,
 )
-from omnigraph.lang.source import decoded
 from omnigraph.maintenance import indexes
 from omnigraph.maintenance.indexes import Builder, Indexing, IndexResult
 from omnigraph.manifest import lifecycle, lineage, schemas
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import AcceptedSchema, Catalogs
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.arguments import checked_number, checked_path, checked_text, checked_texts
 from omnigraph.model.commits import Commit, OperationKind, checked_actor, checked_message
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
@@ -49,8 +49,8 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.parser import parse_schema
 from omnigraph.schema.printer import print_schema
 from omnigraph.storage import lookups
-from omnigraph.storage.nearby import near_file
 from omnigraph.storage.store import Store
+from omnigraph.storage.texts import query_text, schema_text
 from omnigraph.transaction.protocol import Order, Transactions
 from omnigraph.transaction.view import data_at, view_at
 from omnigraph.transaction.work import View
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 
 def init(
     uri: str | PathLike[str],
-    schema: str | Path | Catalog,
+    schema: str | PathLike[str] | Catalog,
     *,
     actor: str | None = None,
     message: str | None = None,
@@ -147,12 +147,16 @@ class Target:
 
         Raises:
             InvalidInputError: a commit was given together with a branch or a version.
+            InvalidParameterError: one of them is of another kind.
         """
+        if version is not None:
+            version = checked_number(version, "version")
         if commit is None:
             return cls(MAIN if branch is None else BranchName.parse(branch), version=version)
         if branch is not None or version is not None:
-            message = "a commit says it all: give a commit, or a branch and a version"
-            raise InvalidInputError(message)
+            message = "a commit was given, and a branch or a version with it"
+            hint = "a commit says it all: give it alone, or a branch and a version"
+            raise InvalidInputError(message, hint=hint)
         return cls(commit=CommitId.parse(commit))
 
 
@@ -267,7 +271,7 @@ class Graph:
 
     def query(
         self,
-        source: str,
+        source: str | PathLike[str],
         params: Mapping[str, object] | None = None,
         *,
         name: str | None = None,
@@ -279,20 +283,23 @@ class Graph:
         """Answer a read query, all of it from one commit.
 
         Args:
-            source: The text of one or more `.gq` queries.
+            source: The text of one or more queries, or a path to a `.gq` file that has it.
             name: Which of them to run; not needed when there is one.
-            engine: `local`, `spark` or `auto`.
+            engine: `local`, `spark` or `auto`, which goes by size; `$OMNIGRAPH_ENGINE` when None.
 
         Raises:
             DiagnosticsError: the text is no query of this graph. Nothing was read.
             InvalidParameterError: a parameter is missing, unknown or ill-typed. Nothing was read.
+            InvalidInputError: the query changes the graph, or a commit was given together with a
+                branch or a version. Nothing was read.
+            NotFoundError: the branch, the commit, the version or the file does not exist.
         """
         snapshot = self.snapshot(branch=branch, commit=commit, version=version)
-        return self._queries.run(snapshot, source, params, name=name, engine=engine)
+        return self._queries.run(snapshot, query_text(source), params, name=name, engine=engine)
 
     def explain(
         self,
-        source: str,
+        source: str | PathLike[str],
         params: Mapping[str, object] | None = None,
         *,
         name: str | None = None,
@@ -301,13 +308,16 @@ class Graph:
         version: int | None = None,
         engine: str | None = None,
     ) -> Explanation:
-        """How `query` would answer: the plan, the engine and why, without running it."""
+        """How `query` would answer: the plan, the engine and why, without running it.
+
+        Takes what `query` takes, and refuses what it refuses.
+        """
         snapshot = self.snapshot(branch=branch, commit=commit, version=version)
-        return self._queries.explain(snapshot, source, params, name=name, engine=engine)
+        return self._queries.explain(snapshot, query_text(source), params, name=name, engine=engine)
 
     def mutate(
         self,
-        source: str,
+        source: str | PathLike[str],
         params: Mapping[str, object] | None = None,
         *,
         name: str | None = None,
@@ -319,21 +329,26 @@ class Graph:
         """Change the graph as a mutation query says, in one commit.
 
         Args:
-            source: The text of one or more `.gq` queries.
+            source: The text of one or more queries, or a path to a `.gq` file that has it.
             name: Which of them to run; not needed when there is one.
             expect_head: The commit that the branch must be at for this to happen.
 
         Raises:
             DiagnosticsError: the text is no query of this graph. Nothing was read.
             InvalidParameterError: a parameter is missing, unknown or ill-typed. Nothing was read.
+            InvalidInputError: the query only reads. Nothing changed.
+            NotFoundError: the branch or the file does not exist.
+            NotAllowedError: the handle looks at the past, or was opened read-only.
             IntegrityError: the change would break rules of the schema. Nothing changed.
             ConflictError: others changed the same rows meanwhile, or the branch is not at
                 `expect_head`. Nothing changed.
+            RecoveryNeededError: an earlier write left what needs a person. Nothing changed.
+            OutcomeUnknownError: whether the commit landed could not be found out; look for it.
         """
         from omnigraph.mutation.results import result_of
 
         order = self._order(OperationKind.MUTATION, branch, actor, message, expect_head)
-        mutation = self._mutations.prepare(source, params, name=name)
+        mutation = self._mutations.prepare(query_text(source), params, name=name)
         return result_of(self._transactions.run(order, mutation.plan))
 
     def load(
@@ -364,15 +379,18 @@ class Graph:
             on_error: `fail`, or `quarantine`: rows that break rules are written to `rejects` with
                 their reasons, and the others are loaded.
             ignore_unknown: Whether values that no property takes are dropped instead of refused.
-            engine: `local`, `spark` or `auto`.
+            engine: `local`, `spark` or `auto`, which goes by size; `$OMNIGRAPH_ENGINE` when None.
             index: Whether to bring the indexes up to date afterwards, in a commit of its own.
             progress: Told how far each stage is.
 
         Raises:
             InvalidInputError: the request cannot be carried out. Nothing was read.
             NotFoundError: there is no such file, type or branch.
+            NotAllowedError: the handle looks at the past, or was opened read-only.
             IntegrityError: rows break rules of the schema; its report says which. Nothing changed.
             ConflictError: others changed the same tables meanwhile. Nothing changed.
+            RecoveryNeededError: an earlier write left what needs a person. Nothing changed.
+            OutcomeUnknownError: whether the commit landed could not be found out; look for it.
         """
         from omnigraph.pipeline.load import LoadRequest
 
@@ -417,9 +435,9 @@ class Graph:
 
     def export(
         self,
-        target: str | Path,
+        target: str | PathLike[str],
         *,
-        types: Collection[str] | None = None,
+        types: str | Collection[str] | None = None,
         format: str | None = None,  # noqa: A002  # what it is called everywhere else
         engine: str | None = None,
         replace: bool = False,
@@ -430,20 +448,22 @@ class Graph:
         Args:
             target: A file, `-` for standard output, or a directory for Parquet, CSV and Spark; both
                 may lie in a bucket, `s3://bucket/folder/name`.
-            types: Only these types.
+            types: Only these types, or this one.
             format: `ndjson`, `parquet` or `csv`; NDJSON when None.
-            engine: `local`, `spark` or `auto`.
+            engine: `local`, `spark` or `auto`, which goes by size; `$OMNIGRAPH_ENGINE` when None.
             replace: Whether an earlier export of that name goes.
 
         Raises:
             AlreadyExistsError: there is something under that name. It is untouched.
-            InvalidInputError: target, format and engine do not go together.
+            InvalidInputError: target, format and engine do not go together. Nothing was written.
+            TypeNotFoundError: the graph has no type of a name. Nothing was written.
+            StorageError: a table could not be read, or the target written. Nothing became visible.
         """
         from omnigraph.pipeline.export import ExportOrder, export
 
         order = ExportOrder(
-            target,
-            types=None if types is None else tuple(types),
+            checked_path(target, "target"),
+            types=checked_texts(types, "types"),
             format=format,
             engine=engine,
             replaces=replace,
@@ -459,39 +479,49 @@ class Graph:
         """
         from omnigraph.pipeline import frames
 
-        return frames.type_frame(self._view(), type_name, spark)
+        return frames.type_frame(self._view(), checked_text(type_name, "type_name"), spark)
 
     def vertices(
         self,
         *,
-        types: Collection[str] | None = None,
+        types: str | Collection[str] | None = None,
         qualified: bool = False,
         spark: Session | None = None,
     ) -> Frame:
         """All nodes as one Spark DataFrame: `id`, `type` and their properties.
 
         Args:
+            types: Only these types, or this one.
             qualified: Whether ids are spelt `Person/ada`, where types share ids.
+
+        Raises:
+            TypeNotFoundError: the graph has no type of a name.
         """
         from omnigraph.pipeline import frames
 
-        return frames.vertices(self._view(), spark, types=types, qualified=qualified)
+        wanted = checked_texts(types, "types")
+        return frames.vertices(self._view(), spark, types=wanted, qualified=qualified)
 
     def edges(
         self,
         *,
-        types: Collection[str] | None = None,
+        types: str | Collection[str] | None = None,
         qualified: bool = False,
         spark: Session | None = None,
     ) -> Frame:
         """All edges as one Spark DataFrame: `src`, `dst`, `type`, their ids and properties.
 
         Args:
+            types: Only these types, or this one.
             qualified: Whether ends are spelt `Person/ada`, as those of `vertices`.
+
+        Raises:
+            TypeNotFoundError: the graph has no type of a name.
         """
         from omnigraph.pipeline import frames
 
-        return frames.edges(self._view(), spark, types=types, qualified=qualified)
+        wanted = checked_texts(types, "types")
+        return frames.edges(self._view(), spark, types=wanted, qualified=qualified)
 
     def _view(self) -> View:
         return view_at(self._store, self._catalogs, self.snapshot())
@@ -510,7 +540,7 @@ class Graph:
         Lookups by id, key and edge end are fast where an index covers them, and right anywhere.
 
         Args:
-            engine: `local`, `spark` or `auto`.
+            engine: `local`, `spark` or `auto`, which goes by size; `$OMNIGRAPH_ENGINE` when None.
             progress: Told how far the stage `index` is.
 
         Raises:
@@ -553,11 +583,20 @@ class Graph:
             strict_rows: Whether rows that both sides changed conflict even in different properties.
             dry_run: Say what would happen, with every conflict, and write nothing.
             delete_branch: Delete the source once it is merged, unless it has moved on since.
-            engine: `local`, `spark` or `auto`, which goes by how much differs.
+            engine: `local`, `spark` or `auto`, which goes by how much differs;
+                `$OMNIGRAPH_ENGINE` when None.
 
         Raises:
             MergeConflictError: there are conflicts that `resolve` does not decide. Nothing changed.
-            ConflictError: the target kept moving meanwhile. Nothing changed.
+            ConflictError: the target kept moving meanwhile, or the two have different schemas.
+                Nothing changed.
+            BranchNotFoundError: the graph has no such branch.
+            InvalidInputError: a branch is to be merged into itself, or `resolve` is wrong. Nothing
+                changed.
+            NotAllowedError: the handle cannot write, or the source cannot be deleted. Nothing
+                changed.
+            RecoveryNeededError: an earlier write left what needs a person. Nothing changed.
+            OutcomeUnknownError: whether the commit landed could not be found out; look for it.
         """
         from omnigraph.merge.run import Options
 
@@ -585,9 +624,9 @@ class Graph:
         before: str,
         after: str,
         *,
-        kinds: Collection[str] | None = None,
-        types: Collection[str] | None = None,
-        ops: Collection[str] | None = None,
+        kinds: str | Collection[str] | None = None,
+        types: str | Collection[str] | None = None,
+        ops: str | Collection[str] | None = None,
         engine: str | None = None,
     ) -> GraphDiff:
         """How two points of history differ: what came, changed and went from one to the other.
@@ -595,12 +634,15 @@ class Graph:
         Args:
             before: A branch or a commit; so is `after`.
             kinds: `node`, `edge` or both.
-            types: Only these types.
-            ops: Only these of `insert`, `update` and `delete`.
-            engine: `local`, `spark` or `auto`, which goes by how much differs.
+            types: Only these types, or this one.
+            ops: Only these of `insert`, `update` and `delete`, or this one.
+            engine: `local`, `spark` or `auto`, which goes by how much differs;
+                `$OMNIGRAPH_ENGINE` when None.
 
         Raises:
             NotFoundError: a branch, a commit or a type does not exist.
+            InvalidParameterError: there is no such kind, operation or engine.
+            ConflictError: the two have different schemas, and their rows cannot be compared.
         """
         old, new = self._side(before), self._side(after)
         catalog = self._catalogs.of(new.snapshot.schema_digest)
@@ -611,9 +653,20 @@ class Graph:
         return replace(found, why=choice.why)
 
     def _side(self, point: str) -> Side:
-        is_commit = is_ulid(point)
-        snapshot = self.snapshot(commit=point) if is_commit else self.snapshot(branch=point)
+        snapshot = self._point(checked_text(point, "a branch or a commit"))
         return Side(snapshot, data_at(self._store, snapshot))
+
+    def _point(self, text: str) -> Snapshot:
+        # No branch is spelt as ids are minted; one may be spelt like an id in lower case.
+        if is_ulid(text):
+            return self.snapshot(commit=text)
+        try:
+            return self.snapshot(branch=text)
+        except BranchNotFoundError as missing:
+            with suppress(InvalidNameError):
+                return self.snapshot(commit=text)
+            message = f"{missing.message}, and it is no commit: ids have {ULID_LENGTH} characters"
+            raise BranchNotFoundError(message, hint=missing.hint) from missing
 
     def changes(
         self,
@@ -621,20 +674,28 @@ class Graph:
         after: str | None = None,
         branch: str | None = None,
         limit: int = 100,
-        kinds: Collection[str] | None = None,
-        types: Collection[str] | None = None,
-        ops: Collection[str] | None = None,
+        kinds: str | Collection[str] | None = None,
+        types: str | Collection[str] | None = None,
+        ops: str | Collection[str] | None = None,
     ) -> Batch:
         """A branch's commits after a cursor, oldest first, each with what it changed.
 
         Args:
             after: The cursor of an earlier batch, or a baseline's; from the first commit when None.
+            limit: How many commits to give at most.
+            kinds: `node`, `edge` or both.
+            types: Only these types, or this one.
+            ops: Only these of `insert`, `update` and `delete`, or this one.
 
         Raises:
             FeedGapError: the feed cannot go on from there.
+            NotFoundError: the branch or a type does not exist.
+            InvalidNameError: `after` is no cursor.
+            InvalidParameterError: there is no such kind or operation, or the limit is below 1.
+            ConflictError: a commit and the one before it have different schemas.
         """
-        if limit < 1:
-            message = f"limit is {limit}, and must be at least 1"
+        if checked_number(limit, "limit") < 1:
+            message = f"limit is {limit}, and has to be at least 1"
             raise InvalidParameterError(message, name="limit")
         name = self._target.branch if branch is None else BranchName.parse(branch)
         catalog = self._catalogs.of(self.snapshot(branch=name).schema_digest)
@@ -643,7 +704,11 @@ class Graph:
         return self._feed.poll(name, cursor, limit=limit, wanted=wanted)
 
     def baseline(self, *, branch: str | None = None) -> str:
-        """The cursor of a branch as it is now: `changes` after it are what comes from now on."""
+        """The cursor of a branch as it is now: `changes` after it are what comes from now on.
+
+        Raises:
+            BranchNotFoundError: the graph has no such branch.
+        """
         name = self._target.branch if branch is None else BranchName.parse(branch)
         return self._feed.baseline(name)
 
@@ -662,10 +727,11 @@ class Graph:
         Raises:
             NotFoundError: the graph has no such type, branch or commit.
         """
+        name, wanted = checked_text(type_name, "type_name"), checked_text(id, "id")
         snapshot = self.snapshot() if at is None else self._side(at).snapshot
-        type_ = self._catalogs.of(snapshot.schema_digest).type_named(type_name)
+        type_ = self._catalogs.of(snapshot.schema_digest).type_named(name)
         table = data_at(self._store, snapshot).table(type_.table_key)
-        found = lookups.find(table, "id", [id], columns=table_schema(type_).names).to_pylist()
+        found = lookups.find(table, "id", [wanted], columns=table_schema(type_).names).to_pylist()
         return found[0] if found else None
 
     @property
@@ -705,7 +771,8 @@ class Graph:
             branch: Only this one; all branches when None.
             rows: Whether rows are read and the schema's rules asked of them, too.
             history: Whether what older commits read is opened, too, for those who travel back.
-            engine: `local`, `spark` or `auto`, for rules about rows together.
+            engine: `local`, `spark` or `auto`, for rules about rows together; `$OMNIGRAPH_ENGINE`
+                when None.
             progress: Told how far each stage is.
 
         Raises:
@@ -784,7 +851,10 @@ class Graph:
             raise NotAllowedError(message, hint=hint, code=ErrorCode.READ_ONLY)
 
     def close(self) -> None:
-        """Let go of the graph. Nothing is pending between calls, so nothing can be lost."""
+        """Do nothing: nothing is open or pending between calls, and the handle goes on working.
+
+        It is here for `with` and for programs that close what they open.
+        """
 
     def __enter__(self) -> Self:
         return self
@@ -820,9 +890,9 @@ class Commits:
         Raises:
             BranchNotFoundError: the graph has no such branch.
         """
-        if limit is not None and limit < 0:
-            message = f"limit is {limit}, and must not be negative"
-            raise InvalidParameterError(message)
+        if limit is not None and checked_number(limit, "limit") < 0:
+            message = f"limit is {limit}, and may not be negative"
+            raise InvalidParameterError(message, name="limit")
         name = self._branch if branch is None else BranchName.parse(branch)
         head = self._manifest.current(name).head
         walk = lineage.first_parents(head.commit_id, self._manifest.history(name).find)
@@ -946,21 +1016,8 @@ class Schema:
         return schemas.load(self._store.objects, snapshot.schema_digest)
 
 
-def _accepted(schema: str | Path | Catalog) -> AcceptedSchema:
+def _accepted(schema: str | PathLike[str] | Catalog) -> AcceptedSchema:
     if isinstance(schema, Catalog):
         return AcceptedSchema(schema, print_schema(schema))
-    # A schema text declares something in braces; a path has neither braces nor lines.
-    if isinstance(schema, str) and ("{" in schema or "\n" in schema):
-        return AcceptedSchema(parse_schema(schema), schema)
-    path = Path(schema)
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError as cause:
-        message = f"there is no schema file {path}"
-        hint = near_file(path, otherwise="give a .pg file, or the schema's text")
-        raise NotFoundError(message, hint=hint) from cause
-    except OSError as cause:
-        message = f"the schema file {path} cannot be read: {cause.strerror}"
-        raise InvalidInputError(message, hint="give a .pg file that you may read") from cause
-    text = decoded(data, str(path))
-    return AcceptedSchema(parse_schema(text, path.name), text)
+    source = schema_text(schema)
+    return AcceptedSchema(parse_schema(source.text, source.name), source.text)

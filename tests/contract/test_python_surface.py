@@ -1,14 +1,25 @@
 """What Python programs meet first: places, arguments, names and errors, right and wrong."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 import omnigraph
 from omnigraph import Graph
-from omnigraph.errors import BranchNotFoundError, InvalidParameterError
+from omnigraph.errors import (
+    BranchNotFoundError,
+    CommitNotFoundError,
+    DiagnosticsError,
+    InvalidInputError,
+    InvalidParameterError,
+)
 from tests.support.asked import PEOPLE, SCHEMA
 from tests.support.graphs import graph_with
+
+QUERY: Final = "query q($n: String) { match { $p: Person {name: $n} } return { $p.age } }"
+ADD: Final = "query add($n: String) { insert City { name: $n } }"
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +73,106 @@ def test_a_load_starts_at_a_branch_that_exists_or_not_at_all(graph: Graph, branc
 def test_a_start_without_a_branch_to_make_is_refused(graph: Graph) -> None:
     with pytest.raises(InvalidParameterError, match="give both"):
         graph.load({"City": [{"name": "Rome"}]}, start="main")
+
+
+WRONG: Final[dict[str, tuple[Callable[[Any], object], str]]] = {
+    "parameters in a list": (lambda g: g.query(QUERY, ["ada"]), "params has to be a mapping"),
+    "no parameters in a list": (lambda g: g.query(QUERY, []), "params has to be a mapping"),
+    "a number for a name": (lambda g: g.query(QUERY, {1: "ada"}), "each name in params"),
+    "parameters of a mutation": (lambda g: g.mutate(ADD, ["Rome"]), "params has to be a mapping"),
+    "a query of bytes": (lambda g: g.query(b"query"), "source has to be the text of a query"),
+    "no query": (lambda g: g.explain(None), "source has to be the text of a query"),
+    "a number for a query's name": (lambda g: g.query(QUERY, name=3), "name has to be a text"),
+    "a version as a text": (lambda g: g.at(version="1"), "version has to be a whole number"),
+    "a version that is true": (lambda g: g.snapshot(version=True), "version has to be a whole"),
+    "a number for a branch": (lambda g: g.at(branch=3), "a branch's name has to be a text"),
+    "a number for a commit": (lambda g: g.commits.show(3), "a commit id has to be a text"),
+    "no name for a branch": (lambda g: g.branches.create(None), "a branch's name has to be a text"),
+    "a limit as a text": (lambda g: g.changes(limit="3"), "limit has to be a whole number"),
+    "a limit of commits": (lambda g: g.commits.list(limit="3"), "limit has to be a whole number"),
+    "a number for an id": (lambda g: g.entity("Person", 3), "id has to be a text"),
+    "a number for a type": (lambda g: g.entity(3, "ada"), "type_name has to be a text"),
+    "a number for a point": (lambda g: g.diff(3, "main"), "a branch or a commit has to be a text"),
+    "numbers for types": (lambda g: g.diff("main", "main", types=[3]), "each of types has to be"),
+    "a number for types": (lambda g: g.export("out.jsonl", types=3), "types has to be a text or"),
+    "no target": (lambda g: g.export(None), "target has to be a text or a path"),
+    "a number for an engine": (lambda g: g.query(QUERY, {"n": ""}, engine=3), "engine has to be"),
+    "a message of numbers": (lambda g: g.mutate(ADD, {"n": ""}, message=3), "message has to be a"),
+    "an actor of numbers": (lambda g: g.mutate(ADD, {"n": ""}, actor=3), "actor has to be a text"),
+    "an actor of blanks": (lambda g: g.mutate(ADD, {"n": ""}, actor=" "), "one line of text"),
+    "a long actor": (lambda g: g.mutate(ADD, {"n": ""}, actor="a" * 1000), "one line of text"),
+    "a long message": (lambda g: g.mutate(ADD, {"n": ""}, message="a" * 10**6), "a line or two"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_an_argument_of_another_kind_is_refused_by_its_name(graph: Graph, wrong: str) -> None:
+    before = graph.commits.every()
+    attempt, said = WRONG[wrong]
+    with pytest.raises(InvalidParameterError) as refused:
+        attempt(graph)
+    assert said in str(refused.value)
+    assert graph.commits.every() == before
+
+
+@pytest.mark.parametrize("schema", [None, {"Person": {}}, b"node Person { name: String }", 3])
+def test_a_schema_is_a_text_a_path_or_a_catalog(tmp_path: Path, schema: str) -> None:
+    with pytest.raises(InvalidParameterError, match="schema has to be"):
+        omnigraph.init(tmp_path / "graph.omni", schema)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_diagnostics_name_the_file_of_a_schema_or_none(tmp_path: Path) -> None:
+    text = "node Person { name: Strng }"
+    file = tmp_path / "people.pg"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(DiagnosticsError, match="--> schema:1:21"):
+        omnigraph.init(tmp_path / "graph.omni", text)
+    with pytest.raises(DiagnosticsError, match="--> schema:1:21"):
+        omnigraph.parse_schema(text)
+    with pytest.raises(DiagnosticsError, match=r"--> people\.pg:1:21"):
+        omnigraph.init(tmp_path / "graph.omni", file)
+
+
+def test_one_of_several_may_be_given_as_a_text(graph: Graph, tmp_path: Path) -> None:
+    first, last = graph.commits.list()[-1].commit_id, "main"
+    found = graph.diff(first, last, types="Person", kinds="node", ops="insert")
+    assert list(found.counts) == ["Person"]
+    assert {each.op for each in found.rows()} == {"insert"}
+    assert list(graph.diff(first, last, kinds="edge").counts) == []
+    assert list(graph.changes(types="City").commits[-1].diff.counts) == ["City"]
+    assert graph.export(tmp_path / "out.jsonl", types="City").rows == {"City": 1}
+
+
+def test_a_commit_is_found_in_any_case(graph: Graph) -> None:
+    head = graph.snapshot().head
+    small = head.commit_id.lower()
+    assert graph.commits.show(small) == head
+    assert graph.at(commit=small).snapshot().head == head
+    assert graph.diff(small, "main").before == head.commit_id
+    with pytest.raises(CommitNotFoundError):
+        graph.diff("0" * 25 + "z", "main")
+
+
+def test_a_branch_may_be_spelt_like_a_commit_in_lower_case(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "graph.omni", SCHEMA)
+    graph.branches.create("0" * 25 + "z")
+    assert graph.diff("0" * 25 + "z", "main").before == graph.snapshot().head.commit_id
+
+
+def test_what_is_neither_a_branch_nor_a_commit_is_called_so(graph: Graph) -> None:
+    with pytest.raises(BranchNotFoundError, match="and it is no commit: ids have 26") as refused:
+        graph.diff(graph.snapshot().head.commit_id[:10], "main")
+    assert refused.value.hint == "it has main"
+
+
+def test_a_commit_is_given_alone(graph: Graph) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        graph.at(commit=graph.snapshot().head.commit_id, version=1)
+    assert refused.value.hint.startswith("a commit says it all")
+
+
+def test_a_handle_goes_on_after_it_was_closed(graph: Graph) -> None:
+    with omnigraph.open(graph.uri, read_only=True) as opened:
+        pass
+    assert opened.query(QUERY, {"n": "ada"}).rows() == [{"p.age": 36}]

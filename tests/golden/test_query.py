@@ -29,14 +29,14 @@ def printed(text: str) -> str:
 
 
 def meant(text: str) -> str:
-    reading = read_queries(text, CATALOG)
+    reading = read_queries(text, CATALOG, "query.gq")
     assert reading.queries is not None, [each.message for each in reading.diagnostics]
     parts = [each.render(reading.source) for each in reading.diagnostics]
     return "\n\n".join([*map(describe, reading.queries), *parts]) + "\n"
 
 
 def refused(text: str) -> str:
-    reading = read_queries(text, CATALOG)
+    reading = read_queries(text, CATALOG, "query.gq")
     assert reading.queries is None
     return "\n\n".join(each.render(reading.source) for each in reading.diagnostics) + "\n"
 

@@ -14,7 +14,7 @@ FILES = sorted((Path(__file__).parent / "schema").glob("*.case"))
 
 
 def outcome_of(text: str) -> str:
-    reading = read_schema(text)
+    reading = read_schema(text, "schema.pg")
     parts = [each.render(reading.source) for each in reading.diagnostics]
     if reading.catalog is not None:
         parts.insert(0, print_schema(reading.catalog).rstrip("\n"))

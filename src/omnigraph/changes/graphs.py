@@ -11,6 +11,7 @@ from omnigraph.changes.tables import compare_tables
 from omnigraph.engine.protocol import Data, Engine, EngineName
 from omnigraph.errors import ConflictError, ErrorCode, InvalidParameterError
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.arguments import checked_texts
 from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey, TableKind
 from omnigraph.schema.catalog import Catalog, SchemaType
@@ -28,7 +29,10 @@ class Side:
 _Word = TypeVar("_Word", TableKind, Op)
 
 
-def _words(known: type[_Word], asked: Collection[str] | None, name: str) -> frozenset[_Word] | None:
+def _words(
+    known: type[_Word], given: str | Collection[str] | None, name: str
+) -> frozenset[_Word] | None:
+    asked = checked_texts(given, name)
     if asked is None:
         return None
     if strange := sorted(set(asked) - set(known)):
@@ -49,19 +53,20 @@ class Filter:
     def parse(
         cls,
         catalog: Catalog,
-        kinds: Collection[str] | None,
-        types: Collection[str] | None,
-        ops: Collection[str] | None,
+        kinds: str | Collection[str] | None,
+        types: str | Collection[str] | None,
+        ops: str | Collection[str] | None,
     ) -> Self:
-        """Check what a caller asked for.
+        """Check what a caller asked for; of each, a text or several.
 
         Raises:
             InvalidParameterError: there is no such kind or operation.
             NotFoundError: the catalog has no such type.
         """
-        for name in types or ():
+        names = checked_texts(types, "types")
+        for name in names or ():
             catalog.type_named(name)
-        return cls(_words(TableKind, kinds, "kinds"), types, _words(Op, ops, "ops"))
+        return cls(_words(TableKind, kinds, "kinds"), names, _words(Op, ops, "ops"))
 
     def wants(self, key: TableKey) -> bool:
         """Whether changes of a table are asked for."""

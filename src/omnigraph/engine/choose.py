@@ -9,6 +9,7 @@ from typing import Final
 from omnigraph.engine.protocol import Data, EngineName
 from omnigraph.errors import InvalidParameterError
 from omnigraph.limits import LOCAL_BYTES_MAX
+from omnigraph.model.arguments import checked_text
 from omnigraph.relational.plans import Plan, TableRows
 
 ENVIRONMENT_VARIABLE: Final = "OMNIGRAPH_ENGINE"
@@ -32,9 +33,10 @@ def asked_engine(wanted: str | None) -> Choice | None:
     name = wanted or os.environ.get(ENVIRONMENT_VARIABLE) or AUTO
     if name == AUTO:
         return None
-    if name not in set(EngineName):
+    if checked_text(name, "engine") not in set(EngineName):
         known = ", ".join([AUTO, *EngineName])
-        message = f"there is no engine {name!r}"
+        where = "" if wanted else f", which ${ENVIRONMENT_VARIABLE} names"
+        message = f"there is no engine {name!r}{where}"
         raise InvalidParameterError(message, hint=f"use one of {known}", name="engine")
     return Choice(EngineName(name), "it was asked for")
 

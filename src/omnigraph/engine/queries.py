@@ -15,9 +15,12 @@ from omnigraph.engine.choose import Choice, choose
 from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.engine.protocol import Data, Engine, EngineName
 from omnigraph.errors import InvalidInputError, InvalidParameterError
+from omnigraph.lang.diagnostics import did_you_mean
+from omnigraph.lang.source import Source
 from omnigraph.limits import COMPILED_QUERIES_MAX
 from omnigraph.manifest import schemas
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.arguments import checked_names, checked_text
 from omnigraph.model.tables import TableKey
 from omnigraph.query import ir
 from omnigraph.query.compile import compile_queries
@@ -79,15 +82,20 @@ class QueryResult:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How a query would be run."""
+    """How a query would be run; as a text, it tells a person.
+
+    Attributes:
+        engine: The engine that would run it, and `why` it was chosen.
+        sql: The plan, in that engine's dialect.
+        reads: Each relation of the plan, and the table and columns it reads.
+        looks_up: What may be found by an index instead of a scan.
+    """
 
     engine: EngineName
     why: str
     sql: str
     reads: Mapping[str, str]
-    """Each relation of the plan, and the table and columns it reads."""
     looks_up: tuple[str, ...]
-    """What may be found by an index instead of a scan."""
 
     def __str__(self) -> str:
         reads = "\n".join(f"  {name}: {what}" for name, what in self.reads.items())
@@ -139,7 +147,7 @@ class Queries:
     def run(
         self,
         snapshot: Snapshot,
-        text: str,
+        source: Source,
         parameters: Mapping[str, object] | None,
         *,
         name: str | None,
@@ -151,7 +159,7 @@ class Queries:
             DiagnosticsError: the text is no query of this graph. Nothing was read.
             InvalidParameterError: a parameter is missing, unknown or ill-typed. Nothing was read.
         """
-        prepared = self._prepare(snapshot, text, parameters, name=name, engine=engine)
+        prepared = self._prepare(snapshot, source, parameters, name=name, engine=engine)
         return QueryResult(
             commit_id=snapshot.head.commit_id,
             engine=prepared.choice.engine,
@@ -163,14 +171,14 @@ class Queries:
     def explain(
         self,
         snapshot: Snapshot,
-        text: str,
+        source: Source,
         parameters: Mapping[str, object] | None,
         *,
         name: str | None,
         engine: str | None,
     ) -> Explanation:
         """How a query would be run, without running it."""
-        prepared = self._prepare(snapshot, text, parameters, name=name, engine=engine)
+        prepared = self._prepare(snapshot, source, parameters, name=name, engine=engine)
         plan = prepared.plan
         dialect = "duckdb" if prepared.choice.engine is EngineName.LOCAL else "spark"
         reads = {
@@ -199,17 +207,17 @@ class Queries:
     def _prepare(
         self,
         snapshot: Snapshot,
-        text: str,
+        source: Source,
         parameters: Mapping[str, object] | None,
         *,
         name: str | None,
         engine: str | None,
     ) -> _Prepared:
-        query = chosen(self.compiled(snapshot.schema_digest, text), name)
+        query = chosen(self.compiled(snapshot.schema_digest, source), name)
         if not isinstance(query, ir.ReadQuery):
             message = f"the query {query.name} changes the graph"
             raise InvalidInputError(message, hint="run it with mutate")
-        values = bind(query, parameters or {})
+        values = bind(query, checked_names(parameters, "params"))
         given = Given(values, self._clock.now(), self._numbers(query))
         plan = self._lowered(snapshot.schema_digest, query, _Shaped(given)).plan(given)
         data = Data(cache(partial(self._open, snapshot)))
@@ -222,8 +230,8 @@ class Queries:
     def _load_catalog(self, digest: str) -> Catalog:
         return schemas.load(self._store.objects, digest).catalog
 
-    def _compile(self, digest: str, text: str) -> tuple[ir.Query, ...]:
-        return compile_queries(text, self.catalog(digest))
+    def _compile(self, digest: str, source: Source) -> tuple[ir.Query, ...]:
+        return compile_queries(source.text, self.catalog(digest), source.name)
 
     def _lower(self, digest: str, query: ir.ReadQuery, shaped: _Shaped) -> Template:
         return lower(query, self.catalog(digest), shaped.given)
@@ -241,14 +249,16 @@ def chosen(queries: tuple[ir.Query, ...], name: str | None) -> ir.Query:
         raise InvalidParameterError(
             message, hint="write query q() { match { … } return { … } }", name="source"
         )
-    names = ", ".join(each.name for each in queries)
+    names = [each.name for each in queries]
+    listed = ", ".join(names)
     if name is None:
         if len(queries) == 1:
             return queries[0]
         message = f"the text has {len(queries)} queries, and none was named"
-        raise InvalidParameterError(message, hint=f"name one of them: {names}", name="name")
+        raise InvalidParameterError(message, hint=f"name one of them: {listed}", name="name")
     for each in queries:
         if each.name == name:
             return each
+    hint = did_you_mean(checked_text(name, "name"), names, otherwise=f"it has {listed}")
     message = f"the text has no query {json.dumps(name)}"
-    raise InvalidParameterError(message, hint=f"it has {names}", name="name")
+    raise InvalidParameterError(message, hint=hint, name="name")

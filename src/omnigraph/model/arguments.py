@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from operator import index
+from os import PathLike, fspath
+from pathlib import Path
 from typing import Final
 
 from omnigraph.errors import InvalidParameterError
@@ -23,6 +25,21 @@ def checked_text(value: object, name: str) -> str:
     if isinstance(value, str):
         return value
     raise misfit(value, name, "a text")
+
+
+def checked_path(value: object, name: str, *, hint: str = "") -> str | Path:
+    """A text, or a path of any library.
+
+    Raises:
+        InvalidParameterError: it is something else.
+    """
+    if isinstance(value, PathLike):
+        value = fspath(value)
+        if isinstance(value, str):
+            return Path(value)
+    elif isinstance(value, str):
+        return value
+    raise misfit(value, name, "a text or a path", hint=hint)
 
 
 def checked_number(value: object, name: str) -> int:

@@ -10,6 +10,7 @@ from typing import Final
 
 from omnigraph.errors import InvalidParameterError
 from omnigraph.limits import ACTOR_LENGTH_MAX, MESSAGE_LENGTH_MAX
+from omnigraph.model.arguments import checked_text
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 
@@ -17,6 +18,7 @@ RECOVERY_ACTOR: Final = "omnigraph:recovery"
 RESERVED_ACTOR_PREFIX: Final = "omnigraph:"
 """Actors we speak as ourselves; a caller may not use them."""
 
+_ACTOR_HINT: Final = "actors are one line of text, such as a name or an address"
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
 
@@ -69,17 +71,20 @@ def checked_actor(actor: str | None) -> str | None:
     """An actor a caller may write as.
 
     Raises:
-        InvalidParameterError: it is empty, too long, not printable, or one we keep for ourselves.
+        InvalidParameterError: it is no text, empty, too long, not printable, or one we keep for
+            ourselves.
     """
     if actor is None:
         return None
-    if not actor.strip() or len(actor) > ACTOR_LENGTH_MAX:
-        message = f"an actor has 1 to {ACTOR_LENGTH_MAX} characters; this one has {len(actor)}"
-        raise InvalidParameterError(message, name="actor")
+    if not checked_text(actor, "actor").strip():
+        message = f"the actor {actor!r} is blank"
+        raise InvalidParameterError(message, hint=_ACTOR_HINT, name="actor")
+    if len(actor) > ACTOR_LENGTH_MAX:
+        message = f"the actor has {len(actor)} characters; the limit is {ACTOR_LENGTH_MAX}"
+        raise InvalidParameterError(message, hint=_ACTOR_HINT, name="actor")
     if not actor.isprintable():
         message = f"the actor {actor!r} has a character that cannot be printed"
-        hint = "actors are one line of text, such as a name or an address"
-        raise InvalidParameterError(message, hint=hint, name="actor")
+        raise InvalidParameterError(message, hint=_ACTOR_HINT, name="actor")
     if actor.startswith(RESERVED_ACTOR_PREFIX):
         message = f"the actor {actor!r} is reserved"
         hint = f"actors that start with {RESERVED_ACTOR_PREFIX!r} are Omnigraph's own"
@@ -91,14 +96,15 @@ def checked_message(message: str | None) -> str | None:
     """A commit message that fits.
 
     Raises:
-        InvalidParameterError: it is too long, or no text.
+        InvalidParameterError: it is no text, or too long.
     """
     if message is None:
         return None
-    if (lone := _SURROGATE.search(message)) is not None:
+    if (lone := _SURROGATE.search(checked_text(message, "message"))) is not None:
         fault = f"the message has {lone[0]!r} at character {lone.start() + 1}, which is no text"
         raise InvalidParameterError(fault, hint="write the message in UTF-8", name="message")
     if len(message) > MESSAGE_LENGTH_MAX:
         fault = f"the message has {len(message)} characters; the limit is {MESSAGE_LENGTH_MAX}"
-        raise InvalidParameterError(fault, name="message")
+        hint = "say in a line or two what the commit does, and where to read on"
+        raise InvalidParameterError(fault, hint=hint, name="message")
     return message

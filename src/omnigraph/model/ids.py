@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NewType, Self
 
-from omnigraph.clock import is_ulid
+from omnigraph.clock import ULID_LENGTH, is_ulid
 from omnigraph.errors import InvalidNameError
+from omnigraph.model.arguments import checked_text
 
 
 class CommitId(str):
@@ -15,15 +16,22 @@ class CommitId(str):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Check a commit id that came from outside.
+        """Check a commit id that came from outside, in capitals or not.
+
+        >>> CommitId.parse("01arz3ndektsv4rrffq69g5fav")
+        '01ARZ3NDEKTSV4RRFFQ69G5FAV'
 
         Raises:
             InvalidNameError: the text is not a ULID.
+            InvalidParameterError: it is no text.
         """
-        if not is_ulid(text):
+        spelt = checked_text(text, "a commit id").upper()
+        # Beyond ASCII there are letters whose capitals are ours.
+        if not (text.isascii() and is_ulid(spelt)):
             message = f"{text[:100]!r} is not a commit id"
-            raise InvalidNameError(message, hint="commit ids are 26 characters; see 'commit list'")
-        return cls(text)
+            hint = f"commit ids have {ULID_LENGTH} characters; see 'omnigraph commit list'"
+            raise InvalidNameError(message, hint=hint)
+        return cls(spelt)
 
 
 OperationId = NewType("OperationId", str)

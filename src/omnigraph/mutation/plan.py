@@ -17,6 +17,8 @@ from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.rows import RowRules
 from omnigraph.integrity.rules import RuleSet, SetRule
 from omnigraph.integrity.violations import require_clean
+from omnigraph.lang.source import Source
+from omnigraph.model.arguments import checked_names
 from omnigraph.model.tables import TableKey
 from omnigraph.mutation.glances import glance_at
 from omnigraph.mutation.kept import kept_by
@@ -44,15 +46,20 @@ class Mutations:
         self._rule_set = lru_cache(maxsize=8)(self._compile_rules)
 
     def prepare(
-        self, text: str, parameters: Mapping[str, object] | None, *, name: str | None
+        self, source: Source, parameters: Mapping[str, object] | None, *, name: str | None
     ) -> Mutation:
-        """A mutation that can be planned on any view; its instant is now. Reads nothing."""
-        return Mutation(self, text, dict(parameters or {}), name, self._clock.now())
+        """A mutation that can be planned on any view; its instant is now. Reads nothing.
+
+        Raises:
+            InvalidParameterError: the parameters are no mapping by names.
+        """
+        given = dict(checked_names(parameters, "params"))
+        return Mutation(self, source, given, name, self._clock.now())
 
     def plan(self, mutation: Mutation, view: View) -> Work[MutationReport]:
         """What `Mutation.plan` says."""
         digest = view.snapshot.schema_digest
-        query = chosen(self._queries.compiled(digest, mutation.text), mutation.name)
+        query = chosen(self._queries.compiled(digest, mutation.source), mutation.name)
         if not isinstance(query, ir.MutationQuery):
             message = f"the query {query.name} changes nothing"
             raise InvalidInputError(message, hint="run it with query")
@@ -92,7 +99,7 @@ class Mutation:
     """
 
     owner: Mutations
-    text: str
+    source: Source
     parameters: Mapping[str, object]
     name: str | None
     now: datetime

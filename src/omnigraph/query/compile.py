@@ -35,7 +35,7 @@ class QueryReading:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def compile_queries(text: str, catalog: Catalog, name: str = "query.gq") -> tuple[ir.Query, ...]:
+def compile_queries(text: str, catalog: Catalog, name: str = "query") -> tuple[ir.Query, ...]:
     """The queries that a text means, in its order.
 
     >>> from omnigraph.schema.parser import parse_schema
@@ -57,7 +57,7 @@ def compile_queries(text: str, catalog: Catalog, name: str = "query.gq") -> tupl
     return reading.queries
 
 
-def read_queries(text: str, catalog: Catalog, name: str = "query.gq") -> QueryReading:
+def read_queries(text: str, catalog: Catalog, name: str = "query") -> QueryReading:
     """Everything there is to say about queries, warnings included, in the order of the text.
 
     Never raises, whatever the text. An error in one query hides none in another.

@@ -29,7 +29,7 @@ class SchemaReading:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def parse_schema(text: str, name: str = "schema.pg") -> Catalog:
+def parse_schema(text: str, name: str = "schema") -> Catalog:
     """The catalog that a schema text means.
 
     >>> parse_schema("node Person { name: String @key }").node_type("Person").key
@@ -47,7 +47,7 @@ def parse_schema(text: str, name: str = "schema.pg") -> Catalog:
     return reading.catalog
 
 
-def read_schema(text: str, name: str = "schema.pg") -> SchemaReading:
+def read_schema(text: str, name: str = "schema") -> SchemaReading:
     """Everything there is to say about a schema text, in the order of the text.
 
     Never raises, whatever the text. An error in one declaration hides none in another, save where

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Final, Self
 from urllib.parse import unquote, urlsplit
 
 from omnigraph.errors import ErrorCode, InvalidInputError
-from omnigraph.model.arguments import misfit
+from omnigraph.model.arguments import checked_path
 
 # Nobody means a directory called `file:`, so of file and s3 the slashes may be missing.
 _SCHEME: Final = re.compile(r"(?i:file|s3)(?=:)|[A-Za-z][A-Za-z0-9+.\-]*(?=://)")
@@ -45,7 +45,7 @@ class Root:
             InvalidInputError: the text is empty, has an unknown scheme, or names no bucket.
             InvalidParameterError: it is neither a text nor a path.
         """
-        text = _text_of(place)
+        text = str(checked_path(place, "the graph's place", hint=_HINT))
         scheme = _SCHEME.match(text)
         if not text.strip() or _CONTROL.search(text):
             message = f"{text!r} is not a graph URI"
@@ -113,13 +113,6 @@ class Root:
     def table_uri(self, location: str) -> str:
         """The URI of the dataset at `location` below this root."""
         return f"{self.uri}/{location}"
-
-
-def _text_of(place: object) -> str:
-    text = fspath(place) if isinstance(place, PathLike) else place
-    if isinstance(text, str):
-        return text
-    raise misfit(place, "the graph's place", "a text or a path", hint=_HINT)
 
 
 def _refused(message: str) -> InvalidInputError:

@@ -9,6 +9,7 @@ from typing import Any
 
 from omnigraph.clock import SystemClock
 from omnigraph.graph import Graph
+from omnigraph.lang.source import Source
 from omnigraph.manifest.schemas import Catalogs
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.names import MAIN
@@ -35,7 +36,7 @@ class Mutated:
     def prepared(self, body: str, declared: str = "", /, **parameters: object) -> Mutation:
         """A mutation of these statements, with these parameters."""
         text = f"query q({declared}) {{ {body} }}"
-        return self.mutations.prepare(text, parameters, name=None)
+        return self.mutations.prepare(Source("query", text), parameters, name=None)
 
     def view(self) -> View:
         """The graph as it is."""

@@ -1,6 +1,7 @@
 """`graph.query`: one snapshot, two engines, every form of the answer."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from unittest.mock import Mock
 
 import pyarrow as pa
@@ -44,8 +45,12 @@ def test_a_query_is_chosen_by_its_name(graph: Graph) -> None:
     assert graph.query(TWO, name="none").rows() == [{"n": 1}]
     with pytest.raises(InvalidParameterError, match="none was named"):
         graph.query(TWO)
-    with pytest.raises(InvalidParameterError, match='no query "some"'):
+    with pytest.raises(InvalidParameterError, match='no query "some"') as refused:
         graph.query(TWO, name="some")
+    assert refused.value.hint == "it has all, none"
+    with pytest.raises(InvalidParameterError, match='no query "non"') as refused:
+        graph.query(TWO, name="non")
+    assert refused.value.hint == "did you mean none?"
 
 
 def test_a_mutation_is_refused_with_the_way_to_run_it(graph: Graph) -> None:
@@ -59,6 +64,30 @@ def test_what_is_wrong_with_a_text_is_shown_at_its_place(graph: Graph) -> None:
         graph.query("query q() { match { $p: Persn } return { $p.nam } }")
     (found,) = [each for each in refused.value.diagnostics if each.code == "T1"]
     assert "Person" in found.hint
+
+
+def test_a_query_may_lie_in_a_file_and_diagnostics_name_it(graph: Graph, tmp_path: Path) -> None:
+    file = tmp_path / "people.gq"
+    file.write_text(PEOPLE_BY_NAME, encoding="utf-8-sig")
+
+    assert graph.query(file).rows() == graph.query(PEOPLE_BY_NAME).rows()
+    assert str(graph.explain(file)) == str(graph.explain(PEOPLE_BY_NAME))
+    with pytest.raises(NotFoundError, match="there is no query file") as missing:
+        graph.query(tmp_path / "peple.gq")
+    assert missing.value.hint == "did you mean people.gq?"
+    file.write_text("query q() { match { $p: Persn } return { $p } }", encoding="utf-8")
+    for run in (graph.query, graph.explain, graph.mutate):
+        with pytest.raises(DiagnosticsError, match=r"people\.gq:1:25"):
+            run(file)
+        with pytest.raises(DiagnosticsError, match="query:1:25"):
+            run(file.read_text(encoding="utf-8"))
+
+
+def test_the_name_of_a_file_is_no_query(graph: Graph) -> None:
+    for run in (graph.query, graph.explain, graph.mutate):
+        with pytest.raises(InvalidParameterError, match=r"people\.gq is the name") as refused:
+            run("people.gq")
+        assert refused.value.hint == 'give the text, or Path("people.gq")'
 
 
 def test_search_functions_are_understood_but_not_yet_run(graph: Graph) -> None:
@@ -97,8 +126,10 @@ def test_the_engine_may_come_from_the_environment(
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, "local")
     assert graph.query(PEOPLE_BY_NAME).why == "it was asked for"
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, "abacus")
-    with pytest.raises(InvalidParameterError, match="abacus"):
+    with pytest.raises(InvalidParameterError, match=r"'abacus', which \$OMNIGRAPH_ENGINE names"):
         graph.query(PEOPLE_BY_NAME)
+    with pytest.raises(InvalidParameterError, match=r"no engine 'loom' \("):
+        graph.query(PEOPLE_BY_NAME, engine="loom")
 
 
 def test_small_plans_stay_local_and_large_ones_go_to_spark(

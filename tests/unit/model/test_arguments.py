@@ -1,5 +1,7 @@
 """Arguments: what they have to be, and how they are refused."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,10 +9,18 @@ from omnigraph.errors import InvalidParameterError
 from omnigraph.model.arguments import (
     checked_names,
     checked_number,
+    checked_path,
     checked_text,
     checked_texts,
     misfit,
 )
+
+
+class OfBytes:
+    """A path as an old library has it."""
+
+    def __fspath__(self) -> bytes:
+        return b"graph.omni"
 
 
 @pytest.mark.parametrize(
@@ -19,6 +29,9 @@ from omnigraph.model.arguments import (
         (checked_text, None),
         (checked_text, b"ada"),
         (checked_text, 3),
+        (checked_path, None),
+        (checked_path, b"graph.omni"),
+        (checked_path, OfBytes()),
         (checked_number, None),
         (checked_number, "3"),
         (checked_number, 3.0),
@@ -42,6 +55,7 @@ def test_what_is_of_its_kind_is_given_back():
     assert [checked_texts(each, "given") for each in ("ab", ["a"], iter("ab"), (), None)] == [
         *(("ab",), ("a",), ("a", "b"), (), None),
     ]
+    assert [checked_path(each, "given") for each in ("a", Path("a"))] == ["a", Path("a")]
     assert checked_names({"a": 1}, "given") == {"a": 1}
     assert checked_names(None, "given") == {}
 

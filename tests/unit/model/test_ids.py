@@ -17,11 +17,16 @@ def test_a_minted_id_is_a_commit_id():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "main", "01ARZ3NDEKTSV4RRFFQ69G5FA", "01arz3ndektsv4rrffq69g5fav", "8" * 26]
+    "text", ["", "main", "01ARZ3NDEKTSV4RRFFQ69G5FA", "01ARZ3NDEKT\u017fV4RRFFQ69G5FAV", "8" * 26]
 )
 def test_anything_else_is_not(text):
-    with pytest.raises(InvalidNameError, match="is not a commit id"):
+    with pytest.raises(InvalidNameError, match="is not a commit id") as refused:
         CommitId.parse(text)
+    assert refused.value.hint == "commit ids have 26 characters; see 'omnigraph commit list'"
+
+
+def test_an_id_may_be_typed_in_any_case():
+    assert CommitId.parse("01arz3ndektsv4rrffq69g5fav") == "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 
 def test_a_refusal_does_not_repeat_a_novel():

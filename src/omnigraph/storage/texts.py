@@ -1,0 +1,60 @@
+"""Schemas and queries as callers give them: the text itself, or the file that has it."""
+
+from __future__ import annotations
+
+import json
+from os import PathLike
+from pathlib import Path
+
+from omnigraph.errors import InvalidInputError, InvalidParameterError, NotFoundError
+from omnigraph.lang.source import Source, decoded
+from omnigraph.model.arguments import misfit
+from omnigraph.storage.nearby import near_file
+
+
+def schema_text(given: object) -> Source:
+    """A schema's text, with what to call it in diagnostics.
+
+    Raises:
+        InvalidParameterError: it is neither a text nor a path.
+        NotFoundError: there is no such file.
+        InvalidInputError: the file cannot be read.
+    """
+    # A schema text declares something in braces; a path has neither braces nor lines.
+    if isinstance(given, str) and ("{" in given or "\n" in given):
+        return Source("schema", given)
+    if isinstance(given, str | PathLike):
+        return _read(Path(given), "schema", "give a .pg file, or the schema's text")
+    raise misfit(given, "schema", "the text of a schema, a path to a .pg file, or a catalog")
+
+
+def query_text(given: object) -> Source:
+    """The text of queries, with what to call it in diagnostics.
+
+    Raises:
+        InvalidParameterError: it is neither a text nor a path, or the name of a file as a text.
+        NotFoundError: there is no such file.
+        InvalidInputError: the file cannot be read.
+    """
+    if isinstance(given, PathLike):
+        return _read(Path(given), "query", "give a .gq file, or the query's text")
+    if not isinstance(given, str):
+        raise misfit(given, "source", "the text of a query, or a path to a .gq file")
+    if given.endswith(".gq") and "{" not in given:
+        message = f"{given[:200]} is the name of a file, and no query"
+        hint = f"give the text, or Path({json.dumps(given[:200])})"
+        raise InvalidParameterError(message, hint=hint, name="source")
+    return Source("query", given)
+
+
+def _read(path: Path, what: str, hint: str) -> Source:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as cause:
+        message = f"there is no {what} file {path}"
+        raise NotFoundError(message, hint=near_file(path, otherwise=hint)) from cause
+    except (OSError, ValueError) as cause:
+        reason = cause.strerror if isinstance(cause, OSError) else cause
+        message = f"the {what} file {path} cannot be read: {reason}"
+        raise InvalidInputError(message, hint=hint) from cause
+    return Source(path.name, decoded(data, str(path)))
