@@ -74,7 +74,10 @@ def test_the_other_way_around_is_the_opposite(diff: Run) -> None:
 
 def test_a_point_and_itself_do_not_differ(diff: Run, store: str) -> None:
     assert diff("main", heads(store)[0], "--json").json["changes"] == {}
-    assert diff("main", "main").out.split() == ["type", "inserted", "updated", "deleted"]
+    for options in ((), ("--rows",)):
+        told = diff("main", "main", *options)
+        assert (told.out, told.err.splitlines()[-1]) == ("", "nothing differs")
+    assert diff("main", "main", "--format", "csv").out.split() == ["type,inserted,updated,deleted"]
     assert diff("main", "main", "--rows", "--json").json == []
 
 

@@ -281,7 +281,7 @@ class Manifest:
             if version is None or tables.has_version(MANIFEST, ref=ref, version=version):
                 raise
             message = f"branch {branch} has no manifest version {version}"
-            hint = "see 'omnigraph commit list'"
+            hint = f"its newest is {tables.head_version(MANIFEST, ref=ref)}"
             code = ErrorCode.VERSION_NOT_FOUND
             raise NotFoundError(message, hint=hint, code=code, version=version) from cause
 

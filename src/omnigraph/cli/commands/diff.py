@@ -37,4 +37,7 @@ def diff(
     if wanted is Format.TABLE:
         render.say(f"from commit {found.before} to commit {found.after}")
         render.say(f"compared by the {found.engine} engine, because {found.why}")
+        if not changed.counts(found):
+            render.say("nothing differs")
+            return
     changed.write_diff(found, wanted, rows=rows)

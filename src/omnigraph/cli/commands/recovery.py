@@ -76,6 +76,9 @@ def list_recoveries(
             }
         )
         return
+    if not pending and not ended:
+        render.say("no write was ever interrupted")
+        return
     render.show_table(
         ["operation", "state", "write", "branch", "actor", "when", "tables"],
         [*map(_pending_row, pending), *map(_entry_row, ended)],

@@ -33,7 +33,7 @@ def repair(
         render.show_json({**asdict(result), "repaired": confirm})
         return
     if not result.drifts:
-        render.say("every table ends where its branch pins it: there is nothing to repair")
+        render.say("every head is pinned, or a write answers for it: there is nothing to repair")
         return
     render.show_table(
         ["branch", "type", "pinned", "head", "written by", "location"],

@@ -7,7 +7,7 @@ from typing import assert_never
 
 import pyarrow as pa
 
-from omnigraph.errors import BranchNotFoundError, OmnigraphError
+from omnigraph.errors import BranchNotFoundError, NotFoundError, OmnigraphError
 from omnigraph.maintenance.checking.report import BACKUP, Finding, Invariant, Notebook
 from omnigraph.maintenance.drift import Standing, head_of
 from omnigraph.manifest.reader import Manifest
@@ -72,7 +72,8 @@ def check_table(
         missing = files.missing(table)
     except OmnigraphError as failure:
         what = "its pinned version cannot be opened"
-        notebook.fail(Invariant.TABLE, subject, place, failure, what=what)
+        step = BACKUP if isinstance(failure, NotFoundError) else ""
+        notebook.fail(Invariant.TABLE, subject, place, failure, what=what, step=step)
         return None
     if missing:
         number = "a file" if len(missing) == 1 else f"{len(missing):,} files"
