@@ -607,7 +607,7 @@ class Graph:
             return self._merges.preview(theirs, ours, options)
         self.require_writable()
         if delete_branch:
-            branch_lifecycle.require_deletable(self._manifest, theirs)
+            self._require_deletable(theirs)
         who, why = checked_actor(actor) or self._actor, checked_message(message)
         outcome = self._merges.run(theirs, ours, options, actor=who, message=why)
         if not delete_branch:
@@ -618,6 +618,14 @@ class Graph:
             branch_lifecycle.delete(self._manifest, theirs, expect_head=head)
             return replace(outcome, deleted_source=True)
         return outcome
+
+    def _require_deletable(self, source: BranchName) -> None:
+        """Refuse a merge whose source could not be deleted afterwards."""
+        try:
+            branch_lifecycle.require_deletable(self._manifest, source)
+        except NotAllowedError as error:
+            error.add_note("nothing was merged; without deleting the branch, it would be")
+            raise
 
     def diff(
         self,
@@ -970,15 +978,22 @@ class BranchList:
         branch_lifecycle.create(self._manifest, self._clock, made, source)
         return self._graph.on(made)
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, *, dry_run: bool = False) -> None:
         """End a branch; its commits go with it, but for those that were merged.
+
+        Args:
+            dry_run: Refuse what would be refused, and write nothing.
 
         Raises:
             BranchNotFoundError: the graph has no such branch.
             NotAllowedError: it is main, or other branches build on it.
         """
+        wanted = BranchName.parse(name)
+        if dry_run:
+            branch_lifecycle.require_deletable(self._manifest, wanted)
+            return
         self._graph.require_writable()
-        branch_lifecycle.delete(self._manifest, BranchName.parse(name))
+        branch_lifecycle.delete(self._manifest, wanted)
 
 
 class Recoveries:

@@ -102,6 +102,29 @@ def test_a_branch_is_deleted_only_when_that_is_confirmed(run: Run) -> None:
     assert run("branch", "create", "draft").code == Exit.DONE
 
 
+def test_branches_that_cannot_be_read_are_listed_with_why(here: Run, tmp_path: Path) -> None:
+    made = omnigraph.init(tmp_path / "graph.omni", SCHEMA)
+    made.branches.create("draft").mutate(ADD, {"name": "Bob"})
+    made.branches.create("below", branch="draft").mutate(ADD, {"name": "Cy"})
+    moved = str(Path(made.uri).rename(tmp_path / "moved.omni"))
+
+    told = here("branch", "list", "--store", moved)
+    assert told.code == Exit.FAILED
+    assert [line.split()[0] for line in told.out.splitlines()] == [
+        "branch",
+        "main",
+        "below",
+        "draft",
+    ]
+    for name in ("below", "draft"):
+        why = f"branch {name} cannot be read: a branch of {moved} shares files with {made.uri}, "
+        assert why in told.err
+    main, below, draft = here("branch", "list", "--store", moved, "--json").json
+    assert main["operation"] == "init"
+    assert "shares files" in below["error"]
+    assert "link" in draft["hint"]
+
+
 def test_branches_are_listed_as_a_table(run: Run) -> None:
     run("branch", "create", "draft")
     header, *rows = run("branch", "list").out.splitlines()
@@ -129,7 +152,9 @@ def test_branches_are_listed_as_a_table(run: Run) -> None:
         (["delete", "main", "--confirm"], Exit.FAILED, "main cannot be deleted"),
         (["delete", "darft"], Exit.NOT_FOUND, "draft?"),
         (["delete", "darft", "--confirm"], Exit.NOT_FOUND, "draft?"),
+        (["delete", "draft"], Exit.FAILED, "on_top builds on it"),
         (["delete", "draft", "--confirm"], Exit.FAILED, "on_top builds on it"),
+        (["merge", "draft", "--delete-branch"], Exit.FAILED, "nothing was merged"),
     ],
 )
 def test_a_mistake_gets_one_clear_message_and_its_exit_code(

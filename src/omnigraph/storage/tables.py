@@ -271,7 +271,8 @@ class Tables:
             try:
                 lance.dataset(shared, session=self._session)
             except (OSError, ValueError) as cause:
-                made_at = shared.removesuffix(f"/{address.location}")
+                # Branches of branches share files of those below the table's own.
+                made_at = shared.rpartition(f"/{address.location}")[0] or shared
                 message = (
                     f"a branch of {self._root.uri} shares files with {made_at}, which is not "
                     "there: a graph with branches stays where it was made"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -12,7 +11,7 @@ from omnigraph.cli import options, render
 from omnigraph.cli.exits import Exit
 from omnigraph.cli.spark import start_spark
 from omnigraph.cli.texts import read_text
-from omnigraph.errors import BranchNotFoundError, NotFoundError
+from omnigraph.errors import BranchNotFoundError, NotFoundError, StorageError
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
@@ -57,35 +56,45 @@ def list_branches(*, store: options.Store = None, json: options.Json = False) ->
     from omnigraph import graph
 
     heads = _heads(graph.open(options.required_store(store), read_only=True))
+    unreadable = {name: each for name, each in heads.items() if isinstance(each, StorageError)}
     if json:
-        render.show_json(
-            [
-                {
-                    "branch": name,
-                    "commit_id": head.commit_id,
-                    "created_at": head.created_at,
-                    "operation": head.operation,
-                    "actor": head.actor,
-                    "message": head.message,
-                }
-                for name, head in heads.items()
-            ]
-        )
-        return
-    render.show_table(
-        ["branch", "commit", "created", "operation", "actor", "message"],
-        [
-            (
-                name,
-                head.commit_id,
-                f"{head.created_at:%Y-%m-%d %H:%M:%S}",
-                head.operation,
-                head.actor,
-                head.message,
-            )
-            for name, head in heads.items()
-        ],
-    )
+        render.show_json([_head_facts(name, head) for name, head in heads.items()])
+    else:
+        columns = ["branch", "commit", "created", "operation", "actor", "message"]
+        render.show_table(columns, [_head_row(name, head) for name, head in heads.items()])
+        for name, error in unreadable.items():
+            render.say(f"branch {name} cannot be read: {error.message}")
+            render.say(f"  hint: {error.hint}")
+    if unreadable:
+        raise typer.Exit(Exit.FAILED)
+
+
+def _heads(opened: Graph) -> dict[str, Commit | StorageError]:
+    """The newest commit of each branch, or why it cannot be read."""
+    heads: dict[str, Commit | StorageError] = {}
+    for name in opened.branches.list():
+        try:
+            heads[name] = opened.snapshot(branch=name).head
+        except BranchNotFoundError:
+            # It was deleted meanwhile, and is no branch any more.
+            continue
+        except StorageError as error:
+            heads[name] = error
+    return heads
+
+
+def _head_facts(name: str, head: Commit | StorageError) -> dict[str, object]:
+    if isinstance(head, StorageError):
+        return {"branch": name, "error": head.message, "hint": head.hint}
+    shown = ("commit_id", "created_at", "operation", "actor", "message")
+    return {"branch": name, **{each: getattr(head, each) for each in shown}}
+
+
+def _head_row(name: str, head: Commit | StorageError) -> tuple[object, ...]:
+    if isinstance(head, StorageError):
+        return (name, *[None] * 5)
+    created = f"{head.created_at:%Y-%m-%d %H:%M:%S}"
+    return (name, head.commit_id, created, head.operation, head.actor, head.message)
 
 
 @group.command("merge")
@@ -164,20 +173,17 @@ def delete_branch(
     from omnigraph.model.names import BranchName
 
     wanted = BranchName.parse(name)
-    # What is refused anyhow has nothing to preview.
-    doing = confirm or wanted.is_main
-    opened = graph.open(options.required_store(store), read_only=not doing)
+    opened = graph.open(options.required_store(store), read_only=not confirm)
     commits = opened.commits.list(branch=wanted)
     own = [each.commit_id for each in commits if each.branch == wanted]
-    if doing:
-        opened.branches.delete(wanted)
+    opened.branches.delete(wanted, dry_run=not confirm)
     if json:
         head = commits[0].commit_id
-        render.show_json({"branch": wanted, "deleted": doing, "head": head, "commits": own})
+        render.show_json({"branch": wanted, "deleted": confirm, "head": head, "commits": own})
         return
     facts = {"branch": wanted, "head": commits[0].commit_id, "commits of its own": len(own)}
     render.show_facts(facts)
-    render.say("deleted" if doing else "nothing was deleted: give --confirm to delete it")
+    render.say("deleted" if confirm else "nothing was deleted: give --confirm to delete it")
 
 
 def _resolutions(given: str | None) -> str | None:
@@ -191,15 +197,6 @@ def _resolutions(given: str | None) -> str | None:
         if (side := nearest(given, _SIDES)) is not None:
             error.hint = f"did you mean {side}? It takes ours, theirs, or a file of decisions"
         raise
-
-
-def _heads(opened: Graph) -> dict[str, Commit]:
-    heads: dict[str, Commit] = {}
-    for name in opened.branches.list():
-        # One that is deleted meanwhile is no branch any more.
-        with suppress(BranchNotFoundError):
-            heads[str(name)] = opened.snapshot(branch=name).head
-    return heads
 
 
 def _show_merge(outcome: MergeOutcome, *, dry_run: bool, delete_branch: bool) -> None:
