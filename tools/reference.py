@@ -120,8 +120,8 @@ _SENTENCES: Final[Mapping[ErrorCode, tuple[type[OmnigraphError], str]]] = {
 
 _EXITS: Final[Mapping[Exit, str]] = {
     Exit.DONE: "done",
-    Exit.FAILED: "failed, and not through any fault of the request",
-    Exit.USAGE: "the command line is wrong",
+    Exit.FAILED: "failed, or not allowed, though the request is well formed",
+    Exit.USAGE: "the command line is wrong; with `--json` the error has the code `usage`",
     Exit.INVALID: "the input is invalid, or breaks a rule",
     Exit.CONFLICT: "a conflict, or a name that is taken",
     Exit.NOT_FOUND: "what was named does not exist",
