@@ -19,6 +19,13 @@ _PARTS: Final = {
 }
 """What a graph has under names of its own."""
 
+_SPARK: Final = "`Frame` is a DataFrame of Spark, and `Session` its session."
+
+_ERRORS: Final = (
+    "`omnigraph.errors` has the class of every error, and [errors](errors.md) every code. Those "
+    "that carry more than a message are here, too."
+)
+
 _SECTION: Final = re.compile(r"^(Args|Attributes|Raises|Returns|Yields):$", re.MULTILINE)
 _ITEM: Final = re.compile(r"^    (\w+): (.*(?:\n        .*)*)", re.MULTILINE)
 _BLANK: Final = "\n\n"
@@ -26,39 +33,42 @@ _BLANK: Final = "\n\n"
 
 def body() -> Iterator[str]:
     """The page's lines, without its head."""
-    yield "## Opening"
+    yield from ("## Opening", "", "`omnigraph.__version__` is the release that is installed.")
     for name in ("open", "init"):
         yield from _callable(f"omnigraph.{name}", getattr(omnigraph, name))
-    yield from ("", "## A graph")
+    yield from ("", "## A graph", "", _SPARK)
     yield from _members("graph", Graph)
     for name, kind in _PARTS.items():
         yield from ("", f"## `{name}`", "", *_prose(kind))
         yield from _members(name, kind)
+    yield from ("", "## Schemas")
+    yield from _callable("omnigraph.parse_schema", omnigraph.parse_schema)
+    public = [(name, getattr(omnigraph, name)) for name in omnigraph.__all__]
+    kinds = [(name, each) for name, each in public if inspect.isclass(each) and each is not Graph]
     yield from ("", "## Results")
-    for name in omnigraph.__all__:
-        kind = getattr(omnigraph, name)
-        if inspect.isclass(kind) and dataclasses.is_dataclass(kind):
+    for name, kind in kinds:
+        if not issubclass(kind, Exception):
             yield from _result(name, kind)
-        elif inspect.isclass(kind) and kind is not Graph and not issubclass(kind, Exception):
-            yield from ("", f"### `{name}`", "", *_prose(kind))
-            yield from _members(name, kind, level=4)
-    yield from ("", "Errors are in [errors](errors.md); `omnigraph.errors` has their classes.")
+    yield from ("", "## Errors", "", _ERRORS)
+    for name, kind in kinds:
+        if issubclass(kind, Exception):
+            yield from _result(name, kind)
 
 
-def _members(owner: str, kind: type, *, level: int = 3) -> Iterator[str]:
+def _members(owner: str, kind: type) -> Iterator[str]:
     for name, each in vars(kind).items():
         if name.startswith("_") or not inspect.getdoc(each):
             continue
         if isinstance(each, property):
-            yield from ("", f"{'#' * level} `{owner}.{name}`", "", *_prose(each))
+            yield from ("", f"### `{owner}.{name}`", "", *_prose(each))
         elif inspect.isfunction(each):
-            yield from _callable(f"{owner}.{name}", each, level=level)
+            yield from _callable(f"{owner}.{name}", each)
 
 
-def _callable(name: str, function: Callable[..., Any], *, level: int = 3) -> Iterator[str]:
+def _callable(name: str, function: Callable[..., Any]) -> Iterator[str]:
     yield from (
         "",
-        f"{'#' * level} `{name}`",
+        f"### `{name}`",
         "",
         "```text",
         *_signature(name, function),
@@ -84,15 +94,41 @@ def _signature(name: str, function: Callable[..., Any]) -> Iterator[str]:
 
 
 def _result(name: str, kind: type) -> Iterator[str]:
-    summary, sections = _parsed(kind)
-    said = dict(sections.get("Attributes", ()))
-    yield from ("", f"### `{name}`", "", *_paragraphs(summary), "")
+    yield from ("", f"### `{name}`", "", *_paragraphs(_parsed(kind)[0]))
+    listed = [*_fields(kind), *_listed_members(kind)]
+    if listed:
+        yield from ("", *listed)
+
+
+def _fields(kind: type) -> Iterator[str]:
+    if not dataclasses.is_dataclass(kind):
+        return
+    said = dict(_parsed(kind)[1].get("Attributes", ()))
     for each in dataclasses.fields(kind):
-        meaning = f": {said[each.name]}" if each.name in said else ""
-        yield f"- `{each.name}: {each.type}`{meaning}"
-    for member, value in vars(kind).items():
-        if isinstance(value, property) and not member.startswith("_"):
-            yield f"- `{member}`: {' '.join(_parsed(value)[0].split())}"
+        if not each.name.startswith("_"):
+            meaning = f": {said[each.name]}" if each.name in said else ""
+            yield f"- `{each.name}: {each.type}`{meaning}"
+
+
+def _listed_members(kind: type) -> Iterator[str]:
+    for name, each in vars(kind).items():
+        if name.startswith("_"):
+            continue
+        told = " ".join(_parsed(each)[0].split())
+        if isinstance(each, property) and each.fget is not None:
+            yield f"- `{name}: {inspect.signature(each.fget).return_annotation}`: {told}"
+        elif inspect.isfunction(each):
+            yield f"- `{_on_one_line(name, each)}`: {told}"
+
+
+def _on_one_line(name: str, function: Callable[..., Any]) -> str:
+    found = inspect.signature(function)
+    given = [
+        f"{each.name}: {each.annotation}"
+        for each in found.parameters.values()
+        if each.name != "self"
+    ]
+    return f"{name}({', '.join(given)}) -> {found.return_annotation}"
 
 
 def _prose(thing: object) -> Iterator[str]:
@@ -117,4 +153,4 @@ def _paragraphs(text: str) -> Iterator[str]:
     for place, each in enumerate(part for part in text.strip().split(_BLANK) if part.strip()):
         if place:
             yield ""
-        yield from (["```python", *each.splitlines(), "```"] if ">>>" in each else [each])
+        yield from (["```text", *each.splitlines(), "```"] if ">>>" in each else [each])

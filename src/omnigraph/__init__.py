@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from omnigraph import errors
+    from omnigraph.branching.cleanup import CleanupResult
+    from omnigraph.changes.feed import Batch, CommitChanges
     from omnigraph.changes.graphs import GraphDiff
     from omnigraph.changes.records import RowChange
-    from omnigraph.engine.queries import QueryResult
+    from omnigraph.engine.queries import Explanation, QueryResult
     from omnigraph.graph import Graph, init, open  # noqa: A004  # omnigraph.open is the API
     from omnigraph.integrity.violations import IntegrityError, Violation
     from omnigraph.lang.diagnostics import DiagnosticsError
-    from omnigraph.maintenance.checking.report import CheckReport
+    from omnigraph.maintenance.checking.report import CheckReport, Finding
     from omnigraph.maintenance.indexes import IndexResult
     from omnigraph.maintenance.repair import RepairResult
+    from omnigraph.manifest.schemas import AcceptedSchema
     from omnigraph.manifest.snapshot import Snapshot
     from omnigraph.merge.conflicts import Conflict, MergeConflictError
     from omnigraph.merge.run import MergeOutcome
@@ -28,16 +31,25 @@ if TYPE_CHECKING:
     from omnigraph.pipeline.export import ExportResult
     from omnigraph.pipeline.results import LoadResult
     from omnigraph.recovery.audit import RecoveryEntry
+    from omnigraph.recovery.sidecars import Pending
+    from omnigraph.schema.catalog import Catalog
     from omnigraph.schema.findings import InvalidSchemaError
     from omnigraph.schema.parser import parse_schema
 
 __all__ = [
+    "AcceptedSchema",
+    "Batch",
+    "Catalog",
     "CheckReport",
+    "CleanupResult",
     "Commit",
+    "CommitChanges",
     "Conflict",
     "Counts",
     "DiagnosticsError",
+    "Explanation",
     "ExportResult",
+    "Finding",
     "Graph",
     "GraphDiff",
     "IndexResult",
@@ -47,6 +59,7 @@ __all__ = [
     "MergeConflictError",
     "MergeOutcome",
     "MutationResult",
+    "Pending",
     "QueryResult",
     "RecoveryEntry",
     "RepairResult",
@@ -60,12 +73,19 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "AcceptedSchema": "omnigraph.manifest.schemas",
+    "Batch": "omnigraph.changes.feed",
+    "Catalog": "omnigraph.schema.catalog",
     "CheckReport": "omnigraph.maintenance.checking.report",
+    "CleanupResult": "omnigraph.branching.cleanup",
     "Commit": "omnigraph.model.commits",
+    "CommitChanges": "omnigraph.changes.feed",
     "Conflict": "omnigraph.merge.conflicts",
     "Counts": "omnigraph.model.counts",
     "DiagnosticsError": "omnigraph.lang.diagnostics",
+    "Explanation": "omnigraph.engine.queries",
     "ExportResult": "omnigraph.pipeline.export",
+    "Finding": "omnigraph.maintenance.checking.report",
     "Graph": "omnigraph.graph",
     "GraphDiff": "omnigraph.changes.graphs",
     "IndexResult": "omnigraph.maintenance.indexes",
@@ -75,6 +95,7 @@ _HOMES: Final = {
     "MergeConflictError": "omnigraph.merge.conflicts",
     "MergeOutcome": "omnigraph.merge.run",
     "MutationResult": "omnigraph.mutation.results",
+    "Pending": "omnigraph.recovery.sidecars",
     "QueryResult": "omnigraph.engine.queries",
     "RecoveryEntry": "omnigraph.recovery.audit",
     "RepairResult": "omnigraph.maintenance.repair",

@@ -1,11 +1,13 @@
 """The reference pages say what the code says now."""
 
 import os
+import re
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+import omnigraph
 from omnigraph.errors import ErrorCode
 from omnigraph.query.codes import QueryCode
 from omnigraph.schema.findings import SchemaCode
@@ -45,6 +47,17 @@ def test_every_code_is_documented() -> None:
     page = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")
     codes = [*ErrorCode, *SchemaCode, *QueryCode]
     assert [each for each in codes if f"| `{each}` |" not in page] == []
+
+
+def test_every_public_name_is_documented_and_no_private_one() -> None:
+    page = (ROOT / "docs/reference/python.md").read_text(encoding="utf-8")
+    documented = {*omnigraph.__all__} - {"Graph", "errors"}
+    assert [
+        each for each in documented if not re.search(rf"### `(omnigraph\.)?{each}`", page)
+    ] == []
+    assert re.findall(r"^- `_\w+", page, re.MULTILINE) == []
+    for method in ("rows()", "arrow()", "pandas()", "frame()", "rows() -> Iterator[RowChange]"):
+        assert f"\n- `{method}" in page
 
 
 def test_every_page_is_in_the_index() -> None:

@@ -2,14 +2,17 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from importlib import metadata
+from inspect import isfunction
 from typing import Any, Final
 
 import pytest
 
 import omnigraph
+from omnigraph.graph import BranchList, Commits, Graph, Recoveries, Schema
 from tests.support.sources import every_source
 
 HEAVY: Final = (
@@ -60,6 +63,24 @@ def test_every_listed_name_can_be_imported():
 def test_every_importable_name_is_listed():
     assert declared_for_type_checkers() == set(omnigraph.__all__)
     assert {*omnigraph._HOMES, "errors"} == set(omnigraph.__all__)
+
+
+def given_by(kind: type) -> set[str]:
+    """The words in what a class's public methods and properties say they give."""
+    public = [each for name, each in vars(kind).items() if not name.startswith("_")]
+    functions = [each.fget if isinstance(each, property) else each for each in public]
+    said = [each.__annotations__.get("return", "") for each in functions if isfunction(each)]
+    return {word for text in said for word in re.findall(r"[\w.]+", text)}
+
+
+def test_every_class_that_a_graph_gives_is_listed():
+    parts = (BranchList, Commits, Recoveries, Schema)
+    given = {word for kind in (Graph, *parts) for word in given_by(kind) if word[0].isupper()}
+    # A frame is Spark's, and a part is asked for by its name on the graph.
+    others = {"None", "Frame", *(each.__name__ for each in parts)}
+
+    assert "QueryResult" in given
+    assert given - others <= set(omnigraph.__all__)
 
 
 def test_a_star_import_gives_exactly_the_list():
