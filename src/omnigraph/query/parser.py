@@ -30,7 +30,7 @@ _GRAMMAR: Final = Grammar(
     package="omnigraph.query",
     code=QueryCode.SYNTAX,
     terminals={
-        "$END": "a query",
+        **dict.fromkeys(("$END", "QUERY"), "a query: query name() { … }"),
         "VAR": "a variable ($ first)",
         "TYPE": "a type name (A-Z first)",
         "IDENT": "a name (a-z or _ first)",
