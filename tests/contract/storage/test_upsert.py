@@ -2,11 +2,18 @@
 
 import pyarrow as pa
 import pytest
+from lance import LanceOperation
 
 from omnigraph.errors import InvalidInputError
 from omnigraph.limits import KEYS_PER_LOOKUP_MAX
 from omnigraph.storage import lookups, staging
-from omnigraph.storage.staging import stage_append, stage_delete, stage_upsert
+from omnigraph.storage.staging import (
+    stage_append,
+    stage_change,
+    stage_delete,
+    stage_upsert,
+    write_files,
+)
 from tests.support.tables import (
     CREATED,
     SCHEMA,
@@ -55,6 +62,18 @@ ODD_IDS = [
     "it's; drop table",
     "x" * 10_000,
 ]
+
+
+def test_rows_that_are_only_added_are_committed_as_an_append(table):
+    added = applied(stage_change(table, files=write_files(table, rows("xy"))))
+    assert isinstance(operation_of(added), LanceOperation.Append)
+    # What replaces rows, or takes some away, says so.
+    assert isinstance(operation_of(applied(stage_upsert(added, rows("x")))), LanceOperation.Update)
+
+
+def operation_of(table):
+    """What the transaction did that made this version."""
+    return table.handle.read_transaction(table.version).operation
 
 
 def test_replaced_rows_keep_their_row_ids_and_their_age(table):
