@@ -400,8 +400,8 @@ class Graph:
         order = self._order(OperationKind.LOAD, branch, actor, message)
         request = LoadRequest(
             source,
-            mode=mode,
-            on_error=on_error,
+            mode=checked_text(mode, "mode"),
+            on_error=checked_text(on_error, "on_error"),
             rejects=rejects,
             ignore_unknown=ignore_unknown,
             engine=engine,
@@ -464,7 +464,7 @@ class Graph:
         order = ExportOrder(
             checked_path(target, "target"),
             types=checked_texts(types, "types"),
-            format=format,
+            format=None if format is None else checked_text(format, "format"),
             engine=engine,
             replaces=replace,
             progress=progress,
@@ -602,7 +602,8 @@ class Graph:
 
         theirs = BranchName.parse(source)
         ours = self._target.branch if into is None else BranchName.parse(into)
-        options = Options(resolve, strict_rows, engine)
+        chosen = None if resolve is None else checked_text(resolve, "resolve")
+        options = Options(chosen, strict_rows, engine)
         if dry_run:
             return self._merges.preview(theirs, ours, options)
         self.require_writable()

@@ -1,6 +1,7 @@
 """What Python programs meet first: places, arguments, names and errors, right and wrong."""
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from omnigraph.errors import (
     DiagnosticsError,
     InvalidInputError,
     InvalidParameterError,
+    OmnigraphError,
 )
 from tests.support.asked import PEOPLE, SCHEMA
 from tests.support.graphs import graph_with
@@ -113,6 +115,63 @@ def test_an_argument_of_another_kind_is_refused_by_its_name(graph: Graph, wrong:
         attempt(graph)
     assert said in str(refused.value)
     assert graph.commits.every() == before
+
+
+PLAIN: Final[dict[str, dict[str, object]]] = {
+    "init": {"uri": "new.omni", "schema": SCHEMA},
+    "open": {"uri": "graph.omni"},
+    "parse_schema": {"text": SCHEMA},
+    "query": {"source": QUERY, "params": {"n": "ada"}},
+    "explain": {"source": QUERY, "params": {"n": "ada"}},
+    "mutate": {"source": ADD, "params": {"n": "Rome"}},
+    "load": {"source": {}},
+    "export": {"target": "out.jsonl", "replace": True},
+    "merge": {"source": "draft"},
+    "diff": {"before": "main", "after": "main"},
+    "entity": {"type_name": "Person", "id": "ada"},
+    "branches.create": {"name": "new"},
+    "branches.delete": {"name": "gone"},
+    "commits.show": {"commit_id": "0" * 26},
+    "commits.changes": {"commit_id": "0" * 26},
+}
+"""What each method needs before one of its arguments can be wrong."""
+
+NOT_ASKED: Final = {"clock", "progress", "spark"}
+"""Arguments that are objects of programs or of Spark."""
+
+
+def methods(owner: object, prefix: str = "") -> Iterator[tuple[str, Callable[..., object]]]:
+    for name, each in inspect.getmembers(owner, inspect.ismethod):
+        # What needs Spark even to refuse is left out.
+        if not name.startswith("_") and name not in ("on", "frame", "vertices", "edges"):
+            yield prefix + name, each
+
+
+def test_whatever_is_given_a_refusal_is_one_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    graph = omnigraph.init("graph.omni", SCHEMA)
+    graph.branches.create("draft")
+    asked: list[tuple[str, Callable[..., object]]] = [
+        *(("init", omnigraph.init), ("open", omnigraph.open)),
+        ("parse_schema", omnigraph.parse_schema),
+        *methods(graph),
+        *methods(graph.branches, "branches."),
+        *methods(graph.commits, "commits."),
+        *methods(graph.schema, "schema."),
+    ]
+    raw = []
+    for name, method in asked:
+        for argument in inspect.signature(method).parameters.keys() - NOT_ASKED:
+            for value in (3, b"x", ["a"], {"a": 1}, object()):
+                try:
+                    method(**PLAIN.get(name, {}) | {argument: value})
+                except OmnigraphError:
+                    continue
+                except Exception as error:  # noqa: BLE001  # it is what is looked for
+                    raw.append(f"{name}({argument}={value!r}): {error!r}")
+    assert raw == []
 
 
 @pytest.mark.parametrize("schema", [None, {"Person": {}}, b"node Person { name: String }", 3])

@@ -8,6 +8,7 @@ from typing import Final
 from omnigraph.errors import ErrorCode
 from omnigraph.lang.diagnostics import Diagnostic, DiagnosticsError
 from omnigraph.lang.source import Source
+from omnigraph.model.arguments import checked_text
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.declare import Declared, declare
 from omnigraph.schema.findings import Finding, SchemaCode
@@ -40,8 +41,9 @@ def parse_schema(text: str, name: str = "schema") -> Catalog:
 
     Raises:
         DiagnosticsError: the text is refused; the error has everything found in it.
+        InvalidParameterError: it is no text.
     """
-    reading = read_schema(text, name)
+    reading = read_schema(checked_text(text, "text"), name)
     if reading.catalog is None:
         raise DiagnosticsError(reading.diagnostics, reading.source, code=ErrorCode.INVALID_SCHEMA)
     return reading.catalog
