@@ -109,5 +109,5 @@ def _until(after: CommitId | None, walk: Iterator[Commit], branch: BranchName) -
 
 
 def _gap(message: str) -> FeedGapError:
-    hint = "take a new baseline: export the branch, and go on from the baseline's cursor"
+    hint = "take a new baseline ('omnigraph changes baseline'), then export, then go on from it"
     return FeedGapError(message, hint=hint)

@@ -25,7 +25,7 @@ def standard_output() -> Iterator[TextIO]:
     """
     if sys.stdout is None:
         message = "standard output is closed, and the answer has nowhere to go"
-        raise StorageError(message)
+        raise StorageError(message, hint="leave it open, or send it to a file")
     try:
         yield sys.stdout
     except BrokenPipeError as cause:

@@ -33,7 +33,8 @@ def read_text(path: str) -> str:
     except (OSError, ValueError) as cause:
         reason = cause.strerror if isinstance(cause, OSError) else cause
         message = f"{name} cannot be read: {reason}"
-        raise InvalidInputError(message) from cause
+        hint = "check the path, and who may read it"
+        raise InvalidInputError(message, hint=hint) from cause
     return decoded(data, name)
 
 

@@ -156,7 +156,8 @@ def _decisions(entries: Iterable[object]) -> Iterable[tuple[_Place, Decision]]:
             raise InvalidInputError(message, hint='write {"type": …, "id": …, "take": "ours"}')
         if ("take" in entry) == ("value" in entry):
             message = f"resolution {number}, of {_spelt(place)}, needs take or value, and not both"
-            raise InvalidInputError(message)
+            hint = 'write "take": "ours", "take": "theirs" or "value": …'
+            raise InvalidInputError(message, hint=hint)
         if "value" in entry:
             if place[2] is None:
                 message = f"resolution {number} gives a value and names no property"
