@@ -32,6 +32,7 @@ from omnigraph.engine.spark.archive import Record, Replay, Start, Without, choos
 from omnigraph.engine.spark.archive import cache_directory as default_cache_directory
 from omnigraph.engine.spark.failures import silence_loggers
 from omnigraph.engine.spark.java import require_java, unavailable
+from omnigraph.errors import ErrorCode, InvalidInputError, InvalidParameterError
 from omnigraph.limits import (
     SPARK_DRIVER_BYTES_MAX,
     SPARK_DRIVER_BYTES_MIN,
@@ -56,6 +57,12 @@ PLAN_SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.parser.escapedStringLiterals": "false",
 }
 """What a session must say for plans to mean the same on it as on any other engine."""
+
+_MASTER: Final = re.compile(
+    r"local|local\[(\*|[1-9]\d*)(\s*,\s*\d+)?\]|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
+    r"|spark://[^\s,/]+:\d+(,[^\s,/]+:\d+)*|yarn|k8s://\S+"
+)
+"""What Spark takes for a master."""
 
 _LOCAL: Final = re.compile(r"local(\[(?P<cores>\*|\d+)(,\s*\d+)?\])?")
 _LOOPBACK: Final = "127.0.0.1"
@@ -107,6 +114,7 @@ def open_session(settings: SessionSettings | None = None) -> SparkSession:
     """The session that is active, or else a new one that lasts as long as this process.
 
     Raises:
+        InvalidParameterError: the master is none of Spark's. Nothing was started.
         InvalidInputError: there is no Java that can run Spark, or it did not start.
     """
     _quieten_pyspark()
@@ -117,12 +125,50 @@ def open_session(settings: SessionSettings | None = None) -> SparkSession:
         if "PYSPARK_GATEWAY_PORT" in os.environ:
             # spark-submit started the JVM and was told how to.
             return SparkSession.builder.getOrCreate()
+        require_master(settings)
         conf = SparkConf(loadDefaults=False).setAll(list(spark_options(settings).items()))
         with _environment(_worker_environment(settings)):
             # A JVM whose session was stopped stays; it cannot be started with other options.
             if SparkContext._gateway is None:  # noqa: SLF001
                 _start(conf, settings)
-            return SparkSession.builder.config(conf=conf).getOrCreate()
+            try:
+                return SparkSession.builder.config(conf=conf).getOrCreate()
+            except Py4JError as cause:
+                # A cluster that nobody finds ends the context behind its back.
+                _stop_context()
+                raise _without_cluster(settings) from cause
+
+
+def require_master(settings: SessionSettings) -> None:
+    """Refuse a master that Spark does not know, of which it would only say that Java ended.
+
+    Raises:
+        InvalidParameterError: it is none.
+    """
+    master = settings.chosen_master
+    if _MASTER.fullmatch(master) is None:
+        message = f"{master[:200]!r} is no master that Spark knows"
+        hint = f"{_MASTERS}; {_place_of_master(settings)} says it"
+        raise InvalidParameterError(message, hint=hint, name="master")
+
+
+_MASTERS: Final = "write local[4], local[*], spark://host:7077, yarn or k8s://https://host:port"
+
+
+def _place_of_master(settings: SessionSettings) -> str:
+    return MASTER_VARIABLE if settings.master is None else "--master, or master= in Python,"
+
+
+def _without_cluster(settings: SessionSettings) -> InvalidInputError:
+    message = f"Spark did not start: its master {settings.chosen_master} does not answer"
+    hint = f"check that it runs, and that {_place_of_master(settings)} names it; or use local[*]"
+    return InvalidInputError(message, hint=hint, code=ErrorCode.ENGINE_UNAVAILABLE)
+
+
+def _stop_context() -> None:
+    context = SparkContext._active_spark_context  # noqa: SLF001
+    if context is not None:
+        context.stop()
 
 
 def plan_session(session: SparkSession) -> SparkSession:
@@ -229,6 +275,8 @@ def _start(conf: SparkConf, settings: SessionSettings) -> None:
             start.path.unlink(missing_ok=True)
             _launch(conf, settings, java, Without())
     except _DID_NOT_START as cause:
+        if local_cores(settings.chosen_master) is None and isinstance(cause, Py4JError):
+            raise _without_cluster(settings) from cause
         message = f"Spark did not start with {java}: {str(cause).partition(chr(10))[0]}"
         raise unavailable(message) from cause
 
