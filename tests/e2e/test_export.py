@@ -61,6 +61,9 @@ def test_a_file_is_written_whole_and_told_of(here: Run, store: str, tmp_path: Pa
     assert (told.err, told.json["rows"]) == ("", {"City": 2, "Person": 2, "LivesIn": 1})
     assert told.json["target"] == str(target)
     assert target.exists()
+    refused = here("export", str(target), "--store", store)
+    assert (refused.code, refused.out) == (Exit.CONFLICT, "")
+    assert "or replace it: --replace" in refused.err
     head = omnigraph.open(store, read_only=True).snapshot(branch="draft").head.commit_id
     assert told.json["commit_id"] == head
 
@@ -101,8 +104,8 @@ def test_a_reader_that_stops_early_ends_the_export_quietly(store: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["{tmp}/taken.jsonl"], Exit.CONFLICT, "or replace it: --replace"),
-        (["{tmp}/taken.jsonl", "--replace"], Exit.CONFLICT, "taken.jsonl is no earlier export"),
+        (["{tmp}/taken.jsonl"], Exit.CONFLICT, "taken.jsonl exists, and is no earlier export"),
+        (["{tmp}/taken.jsonl", "--replace"], Exit.CONFLICT, "choose another name, or move it"),
         (["{tmp}", "--format", "csv", "--replace"], Exit.CONFLICT, "other files"),
         (["{tmp}"], Exit.INVALID, "is a directory, and ndjson is one file"),
         (["{store}/out.jsonl"], Exit.INVALID, "lies in the directory of the graph itself"),

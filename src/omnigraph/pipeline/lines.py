@@ -18,13 +18,13 @@ from omnigraph.schema.catalog import ENDPOINTS, EdgeType, NodeType, SchemaType
 
 _TEXT: Final = pa.large_utf8()
 _NEWLINE: Final = "\n"
-_NOT_FINITE: Final = {
+NOT_FINITE: Final = {
     "nan": "NaN",
     "-nan": "NaN",
     "inf": "Infinity",
     "-inf": "-Infinity",
 }
-"""What Arrow calls such numbers, and what everybody else does."""
+"""What Arrow and Python call such numbers, and what everybody else does."""
 
 
 def envelope_lines(type_: SchemaType, batch: pa.RecordBatch) -> pa.Buffer:
@@ -170,7 +170,7 @@ def _floats(values: pa.Array) -> pa.Array:
     whole = pc.match_substring_regex(texts, "^-?[0-9]+$")
     texts = pc.if_else(whole, _between("", texts, ".0"), texts)
     if not pc.all(pc.is_finite(values)).as_py():
-        for name, word in _NOT_FINITE.items():
+        for name, word in NOT_FINITE.items():
             texts = pc.if_else(pc.equal(texts, name), pa.scalar(word, _TEXT), texts)
     return texts
 

@@ -29,7 +29,7 @@ from omnigraph.integrity.uniques import Unique
 from omnigraph.integrity.violations import IntegrityError, Violation
 from omnigraph.limits import QUARANTINE_ROUNDS_MAX
 from omnigraph.model.tables import TableKey
-from omnigraph.pipeline.lines import envelope_lines
+from omnigraph.pipeline.lines import NOT_FINITE, envelope_lines
 from omnigraph.pipeline.shape import Reject
 from omnigraph.pipeline.targets import STANDARD_OUTPUT
 from omnigraph.schema.catalog import SchemaType
@@ -237,12 +237,25 @@ def _facts(reject: Reject) -> dict[str, Any]:
 def _row(row: object) -> object:
     """The row as a value of JSON if it is one, else its text."""
     if not isinstance(row, str):
-        return row
+        return _finite(row)
     try:
-        found: object = json.loads(row)
+        found: object = json.loads(row, parse_constant=str)
     except (ValueError, RecursionError):
         return row
     return found
+
+
+def _finite(value: object) -> object:
+    """The same value, with texts in the place of numbers that JSON does not have."""
+    match value:
+        case float() if not math.isfinite(value):
+            return NOT_FINITE[str(value)]
+        case Mapping():
+            return {name: _finite(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_finite(each) for each in value]
+        case _:
+            return value
 
 
 def _spelt(value: object) -> str:

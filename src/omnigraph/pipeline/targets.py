@@ -104,14 +104,14 @@ def require_free(target: Path, *, replaces: bool, is_ours: Callable[[Path], bool
         raise InvalidInputError(message, hint="create it, or choose another place")
     if not os.path.lexists(target) or _is_empty(target):
         return
-    if not replaces:
-        raise taken(target)
     if is_ours(target):
-        return
+        if replaces:
+            return
+        raise taken(target)
     if target.is_dir():
         message = f"{target} is a directory with other files in it"
         raise AlreadyExistsError(message, hint="choose a directory of its own")
-    message = f"{target} is no earlier export, and only such a file is replaced"
+    message = f"{target} exists, and is no earlier export that could be replaced"
     raise AlreadyExistsError(message, hint="choose another name, or move it")
 
 

@@ -168,10 +168,9 @@ def test_only_a_file_that_an_export_made_is_replaced(small, tmp_path, name):
         b"\x1f\x8b no",
     ):
         target.write_bytes(mine)
-        with pytest.raises(AlreadyExistsError, match=f"{name} exists"):
-            exported(small, target)
-        with pytest.raises(AlreadyExistsError, match="is no earlier export"):
-            exported(small, target, replaces=True)
+        for replaces in (False, True):
+            with pytest.raises(AlreadyExistsError, match="exists, and is no earlier export"):
+                exported(small, target, replaces=replaces)
         assert target.read_bytes() == mine
 
     target.write_bytes(b"")

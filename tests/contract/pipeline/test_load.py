@@ -275,6 +275,17 @@ def test_a_load_that_is_planned_again_writes_its_rejects_again(people, tmp_path)
     assert people.ids("City") == {"Oslo", "Rome", "Bonn"}
 
 
+def test_rejects_are_json_whatever_numbers_they_have(people, tmp_path):
+    rejects = tmp_path / "rejects.jsonl"
+    row = {"name": "x", "age": float("nan"), "spots": [float("-inf"), 1.0]}
+    line = '{"type":"Person","data":{"name":"y","age":Infinity}}'
+    source = [{"Person": [row]}, people.file("data.jsonl", line)]
+    people.load(source, on_error="quarantine", rejects=rejects)
+    first, second = (each["row"] for each in lines_of(rejects))
+    assert first == {"name": "x", "age": "NaN", "spots": ["-Infinity", 1.0]}
+    assert second["data"]["age"] == "Infinity"
+
+
 def test_quarantine_cannot_help_edges_that_stay_behind(people, tmp_path):
     rejects = tmp_path / "rejects.jsonl"
     refused(
