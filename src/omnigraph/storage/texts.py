@@ -41,8 +41,9 @@ def query_text(given: object) -> Source:
     if not isinstance(given, str):
         raise misfit(given, "source", "the text of a query, or a path to a .gq file")
     if given.endswith(".gq") and "{" not in given:
-        message = f"{given[:200]} is the name of a file, and no query"
-        hint = f"give the text, or Path({json.dumps(given[:200])})"
+        name = given[:200]
+        message = f"{name} is the name of a file, and no query"
+        hint = f"give the text, or --query {name}, which is Path({json.dumps(name)}) in Python"
         raise InvalidParameterError(message, hint=hint, name="source")
     return Source("query", given)
 
