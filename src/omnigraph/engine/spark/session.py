@@ -148,7 +148,7 @@ def require_master(settings: SessionSettings) -> None:
     master = settings.chosen_master
     if _MASTER.fullmatch(master) is None:
         message = f"{master[:200]!r} is no master that Spark knows"
-        hint = f"{_MASTERS}; {_place_of_master(settings)} says it"
+        hint = f"{_MASTERS}; check {_place_of_master(settings)}"
         raise InvalidParameterError(message, hint=hint, name="master")
 
 
@@ -156,12 +156,12 @@ _MASTERS: Final = "write local[4], local[*], spark://host:7077, yarn or k8s://ht
 
 
 def _place_of_master(settings: SessionSettings) -> str:
-    return MASTER_VARIABLE if settings.master is None else "--master, or master= in Python,"
+    return MASTER_VARIABLE if settings.master is None else "--master, or master= in Python"
 
 
 def _without_cluster(settings: SessionSettings) -> InvalidInputError:
     message = f"Spark did not start: its master {settings.chosen_master} does not answer"
-    hint = f"check that it runs, and that {_place_of_master(settings)} names it; or use local[*]"
+    hint = f"check {_place_of_master(settings)}, and that the cluster runs; or use local[*]"
     return InvalidInputError(message, hint=hint, code=ErrorCode.ENGINE_UNAVAILABLE)
 
 
