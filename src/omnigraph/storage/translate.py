@@ -18,13 +18,8 @@ from omnigraph.errors import (
 )
 
 _READ_ONLY: Final = "read-only file system"
-_DENIED: Final = (
-    "permission denied",
-    "accessdenied",
-    "403 forbidden",
-    "invalidaccesskeyid",
-    _READ_ONLY,
-)
+_DENIED: Final = ("permission denied", _READ_ONLY)
+_FORBIDDEN: Final = ("accessdenied", "403 forbidden", "invalidaccesskeyid")
 _FULL: Final = ("no space left", "disk quota exceeded")
 _NO_CREDENTIALS: Final = ("no credentials", "credential provider", "metadata endpoint", "imds")
 
@@ -64,8 +59,12 @@ def _translated(action: str, where: str, cause: Exception) -> OmnigraphError:
         return NotFoundError(message, hint="create the bucket", code=ErrorCode.BUCKET_NOT_FOUND)
     if any(mark in text for mark in _DENIED):
         message = f"{action} {where} was denied: {_READ_ONLY if _READ_ONLY in text else said}"
-        what = "credentials for the bucket" if "://" in where else "permissions of the directory"
-        return StorageError(message, hint=f"check the {what}", code=ErrorCode.STORAGE_DENIED)
+        hint = "check the permissions of the directory"
+        return StorageError(message, hint=hint, code=ErrorCode.STORAGE_DENIED)
+    if any(mark in text for mark in _FORBIDDEN):
+        message = f"{action} {where} was denied: {said}"
+        hint = "check the credentials for the bucket"
+        return StorageError(message, hint=hint, code=ErrorCode.STORAGE_DENIED)
     if any(mark in text for mark in _NO_CREDENTIALS):
         message = f"{action} {where} failed for want of credentials: {said}"
         hint = "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION"
