@@ -48,7 +48,7 @@ WHY_MISSED: Final = {
         "It keeps edges as adjacency lists, where we hash ids, and counts the paths of question 8"
         " without making them."
     ),
-    BARE: "What is not the scan is mostly building the plan's tree anew for each query.",
+    BARE: "What is not the scan is asking for the newest commit, and preparing the query.",
 }
 
 
