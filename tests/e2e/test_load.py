@@ -288,6 +288,11 @@ def test_values_that_no_property_takes_can_be_dropped(
         (["{store}", "--data", "{world}", "--mode", "upsert"], Exit.USAGE, "upsert"),
         (["{store}", "--data", "{world}"], Exit.USAGE, "--mode"),
         (["{store}", "--mode", "merge"], Exit.USAGE, "nothing to load"),
+        (
+            ["{store}", "--store", "other", "--data", "{world}", "--mode", "merge"],
+            Exit.USAGE,
+            "which graph is meant?",
+        ),
         (["--data", "{world}", "--mode", "merge"], Exit.USAGE, "OMNIGRAPH_STORE"),
         (["{world}", "--data", "{world}", "--mode", "merge"], Exit.USAGE, "its own --data"),
         (["a", "b", "--data", "{world}", "--mode", "merge"], Exit.USAGE, "its own --data"),

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import typer
-from typer._click.exceptions import UsageError  # typer has no name of its own for it
 
 from omnigraph.cli import output, render
 from omnigraph.cli.commands import (
@@ -35,7 +34,7 @@ from omnigraph.cli.commands import (
     version,
 )
 from omnigraph.cli.exits import Exit, exit_code
-from omnigraph.cli.on_demand import CommandsOnDemand
+from omnigraph.cli.on_demand import CommandsOnDemand, UsageError
 from omnigraph.errors import OmnigraphError
 
 

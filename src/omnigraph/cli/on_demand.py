@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, cast
 
 import typer
-from typer._click.exceptions import UsageError  # typer has no name of its own for it
+from typer._click.exceptions import UsageError as UsageError  # typer has no name for it
 from typer.core import TyperCommand, TyperGroup
 
 

@@ -107,7 +107,7 @@ class Merges:
             MergeConflictError: there are conflicts that the options do not decide.
             InvalidInputError: the branch is to be merged into itself, or a resolution is wrong.
         """
-        theirs = self._require_other(source, target, options)
+        theirs = self._mergeable(source, target, options)
         order = Order(
             OperationKind.MERGE,
             target,
@@ -123,7 +123,7 @@ class Merges:
 
     def preview(self, source: BranchName, target: BranchName, options: Options) -> MergeOutcome:
         """What a merge would do, with every conflict; nothing is written."""
-        theirs = self._require_other(source, target, options)
+        theirs = self._mergeable(source, target, options)
         view = view_of(self._manifest, self._catalogs, target)
         with ExitStack() as cleanup:
             merge = self._merge(theirs, view, options, cleanup)
@@ -172,7 +172,7 @@ class Merges:
     def _side(self, snapshot: Snapshot) -> Side:
         return Side(snapshot, data_at(self._manifest.store, snapshot))
 
-    def _require_other(self, source: BranchName, target: BranchName, options: Options) -> Snapshot:
+    def _mergeable(self, source: BranchName, target: BranchName, options: Options) -> Snapshot:
         """The source as it is now, if it can be merged into the target as it is wished."""
         # Read here for their faults: a merge that finds nothing to do needs none of them.
         read_resolutions(options.resolve)

@@ -113,7 +113,7 @@ def load(
     from omnigraph import graph
 
     _tabulate(context)
-    uri = _graph_uri(graph_uri or (), store)
+    uri = _graph_uri(context, graph_uri or (), store)
     source = _source(data or (), maps or ())
     place = Place(branch, start)
     _check(engine, master, on_error, rejects, place)
@@ -155,14 +155,14 @@ def _tabulate(context: typer.Context) -> None:
         talk.tabulates = True
 
 
-def _graph_uri(named: Sequence[str], store: str | None) -> str:
+def _graph_uri(context: typer.Context, named: Sequence[str], store: str | None) -> str:
     # A pattern that the shell has spelt out leaves its first file to --data, and the others here.
     files = [each for each in named if Path(each).is_file()]
     if files or len(named) > 1:
         first = (files or named)[0]
         message = f"{first} is no graph; give each file its own --data, or the pattern in quotes"
         raise typer.BadParameter(message, param_hint="GRAPH")
-    return options.required_store(named[0] if named else store)
+    return options.store_given_once(context, named[0] if named else None, store)
 
 
 def _source(data: Sequence[str], maps: Sequence[str]) -> Source:

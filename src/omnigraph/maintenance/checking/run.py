@@ -60,6 +60,12 @@ class CheckOrder:
     engine: str | None = None
     progress: Progress | None = None
 
+    def asks(self, invariant: Invariant) -> bool:
+        """Whether an invariant is among what is checked."""
+        if invariant is Invariant.PAST:
+            return self.walks_history
+        return self.reads_rows or invariant not in _OF_ROWS
+
 
 def check(uri: str, clock: Clock, order: CheckOrder) -> CheckReport:
     """What holds of a graph, and what does not. Nothing is written, and nothing healed.
@@ -82,10 +88,7 @@ def check(uri: str, clock: Clock, order: CheckOrder) -> CheckReport:
     chosen = order.branches or names
     notebook = Notebook()
     _Check(manifest, Recovery(manifest, clock), clock, order, notebook).run(chosen)
-    unasked = {*(() if order.reads_rows else _OF_ROWS)}
-    if not order.walks_history:
-        unasked.add(Invariant.PAST)
-    asked = [each for each in Invariant if each not in unasked]
+    asked = [each for each in Invariant if order.asks(each)]
     return notebook.report(manifest.store.root.uri, tuple(map(str, chosen)), asked)
 
 
