@@ -396,6 +396,20 @@ def test_an_encoding_that_lacks_a_letter_costs_no_answer(tmp_path: Path) -> None
     assert omnigraph(*asked, "--json", env=ascii_only).json == [{"t.name": "Zoë"}]
 
 
+def test_a_standard_input_that_cannot_be_read_is_named(store: str) -> None:
+    written_only = os.open(os.devnull, os.O_WRONLY)
+    run = subprocess.run(
+        command("query", "--store", store, "--query", "-"),
+        stdin=written_only,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    os.close(written_only)
+    assert run.returncode == Exit.INVALID
+    assert "standard input cannot be read: Bad file descriptor" in run.stderr
+
+
 def test_a_terminal_gets_a_drawn_table_and_a_count(store: str) -> None:
     said = on_a_terminal("query", "--store", store, "-e", NAMES)
     assert "t.name" in said

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from omnigraph.errors import InvalidInputError, NotFoundError
+from omnigraph.errors import InvalidInputError
 
 STANDARD_INPUT: Final = "-"
 
@@ -20,30 +20,25 @@ def read_text(path: str) -> str:
         NotFoundError: there is no such file.
         InvalidInputError: it cannot be read, or is not UTF-8.
     """
+    if path == STANDARD_INPUT:
+        return _read_standard_input()
+    from omnigraph.storage.texts import read_file
+
+    return read_file(Path(path))
+
+
+def _read_standard_input() -> str:
     from omnigraph.lang.source import decoded
 
-    name = shown_name(path)
+    name = shown_name(STANDARD_INPUT)
     try:
-        data = _read(path)
-    except FileNotFoundError as cause:
-        from omnigraph.storage.nearby import near_file
-
-        message = f"there is no file {path}"
-        raise NotFoundError(message, hint=near_file(Path(path))) from cause
-    except (OSError, ValueError) as cause:
-        reason = cause.strerror if isinstance(cause, OSError) else cause
-        message = f"{name} cannot be read: {reason}"
-        hint = "check the path, and who may read it"
-        raise InvalidInputError(message, hint=hint) from cause
+        data = b"" if sys.stdin is None else sys.stdin.buffer.read()
+    except OSError as cause:
+        message = f"{name} cannot be read: {cause.strerror}"
+        raise InvalidInputError(message, hint="pipe a text into it, or name a file") from cause
     return decoded(data, name)
 
 
 def shown_name(path: str) -> str:
     """What to call a text in messages."""
     return "standard input" if path == STANDARD_INPUT else path
-
-
-def _read(path: str) -> bytes:
-    if path != STANDARD_INPUT:
-        return Path(path).read_bytes()
-    return b"" if sys.stdin is None else sys.stdin.buffer.read()

@@ -1,4 +1,4 @@
-"""Schemas and queries as callers give them: the text itself, or the file that has it."""
+"""Texts as callers give them: the text of a schema or a query itself, or the file that has it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def schema_text(given: object) -> Source:
     if isinstance(given, str) and ("{" in given or "\n" in given):
         return Source("schema", given)
     if isinstance(given, str | PathLike):
-        return _read(Path(given), "schema", "give a .pg file, or the schema's text")
+        hint = "give a .pg file, or the schema's text"
+        return Source(Path(given).name, read_file(Path(given), what="schema file", hint=hint))
     raise misfit(given, "schema", "the text of a schema, a path to a .pg file, or a catalog")
 
 
@@ -37,7 +38,8 @@ def query_text(given: object) -> Source:
         InvalidInputError: the file cannot be read.
     """
     if isinstance(given, PathLike):
-        return _read(Path(given), "query", "give a .gq file, or the query's text")
+        hint = "give a .gq file, or the query's text"
+        return Source(Path(given).name, read_file(Path(given), what="query file", hint=hint))
     if not isinstance(given, str):
         raise misfit(given, "source", "the text of a query, or a path to a .gq file")
     if given.endswith(".gq") and "{" not in given:
@@ -48,14 +50,25 @@ def query_text(given: object) -> Source:
     return Source("query", given)
 
 
-def _read(path: Path, what: str, hint: str) -> Source:
+def read_file(
+    path: Path, *, what: str = "file", hint: str = "check the path, and who may read it"
+) -> str:
+    """The text of a file in UTF-8; a byte order mark at its start is no part of it.
+
+    Args:
+        what: What the file is called where it is missed.
+
+    Raises:
+        NotFoundError: there is no such file.
+        InvalidInputError: it cannot be read, or is not UTF-8.
+    """
     try:
         data = path.read_bytes()
     except FileNotFoundError as cause:
-        message = f"there is no {what} file {path}"
+        message = f"there is no {what} {path}"
         raise NotFoundError(message, hint=near_file(path, otherwise=hint)) from cause
     except (OSError, ValueError) as cause:
         reason = cause.strerror if isinstance(cause, OSError) else cause
-        message = f"the {what} file {path} cannot be read: {reason}"
+        message = f"the {what} {path} cannot be read: {reason}"
         raise InvalidInputError(message, hint=hint) from cause
-    return Source(path.name, decoded(data, str(path)))
+    return decoded(data, str(path))
