@@ -115,6 +115,10 @@ _SENTENCES: Final[Mapping[ErrorCode, tuple[type[OmnigraphError], str]]] = {
         "The commit that the cursor names is gone: start again from a baseline.",
     ),
     ErrorCode.BRANCH_IN_USE: (errors.NotAllowedError, "Other branches build on that branch."),
+    ErrorCode.MERGE_BASE_UNREADABLE: (
+        errors.StorageError,
+        "The commit that two branches come from cannot be read, so they cannot be merged.",
+    ),
 }
 """The class that carries a code, and what the code means; `errors_page` needs all of them."""
 

@@ -112,6 +112,7 @@ class ErrorCode(StrEnum):
     FEED_GAP = "feed_gap"
     BRANCH_EXISTS = "branch_exists"
     BRANCH_IN_USE = "branch_in_use"
+    MERGE_BASE_UNREADABLE = "merge_base_unreadable"
 
 
 class OmnigraphError(Exception):

@@ -236,7 +236,7 @@ class Graph:
     @property
     def commits(self) -> Commits:
         """The graph's history."""
-        return Commits(self._manifest, self._target.branch, self._feed)
+        return Commits(self, self._manifest, self._feed, near=self._target.branch)
 
     @property
     def recoveries(self) -> Recoveries:
@@ -264,7 +264,7 @@ class Graph:
         if (branch, commit, version) != (None, None, None):
             target = Target.parse(branch, commit, version)
         if target.commit is not None:
-            return self._manifest.at_commit(target.commit)
+            return self._manifest.at_commit(target.commit, near=target.branch)
         if target.version is not None:
             return self._manifest.at_version(target.branch, target.version)
         return self._manifest.current(target.branch)
@@ -601,7 +601,7 @@ class Graph:
         from omnigraph.merge.run import Options
 
         theirs = BranchName.parse(source)
-        ours = self._target.branch if into is None else BranchName.parse(into)
+        ours = self._merge_target(into)
         chosen = None if resolve is None else checked_text(resolve, "resolve")
         options = Options(chosen, strict_rows, engine)
         if dry_run:
@@ -616,9 +616,18 @@ class Graph:
         # A commit that came since is in no other branch, and then the source stays.
         with suppress(StaleHeadError):
             head = CommitId(outcome.source_commit)
-            branch_lifecycle.delete(self._manifest, theirs, expect_head=head)
+            branch_lifecycle.delete(self._manifest, self._clock, theirs, expect_head=head)
             return replace(outcome, deleted_source=True)
         return outcome
+
+    def _merge_target(self, into: str | None) -> BranchName:
+        if into is not None:
+            return BranchName.parse(into)
+        if self._target.is_past:
+            message = "this handle looks at the past, and nothing can be merged into that"
+            hint = "name the branch that is to change: into='branch'"
+            raise NotAllowedError(message, hint=hint, code=ErrorCode.READ_ONLY)
+        return self._target.branch
 
     def _require_deletable(self, source: BranchName) -> None:
         """Refuse a merge whose source could not be deleted afterwards."""
@@ -665,6 +674,10 @@ class Graph:
         snapshot = self._point(checked_text(point, "a branch or a commit"))
         return Side(snapshot, data_at(self._store, snapshot))
 
+    def _side_at(self, commit: Commit) -> Side:
+        snapshot = self._manifest.at(commit)
+        return Side(snapshot, data_at(self._store, snapshot))
+
     def _point(self, text: str) -> Snapshot:
         # No branch is spelt as ids are minted; one may be spelt like an id in lower case.
         if is_ulid(text):
@@ -687,10 +700,11 @@ class Graph:
         types: str | Collection[str] | None = None,
         ops: str | Collection[str] | None = None,
     ) -> Batch:
-        """A branch's commits after a cursor, oldest first, each with what it changed.
+        """The commits after a cursor, oldest first, each with what it changed.
 
         Args:
             after: The cursor of an earlier batch, or a baseline's; from the first commit when None.
+            branch: The branch to follow; when None, up to what this handle looks at.
             limit: How many commits to give at most.
             kinds: `node`, `edge` or both.
             types: Only these types, or this one.
@@ -706,20 +720,22 @@ class Graph:
         if checked_number(limit, "limit") < 1:
             message = f"limit is {limit}, and has to be at least 1"
             raise InvalidParameterError(message, name="limit")
-        name = self._target.branch if branch is None else BranchName.parse(branch)
-        catalog = self._catalogs.of(self.snapshot(branch=name).schema_digest)
+        place = self.snapshot(branch=branch)
+        catalog = self._catalogs.of(place.schema_digest)
         wanted = Filter.parse(catalog, kinds, types, ops)
         cursor = None if after is None else CommitId.parse(after)
-        return self._feed.poll(name, cursor, limit=limit, wanted=wanted)
+        return self._feed.poll(place, cursor, limit=limit, wanted=wanted)
 
     def baseline(self, *, branch: str | None = None) -> str:
         """The cursor of a branch as it is now: `changes` after it are what comes from now on.
 
+        Args:
+            branch: What this handle looks at when None.
+
         Raises:
             BranchNotFoundError: the graph has no such branch.
         """
-        name = self._target.branch if branch is None else BranchName.parse(branch)
-        return self._feed.baseline(name)
+        return self.snapshot(branch=branch).head.commit_id
 
     def entity(
         self,
@@ -745,7 +761,7 @@ class Graph:
 
     @property
     def _feed(self) -> Feed:
-        return Feed(self._manifest, self._queries.local, self._side, self._catalogs.of)
+        return Feed(self._manifest, self._queries.local, self._side_at, self._catalogs.of)
 
     def cleanup(self, *, dry_run: bool = False) -> CleanupResult:
         """Remove what killed processes left behind and nothing names any more.
@@ -888,13 +904,17 @@ class Graph:
 class Commits:
     """A graph's history: `graph.commits`."""
 
-    def __init__(self, manifest: Manifest, branch: BranchName, feed: Feed) -> None:
+    def __init__(self, graph: Graph, manifest: Manifest, feed: Feed, *, near: BranchName) -> None:
+        self._graph = graph
         self._manifest = manifest
-        self._branch = branch
         self._feed = feed
+        self._near = near
 
     def list(self, *, branch: str | None = None, limit: int | None = None) -> tuple[Commit, ...]:
         """A branch's commits through first parents, newest first.
+
+        Args:
+            branch: When None, up to what the handle looks at.
 
         Raises:
             BranchNotFoundError: the graph has no such branch.
@@ -902,9 +922,8 @@ class Commits:
         if limit is not None and checked_number(limit, "limit") < 0:
             message = f"limit is {limit}, and may not be negative"
             raise InvalidParameterError(message, name="limit")
-        name = self._branch if branch is None else BranchName.parse(branch)
-        head = self._manifest.current(name).head
-        walk = lineage.first_parents(head.commit_id, self._manifest.history(name).find)
+        place = self._graph.snapshot(branch=branch)
+        walk = lineage.first_parents(place.head.commit_id, self._manifest.history(place).find)
         return tuple(islice(walk, limit))
 
     def every(self, *, branch: str | None = None) -> tuple[Commit, ...]:
@@ -916,13 +935,16 @@ class Commits:
             BranchNotFoundError: the graph has no such branch.
         """
         if branch is not None:
-            return tuple(ordered(self._manifest.history(BranchName.parse(branch)).every()))
+            return tuple(ordered(self._of(BranchName.parse(branch))))
         found: dict[CommitId, Commit] = {}
         for name in self._manifest.branches():
-            # One that goes while we look is left out.
+            # One that is deleted while we look is left out.
             with suppress(BranchNotFoundError):
-                found |= {each.commit_id: each for each in self._manifest.history(name).every()}
+                found |= {each.commit_id: each for each in self._of(name)}
         return tuple(ordered(found.values()))
+
+    def _of(self, branch: BranchName) -> Iterator[Commit]:
+        return self._manifest.history(self._manifest.current(branch)).every()
 
     def show(self, commit_id: str) -> Commit:
         """One commit.
@@ -930,7 +952,7 @@ class Commits:
         Raises:
             CommitNotFoundError: no branch of the graph has it.
         """
-        return self._manifest.find(CommitId.parse(commit_id))
+        return self._manifest.find(CommitId.parse(commit_id), near=self._near)
 
     def changes(self, commit_id: str) -> GraphDiff:
         """What one commit changed against the commit before it on its branch.
@@ -939,7 +961,9 @@ class Commits:
             CommitNotFoundError: no branch of the graph has it.
             FeedGapError: the commit before it cannot be read any more.
         """
-        return self._feed.changes(self.show(commit_id)).diff
+        commit = self.show(commit_id)
+        find = partial(self._manifest.find, near=commit.branch)
+        return self._feed.changes(commit, find).diff
 
 
 class BranchList:
@@ -994,7 +1018,7 @@ class BranchList:
             branch_lifecycle.require_deletable(self._manifest, wanted)
             return
         self._graph.require_writable()
-        branch_lifecycle.delete(self._manifest, wanted)
+        branch_lifecycle.delete(self._manifest, self._clock, wanted)
 
 
 class Recoveries:

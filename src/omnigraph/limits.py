@@ -230,6 +230,10 @@ CHANGED_BATCH_BYTES: Final = 32 << 20
 CHANGED_SAMPLES_PER_TASK: Final = 256
 """Ids that a task of Spark looks at, so that what differs is cut into like parts in order."""
 
+MERGE_BASE_DEPTH_MAX: Final = 32
+"""Times that the histories of two sides crossed, one below the other, before what they come from
+counts as unknown."""
+
 MERGE_CONFLICTS_MAX: Final = 5_000
 """Conflicts that a merge on Spark names; all are counted."""
 

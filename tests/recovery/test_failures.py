@@ -12,14 +12,13 @@ import pyarrow as pa
 import pytest
 
 import omnigraph
-from omnigraph.branching import lifecycle
 from omnigraph.errors import ErrorCode, OmnigraphError, RecoveryNeededError, StorageError
 from omnigraph.failpoints import Failpoint, armed
 from omnigraph.graph import Graph
 from omnigraph.manifest.layout import RECOVERY
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import OperationId
-from omnigraph.model.names import MAIN, BranchName
+from omnigraph.model.names import MAIN
 from omnigraph.recovery.audit import Audit, RecoveryKind
 from omnigraph.storage import heads, staging
 from omnigraph.storage.objects import Objects
@@ -216,7 +215,7 @@ def test_what_was_being_written_to_a_deleted_branch_is_discarded(uri):
     graph = omnigraph.open(uri)
     graph.branches.create(DRAFT)
     cut_off(Cut(Failpoint.WRITE_AFTER_EACH_APPLY), lambda: write_by_name(uri, "first of a branch"))
-    lifecycle.delete(graph._manifest, BranchName(DRAFT))
+    graph.branches.delete(DRAFT)
     before = picture(uri)
 
     omnigraph.open(uri)
@@ -232,7 +231,7 @@ def test_a_branch_that_took_the_name_of_a_deleted_one_is_not_touched(uri):
     graph = omnigraph.open(uri)
     graph.branches.create(DRAFT)
     cut_off(Cut(Failpoint.WRITE_AFTER_EACH_APPLY), lambda: write_by_name(uri, "first of a branch"))
-    lifecycle.delete(graph._manifest, BranchName(DRAFT))
+    graph.branches.delete(DRAFT)
     graph.branches.create(DRAFT)
     before = picture(uri)
 

@@ -100,7 +100,7 @@ class Loop:
         theirs = graph.commits.list(branch=SOURCE)[:2]
         merged = next(c for c in graph.commits.list(branch=self.target) if c.merged_parent)
         assert merged.merged_parent == theirs[0].commit_id
-        history = graph._manifest.history(graph.snapshot(branch=self.target).branch)
+        history = graph._manifest.history(graph.snapshot(branch=self.target))
         assert [history.find(each.commit_id) for each in theirs] == list(theirs)
 
     def check(self, uri: str, cut: Cut) -> None:

@@ -1,21 +1,31 @@
-"""Cleanup: what killed processes, and deletes that failed, left behind, and nothing names.
+"""Cleanup: what killed processes and deleted branches left behind, and nothing needs.
 
 Scratch belongs to one load, and is rubbish once that has ended. A ref's name is used once and tells
 when it was made and for which branch (docs/decisions/0007), so one question is left: does anything
-name it? Names of branches, the manifests that they carry and the sidecars of writes in progress are
-all that can.
+need it? Names of branches, the manifests that they carry, the histories that merged a deleted
+branch (docs/decisions/0008) and the sidecars of writes in progress are all that can.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from omnigraph.branching.retirement import find_released
 from omnigraph.clock import Clock, is_ulid
-from omnigraph.errors import ErrorCode, NotFoundError, OmnigraphError
+from omnigraph.errors import (
+    BranchNotFoundError,
+    ErrorCode,
+    NotFoundError,
+    OmnigraphError,
+    StorageError,
+)
 from omnigraph.limits import LEASE_SECONDS
-from omnigraph.manifest.layout import MANIFEST
+from omnigraph.manifest.branches import RetiredBranch
+from omnigraph.manifest.layout import BRANCHES, MANIFEST, RETIRED
 from omnigraph.manifest.reader import Manifest
 from omnigraph.model.names import MAIN
 from omnigraph.recovery.sidecars import Sidecars
@@ -25,8 +35,9 @@ from omnigraph.storage.store import Store
 from omnigraph.storage.tables import REF_FOLDER
 
 NAMELESS_AGE_MIN: Final = timedelta(seconds=4 * LEASE_SECONDS)
-"""How old a ref of a branch that is gone must be. Whoever makes a branch names it within a lease,
-and nobody can write to one that has no name."""
+"""How old a ref must be that no branch has, or how long ago its branch was deleted. Whoever makes a
+branch names it within a lease, nobody can write to one that has no name, and whoever merges a
+branch publishes within a lease of having found its name."""
 
 STAGED_AGE_MIN: Final = timedelta(days=1)
 """How old a ref of a branch that lives must be. A first write makes it before it stages its rows,
@@ -141,36 +152,39 @@ def clean_refs(
     dry_run: bool = False,
     age_min: timedelta | None = None,
 ) -> RefCleanup:
-    """Remove the refs that nothing names and that are too old to be in the making.
+    """Remove the refs that nothing needs and that are too old to be in the making.
 
-    No answer changes, of any branch or commit. Each table is looked at by itself: what fails with
-    one of them is told, and keeps none of the others.
+    Deletions of branches that were interrupted are finished first. No answer changes, of any branch
+    or of any commit that a branch has in its history. Each table is looked at by itself: a failure
+    with one of them is reported, and keeps none of the others.
 
     Args:
         age_min: Instead of `NAMELESS_AGE_MIN` and `STAGED_AGE_MIN`, for who knows that nobody else
             is at work.
 
     Raises:
-        StorageError: the branches, or what they pin, could not be read. Nothing was removed.
+        StorageError: main, or what it pins, could not be read. Nothing was removed.
         RecoveryNeededError: a sidecar cannot be read, and might name any ref.
     """
-    known = _look(manifest, sidecars)
     now = clock.now()
+    if not dry_run:
+        _finish_deletions(manifest, now)
+    known = _look(manifest, sidecars, now, age_min)
     orphans: list[OrphanedRef] = []
-    troubles: list[Trouble] = []
+    troubles = [Trouble(BRANCHES, None, failure.message) for failure in known.failures]
     for location in (MANIFEST, *sorted(known.locations)):
         try:
-            refs = _refs(manifest.store, location)
+            refs = _refs(manifest.store, location, known.released)
         except OmnigraphError as failure:
             troubles.append(Trouble(location, None, failure.message))
             continue
         found = [OrphanedRef(location, ref) for ref in refs]
         orphans += [each for each in found if known.lets_go(each, now, age_min)]
-    if dry_run or not orphans:
+    if dry_run or not (orphans or known.released):
         return RefCleanup(tuple(orphans), tuple(troubles))
-    # A second look: nothing may have a name that it had not a moment ago, and this is cheap.
-    again = _look(manifest, sidecars)
-    reclaimed = []
+    # A second look: something may need by now what nothing needed a moment ago.
+    again = _look(manifest, sidecars, now, age_min)
+    reclaimed: list[OrphanedRef] = []
     for each in orphans:
         if not again.lets_go(each, now, age_min):
             continue
@@ -180,27 +194,65 @@ def clean_refs(
             troubles.append(Trouble(each.location, each.ref, failure.message))
         else:
             reclaimed.append(each)
+    _forget(manifest, known.released & again.released, troubles)
     return RefCleanup(tuple(reclaimed), tuple(troubles))
+
+
+def _finish_deletions(manifest: Manifest, now: datetime) -> None:
+    for branch in manifest.names.survey().branches:
+        if branch.is_abandoned(now):
+            # Another process may have finished it meanwhile.
+            with suppress(BranchNotFoundError):
+                manifest.names.finish_deletion(branch.name, now)
+
+
+def _forget(
+    manifest: Manifest, released: Collection[RetiredBranch], troubles: list[Trouble]
+) -> None:
+    """Remove the records of deleted branches of which nothing is left."""
+    for retired in released:
+        if any(retired.owns(each.ref) for each in troubles):
+            continue
+        try:
+            manifest.names.forget(retired)
+        except OmnigraphError as failure:
+            troubles.append(Trouble(RETIRED, retired.ref, failure.message))
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """All that names a ref.
+    """All that needs a ref.
 
     Attributes:
         living: The refs of the branches that have a name.
+        opaque: Those of them whose manifests cannot be read, so that nobody knows what they pin.
+        retired: The refs of branches that were deleted and whose commits others have.
+        released: The branches that were deleted and whose commits nobody has any more.
         pinned: The refs of tables that a branch pins, or a write in progress is about to move.
         locations: Where the tables are.
+        failures: What cannot be read: then a ref that no branch has may belong to what cannot.
     """
 
     living: frozenset[str]
+    opaque: frozenset[str]
+    retired: frozenset[str]
+    released: frozenset[RetiredBranch]
     pinned: frozenset[OrphanedRef]
     locations: frozenset[str]
+    failures: tuple[StorageError, ...]
 
     def lets_go(self, orphan: OrphanedRef, now: datetime, age_min: timedelta | None) -> bool:
+        """Whether nothing needs a ref, and nothing can be about to."""
         if orphan in self.pinned:
             return False
-        is_nameless = orphan.branch_ref not in self.living
+        if any(each.owns(orphan.ref) for each in self.released):
+            return True
+        owner = orphan.branch_ref
+        if owner in self.retired or owner in self.opaque:
+            return False
+        is_nameless = owner not in self.living
+        if is_nameless and self.failures:
+            return False
         if orphan.location == MANIFEST and not is_nameless:
             return False
         least = age_min
@@ -209,27 +261,68 @@ class _Known:
         return now - made_at(orphan.ref.rpartition("/")[2]) >= least
 
 
-def _look(manifest: Manifest, sidecars: Sidecars) -> _Known:
-    branches = manifest.names.every()
-    pinned = set()
-    for name in (MAIN, *(each.name for each in branches)):
-        for pin in manifest.current(name).pins.values():
-            pinned.add(OrphanedRef(pin.location, pin.ref or MAIN))
+def _look(
+    manifest: Manifest, sidecars: Sidecars, now: datetime, age_min: timedelta | None
+) -> _Known:
+    # Sidecars first: a write that settles meanwhile has published what it was about to move.
+    intents = sidecars.find().require_readable()
+    survey = manifest.names.survey()
+    histories = {MAIN: manifest.open(MAIN)}
+    failures = list(survey.unreadable.values())
+    opaque = set()
+    for branch in survey.branches:
+        try:
+            histories[branch.name] = manifest.open(branch.name)
+        except BranchNotFoundError:
+            # It was deleted while we looked, and is not among the retired of old.
+            opaque.add(branch.ref)
+        except StorageError as failure:
+            opaque.add(branch.ref)
+            failures.append(failure)
+    pinned = {
+        OrphanedRef(pin.location, pin.ref or MAIN)
+        for opened in histories.values()
+        for pin in opened.contents.pins
+    }
     locations = frozenset(each.location for each in pinned)
-    for intent in sidecars.find().require_readable():
-        pinned |= {OrphanedRef(each.location, each.ref or MAIN) for each in intent.tables}
-    return _Known(frozenset(each.ref for each in branches), frozenset(pinned), locations)
+    pinned |= {
+        OrphanedRef(table.location, table.ref or MAIN)
+        for intent in intents
+        for table in intent.tables
+    }
+    living = {each.ref: each.source_ref for each in survey.branches}
+    retired = [each for each in manifest.names.retired() if each.ref not in living]
+    is_merging = any(each.merge_source_commit_id is not None for each in intents)
+    least = NAMELESS_AGE_MIN if age_min is None else age_min
+    old = [each for each in retired if each.retired_at and now - each.retired_at >= least]
+    released: frozenset[RetiredBranch] = frozenset()
+    if not failures and not is_merging:
+        released = find_released(
+            manifest, retired, among=old, histories=histories, sources=living.values()
+        )
+    kept = frozenset(each.ref for each in retired) - {each.ref for each in released}
+    return _Known(
+        frozenset(living),
+        frozenset(opaque),
+        kept,
+        released,
+        frozenset(pinned),
+        locations,
+        tuple(failures),
+    )
 
 
-def _refs(store: Store, location: str) -> list[str]:
+def _refs(store: Store, location: str, released: Collection[RetiredBranch]) -> list[str]:
     """The refs that we made, the youngest first: those come before what they were made from."""
     named = set(store.refs.list(location))
+    # Older releases named refs by their branches: only who deletes one tells that it was ours.
+    legacy = [ref for ref in named if any(each.owns(ref) for each in released)]
     # A kill within Lance, or a writer that slept through the end of its branch, leaves files alone.
     depth = 1 if location == MANIFEST else 2
     folder = f"{location}/{REF_FOLDER}/"
     for path in store.objects.list(folder.removesuffix("/")):
         named.add("/".join(path.removeprefix(folder).split("/")[:depth]))
-    ours = (ref for ref in named if _is_ours(ref, depth))
+    ours = {*legacy, *(ref for ref in named if _is_ours(ref, depth))}
     return sorted(ours, key=lambda ref: ref.rpartition("/")[2], reverse=True)
 
 

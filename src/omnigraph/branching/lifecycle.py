@@ -1,20 +1,23 @@
 """Creating, listing and deleting branches.
 
 The name is the authority (`manifest.branches`): a branch exists from the moment its name is
-registered until the name is taken away. What lies around it, refs of the manifest and of tables, is
-made before and reclaimed after, and harms nobody when a process dies in between.
+registered until the name is taken away. Its ref of the manifest is made before, and stays
+afterwards: other branches may have merged its commits. `cleanup` removes what nobody needs.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
 from omnigraph.clock import Clock, is_ulid
 from omnigraph.errors import (
     AlreadyExistsError,
+    BranchNotFoundError,
+    CommitNotFoundError,
     ConflictError,
     ErrorCode,
     InvalidNameError,
@@ -47,13 +50,17 @@ def create(manifest: Manifest, clock: Clock, name: BranchName, source: Snapshot)
         ConflictError: the branch that the snapshot is of is being deleted.
     """
     _require_free(manifest, name)
+    has_name = _has_name(manifest, clock, source)
+    if not has_name:
+        _require_merged(manifest, source)
     branch = Branch(name, clock.ulid(), source.ref, source.head.commit_id, clock.now())
     try:
         manifest.store.refs.mint(
             MANIFEST, branch.ref, source=source.ref, version=source.manifest_version
         )
     except StorageError:
-        _require_source(manifest, source)
+        if has_name:
+            _require_name(manifest, clock, source)
         raise
     hit(Failpoint.BRANCH_AFTER_REF)
     try:
@@ -68,7 +75,8 @@ def create(manifest: Manifest, clock: Clock, name: BranchName, source: Snapshot)
         # Of two that were made at once above and below each other, at least one sees the other now.
         _require_apart(name, manifest.names.taken_names())
         # Whoever deletes the source looks for branches made from it after it has said so.
-        _require_source(manifest, source)
+        if has_name:
+            _require_name(manifest, clock, source)
     except OmnigraphError:
         manifest.names.unregister(branch)
         _reclaim_ref(manifest.store, MANIFEST, branch.ref)
@@ -76,8 +84,10 @@ def create(manifest: Manifest, clock: Clock, name: BranchName, source: Snapshot)
     return branch
 
 
-def delete(manifest: Manifest, name: BranchName, *, expect_head: CommitId | None = None) -> None:
-    """End a branch: its name first, then, as far as possible, what only it used.
+def delete(
+    manifest: Manifest, clock: Clock, name: BranchName, *, expect_head: CommitId | None = None
+) -> None:
+    """Take a branch's name away, and leave its refs to who merged its commits and to `cleanup`.
 
     Args:
         expect_head: The commit that the branch must be at; one that was written since stays.
@@ -88,26 +98,20 @@ def delete(manifest: Manifest, name: BranchName, *, expect_head: CommitId | None
         StaleHeadError: it is not at that commit. It is as it was.
     """
     branch = require_deletable(manifest, name)
-    snapshot = manifest.current(name)
-    if branch.is_legacy:
-        manifest.store.refs.delete(MANIFEST, branch.ref)
-        _reclaim_forks(manifest, branch, snapshot)
-        return
-    _require_head(snapshot, expect_head)
-    manifest.names.mark(branch, is_ending=True)
-    hit(Failpoint.BRANCH_AFTER_MARK)
-    try:
-        _require_unused(manifest, branch)
-    except NotAllowedError:
-        manifest.names.mark(branch, is_ending=False)
-        raise
-    manifest.names.unregister(branch)
+    if expect_head is not None:
+        _require_head(manifest.current(name), expect_head)
+    if not branch.is_legacy:
+        manifest.names.mark(branch, ending_since=clock.now())
+        hit(Failpoint.BRANCH_AFTER_MARK)
+        try:
+            _require_unused(manifest, branch)
+        except NotAllowedError:
+            manifest.names.mark(branch, ending_since=None)
+            raise
+    manifest.names.retire(branch, clock.now())
     hit(Failpoint.BRANCH_AFTER_UNREGISTER)
     if expect_head is not None:
         _require_nothing_new(manifest, branch, expect_head)
-    _reclaim_forks(manifest, branch, snapshot)
-    hit(Failpoint.BRANCH_AFTER_FORKS)
-    _reclaim_ref(manifest.store, MANIFEST, branch.ref)
 
 
 def require_deletable(manifest: Manifest, name: BranchName) -> Branch:
@@ -154,18 +158,40 @@ def _require_young(clock: Clock, branch: Branch) -> None:
         raise ConflictError(message, hint="try again")
 
 
-def _require_source(manifest: Manifest, source: Snapshot) -> None:
-    """Refuse to build on a branch that is gone, or on its way."""
-    if source.branch.is_main:
-        return
-    found = manifest.names.find(source.branch)
-    if found is None or found.ref != source.ref or found.is_ending:
-        message = f"branch {source.branch} is being deleted"
-        raise ConflictError(message, hint="start from another branch, or finish deleting this one")
+def _has_name(manifest: Manifest, clock: Clock, source: Snapshot) -> bool:
+    """Whether the branch that a snapshot is of still has its name, and is not being deleted."""
+    if source.ref is None:
+        return True
+    with suppress(BranchNotFoundError):
+        branch = manifest.names.find(source.branch)
+        if branch is not None and branch.is_ending:
+            manifest.names.finish_deletion(source.branch, clock.now())
+            branch = manifest.names.find(source.branch)
+        return branch is not None and branch.ref == source.ref
+    return False
+
+
+def _require_name(manifest: Manifest, clock: Clock, source: Snapshot) -> None:
+    if not _has_name(manifest, clock, source):
+        raise _being_deleted(source)
+
+
+def _require_merged(manifest: Manifest, source: Snapshot) -> None:
+    """Refuse to build on a branch that is gone, unless another has its commit in its history."""
+    try:
+        manifest.find(source.head.commit_id)
+    except CommitNotFoundError as missing:
+        raise _being_deleted(source) from missing
+
+
+def _being_deleted(source: Snapshot) -> ConflictError:
+    message = f"branch {source.branch} is being deleted"
+    hint = "start from another branch, or finish deleting this one"
+    return ConflictError(message, hint=hint)
 
 
 def _require_unused(manifest: Manifest, branch: Branch) -> None:
-    users = sorted(each.name for each in manifest.names.every() if each.source_ref == branch.ref)
+    users = manifest.names.users_of(branch)
     if users:
         builds = "builds" if len(users) == 1 else "build"
         message = f"branch {branch.name} cannot be deleted: {', '.join(users)} {builds} on it"
@@ -173,27 +199,21 @@ def _require_unused(manifest: Manifest, branch: Branch) -> None:
         raise NotAllowedError(message, hint=hint, code=ErrorCode.BRANCH_IN_USE)
 
 
-def _require_head(snapshot: Snapshot, expected: CommitId | None) -> None:
+def _require_head(snapshot: Snapshot, expected: CommitId) -> None:
     actual = snapshot.head.commit_id
-    if expected not in (None, actual):
+    if expected != actual:
         message = f"branch {snapshot.branch} is at {actual}, and not at {expected}: it stays"
         raise StaleHeadError(message, expected=expected, actual=actual)
 
 
 def _require_nothing_new(manifest: Manifest, branch: Branch, expected: CommitId) -> None:
-    """Give the name back if a commit came before it went: now no other can."""
+    """Give the name back if a commit landed before it was taken away: from then on none can."""
     now = manifest.snapshot(manifest.open_ref(branch.ref), branch.name)
     try:
         _require_head(now, expected)
     except StaleHeadError:
-        manifest.names.register(branch)
+        manifest.names.reinstate(branch)
         raise
-
-
-def _reclaim_forks(manifest: Manifest, branch: Branch, snapshot: Snapshot) -> None:
-    for pin in snapshot.pins.values():
-        if pin.ref is not None and branch.owns(pin.ref):
-            _reclaim_ref(manifest.store, pin.location, pin.ref)
 
 
 def _reclaim_ref(store: Store, location: str, ref: str) -> None:

@@ -10,6 +10,7 @@ from omnigraph.engine.protocol import Engine
 from omnigraph.errors import ErrorCode, FeedGapError, OmnigraphError
 from omnigraph.manifest import lineage
 from omnigraph.manifest.reader import Manifest
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import Commit
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
@@ -44,38 +45,39 @@ class Feed:
     """Reads the feed of one branch.
 
     Attributes:
-        side: Opens a point of history.
+        side: Opens the graph at a commit.
         catalog: The catalog of a schema.
     """
 
     manifest: Manifest
     engine: Engine
-    side: Callable[[CommitId], Side]
+    side: Callable[[Commit], Side]
     catalog: Callable[[str], Catalog]
 
     def poll(
-        self, branch: BranchName, after: CommitId | None, *, limit: int, wanted: Filter | None
+        self, place: Snapshot, after: CommitId | None, *, limit: int, wanted: Filter | None
     ) -> Batch:
-        """The commits after a cursor; from the first one on when there is none.
+        """The commits after a cursor and up to a place; from the first one on without a cursor.
 
         Raises:
-            FeedGapError: the cursor's commit is not in the branch's history, or what lies after it
-                cannot be read any more.
+            FeedGapError: the cursor's commit is not in the history of the place, or what lies after
+                it cannot be read any more.
         """
-        head = self.manifest.current(branch).head
-        walk = lineage.first_parents(head.commit_id, self.manifest.history(branch).find)
-        newer = _until(after, walk, branch)
+        head, history = place.head, self.manifest.history(place)
+        walk = lineage.first_parents(head.commit_id, history.find)
+        newer = _until(after, walk, place.branch)
         some = newer[::-1][:limit]
         cursor = some[-1].commit_id if some else head.commit_id
-        commits = tuple(self.changes(each, wanted) for each in some)
+        commits = tuple(self.changes(each, history.find, wanted) for each in some)
         return Batch(commits, cursor, is_newest=cursor == head.commit_id)
 
-    def baseline(self, branch: BranchName) -> str:
-        """The cursor of the branch as it is now, for whoever starts from a copy of it."""
-        return self.manifest.current(branch).head.commit_id
-
-    def changes(self, commit: Commit, wanted: Filter | None = None) -> CommitChanges:
+    def changes(
+        self, commit: Commit, find: lineage.Lookup, wanted: Filter | None = None
+    ) -> CommitChanges:
         """What one commit changed; the first one of a graph changed nothing.
+
+        Args:
+            find: Finds the commit before it.
 
         Raises:
             FeedGapError: the commit before it cannot be read any more.
@@ -83,7 +85,7 @@ class Feed:
         if commit.parent is None:
             return CommitChanges(commit, GraphDiff(commit.commit_id, commit.commit_id, ()))
         try:
-            before, after = self.side(commit.parent), self.side(commit.commit_id)
+            before, after = self.side(find(commit.parent)), self.side(commit)
             catalog = self.catalog(after.snapshot.schema_digest)
             return CommitChanges(
                 commit, compare_graphs(catalog, before, after, self.engine, wanted)

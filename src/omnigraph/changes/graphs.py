@@ -156,8 +156,7 @@ def size_of_difference(
 
 def has_moved(before: Snapshot, after: Snapshot, key: TableKey) -> bool:
     """Whether a table is at another version."""
-    old, new = before.pin(key), after.pin(key)
-    return (old.location, old.ref, old.version) != (new.location, new.ref, new.version)
+    return before.pin(key).place != after.pin(key).place
 
 
 def require_one_schema(before: Snapshot, after: Snapshot) -> None:

@@ -1,18 +1,21 @@
-"""Branch names: small objects that say which ref of the manifest carries each branch.
+"""Branch records: small objects that say which ref of the manifest carries each branch.
 
-A ref's name is never used twice (docs/decisions/0007), and people want theirs again: so a ref is
-named by an id, and its branch's name is an object that can be made, in one atomic step, exactly
-once. Branches of older graphs have no such object: there the ref itself has the branch's name.
+A ref's name is never used twice (docs/decisions/0007), and people use a branch's name again: so a
+ref is named by an id, and the branch's name is an object that can be created, in one atomic step,
+exactly once. A branch that was deleted leaves a record of its ref, because other branches may have
+merged its commits (docs/decisions/0008). Branches of older graphs have no record: there the ref
+itself has the branch's name.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from omnigraph.clock import is_ulid
 from omnigraph.errors import (
@@ -20,14 +23,22 @@ from omnigraph.errors import (
     BranchNotFoundError,
     ConflictError,
     ErrorCode,
+    InvalidNameError,
+    StorageError,
 )
-from omnigraph.manifest.layout import BRANCHES, MANIFEST
+from omnigraph.failpoints import Failpoint, hit
+from omnigraph.limits import LEASE_SECONDS
+from omnigraph.manifest.layout import BRANCHES, MANIFEST, RETIRED
 from omnigraph.manifest.rows import corrupted
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
+from omnigraph.storage.objects import StoredObject
 from omnigraph.storage.store import Store
 
 _SUFFIX: Final = ".json"
+_SLASH: Final = "="
+"""What stands for the slash of a branch's name in the name of a file; no branch's name has it."""
+_BEFORE_REF: Final = "@"
 _MARKS_MAX: Final = 5
 
 
@@ -38,9 +49,10 @@ class Branch:
     Attributes:
         ref: The ref of the manifest that carries it; also what the refs of its own tables start
             with.
-        source_ref: The ref it was made from; None is main's.
-        source_commit: The commit it started at; None where nobody wrote that down.
-        is_ending: Whether it is being deleted: no branch may be made from it any more.
+        source_ref: The ref it was created from; None is main's.
+        source_commit: The commit it started at; None where that was not recorded.
+        ending_since: When somebody began to delete it: from then on it is neither written to nor
+            branched from.
     """
 
     name: BranchName
@@ -48,12 +60,22 @@ class Branch:
     source_ref: str | None = None
     source_commit: CommitId | None = None
     created_at: datetime | None = None
-    is_ending: bool = False
+    ending_since: datetime | None = None
 
     @property
     def is_legacy(self) -> bool:
-        """Whether an older release made it: then the ref has the name, and is the authority."""
+        """Whether an older release created it: then the ref has the name, and is the authority."""
         return self.ref == self.name
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it is being deleted."""
+        return self.ending_since is not None
+
+    def is_abandoned(self, now: datetime) -> bool:
+        """Whether whoever began to delete it had the time to finish, and did not."""
+        lease = timedelta(seconds=LEASE_SECONDS)
+        return self.ending_since is not None and now - self.ending_since > lease
 
     def owns(self, table_ref: str | None) -> bool:
         """Whether a table's ref was made for this branch."""
@@ -63,8 +85,48 @@ class Branch:
         return table_ref == self.ref or table_ref.startswith(f"{self.ref}/")
 
 
+@dataclass(frozen=True, slots=True)
+class RetiredBranch:
+    """The ref of a branch that was deleted.
+
+    Attributes:
+        retired_at: When; None if its record was not read, or cannot be.
+        source_ref: The ref it was created from; None is main's.
+    """
+
+    name: BranchName
+    ref: str
+    retired_at: datetime | None = None
+    source_ref: str | None = None
+
+    def owns(self, table_ref: str | None) -> bool:
+        """Whether a table's ref was made for this branch."""
+        return Branch(self.name, self.ref).owns(table_ref)
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Every branch but main, as far as their records can be read.
+
+    Attributes:
+        unreadable: By name, what is wrong with the records of the others.
+    """
+
+    branches: tuple[Branch, ...]
+    unreadable: Mapping[BranchName, StorageError]
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A branch's record, and where it lies."""
+
+    path: str
+    stored: StoredObject
+    branch: Branch
+
+
 class Branches:
-    """The names of one graph's branches."""
+    """The branch records of one graph."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -76,16 +138,17 @@ class Branches:
         return (MAIN, *map(BranchName, found))
 
     def taken_names(self) -> tuple[BranchName, ...]:
-        """Like `names`, for who makes another: older branches are looked for but once.
+        """Like `names`, for who creates another: older branches are looked for but once.
 
-        Graphs that can be written have the newest format, and releases that made branches without
-        registering them cannot write those.
+        Graphs that can be written have the newest format, and releases that created branches
+        without registering them cannot write those.
         """
-        return self.names() if self._has_legacy else (MAIN, *map(BranchName, self._listed()))
+        return self.names() if self._has_legacy else (MAIN, *sorted(self._listed()))
 
-    def _listed(self) -> list[str]:
-        paths = self._store.objects.list(BRANCHES)
-        return sorted(path.removeprefix(f"{BRANCHES}/").removesuffix(_SUFFIX) for path in paths)
+    def _listed(self) -> Iterator[BranchName]:
+        for path in self._store.objects.list(BRANCHES):
+            if (name := branch_of(path)) is not None:
+                yield name
 
     def ref_of(self, name: BranchName) -> str | None:
         """The ref of the manifest that carries a branch; Lance spells its own main as None.
@@ -96,16 +159,25 @@ class Branches:
         found = self.find(name)
         return None if found is None else found.ref
 
+    def refs_of(self, name: BranchName) -> tuple[str | None, ...]:
+        """The ref of the branch that has this name, and those of retired ones that had it."""
+        if name.is_main:
+            return (None,)
+        refs: list[str | None] = [each.ref for each in self.retired_refs() if each.name == name]
+        with suppress(BranchNotFoundError):
+            refs.insert(0, self.ref_of(name))
+        return tuple(refs)
+
     def find(self, name: BranchName) -> Branch | None:
-        """A branch by its name; None is main, which was never made.
+        """A branch by its name; None is main, which was never created.
 
         Raises:
             BranchNotFoundError: the graph has no such branch.
         """
         if name.is_main:
             return None
-        if (registered := self._registered(name)) is not None:
-            return registered
+        if (held := self._held(name)) is not None:
+            return held.branch
         if name in self._unregistered():
             return Branch(name, str(name))
         raise self._missing(name)
@@ -117,14 +189,22 @@ class Branches:
         hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}"
         return BranchNotFoundError(message, hint=hint)
 
-    def every(self) -> tuple[Branch, ...]:
-        """Every branch but main; reads each."""
-        found = []
+    def survey(self) -> Survey:
+        """Every branch but main; reads each record."""
+        found: list[Branch] = []
+        unreadable: dict[BranchName, StorageError] = {}
         for name in self.names():
-            # One that goes while we look is left out.
-            with suppress(BranchNotFoundError):
-                found.append(self.find(name))
-        return tuple(each for each in found if each is not None)
+            try:
+                branch = self.find(name)
+            except BranchNotFoundError:
+                # It was deleted while we looked.
+                continue
+            except StorageError as failure:
+                unreadable[name] = failure
+                continue
+            if branch is not None:
+                found.append(branch)
+        return Survey(tuple(found), unreadable)
 
     def register(self, branch: Branch) -> None:
         """Give a branch its name: from then on it exists.
@@ -135,8 +215,8 @@ class Branches:
         # The first answer may be lost and the request repeated, so what counts is what is there.
         if self._store.objects.put_if_absent(_path(branch.name), _encode(branch)):
             return
-        held = self._registered(branch.name)
-        if held is None or held.ref != branch.ref:
+        held = self._held(branch.name)
+        if held is None or held.branch.ref != branch.ref:
             raise self.taken(branch.name)
 
     def taken(self, name: BranchName) -> AlreadyExistsError:
@@ -145,26 +225,74 @@ class Branches:
         hint = "choose another name, or delete that branch first"
         return AlreadyExistsError(message, hint=hint, code=ErrorCode.BRANCH_EXISTS)
 
-    def mark(self, branch: Branch, *, is_ending: bool) -> None:
-        """Write down whether a branch is being deleted; its name stays meanwhile.
+    def mark(self, branch: Branch, *, ending_since: datetime | None) -> None:
+        """Record whether a branch is being deleted; its name stays meanwhile.
 
         Raises:
             BranchNotFoundError: it is gone. Another that has its name is untouched.
             ConflictError: others kept changing it.
         """
-        path = _path(branch.name)
         for _ in range(_MARKS_MAX):
-            stored = self._store.objects.read(path)
-            held = None if stored is None else _decode(branch.name, stored.data)
-            if stored is None or held is None or held.ref != branch.ref:
+            held = self._held(branch.name)
+            if held is None or held.branch.ref != branch.ref:
                 raise self._missing(branch.name)
-            if held.is_ending == is_ending:
+            if held.branch.is_ending == (ending_since is not None):
                 return
-            marked = _encode(replace(held, is_ending=is_ending))
-            if self._store.objects.update(path, marked, expecting=stored.tag):
+            marked = _encode(replace(held.branch, ending_since=ending_since))
+            if self._store.objects.update(held.path, marked, expecting=held.stored.tag):
                 return
         message = f"the branch {branch.name} is being deleted by others"
         raise ConflictError(message, hint="look whether it is still there")
+
+    def retire(self, branch: Branch, now: datetime) -> None:
+        """Delete a branch: it has no name from then on, and its ref stays for who merged it.
+
+        May be called again for a branch that is half retired.
+
+        Raises:
+            BranchNotFoundError: it is gone. Another that has its name is untouched.
+        """
+        if not branch.is_legacy:
+            self._require_held(branch)
+        record = {"format": 1, "retired_at": now.isoformat(), "source_ref": branch.source_ref}
+        data = json.dumps(record, indent=1).encode()
+        self._store.objects.put_if_absent(_retired_path(branch.name, branch.ref), data)
+        hit(Failpoint.BRANCH_AFTER_RETIRE)
+        if not branch.is_legacy:
+            self.unregister(branch)
+
+    def reinstate(self, branch: Branch) -> None:
+        """Give a branch that was just retired its name back.
+
+        Raises:
+            AlreadyExistsError: the name was taken meanwhile.
+        """
+        if not branch.is_legacy:
+            self.register(branch)
+        self.forget(RetiredBranch(branch.name, branch.ref))
+
+    def users_of(self, branch: Branch) -> tuple[BranchName, ...]:
+        """The branches that were created from one, as far as their records can be read."""
+        users = (each.name for each in self.survey().branches if each.source_ref == branch.ref)
+        return tuple(sorted(users))
+
+    def finish_deletion(self, name: BranchName, now: datetime) -> None:
+        """Finish a deletion that was interrupted, or withdraw it where others build on the branch.
+
+        Raises:
+            BranchNotFoundError: the graph has no such branch.
+            ConflictError: somebody is deleting it right now. It is as it was.
+        """
+        branch = self.find(name)
+        if branch is None or not branch.is_ending:
+            return
+        if not branch.is_abandoned(now):
+            message = f"branch {name} is being deleted"
+            raise ConflictError(message, hint="look whether it is still there, then try again")
+        if self.users_of(branch):
+            self.mark(branch, ending_since=None)
+        else:
+            self.retire(branch, now)
 
     def unregister(self, branch: Branch) -> None:
         """Take a branch's name away: from then on it does not exist.
@@ -172,51 +300,124 @@ class Branches:
         Raises:
             BranchNotFoundError: it is gone. Another that has its name is untouched.
         """
-        held = self._registered(branch.name)
-        if held is None or held.ref != branch.ref:
-            raise self._missing(branch.name)
-        self._store.objects.delete(_path(branch.name))
+        self._store.objects.delete(self._require_held(branch).path)
 
-    def _registered(self, name: BranchName) -> Branch | None:
-        stored = self._store.objects.read(_path(name))
-        return None if stored is None else _decode(name, stored.data)
+    def retired_refs(self) -> tuple[RetiredBranch, ...]:
+        """The branches that were deleted, without when; one request."""
+        found = map(_retired_of, self._store.objects.list(RETIRED))
+        return tuple(each for each in found if each is not None)
+
+    def retired(self) -> tuple[RetiredBranch, ...]:
+        """The branches that were deleted; reads each record."""
+        return tuple(map(self._read_retired, self.retired_refs()))
+
+    def forget(self, retired: RetiredBranch) -> None:
+        """Remove the record of a branch that was deleted."""
+        self._store.objects.delete(_retired_path(retired.name, retired.ref))
+
+    def _read_retired(self, retired: RetiredBranch) -> RetiredBranch:
+        stored = self._store.objects.read(_retired_path(retired.name, retired.ref))
+        try:
+            record: dict[str, Any] = {} if stored is None else json.loads(stored.data)
+            retired_at = datetime.fromisoformat(record["retired_at"])
+            return replace(retired, retired_at=retired_at, source_ref=record["source_ref"])
+        except (ValueError, KeyError, TypeError):
+            # Nobody knows when: it stays for as long as its record is like that.
+            return retired
+
+    def _require_held(self, branch: Branch) -> _Held:
+        held = self._held(branch.name)
+        if held is None or held.branch.ref != branch.ref:
+            raise self._missing(branch.name)
+        return held
+
+    def _held(self, name: BranchName) -> _Held | None:
+        for path in dict.fromkeys((_path(name), _nested_path(name))):
+            if (stored := self._store.objects.read(path)) is not None:
+                return _Held(path, stored, _decode(name, path, stored.data))
+        return None
 
     def _unregistered(self) -> tuple[str, ...]:
         """Branches of older graphs, by the refs that carry them."""
         refs = self._store.refs.list(MANIFEST)
-        found = tuple(ref for ref in refs if not ref.startswith("__") and not is_ulid(ref))
+        found = [ref for ref in refs if not ref.startswith("__") and not is_ulid(ref)]
         self._has_legacy = bool(found)
-        return found
+        if found:
+            retired = {each.ref for each in self.retired_refs()}
+            found = [ref for ref in found if ref not in retired]
+        return tuple(found)
+
+
+def branch_of(path: str) -> BranchName | None:
+    """The branch whose record lies at a path below `BRANCHES`; None for what is no record.
+
+    >>> branch_of("__branches/review=1.json"), branch_of("__branches/.DS_Store")
+    ('review/1', None)
+    """
+    stem = path.removeprefix(f"{BRANCHES}/").removesuffix(_SUFFIX)
+    if not path.endswith(_SUFFIX):
+        return None
+    with suppress(InvalidNameError):
+        return BranchName.parse(stem.replace(_SLASH, "/"))
+    return None
 
 
 def _path(name: BranchName) -> str:
+    # Folders of names would collide with names that end in the suffix, and outlive their branches.
+    return f"{BRANCHES}/{name.replace('/', _SLASH)}{_SUFFIX}"
+
+
+def _nested_path(name: BranchName) -> str:
+    """Where earlier releases put the record of a branch."""
     return f"{BRANCHES}/{name}{_SUFFIX}"
 
 
+def _retired_path(name: BranchName, ref: str) -> str:
+    own = "" if ref == name else ref
+    return f"{RETIRED}/{name.replace('/', _SLASH)}{_BEFORE_REF}{own}{_SUFFIX}"
+
+
+def _retired_of(path: str) -> RetiredBranch | None:
+    name, found, ref = path.removeprefix(f"{RETIRED}/").removesuffix(_SUFFIX).partition(_BEFORE_REF)
+    if not found or not path.endswith(_SUFFIX) or not (is_ulid(ref) or not ref):
+        return None
+    with suppress(InvalidNameError):
+        branch = BranchName.parse(name.replace(_SLASH, "/"))
+        return RetiredBranch(branch, ref or str(branch))
+    return None
+
+
 def _encode(branch: Branch) -> bytes:
-    assert branch.created_at is not None, "branches that are made now have it"
+    assert branch.created_at is not None, "branches that are created now have it"
     record = {
         "format": 1,
         "ref": branch.ref,
         "source_ref": branch.source_ref,
         "source_commit": branch.source_commit,
         "created_at": branch.created_at.isoformat(),
+        # Earlier releases look at this one alone.
         "is_ending": branch.is_ending,
+        "ending_since": None if branch.ending_since is None else branch.ending_since.isoformat(),
     }
     return json.dumps(record, indent=1).encode()
 
 
-def _decode(name: BranchName, data: bytes) -> Branch:
+def _decode(name: BranchName, path: str, data: bytes) -> Branch:
     try:
         record = json.loads(data)
+        created_at = datetime.fromisoformat(record["created_at"])
+        since = record.get("ending_since")
+        if record.get("is_ending") and since is None:
+            # An earlier release marked it, and did not record when.
+            since = record["created_at"]
         return Branch(
             name,
             ref=str(record["ref"]),
             source_ref=record["source_ref"],
             source_commit=CommitId.parse(record["source_commit"]),
-            created_at=datetime.fromisoformat(record["created_at"]),
-            is_ending=bool(record.get("is_ending")),
+            created_at=created_at,
+            ending_since=None if since is None else datetime.fromisoformat(since),
         )
     except (ValueError, KeyError, TypeError) as cause:
-        message = f"the branch {_path(name)} cannot be read"
+        message = f"the record of branch {name}, {path}, cannot be read"
         raise corrupted(message) from cause

@@ -10,6 +10,7 @@ MANIFEST: Final = "__manifest"
 SCHEMAS: Final = "__schemas"
 RECOVERY: Final = "__recovery"
 BRANCHES: Final = "__branches"
+RETIRED: Final = "__retired"
 SCHEMA_TEXT: Final = "_schema.pg"
 RECOVERIES: Final = "_graph_commit_recoveries.lance"
 

@@ -56,6 +56,7 @@ def create(
         operation=OperationKind.INIT,
         message=message,
         schema_digest=digest,
+        generation=1,
     )
     contents = rows.Contents(pins, (), commit.commit_id, (commit,))
     first = rows.encode_contents(contents, MAIN)

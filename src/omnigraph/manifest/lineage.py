@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+import heapq
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntFlag
 from typing import TypeAlias
 
 from omnigraph.errors import CommitNotFoundError
@@ -11,9 +13,107 @@ from omnigraph.model.commits import Commit
 from omnigraph.model.ids import CommitId
 
 Lookup: TypeAlias = Callable[[CommitId], Commit]
-"""Gives a commit by id, or raises CommitNotFoundError."""
+"""Returns a commit by its id, or raises CommitNotFoundError."""
 
-_Levels: TypeAlias = Iterator[tuple[Commit, ...]]
+
+class History:
+    """A branch's commits by id; older pages are read only when a walk reaches them."""
+
+    def __init__(self, recent: Sequence[Commit], pages: Iterator[Sequence[Commit]]) -> None:
+        self._known = {commit.commit_id: commit for commit in recent}
+        self._pages = pages
+
+    def find(self, commit_id: CommitId) -> Commit:
+        """The commit of this id.
+
+        Raises:
+            CommitNotFoundError: the branch's history has no such commit.
+        """
+        while commit_id not in self._known:
+            if not self.read_on():
+                message = f"there is no commit {commit_id} in this history"
+                raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
+        return self._known[commit_id]
+
+    def peek(self, commit_id: CommitId) -> Commit | None:
+        """The commit of this id, if it is on a page that was read."""
+        return self._known.get(commit_id)
+
+    def every(self) -> Iterator[Commit]:
+        """All commits, as many times as the history has them; older pages are read as they come."""
+        yield from tuple(self._known.values())
+        for page in self._pages:
+            self._known.update((commit.commit_id, commit) for commit in page)
+            yield from page
+
+    def read_on(self) -> bool:
+        """Read the next older page; False if there is none."""
+        page = next(self._pages, None)
+        if page is None:
+            return False
+        self._known.update((commit.commit_id, commit) for commit in page)
+        return True
+
+
+class Ancestry:
+    """The commits of several histories, each with its generation.
+
+    No history is read to its end for a commit that only another one has.
+    """
+
+    def __init__(self, *histories: History) -> None:
+        self._histories = histories
+        self._generations: Mapping[CommitId, int] = {}
+
+    def find(self, commit_id: CommitId) -> Commit:
+        """The commit of this id.
+
+        Raises:
+            CommitNotFoundError: none of the histories has it.
+        """
+        commit = self._found(commit_id)
+        if commit.generation is not None:
+            return commit
+        if commit_id not in self._generations:
+            # An earlier release made it. All of history has to be read to number it, until a
+            # write, which records its generation, lies between it and the walks of merges.
+            every = (commit for history in self._histories for commit in history.every())
+            self._generations = generations(every)
+        return replace(commit, generation=self._generations[commit_id])
+
+    def _found(self, commit_id: CommitId) -> Commit:
+        reading = True
+        while reading:
+            for history in self._histories:
+                if known := history.peek(commit_id):
+                    return known
+            reading = sum(history.read_on() for history in self._histories) > 0
+        message = f"there is no commit {commit_id} in these histories"
+        raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
+
+    def divergence(self, ours: Collection[CommitId], theirs: CommitId) -> Divergence:
+        """Where the history of some commits and that of another one part."""
+        return divergence(ours, theirs, self.find)
+
+
+def generations(commits: Iterable[Commit]) -> Mapping[CommitId, int]:
+    """The generation of each commit: as it was recorded, or one more than its highest parent's."""
+    known = {each.commit_id: each for each in commits}
+    numbers: dict[CommitId, int] = {}
+    for start in known:
+        path = [start]
+        while path:
+            commit_id = path[-1]
+            parents = [each for each in known[commit_id].parents if each in known]
+            missing = [each for each in parents if each not in numbers]
+            if missing and known[commit_id].generation is None:
+                path += missing
+                continue
+            path.pop()
+            recorded = known[commit_id].generation
+            above = 1 + max((numbers[each] for each in parents if each in numbers), default=0)
+            numbers[commit_id] = above if recorded is None else recorded
+    return numbers
 
 
 def first_parents(head: CommitId, find: Lookup) -> Iterator[Commit]:
@@ -25,138 +125,92 @@ def first_parents(head: CommitId, find: Lookup) -> Iterator[Commit]:
         following = commit.parent
 
 
-def ancestors(head: CommitId, find: Lookup) -> Iterator[tuple[Commit, int]]:
-    """Every commit reachable through both parent links, `head` included, with its distance.
-
-    Nearest first; at one distance, in the order the links are met.
-    """
-    for distance, level in enumerate(_levels(head, find)):
-        for commit in level:
-            yield commit, distance
-
-
-def is_ancestor(candidate: CommitId, head: CommitId, find: Lookup) -> bool:
-    """Whether `candidate` is `head` or lies in its history."""
-    return any(commit.commit_id == candidate for commit, _ in ancestors(head, find))
-
-
 @dataclass(frozen=True, slots=True)
 class Divergence:
     """Where two histories part.
 
     Attributes:
-        base: The common ancestor with the least summed distance; None if they share no history.
-        theirs: The commits that only their history has, by id.
+        bases: Every common ancestor that is an ancestor of no other one, by id; none if the two
+            share no history. Histories that crossed have several.
+        theirs: The commits that only their history has, parents before children.
     """
 
-    base: Commit | None
+    bases: tuple[Commit, ...]
     theirs: tuple[Commit, ...]
 
 
-def merge_base(ours: CommitId, theirs: CommitId, find: Lookup) -> Commit | None:
-    """The common ancestor with the least summed distance; None if the two share no history."""
-    return divergence(ours, theirs, find).base
+def divergence(ours: Collection[CommitId], theirs: CommitId, find: Lookup) -> Divergence:
+    """Where the history of some commits and that of another one part.
 
-
-def divergence(
-    ours: CommitId,
-    theirs: CommitId,
-    find: Lookup,
-    *,
-    is_readable: Callable[[Commit], bool] = lambda _: True,
-) -> Divergence:
-    """Where the histories of two commits part.
-
-    Ties go to the higher manifest version, then to the younger commit. Both histories are walked a
-    level at a time: until no better base can come, and all that only theirs has was met. So the
-    cost follows how far the sides have drifted apart, not how long the history is.
+    Both are walked from high generations to low ones until all of theirs has been met in ours. So
+    the cost follows how far the sides have drifted apart, not how long the history is.
 
     Args:
-        is_readable: Whether a commit will do as the base; of a branch that is gone, none is left.
+        find: Returns commits with their generations.
+
+    Raises:
+        CommitNotFoundError: both sides have a commit that cannot be found, and no base that has it
+            in its history.
     """
-    return _Walk(_levels(ours, find), _levels(theirs, find), is_readable).end()
+    return _Walk(find).run(ours, theirs)
+
+
+class _Reach(IntFlag):
+    """Which sides reach a commit, and whether a base does."""
+
+    OURS = 1
+    THEIRS = 2
+    BASE = 4
 
 
 class _Walk:
-    """Both histories, as far as they were walked."""
+    """Two histories, as far as they were walked.
 
-    def __init__(
-        self, ours: _Levels, theirs: _Levels, is_readable: Callable[[Commit], bool]
-    ) -> None:
-        self._ours, self._theirs = ours, theirs
-        self._is_readable = is_readable
-        self._ours_seen: dict[CommitId, int] = {}
-        self._theirs_seen: dict[CommitId, int] = {}
-        self._met: dict[CommitId, Commit] = {}
-        self._shared: set[CommitId] = set()
-        self._best: tuple[int, Commit] | None = None
+    A commit is visited after all of its descendants, since those have higher generations: what
+    reaches it is known by then.
+    """
 
-    def end(self) -> Divergence:
-        depth = 0
-        ours: tuple[Commit, ...] | None = ()
-        theirs: tuple[Commit, ...] | None = ()
-        while ours is not None or theirs is not None:
-            if self._best is not None and depth > self._best[0] and self._has_all(theirs):
-                break
-            ours, theirs = next(self._ours, None), next(self._theirs, None)
-            self._meet(ours or (), theirs or (), depth)
-            depth += 1
-        alone = sorted(self._theirs_seen.keys() - self._shared)
-        base = None if self._best is None else self._best[1]
-        return Divergence(base, tuple(self._met[each] for each in alone))
+    def __init__(self, find: Lookup) -> None:
+        self._find = find
+        self._reach: dict[CommitId, _Reach] = {}
+        self._met: dict[CommitId, Commit | None] = {}
+        self._queue: list[tuple[int, CommitId]] = []
+        self._open: set[CommitId] = set()
 
-    def _meet(self, ours: Iterable[Commit], theirs: Iterable[Commit], depth: int) -> None:
-        self._ours_seen.update((each.commit_id, depth) for each in ours)
-        self._theirs_seen.update((each.commit_id, depth) for each in theirs)
-        for commit in (*ours, *theirs):
-            self._met[commit.commit_id] = commit
-            if commit.commit_id in self._ours_seen or commit.commit_id in self._shared:
-                self._share(commit)
-            if commit.commit_id in self._ours_seen and commit.commit_id in self._theirs_seen:
-                self._propose(commit)
+    def run(self, ours: Collection[CommitId], theirs: CommitId) -> Divergence:
+        for each in ours:
+            self._meet(each, _Reach.OURS)
+        self._meet(theirs, _Reach.THEIRS)
+        bases: list[Commit] = []
+        alone: list[Commit] = []
+        while self._open:
+            _, commit_id = heapq.heappop(self._queue)
+            self._open.discard(commit_id)
+            reach, commit = self._reach[commit_id], self._met[commit_id]
+            if reach == _Reach.OURS | _Reach.THEIRS:
+                # It must be readable, or the merge would silently go by an older one.
+                bases.append(self._find(commit_id) if commit is None else commit)
+                reach |= _Reach.BASE
+            elif reach == _Reach.THEIRS and commit is not None:
+                alone.append(commit)
+            for parent in () if commit is None else commit.parents:
+                self._meet(parent, reach)
+        bases.sort(key=lambda each: each.commit_id)
+        return Divergence(tuple(bases), tuple(reversed(alone)))
 
-    def _propose(self, commit: Commit) -> None:
-        total = self._ours_seen[commit.commit_id] + self._theirs_seen[commit.commit_id]
-        candidate = (total, commit)
-        best = candidate if self._best is None else min(self._best, candidate, key=_preference)
-        if best is not self._best and self._is_readable(commit):
-            self._best = best
-
-    def _share(self, commit: Commit) -> None:
-        """Whatever lies before one of our commits is ours, too."""
-        self._shared.add(commit.commit_id)
-        following = list(commit.parents)
-        while following:
-            commit_id = following.pop()
-            if commit_id not in self._shared:
-                self._shared.add(commit_id)
-                if commit_id in self._met:
-                    following += self._met[commit_id].parents
-
-    def _has_all(self, theirs: Iterable[Commit] | None) -> bool:
-        """Whether every way down from theirs has come to ours."""
-        if theirs is not None:
-            return all(each.commit_id in self._shared for each in theirs)
-        # They have been walked to their end: it was not met on ours yet, if it ever will.
-        ends = (each for each in self._theirs_seen if not self._met[each].parents)
-        return self._shared.issuperset(ends)
-
-
-def _preference(candidate: tuple[int, Commit]) -> tuple[int, int, int]:
-    total, commit = candidate
-    age = -int.from_bytes(commit.commit_id.encode())
-    return total, -commit.manifest_version, age
-
-
-def _levels(head: CommitId, find: Lookup) -> _Levels:
-    seen = {head}
-    level: tuple[Commit, ...] = (find(head),)
-    while level:
-        yield level
-        following = [parent for commit in level for parent in commit.parents]
-        fresh = [parent for parent in dict.fromkeys(following) if parent not in seen]
-        seen.update(fresh)
-        level = tuple(filter(None, (_found(parent, find) for parent in fresh)))
+    def _meet(self, commit_id: CommitId, reach: _Reach) -> None:
+        if commit_id not in self._reach:
+            commit = self._met[commit_id] = _found(commit_id, self._find)
+            generation = 0 if commit is None else commit.generation
+            assert generation is not None, "walks take numbered commits"
+            heapq.heappush(self._queue, (-generation, commit_id))
+        reach |= self._reach.get(commit_id, _Reach(0))
+        self._reach[commit_id] = reach
+        # Only what theirs reaches, and no base, can still be a base or be theirs alone.
+        if _Reach.THEIRS in reach and _Reach.BASE not in reach:
+            self._open.add(commit_id)
+        else:
+            self._open.discard(commit_id)
 
 
 def _found(commit_id: CommitId, find: Lookup) -> Commit | None:

@@ -27,6 +27,7 @@ from omnigraph.manifest import rows
 from omnigraph.manifest.expectations import Expectation, require
 from omnigraph.manifest.format import CURRENT
 from omnigraph.manifest.layout import MANIFEST, manifest_schema
+from omnigraph.manifest.lineage import generations
 from omnigraph.manifest.migrations import migrate
 from omnigraph.manifest.reader import Manifest, Opened
 from omnigraph.manifest.snapshot import Snapshot
@@ -123,7 +124,7 @@ def _attempt(
         return landed
     now = manifest.snapshot(opened, publication.branch)
     require(publication.expecting, now)
-    commit = _commit(publication, now, created_at)
+    commit = _commit(publication, now, created_at, _generation(manifest, opened, publication, now))
     staged, contents = _stage(opened, publication, commit)
     hit(Failpoint.PUBLISH_AFTER_STAGE)
     author = heads.Authorship(OperationId(commit.commit_id), commit.operation)
@@ -174,7 +175,21 @@ def _unknown(publication: Publication, failure: OmnigraphError) -> OutcomeUnknow
     return OutcomeUnknownError(message, hint=hint, commit_id=publication.commit_id)
 
 
-def _commit(publication: Publication, now: Snapshot, created_at: datetime) -> Commit:
+def _generation(manifest: Manifest, opened: Opened, publication: Publication, now: Snapshot) -> int:
+    """One more than the highest of the commit's parents."""
+    known = {each.commit_id: each.generation for each in (now.head, *publication.lineage)}
+    parents = [known.get(each) for each in (now.head.commit_id, publication.merged_parent) if each]
+    numbers = [each for each in parents if each is not None]
+    if now.head.generation is None:
+        # An earlier release made it. This reads all of history, once: the next commit knows.
+        every = (*manifest.history_of(opened).every(), *publication.lineage)
+        numbers.append(generations(every)[now.head.commit_id])
+    return 1 + max(numbers)
+
+
+def _commit(
+    publication: Publication, now: Snapshot, created_at: datetime, generation: int
+) -> Commit:
     return Commit(
         commit_id=publication.commit_id,
         branch=publication.branch,
@@ -187,6 +202,8 @@ def _commit(publication: Publication, now: Snapshot, created_at: datetime) -> Co
         operation=publication.operation,
         message=publication.message,
         schema_digest=publication.schema_digest or now.schema_digest,
+        ref=now.ref,
+        generation=generation,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -13,6 +13,7 @@ from omnigraph.errors import (
     ErrorCode,
     GraphNotFoundError,
     NotFoundError,
+    OmnigraphError,
     StorageError,
 )
 from omnigraph.limits import MANIFEST_STATES_MAX
@@ -20,11 +21,11 @@ from omnigraph.manifest import format as manifest_format
 from omnigraph.manifest import legacy, rows
 from omnigraph.manifest.branches import Branches
 from omnigraph.manifest.layout import MANIFEST, SCHEMA_TEXT
-from omnigraph.manifest.lineage import Divergence, divergence
+from omnigraph.manifest.lineage import Ancestry, History
 from omnigraph.manifest.snapshot import Snapshot, by_key
 from omnigraph.model.commits import Commit
 from omnigraph.model.ids import CommitId
-from omnigraph.model.names import BranchName
+from omnigraph.model.names import MAIN, BranchName
 from omnigraph.storage import filters
 from omnigraph.storage.nearby import near_graph
 from omnigraph.storage.store import Store
@@ -38,45 +39,6 @@ class Opened:
     table: Table
     stamp: int
     contents: rows.Contents
-
-
-class History:
-    """A branch's commits by id; older pages are read only when a walk reaches them."""
-
-    def __init__(self, recent: Sequence[Commit], pages: Iterator[Sequence[Commit]]) -> None:
-        self._known = {commit.commit_id: commit for commit in recent}
-        self._pages = pages
-
-    def find(self, commit_id: CommitId) -> Commit:
-        """The commit of this id.
-
-        Raises:
-            CommitNotFoundError: the branch's history has no such commit.
-        """
-        while commit_id not in self._known:
-            if not self.read_on():
-                message = f"there is no commit {commit_id} in this history"
-                raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
-        return self._known[commit_id]
-
-    def peek(self, commit_id: CommitId) -> Commit | None:
-        """The commit of this id, if it is on a page that was read."""
-        return self._known.get(commit_id)
-
-    def every(self) -> Iterator[Commit]:
-        """All commits, as many times as the history has them; older pages are read as they come."""
-        yield from tuple(self._known.values())
-        for page in self._pages:
-            self._known.update((commit.commit_id, commit) for commit in page)
-            yield from page
-
-    def read_on(self) -> bool:
-        """Read the next older page; False if there is none."""
-        page = next(self._pages, None)
-        if page is None:
-            return False
-        self._known.update((commit.commit_id, commit) for commit in page)
-        return True
 
 
 class Manifest:
@@ -112,17 +74,20 @@ class Manifest:
         """
         return self.snapshot(self.open(branch, version=version), branch)
 
-    def at_commit(self, commit_id: CommitId) -> Snapshot:
+    def at_commit(self, commit_id: CommitId, *, near: BranchName = MAIN) -> Snapshot:
         """The graph as one commit left it, whichever branch it was made on.
+
+        Args:
+            near: The branch that is looked at first.
 
         Raises:
             CommitNotFoundError: no branch has such a commit, or its manifest is gone.
             StorageError: its manifest is there and cannot be read.
         """
-        return self.at(self.find(commit_id))
+        return self.at(self.find(commit_id, near=near))
 
     def at(self, commit: Commit) -> Snapshot:
-        """The graph as a known commit left it.
+        """The graph as a known commit left it, whether its branch still exists or not.
 
         Raises:
             CommitNotFoundError: its manifest is gone.
@@ -132,76 +97,90 @@ class Manifest:
 
     def _opened_at(self, commit: Commit) -> Opened:
         """The manifest version that a commit made."""
-        commit_id = commit.commit_id
-        try:
-            opened = self.open(commit.branch, version=commit.manifest_version)
-        except NotFoundError as cause:
-            message = f"commit {commit_id} cannot be read: {cause.message}"
-            raise CommitNotFoundError(message, hint="see 'omnigraph commit list'") from cause
-        # A branch that was deleted and made again counts its versions anew.
-        if opened.contents.head not in (commit_id, None):
-            message = f"commit {commit_id} cannot be read: its branch {commit.branch} was made anew"
-            raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
-        return opened
+        refs = (commit.ref,) if commit.has_known_ref else self.names.refs_of(commit.branch)
+        for ref in refs:
+            with suppress(NotFoundError):
+                opened = self._opened(self._table_at(ref, commit.manifest_version))
+                # Branches of earlier releases that had one name count their versions alike.
+                if opened.contents.head in (commit.commit_id, None):
+                    return opened
+        message = (
+            f"commit {commit.commit_id} cannot be read: branch {commit.branch}, which it was made "
+            f"on, has no manifest version {commit.manifest_version} any more"
+        )
+        raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
 
-    def find(self, commit_id: CommitId) -> Commit:
+    def find(
+        self, commit_id: CommitId, *, near: BranchName = MAIN, among_retired: bool = False
+    ) -> Commit:
         """One commit's row, looked for on every branch.
+
+        Args:
+            near: The branch that is looked at first.
+            among_retired: Whether branches that were deleted are looked at, too.
 
         Raises:
             CommitNotFoundError: no branch has such a commit.
+            StorageError: a branch that may have it cannot be read.
         """
-        for branch in self.branches():
-            if found := self.lookup(self.open(branch), branch, commit_id):
+        unreadable: list[StorageError] = []
+        for branch in dict.fromkeys((near, *self.branches())):
+            try:
+                found = self.lookup(self.open(branch), branch, commit_id)
+            except BranchNotFoundError:
+                # It was deleted while we looked, and has nothing that others have not.
+                continue
+            except StorageError as failure:
+                unreadable.append(failure)
+                continue
+            if found is not None:
                 return found
+        for retired in self.names.retired_refs() if among_retired else ():
+            with suppress(NotFoundError):
+                opened = self._opened(self._table_at(retired.ref, None))
+                if found := self.lookup(opened, retired.name, commit_id):
+                    return found
+        if unreadable:
+            raise unreadable[0]
         message = f"the graph {self.store.root.uri} has no commit {commit_id}"
         raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
 
     def lookup(self, opened: Opened, branch: BranchName, commit_id: CommitId) -> Commit | None:
         """The commit, if it is in the lineage that this manifest version carries."""
-        if opened.stamp < manifest_format.CURRENT:
-            known = {each.commit_id: each for each in legacy.commits(self.store, branch)}
-            return known.get(commit_id)
-        for commit in opened.contents.recent:
-            if commit.commit_id == commit_id:
-                return commit
-        pages = range(1, len(opened.table.fragments()))
-        wanted = filters.text_in("object_id", [commit_id])
-        if not pages:
-            return None
-        found = opened.table.read(filter_text=wanted, fragments=pages)
-        return next(iter(rows.decode(found, uri=self.store.root.uri).recent), None)
+        return self.lookup_all(opened, branch, [commit_id]).get(commit_id)
 
-    def history(self, branch: BranchName) -> History:
-        """The branch's commits, for walks by `manifest.lineage`."""
-        opened = self.open(branch)
+    def lookup_all(
+        self, opened: Opened, branch: BranchName, commit_ids: Collection[CommitId]
+    ) -> dict[CommitId, Commit]:
+        """Those of some commits that are in the lineage that this manifest version carries."""
         if opened.stamp < manifest_format.CURRENT:
-            return History(legacy.commits(self.store, branch), iter(()))
+            commits: Iterable[Commit] = legacy.commits(self.store, branch)
+            return {each.commit_id: each for each in commits if each.commit_id in commit_ids}
+        recent = opened.contents.recent
+        found = {each.commit_id: each for each in recent if each.commit_id in commit_ids}
+        pages = range(1, len(opened.table.fragments()))
+        older = sorted(set(commit_ids) - found.keys())
+        if not pages or not older:
+            return found
+        wanted = filters.text_in("object_id", older)
+        rest = opened.table.read(filter_text=wanted, fragments=pages)
+        commits = rows.decode(rest, uri=self.store.root.uri).recent
+        return found | {each.commit_id: each for each in commits}
+
+    def history(self, snapshot: Snapshot) -> History:
+        """The commits up to a snapshot, for walks by `manifest.lineage`."""
+        if snapshot.is_legacy:
+            return History(self._legacy_commits(snapshot.branch), iter(()))
+        opened = self._opened(self._table_at(snapshot.ref, snapshot.manifest_version))
+        return self.history_of(opened)
+
+    def history_of(self, opened: Opened) -> History:
+        """The commits that a manifest version of the newest format carries."""
         return History(opened.contents.recent, self._pages(opened.table))
 
-    def divergence(self, ours: Snapshot, theirs: CommitId) -> Divergence:
-        """Where the history of a branch and that of a commit, of whatever branch, part."""
-        histories = [self.history(ours.branch)]
-        with suppress(BranchNotFoundError):
-            histories.append(self.history(self.find(theirs).branch))
-
-        def find(commit_id: CommitId) -> Commit:
-            # Neither is read to its end for a commit that only the other one has.
-            reading = True
-            while reading:
-                for each in histories:
-                    if known := each.peek(commit_id):
-                        return known
-                reading = sum(each.read_on() for each in histories) > 0
-            return self.find(commit_id)
-
-        def is_readable(commit: Commit) -> bool:
-            try:
-                self._opened_at(commit)
-            except NotFoundError:
-                return False
-            return True
-
-        return divergence(ours.head.commit_id, theirs, find, is_readable=is_readable)
+    def ancestry(self, *snapshots: Snapshot) -> Ancestry:
+        """The commits up to some snapshots, for merges."""
+        return Ancestry(*map(self.history, snapshots))
 
     def _pages(self, table: Table) -> Iterator[Sequence[Commit]]:
         for position in reversed(range(1, len(table.fragments()))):
@@ -219,8 +198,12 @@ class Manifest:
             raise
 
     def open_ref(self, ref: str) -> Opened:
-        """The newest manifest version of a ref, whether a branch has it or not."""
-        return self._opened(self.store.tables.open_latest(MANIFEST, ref=ref))
+        """The newest manifest version of a ref, whether a branch has it or not.
+
+        Raises:
+            NotFoundError: the manifest has no such ref.
+        """
+        return self._opened(self._table_at(ref, None))
 
     def _opened(self, table: Table) -> Opened:
         stamp = manifest_format.stamp_of(table)
@@ -265,22 +248,42 @@ class Manifest:
         newest = self.open(branch)
         if newest.stamp < manifest_format.CURRENT:
             return legacy.commits(self.store, branch)
-        return [*newest.contents.recent, *(c for page in self._pages(newest.table) for c in page)]
+        return tuple(self.history_of(newest).every())
 
     def _table(self, branch: BranchName, version: int | None) -> Table:
         self._require_graph()
-        tables = self.store.tables
         ref = self.names.ref_of(branch)
+        try:
+            return self._table_at(ref, version)
+        except NotFoundError as cause:
+            if version is None:
+                raise self._without_ref(branch, ref) from cause
+            message = f"branch {branch} has no manifest version {version}"
+            raise NotFoundError(
+                message, hint=cause.hint, code=cause.code, version=version
+            ) from cause
+
+    def _without_ref(self, branch: BranchName, ref: str | None) -> OmnigraphError:
+        """What to raise for a branch whose ref is not there: it is gone, or its graph is broken."""
+        # It may have been deleted while we looked for it.
+        self.names.ref_of(branch)
+        message = f"branch {branch} is carried by the ref {ref} of the manifest, which is not there"
+        return rows.corrupted(message)
+
+    def _table_at(self, ref: str | None, version: int | None) -> Table:
+        tables = self.store.tables
         try:
             if version is None:
                 return tables.open_latest(MANIFEST, ref=ref)
             return tables.open(MANIFEST, ref=ref, version=version)
         except StorageError as cause:
-            # It may have been deleted while we looked for it.
-            self.names.ref_of(branch)
+            if ref is not None and not self.store.refs.exists(MANIFEST, ref):
+                message = f"the manifest has no ref {ref}"
+                code = ErrorCode.VERSION_NOT_FOUND
+                raise NotFoundError(message, code=code) from cause
             if version is None or tables.has_version(MANIFEST, ref=ref, version=version):
                 raise
-            message = f"branch {branch} has no manifest version {version}"
+            message = f"the manifest has no version {version}"
             hint = f"its newest is {tables.head_version(MANIFEST, ref=ref)}"
             code = ErrorCode.VERSION_NOT_FOUND
             raise NotFoundError(message, hint=hint, code=code, version=version) from cause
@@ -315,8 +318,15 @@ def lost_manifest(store: Store) -> StorageError:
 def _snapshot(opened: Opened, branch: BranchName, head: Commit) -> Snapshot:
     contents = opened.contents
     table = opened.table
-    pins = by_key(contents.pins)
-    return Snapshot(branch, table.version, head, pins, contents.tombstones, table.address.ref)
+    return Snapshot(
+        branch,
+        table.version,
+        head,
+        by_key(contents.pins),
+        contents.tombstones,
+        table.address.ref,
+        is_legacy=opened.stamp < manifest_format.CURRENT,
+    )
 
 
 def _first_file(table: Table) -> str:

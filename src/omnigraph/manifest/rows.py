@@ -168,6 +168,8 @@ def _commit_row(commit: Commit) -> Row:
         "operation": commit.operation,
         "message": commit.message,
         "schema": commit.schema_digest,
+        "ref": commit.ref,
+        "generation": commit.generation,
     }
     return {
         "object_id": commit.commit_id,
@@ -192,6 +194,8 @@ def _commit(row: Row) -> Commit:
         operation=OperationKind(facts["operation"]),
         message=facts.get("message"),
         schema_digest=facts["schema"],
+        ref=facts.get("ref"),
+        generation=facts.get("generation"),
     )
 
 

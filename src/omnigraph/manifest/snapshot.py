@@ -22,6 +22,7 @@ class Snapshot:
         manifest_version: The version of that branch's manifest.
         head: The commit it shows.
         ref: The ref of the manifest that carries the branch, which another of its name has not.
+        is_legacy: Whether the manifest has an older format, which kept its history elsewhere.
     """
 
     branch: BranchName
@@ -30,6 +31,7 @@ class Snapshot:
     pins: Mapping[TableKey, TablePin]
     tombstones: tuple[Tombstone, ...] = ()
     ref: str | None = None
+    is_legacy: bool = False
 
     @property
     def schema_digest(self) -> str:

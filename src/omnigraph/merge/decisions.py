@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache
@@ -90,6 +90,45 @@ class Merged:
         return replace(rest, deleted=pa.concat_arrays([rest.deleted, ids]))
 
 
+@dataclass(frozen=True, slots=True)
+class Unsettled:
+    """What a virtual base does not say of its rows, since the commits it was folded from disagree.
+
+    Attributes:
+        contested: The ids of rows of which nobody knows whether they were there.
+        unknown: By column, the ids of rows whose value there nobody knows.
+    """
+
+    contested: pa.Array = field(default_factory=lambda: pa.array([], pa.utf8()))
+    unknown: Mapping[str, pa.Array] = field(default_factory=dict)
+
+    def rows(self) -> pa.Array:
+        """The ids of rows of which a value is not known."""
+        found = [each for each in self.unknown.values() if len(each)]
+        return pc.unique(pa.concat_arrays(found)) if found else pa.array([], pa.utf8())
+
+    def joined(self, other: Unsettled) -> Unsettled:
+        """What either does not say."""
+        contested = pc.unique(pa.concat_arrays([self.contested, other.contested]))
+        parts: dict[str, list[pa.Array]] = {}
+        for each in (self, other):
+            for name, ids in each.unknown.items():
+                parts.setdefault(name, []).append(ids)
+        unknown = {name: pc.unique(pa.concat_arrays(some)) for name, some in parts.items()}
+        return Unsettled(contested, unknown)
+
+    def blanked(self, rows: pa.Table) -> pa.Table:
+        """The rows with null in the place of every value that is not known."""
+        here = pa.array(np.arange(rows.num_rows))
+        for name, ids in self.unknown.items():
+            at = rows.schema.get_field_index(name)
+            is_unknown = pc.is_in(ids_of(rows), value_set=ids)
+            # Values of any type are taken by place, and null is taken where there is none.
+            places = pc.if_else(is_unknown, pa.scalar(None, pa.int64()), here)
+            rows = rows.set_column(at, rows.schema.field(at), rows[name].take(places))
+        return rows
+
+
 def adopt(theirs: TableChanges) -> Merged:
     """What the source changed, where the target changed nothing."""
     deleted = ids_of(theirs.deleted)
@@ -109,19 +148,32 @@ class ThreeWay:
     resolutions: Resolutions
     strict_rows: bool = False
 
-    def merge(self, ours: TableChanges, theirs: TableChanges) -> Merged:
-        """The rows that both changed are decided value by value; the others of theirs are taken."""
+    def merge(
+        self, ours: TableChanges, theirs: TableChanges, unsettled: Unsettled | None = None
+    ) -> Merged:
+        """The rows that both changed are decided value by value; the others of theirs are taken.
+
+        Args:
+            unsettled: What their base, if it is a virtual one, does not say: sides that differ
+                there are in conflict.
+        """
+        unsettled = unsettled or Unsettled()
         ours_ids, theirs_ids = ours.ids(), theirs.ids()
         both = theirs_ids.filter(pc.is_in(theirs_ids, value_set=ours_ids))
-        alone = adopt(theirs.without(both))
-        parts = [self._inserts(ours, theirs, both), self._updates(ours, theirs, both)]
-        deletions = self._deletions(ours, theirs, both)
+        alone = adopt(theirs.without(pa.concat_arrays([both, unsettled.contested])))
+        parts = [
+            alone,
+            self._inserts(ours, theirs, both),
+            self._updates(ours, theirs, both, unsettled),
+            self._deletions(ours, theirs, both),
+            self._contested(ours, theirs, unsettled),
+        ]
         return Merged(
             theirs.type,
-            pa.concat_tables([alone.added, deletions.added]),
-            pa.concat_tables([alone.replaced, *(part.replaced for part in parts)]),
-            pa.concat_arrays([alone.deleted, deletions.deleted]),
-            tuple(each for part in (*parts, deletions) for each in part.conflicts),
+            pa.concat_tables([part.added for part in parts]),
+            pa.concat_tables([part.replaced for part in parts]),
+            pa.concat_arrays([part.deleted for part in parts]),
+            tuple(each for part in parts for each in part.conflicts),
             theirs.wide,
         )
 
@@ -131,25 +183,42 @@ class ThreeWay:
         rows = _Rows(theirs.type, theirs.wide, None, mine, other)
         return self._decided(ConflictKind.DIVERGENT_INSERT, rows, mine, other)
 
-    def _updates(self, ours: TableChanges, theirs: TableChanges, both: pa.Array) -> Merged:
+    def _updates(
+        self, ours: TableChanges, theirs: TableChanges, both: pa.Array, unsettled: Unsettled
+    ) -> Merged:
         ids = _common(both, ours.after, theirs.after)
         base = having(ours.before, ids)
         mine, other = having(ours.after, ids), having(theirs.after, ids)
         rows = _Rows(theirs.type, theirs.wide, base, mine, other)
-        return self._decided(ConflictKind.DIVERGENT_UPDATE, rows, mine, other)
+        return self._decided(ConflictKind.DIVERGENT_UPDATE, rows, mine, other, unsettled)
 
     def _deletions(self, ours: TableChanges, theirs: TableChanges, both: pa.Array) -> Merged:
         """Rows that one side deleted and the other changed; where both deleted, all is done."""
         gone = _common(both, ours.deleted, theirs.after)
-        base, other = having(theirs.before, gone), having(theirs.after, gone)
-        added, undecided = self._whole_rows(
-            _Rows(theirs.type, theirs.wide, base, None, other), gone
-        )
         going = _common(both, ours.after, theirs.deleted)
-        base, mine = having(ours.before, going), having(ours.after, going)
-        deleted, more = self._whole_rows(_Rows(theirs.type, theirs.wide, base, mine, None), going)
-        back = having(theirs.after, added)
-        return Merged(ours.type, back, back.slice(0, 0), deleted, (*undecided, *more))
+        type_, wide = theirs.type, theirs.wide
+        come = _Rows(type_, wide, having(theirs.before, gone), None, having(theirs.after, gone))
+        stay = _Rows(type_, wide, having(ours.before, going), having(ours.after, going), None)
+        return self._one_sided(come, stay)
+
+    def _contested(self, ours: TableChanges, theirs: TableChanges, unsettled: Unsettled) -> Merged:
+        """Rows that one side has and the other has not, where nobody knows what their base had."""
+        contested = unsettled.contested
+        gone = _common(contested, theirs.inserted, excluding(theirs.inserted, ours.ids()))
+        going = _common(contested, ours.inserted, excluding(ours.inserted, theirs.ids()))
+        type_, wide = theirs.type, theirs.wide
+        come = _Rows(type_, wide, None, None, having(theirs.inserted, gone))
+        stay = _Rows(type_, wide, None, having(ours.inserted, going), None)
+        return self._one_sided(come, stay)
+
+    def _one_sided(self, come: _Rows, stay: _Rows) -> Merged:
+        """Rows that only theirs has, and rows that only ours has, each in conflict as a whole."""
+        assert come.theirs is not None, "theirs has the rows that may come"
+        assert stay.ours is not None, "ours has the rows that may go"
+        added, undecided = self._whole_rows(come, ids_of(come.theirs))
+        deleted, more = self._whole_rows(stay, ids_of(stay.ours))
+        back = having(come.theirs, added)
+        return Merged(come.type, back, back.slice(0, 0), deleted, (*undecided, *more))
 
     def _whole_rows(self, rows: _Rows, ids: pa.Array) -> tuple[pa.Array, list[Conflict]]:
         """The ids of rows for which theirs was decided, and what nobody decided."""
@@ -175,13 +244,22 @@ class ThreeWay:
         ]
         return pa.array(taken, pa.utf8()), conflicts
 
-    def _decided(self, kind: ConflictKind, rows: _Rows, ours: pa.Table, theirs: pa.Table) -> Merged:
+    def _decided(
+        self,
+        kind: ConflictKind,
+        rows: _Rows,
+        ours: pa.Table,
+        theirs: pa.Table,
+        unsettled: Unsettled | None = None,
+    ) -> Merged:
         """Rows of the same ids on both sides, in one order, merged value by value."""
         nothing = pa.array([], pa.utf8())
         if not ours.num_rows:
             return Merged(rows.type, ours, ours, nothing)
         names = [name for name in ours.column_names if name != "id"]
         sides = self._sides(tuple(names), rows.base, ours, theirs)
+        if unsettled is not None:
+            _unsettle(sides, ours, unsettled)
         if self.strict_rows:
             _widen(sides)
         conflicts: list[Conflict] = []
@@ -227,6 +305,13 @@ def _common(both: pa.Array, ours: pa.Table, theirs: pa.Table) -> pa.Array:
     in_ours = both.filter(pc.is_in(both, value_set=ids_of(ours)))
     found = in_ours.filter(pc.is_in(in_ours, value_set=ids_of(theirs)))
     return found.take(pc.sort_indices(found))
+
+
+def _unsettle(sides: dict[str, np.ndarray], rows: pa.Table, unsettled: Unsettled) -> None:
+    """Let every value that differs be in conflict where nobody knows what the base had."""
+    for name, ids in unsettled.unknown.items():
+        is_unknown = pc.is_in(rows["id"], value_set=ids).to_numpy()
+        sides[name][is_unknown & (sides[name] != _Side.BOTH)] = _Side.NEITHER
 
 
 def _widen(sides: dict[str, np.ndarray]) -> None:

@@ -11,18 +11,22 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from omnigraph.changes.graphs import Side, has_moved, require_one_schema
+from omnigraph.changes.records import TableChanges
 from omnigraph.changes.tables import compare_tables
-from omnigraph.changes.wide import WideValues
+from omnigraph.changes.wide import WideValues, referring
 from omnigraph.engine.choose import Choice
 from omnigraph.engine.protocol import Engine, EngineName
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.limits import MERGE_CONFLICTS_MAX
+from omnigraph.merge.bases import Base
 from omnigraph.merge.conflicts import Conflict, refused
 from omnigraph.merge.decisions import Merged, ThreeWay, adopt
 from omnigraph.merge.resolutions import Resolutions
 from omnigraph.merge.rules import Rules
+from omnigraph.merge.virtual import TableFolds
 from omnigraph.model.commits import Commit
 from omnigraph.model.counts import Counts
+from omnigraph.model.ids import CommitId
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, SchemaType
@@ -89,13 +93,16 @@ class Merge:
     """One merge to be planned: what is brought in, since where, and how to decide.
 
     Attributes:
+        base: What both sides come from.
+        points: The commits of the base, opened.
         lineage: The commits that only the source has.
         choice: Why it is planned on this engine.
         cleanup: Runs when the merge has ended, or is planned again.
     """
 
     source: Side
-    base: Side
+    base: Base
+    points: Mapping[CommitId, Side]
     lineage: tuple[Commit, ...]
     engine: Engine
     choice: Choice
@@ -132,14 +139,14 @@ class Merge:
 
     def decide(self, view: View) -> tuple[MergeReport, dict[TableKey, TableWork]]:
         """What the merge would do to each table that changes, and what stands in its way."""
-        require_one_schema(self.source.snapshot, view.snapshot)
-        require_one_schema(self.base.snapshot, view.snapshot)
+        for side in (self.source, *self.points.values()):
+            require_one_schema(side.snapshot, view.snapshot)
         is_local = self.engine.name is EngineName.LOCAL
         decided = self._here(view) if is_local else self._on_spark(view)
         tables, spark = decided.tables, decided.spark
         undecided, count = decided.conflicts, decided.conflict_count
         # What is undecided stands as ours has it, so that all other conflicts show at once.
-        is_behind = self.base.snapshot.head.commit_id == view.snapshot.head.commit_id
+        is_behind = self.base.commit == view.snapshot.head.commit_id
         if not is_behind:
             rules = Rules(self.rule_set, self.source, view, self.engine, self.resolutions, spark)
             kept = rules.keep(tables)
@@ -173,28 +180,49 @@ class Merge:
         tables = {}
         for type_ in view.catalog.types:
             key = type_.table_key
-            if not has_moved(self.base.snapshot, self.source.snapshot, key):
+            base = self._base_of(key)
+            anchor = self.points[base.anchor]
+            if base.commit is not None and not has_moved(
+                anchor.snapshot, self.source.snapshot, key
+            ):
                 continue
             sides = Sides(
                 type_,
-                self.base.data.table(key),
-                self.source.data.table(key),
-                view.data.table(key),
-                is_target_base=not has_moved(self.base.snapshot, view.snapshot, key),
+                base,
+                self._tables(base, view, key),
+                self.source.snapshot.head.commit_id,
+                view.snapshot.head.commit_id,
+                is_target_base=base.commit is not None
+                and not has_moved(anchor.snapshot, view.snapshot, key),
             )
             if rows.decide(sides, self.resolutions, strict_rows=self.strict_rows):
                 tables[key] = Merged.nothing(type_)
         return _Decided(tables, rows.conflicts, rows.conflict_count, rows)
 
+    def _base_of(self, key: TableKey) -> Base:
+        """The base of one table: most are alike in all commits of a virtual base."""
+        return self.base.for_table(lambda each: self.points[each].snapshot.pin(key).place)
+
+    def _tables(self, base: Base, view: View, key: TableKey) -> dict[CommitId, Table]:
+        """The table at every commit that a merge of it looks at."""
+        found = {each: self.points[each].data.table(key) for each in base.commits}
+        for side in (self.source, view):
+            found[side.snapshot.head.commit_id] = side.data.table(key)
+        return found
+
     def _table(self, type_: SchemaType, view: View) -> Merged | None:
         key = type_.table_key
-        base, source = self.base, self.source
-        if not has_moved(base.snapshot, source.snapshot, key):
+        source = self.source
+        base = self._base_of(key)
+        if base.commit is None:
+            return self._virtual_table(type_, base, view)
+        point = self.points[base.commit]
+        if not has_moved(point.snapshot, source.snapshot, key):
             return None
-        before, ours, theirs = (each.data.table(key) for each in (base, view, source))
+        before, ours, theirs = (each.data.table(key) for each in (point, view, source))
         wide = WideValues(before, ours, theirs)
         compare = partial(compare_tables, type_, before, engine=self.engine, data=view.data)
-        if not has_moved(base.snapshot, view.snapshot, key):
+        if not has_moved(point.snapshot, view.snapshot, key):
             adopted = compare(theirs, wide=wide)
             return adopt(adopted) if adopted.counts else None
         with ThreadPoolExecutor(max_workers=1) as beside:
@@ -203,8 +231,26 @@ class Merge:
         our_changes = comparing.result()
         if not their_changes.counts:
             return None
-        decider = ThreeWay(self.engine, view.data, self.resolutions, self.strict_rows)
-        return decider.merge(our_changes, their_changes)
+        return self._decider(view).merge(our_changes, their_changes)
+
+    def _virtual_table(self, type_: SchemaType, base: Base, view: View) -> Merged:
+        """A table of which the commits of a virtual base have several versions."""
+        tables = self._tables(base, view, type_.table_key)
+        wide = WideValues(*tables.values())
+
+        def compare(before: CommitId, after: CommitId) -> TableChanges:
+            sides = tables[before], tables[after]
+            return compare_tables(type_, *sides, engine=self.engine, data=view.data, wide=wide)
+
+        nothing = referring(table_schema(type_)).empty_table()
+        folds = TableFolds(type_, compare, self.engine, view.data, nothing, wide)
+        folded = folds.fold(base)
+        ours = folded.changes_to(view.snapshot.head.commit_id)
+        theirs = folded.changes_to(self.source.snapshot.head.commit_id)
+        return self._decider(view).merge(ours, theirs, folded.unsettled)
+
+    def _decider(self, view: View) -> ThreeWay:
+        return ThreeWay(self.engine, view.data, self.resolutions, self.strict_rows)
 
 
 def _work(merged: Merged, spark: SparkRows | None) -> TableWork:

@@ -12,19 +12,23 @@ from omnigraph.changes.choice import choose_by_difference
 from omnigraph.changes.graphs import Side, has_moved, size_of_difference
 from omnigraph.engine.choose import Choice, asked_engine
 from omnigraph.engine.protocol import Engine, EngineName
-from omnigraph.errors import ErrorCode, InvalidInputError
+from omnigraph.errors import CommitNotFoundError, ErrorCode, InvalidInputError, StorageError
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import Rule
 from omnigraph.limits import CATALOGS_MAX
+from omnigraph.manifest.lineage import Ancestry, Divergence
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.merge.bases import Base, find_base
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.graphs import Merge, MergeReport, Outcome
 from omnigraph.merge.resolutions import read_resolutions
-from omnigraph.model.commits import OperationKind
+from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.counts import Counts
+from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
+from omnigraph.storage.pairs import Size
 from omnigraph.transaction.protocol import Order, Transactions
 from omnigraph.transaction.view import data_at, view_of
 from omnigraph.transaction.work import View, Work
@@ -113,7 +117,7 @@ class Merges:
             target,
             actor=actor,
             message=f"merge {source} into {target}" if message is None else message,
-            merged_parent=theirs.head.commit_id,
+            source=theirs,
         )
         with ExitStack() as cleanup:
             plan = partial(self._plan, theirs, options, cleanup)
@@ -146,20 +150,19 @@ class Merges:
         self, theirs: Snapshot, view: View, options: Options, cleanup: ExitStack
     ) -> Merge | None:
         """The merge to be planned on this view; None if the target has all of the source."""
-        parted = self._manifest.divergence(view.snapshot, theirs.head.commit_id)
-        if parted.base is None:
-            message = f"branches {theirs.branch} and {view.snapshot.branch} share no history"
-            raise InvalidInputError(message)
-        if parted.base.commit_id == theirs.head.commit_id:
+        ours, head = view.snapshot, theirs.head.commit_id
+        ancestry = self._manifest.ancestry(ours, theirs)
+        parted = self._parted(ancestry, ours, theirs)
+        if [each.commit_id for each in parted.bases] == [head]:
             return None
-        source, base = (
-            self._side(theirs),
-            self._side(self._manifest.at_commit(parted.base.commit_id)),
-        )
-        choice = _choice(source, base, view, options.engine)
+        base = find_base(parted.bases, ancestry)
+        points = {each: self._point(ancestry.find(each)) for each in base.commits}
+        source = self._side(theirs)
+        choice = _choice(source, base, points, view, options.engine)
         return Merge(
             source,
             base,
+            points,
             parted.theirs,
             self._engine(choice.engine),
             choice,
@@ -168,6 +171,23 @@ class Merges:
             read_resolutions(options.resolve),
             options.strict_rows,
         )
+
+    def _parted(self, ancestry: Ancestry, ours: Snapshot, theirs: Snapshot) -> Divergence:
+        try:
+            parted = ancestry.divergence([ours.head.commit_id], theirs.head.commit_id)
+        except CommitNotFoundError as cause:
+            raise _unreadable_base(cause) from cause
+        if not parted.bases:
+            message = f"branches {theirs.branch} and {ours.branch} share no history"
+            raise InvalidInputError(message)
+        return parted
+
+    def _point(self, commit: Commit) -> Side:
+        """A commit that both sides come from."""
+        try:
+            return self._side(self._manifest.at(commit))
+        except CommitNotFoundError as cause:
+            raise _unreadable_base(cause) from cause
 
     def _side(self, snapshot: Snapshot) -> Side:
         return Side(snapshot, data_at(self._manifest.store, snapshot))
@@ -189,16 +209,29 @@ class Merges:
         return RuleSet.compile(self._catalogs.of(digest)).leaving_out(Rule.TYPE)
 
 
-def _choice(source: Side, base: Side, view: View, wanted: str | None) -> Choice:
+def _unreadable_base(cause: CommitNotFoundError) -> StorageError:
+    message = f"what both branches come from cannot be read: {cause.message}"
+    hint = (
+        "restore the graph's files from a backup; or export what the source has and load it into "
+        "the target with mode merge"
+    )
+    return StorageError(message, hint=hint, code=ErrorCode.MERGE_BASE_UNREADABLE)
+
+
+def _choice(
+    source: Side, base: Base, points: Mapping[CommitId, Side], view: View, wanted: str | None
+) -> Choice:
     """The engine for as much as both sides changed in tables that the source changed."""
-    target = Side(view.snapshot, view.data)
+    anchor, target = points[base.anchor], Side(view.snapshot, view.data)
     keys = [
         each.table_key
         for each in view.catalog.types
-        if has_moved(base.snapshot, source.snapshot, each.table_key)
+        if has_moved(anchor.snapshot, source.snapshot, each.table_key)
     ]
-    theirs = size_of_difference(base, source, keys)
-    return choose_by_difference(theirs + size_of_difference(base, target, keys), wanted)
+    compared = [(anchor, source), (anchor, target)]
+    compared += [(points[old], points[new]) for old, new in base.pairs()]
+    sizes = (size_of_difference(old, new, keys) for old, new in compared)
+    return choose_by_difference(sum(sizes, Size()), wanted)
 
 
 def _outcome(report: MergeReport, theirs: Snapshot, target: BranchName) -> MergeOutcome:

@@ -48,6 +48,10 @@ class Commit:
         parent: The commit before it on its branch; None for the first commit of a graph.
         merged_parent: The tip of the branch that a merge brought in.
         schema_digest: The schema the commit's rows follow; names an object of `manifest.schemas`.
+        ref: The ref of the manifest that it was made on, which no other branch ever has; None for
+            main's, and for a commit of another branch that an earlier release made.
+        generation: One more than the highest of its parents, so that every ancestor has a lower
+            one; None for a commit that an earlier release made.
     """
 
     commit_id: CommitId
@@ -60,6 +64,13 @@ class Commit:
     operation: OperationKind
     message: str | None
     schema_digest: str
+    ref: str | None = None
+    generation: int | None = None
+
+    @property
+    def has_known_ref(self) -> bool:
+        """Whether `ref` says where the commit was made."""
+        return self.ref is not None or self.branch.is_main
 
     @property
     def parents(self) -> tuple[CommitId, ...]:

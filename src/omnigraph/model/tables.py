@@ -63,6 +63,11 @@ class TablePin:
     """The Lance ref that owns the version; None is the table's main."""
     row_count: int
 
+    @property
+    def place(self) -> tuple[str, str | None, int]:
+        """What two pins of one and the same version have in common."""
+        return self.location, self.ref, self.version
+
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:

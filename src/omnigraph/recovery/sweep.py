@@ -77,10 +77,16 @@ class Recovery:
     def heal(self, branch: BranchName | None = None) -> tuple[RecoveryEntry, ...]:
         """Resolve every interrupted write, of one branch or of all. Live ones are left alone.
 
+        An interrupted deletion of that branch is finished, too.
+
         Raises:
             RecoveryNeededError: a sidecar cannot be read, or what it left breaks an invariant.
-            ConflictError: others kept a table of an interrupted write busy.
+            ConflictError: others kept a table of an interrupted write busy, or are deleting the
+                branch.
+            BranchNotFoundError: the graph has no such branch.
         """
+        if branch is not None:
+            self._manifest.names.finish_deletion(branch, self._clock.now())
         if not self._interrupted(branch):
             return ()
         with _one_at_a_time[self._store.root.uri]:
@@ -277,11 +283,14 @@ class Recovery:
 
     def _lineage(self, intent: Intent) -> tuple[Commit, ...]:
         """What the merged branch has of history and this one has not, as far as it is left."""
-        if intent.merge_source_commit_id is None:
+        source_id = intent.merge_source_commit_id
+        if source_id is None:
             return ()
         now = self._manifest.current(intent.branch)
         with suppress(CommitNotFoundError):
-            return self._manifest.divergence(now, intent.merge_source_commit_id).theirs
+            source = self._manifest.at(self._manifest.find(source_id, among_retired=True))
+            ancestry = self._manifest.ancestry(now, source)
+            return ancestry.divergence([now.head.commit_id], source_id).theirs
         return ()
 
     def _restore(self, states: Sequence[_TableState], intent: Intent, own: Intent) -> Commit | None:

@@ -14,6 +14,7 @@ from stat import S_ISDIR
 
 import obstore
 from obstore.exceptions import AlreadyExistsError as ObjectExistsError
+from obstore.exceptions import BaseError as ObjectStoreError
 from obstore.exceptions import NotFoundError as ObjectNotFoundError
 from obstore.exceptions import PreconditionError
 from obstore.store import LocalStore, S3Store
@@ -62,7 +63,16 @@ class Objects:
         except (FileNotFoundError, ObjectNotFoundError) as cause:
             _require_bucket(cause)
             return None
+        except ObjectStoreError:
+            if self._lies_below_a_file(path):
+                return None
+            raise
         return StoredObject(data, self._tag(data, answer.meta["e_tag"]))
+
+    def _lies_below_a_file(self, path: str) -> bool:
+        """Whether a folder of the path is a file here, so that nothing can be at the path."""
+        folders = Path(path).parents[:-1]
+        return self._root.is_local and any(Path(self._root.uri, each).is_file() for each in folders)
 
     def _tag(self, data: bytes, e_tag: str | None) -> str:
         if self._root.is_local:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -65,7 +65,7 @@ class Order:
 
     Attributes:
         expect_head: The commit that the branch must be at for the write to happen.
-        merged_parent: The commit that a merge brings in.
+        source: What a merge brings in.
     """
 
     kind: OperationKind
@@ -73,7 +73,12 @@ class Order:
     actor: str | None = None
     message: str | None = None
     expect_head: CommitId | None = None
-    merged_parent: CommitId | None = None
+    source: Snapshot | None = None
+
+    @property
+    def merged_parent(self) -> CommitId | None:
+        """The commit that a merge brings in."""
+        return None if self.source is None else self.source.head.commit_id
 
 
 class Transactions:
@@ -174,6 +179,7 @@ class Transactions:
             return None
         commit_id = CommitId(self._clock.ulid())
         publication = _publication(order, planned_on, work, {}, commit_id)
+        self._require_source(order)
         commit = publish(self._manifest, self._clock, publication)
         self._require_branch(planned_on)
         return commit
@@ -195,6 +201,21 @@ class Transactions:
         name = planned_on.branch
         if not name.is_main and self._manifest.names.ref_of(name) != planned_on.ref:
             raise branch_gone(name)
+
+    def _require_source(self, order: Order) -> None:
+        """Refuse to merge a branch that was deleted meanwhile.
+
+        `cleanup` keeps what it had for longer than it takes to publish from here on, and from then
+        on because it was merged.
+        """
+        source = order.source
+        if source is None or source.ref is None:
+            return
+        with suppress(BranchNotFoundError):
+            if self._manifest.names.ref_of(source.branch) == source.ref:
+                return
+        message = f"branch {source.branch} was deleted while it was merged"
+        raise BranchNotFoundError(message, hint="nothing was merged; see 'omnigraph branch list'")
 
     def _confirmed(self, intent: Intent) -> Intent:
         """Write down that every head has moved: what lies above the pins is all of the write."""
@@ -256,6 +277,7 @@ class Transactions:
         """
         opened = self._manifest.open(order.branch)
         now = self._manifest.snapshot(opened, order.branch)
+        self._require_source(order)
         keys = {*staged, *work.guards, *work.reads}
         require((*_expected(planned_on, keys), *_conditions(order)), now)
         # A ref that was just made for this write is nobody else's to move.

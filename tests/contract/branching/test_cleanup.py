@@ -5,8 +5,7 @@ import multiprocessing
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from datetime import timedelta
-from functools import partial
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -24,10 +23,10 @@ from omnigraph.clock import SystemClock
 from omnigraph.errors import RecoveryNeededError, StorageError
 from omnigraph.failpoints import Failpoint
 from omnigraph.graph import Graph
-from omnigraph.manifest.layout import MANIFEST, RECOVERY
+from omnigraph.manifest.layout import MANIFEST, RECOVERY, RETIRED
 from omnigraph.model.names import MAIN
 from omnigraph.recovery.owners import Owner, this_process
-from omnigraph.recovery.staging import find_scratch, holding_scratch, scratch_folder
+from omnigraph.recovery.staging import SCRATCH, find_scratch, holding_scratch, scratch_folder
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.refs import Refs
 from tests.support.clocks import LaterClock
@@ -66,27 +65,11 @@ def crash_create(graph: Graph) -> None:
     cut_off(Cut(Failpoint.BRANCH_AFTER_REF), lambda: graph.branches.create("draft"))
 
 
-def crash_delete(point: Failpoint) -> Callable[[Graph], None]:
-    def crash(graph: Graph) -> None:
-        graph.branches.create("draft")
-        insert(graph, "eva", branch="draft")
-        cut_off(Cut(point), lambda: graph.branches.delete("draft"))
-
-    return crash
-
-
-def fail_delete(graph: Graph) -> None:
-    """Storage fails after the name has gone."""
+def delete_unmerged(graph: Graph) -> None:
+    """A branch whose commits no other has."""
     graph.branches.create("draft")
     insert(graph, "eva", branch="draft")
-
-    def fail(*_: object) -> None:
-        message = "out of order"
-        raise StorageError(message)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Refs, "delete", fail)
-        graph.branches.delete("draft")
+    graph.branches.delete("draft")
 
 
 def crash_first_write(graph: Graph) -> None:
@@ -113,14 +96,12 @@ def children_first(graph: Graph) -> None:
         graph.branches.create(child, branch=parent)
         insert(graph, f"of {child}", branch=child)
     for name in "cba":
-        cut_off(Cut(Failpoint.BRANCH_AFTER_UNREGISTER), partial(graph.branches.delete, name))
+        graph.branches.delete(name)
 
 
 LEFTOVERS: dict[str, Callable[[Graph], None]] = {
     "create": crash_create,
-    "delete after the name": crash_delete(Failpoint.BRANCH_AFTER_UNREGISTER),
-    "delete after forks": crash_delete(Failpoint.BRANCH_AFTER_FORKS),
-    "delete that failed": fail_delete,
+    "delete": delete_unmerged,
     "first write": crash_first_write,
     "sleeper": sleep_through_the_end,
     "children": children_first,
@@ -191,7 +172,7 @@ def test_what_gets_a_name_while_we_look_stays(graph, monkeypatch):
         found = look(*arguments)  # type: ignore[arg-type]
         looks.append(found)
         if len(looks) == 2:
-            return cleanup._Known(found.living | {ref}, found.pinned, found.locations)
+            return replace(found, living=found.living | {ref})
         return found
 
     monkeypatch.setattr(cleanup, "_look", late)
@@ -200,7 +181,7 @@ def test_what_gets_a_name_while_we_look_stays(graph, monkeypatch):
 
 
 def test_trouble_with_one_table_keeps_none_of_the_others(graph, monkeypatch):
-    crash_delete(Failpoint.BRANCH_AFTER_UNREGISTER)(graph)
+    delete_unmerged(graph)
     person = graph.snapshot().pin(PERSON).location
     delete, listed = Refs.delete, Refs.list
 
@@ -256,24 +237,31 @@ def test_refs_of_older_graphs_and_of_others_are_not_ours_to_judge(graph):
     assert len(refs.list(pin.location)) == 2
 
 
-def test_a_branch_of_an_older_graph_is_deleted_by_its_ref_first(graph, monkeypatch):
+def test_a_branch_of_an_older_graph_leaves_its_refs_like_any_other(graph):
     snapshot = graph.snapshot()
     graph._store.refs.create(MANIFEST, "legacy", source=None, version=snapshot.manifest_version)
     insert(graph, "eva", branch="legacy")
     with pytest.raises(omnigraph.errors.AlreadyExistsError):
         graph.branches.create("legacy")
-    order = []
-    delete = Refs.delete
-
-    def noted(refs: Refs, location: str, name: str) -> None:
-        order.append(location)
-        delete(refs, location, name)
-
-    monkeypatch.setattr(Refs, "delete", noted)
+    merged = graph.snapshot(branch="legacy").head.commit_id
+    graph.merge("legacy")
     graph.branches.delete("legacy")
-    assert order == [MANIFEST, snapshot.pin(PERSON).location]
+
     assert graph.branches.list() == (MAIN,)
+    assert clean(graph) == RefCleanup()
+    assert graph.entity("Person", "eva", at=merged) is not None
+    graph.branches.create("legacy", commit=merged)
+    assert graph.snapshot(branch="legacy").head.commit_id == merged
+
+
+def test_an_unmerged_branch_of_an_older_graph_goes_with_its_refs(graph):
+    version = graph.snapshot().manifest_version
+    graph._store.refs.create(MANIFEST, "old/one", source=None, version=version)
+    insert(graph, "eva", branch="old/one")
+    graph.branches.delete("old/one")
+    assert len(clean(graph).reclaimed) == 2
     assert left(graph) == set()
+    assert graph._store.objects.list(RETIRED) == ()
 
 
 def test_a_branch_that_took_too_long_to_make_is_not_named(graph, monkeypatch):
@@ -363,14 +351,16 @@ def test_trouble_with_scratch_keeps_nothing_else(graph, monkeypatch):
     assert ([each.location for each in told.refs], told.scratch) == ([MANIFEST], (second,))
     assert [(each.location, each.message) for each in told.troubles] == [(first, "out of order")]
 
-    def unlistable(*_: object) -> None:
-        message = "out of order"
-        raise StorageError(message)
+    times = Objects.times
+
+    def unlistable(objects: Objects, prefix: str) -> dict[str, datetime]:
+        if prefix == SCRATCH:
+            message = "out of order"
+            raise StorageError(message)
+        return times(objects, prefix)
 
     with monkeypatch.context() as patch:
         patch.setattr(Objects, "times", unlistable)
-        patch.setattr(cleanup, "_refs", lambda *_: [])
-        patch.setattr(cleanup, "_look", lambda *_: cleanup._Known(*[frozenset()] * 3))
         assert [each.location for each in scrub(graph).troubles] == ["__staging"]
     assert graph.cleanup(dry_run=True).scratch == ()
     assert scrub(graph).scratch == (first,)

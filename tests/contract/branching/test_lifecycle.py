@@ -26,14 +26,16 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint, armed
 from omnigraph.graph import Graph
 from omnigraph.manifest.layout import MANIFEST, RECOVERY
+from omnigraph.manifest.publisher import Publication, publish
 from omnigraph.manifest.reader import Manifest, Opened
+from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.tables import TablePin
 from omnigraph.recovery.audit import RecoveryKind
 from omnigraph.storage.tables import Table
 from tests.support.crashes import as_other_machine, assert_next_writes_work, at_rest, picture
-from tests.support.publishing import CITY, KNOWS, PERSON
+from tests.support.publishing import CITY, KNOWS, PERSON, manifest_at
 from tests.support.writers import deletes, furnished, insert, person, upserts, write
 
 
@@ -126,7 +128,7 @@ def test_a_branch_of_a_branch_of_a_branch_stands_by_itself(graph):
     assert people(graph, "c") == ["ada", "bob", "of b", "of c"]
     for each in "cba":
         graph.branches.delete(each)
-    assert refs(graph) == {}
+    assert graph.branches.list() == ("main",)
     assert_next_writes_work(graph.uri)
 
 
@@ -146,8 +148,7 @@ def test_a_handle_on_a_branch_reads_and_writes_there_and_ends_with_it(graph):
         draft.mutate('query q() { insert Person { name: "fay" } }')
 
 
-def test_deleting_a_branch_takes_all_that_only_it_had(graph):
-    empty = refs(graph)
+def test_a_branch_that_was_deleted_is_not_there_for_anybody(graph):
     graph.branches.create("draft")
     insert(graph, "eva", branch="draft")
     lost = graph.snapshot(branch="draft").head.commit_id
@@ -156,11 +157,10 @@ def test_deleting_a_branch_takes_all_that_only_it_had(graph):
     graph.branches.delete("draft")
 
     assert graph.branches.list() == ("main",)
-    assert refs(graph) == empty == {}
-    assert graph._store.objects.list(f"{MANIFEST}/tree") == ()
     assert picture(graph.uri).rows[MAIN, str(PERSON)] == before
-    with pytest.raises(CommitNotFoundError):
-        graph.commits.show(lost)
+    for look in (graph.commits.show, lambda each: graph.at(commit=each)):
+        with pytest.raises(CommitNotFoundError):
+            look(lost)
 
 
 @pytest.mark.parametrize("written", [True, False])
@@ -211,7 +211,7 @@ def test_names_beside_each_other_are_all_right(graph):
     for each in names:
         insert(graph, "eva", branch=each)
         graph.branches.delete(each)
-    assert refs(graph) == {}
+    assert graph.branches.list() == ("main",)
 
 
 BAD_NAMES = [
@@ -442,7 +442,7 @@ def test_a_branch_that_is_being_deleted_gets_no_more_branches(graph):
         graph.branches.delete("draft")
     assert len(said) == 1
     assert graph.branches.list() == ("main",)
-    assert refs(graph) == {}
+    assert len(refs(graph)[MANIFEST]) == 1
 
 
 def test_a_branch_from_which_another_was_just_made_is_not_deleted(graph):
@@ -526,38 +526,56 @@ def test_a_branch_that_moved_on_is_not_deleted_by_who_expected_it_elsewhere(grap
     insert(graph, "eva", branch="draft")
     for expected in (head, CommitId("0" * 26)):
         with pytest.raises(StaleHeadError):
-            lifecycle.delete(graph._manifest, BranchName("draft"), expect_head=expected)
+            lifecycle.delete(
+                graph._manifest, graph._clock, BranchName("draft"), expect_head=expected
+            )
     assert people(graph, "draft") == ["ada", "bob", "eva"]
 
 
-@pytest.mark.usefixtures("apart")
-@pytest.mark.parametrize("point", [Failpoint.BRANCH_AFTER_MARK, Failpoint.BRANCH_AFTER_UNREGISTER])
-def test_no_commit_is_lost_with_a_branch_that_is_deleted_once_merged(graph, point):
+def test_no_commit_is_lost_with_a_branch_that_is_deleted_once_merged(graph):
     graph.branches.create("draft")
     insert(graph, "eva", branch="draft")
+    landed = []
+
+    def land() -> None:
+        """The publish of a writer that found the branch before anybody began to delete it."""
+        commit_id = CommitId(graph._clock.ulid())
+        empty = Publication(BranchName("draft"), commit_id, OperationKind.LOAD)
+        landed.append(publish(manifest_at(graph.uri), graph._clock, empty))
+
+    with once_at(Failpoint.BRANCH_AFTER_MARK, land):
+        assert graph.merge("draft", delete_branch=True).deleted_source is False
+
+    assert people(graph) == ["ada", "bob", "eva"]
+    assert graph.snapshot(branch="draft").head == landed[0]
+    insert(graph, "fay", branch="draft")
+    assert graph.merge("draft", delete_branch=True).deleted_source
+    assert people(graph) == ["ada", "bob", "eva", "fay"]
+    assert graph.branches.list() == ("main",)
+
+
+@pytest.mark.usefixtures("apart")
+@pytest.mark.parametrize(
+    ("point", "refusal"),
+    [
+        (Failpoint.BRANCH_AFTER_MARK, ConflictError),
+        (Failpoint.BRANCH_AFTER_RETIRE, ConflictError),
+        (Failpoint.BRANCH_AFTER_UNREGISTER, BranchNotFoundError),
+    ],
+)
+def test_a_branch_that_is_being_deleted_is_not_written(graph, point, refusal):
+    graph.branches.create("draft")
     rival = omnigraph.open(graph.uri)
-    late = []
+    refused = []
 
     def meanwhile() -> None:
-        try:
+        with pytest.raises(refusal, match="draft"):
             insert(rival, "fay", branch="draft")
-        except BranchNotFoundError:
-            late.append(False)
-        else:
-            late.append(True)
+        refused.append(True)
 
     with once_at(point, meanwhile):
-        outcome = graph.merge("draft", delete_branch=True)
-
-    (landed,) = late
-    assert landed is (point is Failpoint.BRANCH_AFTER_MARK)
-    assert outcome.deleted_source is not landed
-    assert people(graph) == ["ada", "bob", "eva"]
-    if landed:
-        assert people(graph, "draft") == ["ada", "bob", "eva", "fay"]
-        insert(graph, "gus", branch="draft")
-        assert graph.merge("draft", delete_branch=True).deleted_source
-        assert people(graph) == ["ada", "bob", "eva", "fay", "gus"]
+        graph.branches.delete("draft")
+    assert refused == [True]
     assert graph.branches.list() == ("main",)
 
 
@@ -570,7 +588,7 @@ def test_types_that_a_branch_does_not_touch_stay_where_main_has_them(graph):
     assert there[str(CITY)].ref is not None
 
 
-def test_a_branch_whose_files_go_while_it_is_read_is_not_there(graph, monkeypatch):
+def test_who_reads_a_branch_while_it_is_deleted_reads_it_to_the_end(graph, monkeypatch):
     graph.branches.create("draft")
     insert(graph, "eva", branch="draft")
     reader = omnigraph.open(graph.uri, read_only=True)
@@ -584,6 +602,7 @@ def test_a_branch_whose_files_go_while_it_is_read_is_not_there(graph, monkeypatc
         return opened(manifest, table)
 
     monkeypatch.setattr(Manifest, "_opened", late)
+    assert reader.snapshot(branch="draft").pin(PERSON).row_count == 3
+    assert len(gone) == 1
     with pytest.raises(BranchNotFoundError):
         reader.snapshot(branch="draft")
-    assert len(gone) == 1

@@ -1,6 +1,7 @@
 """Lineage walks, compared with brute force over random histories."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.clock import encode_ulid
+from omnigraph.errors import CommitNotFoundError
 from omnigraph.manifest import lineage
 from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.ids import CommitId
@@ -35,8 +37,13 @@ def commit(number: int, parent: int | None = None, merged: int | None = None) ->
     )
 
 
-def history(*commits: Commit) -> History:
-    return {each.commit_id: each for each in commits}
+def history(*commits: Commit, known: History | None = None) -> History:
+    """Commits by their ids, each after its parents, with their generations."""
+    found: History = dict(known or {})
+    for each in commits:
+        below = [found[parent].generation or 0 for parent in each.parents if parent in found]
+        found[each.commit_id] = replace(each, generation=1 + max(below, default=0))
+    return found
 
 
 @st.composite
@@ -50,78 +57,112 @@ def histories(draw: st.DrawFn) -> History:
     return history(*commits)
 
 
-def distances(head: CommitId, known: History) -> dict[CommitId, int]:
-    """The shortest distance to every ancestor, by trying every path."""
-    best: dict[CommitId, int] = {}
+def ancestors(head: CommitId, known: History) -> set[CommitId]:
+    """The commit and all that lies below it, by trying every path."""
+    return {head}.union(*(ancestors(each, known) for each in known[head].parents))
 
-    def walk(at: CommitId, so_far: int) -> None:
-        if so_far < best.get(at, len(known) + 1):
-            best[at] = so_far
-            for parent in known[at].parents:
-                walk(parent, so_far + 1)
 
-    walk(head, 0)
-    return best
+def best_common(ours: set[CommitId], theirs: set[CommitId], known: History) -> set[CommitId]:
+    """The common ancestors that lie below no other one."""
+    common = ours & theirs
+    below = set[CommitId]().union(*(ancestors(each, known) - {each} for each in common))
+    return common - below
 
 
 @given(histories(), st.data())
-def test_the_merge_base_is_the_common_ancestor_nearest_to_both(
+def test_the_bases_are_the_common_ancestors_that_are_below_no_other(
+    known: History, data: st.DataObject
+) -> None:
+    several = st.lists(st.sampled_from(sorted(known)), min_size=1, max_size=3)
+    ours, theirs = data.draw(several), data.draw(st.sampled_from(sorted(known)))
+    reached = set[CommitId]().union(*(ancestors(each, known) for each in ours))
+    parted = lineage.divergence(ours, theirs, known.__getitem__)
+
+    expected = best_common(reached, ancestors(theirs, known), known)
+    assert [each.commit_id for each in parted.bases] == sorted(expected)
+
+
+@given(histories(), st.data())
+def test_theirs_is_all_that_only_theirs_has_with_parents_first(
     known: History, data: st.DataObject
 ) -> None:
     ours, theirs = (data.draw(st.sampled_from(sorted(known))) for _ in range(2))
-    from_ours, from_theirs = distances(ours, known), distances(theirs, known)
-    common = from_ours.keys() & from_theirs.keys()
-    expected = min(
-        common,
-        key=lambda each: (
-            from_ours[each] + from_theirs[each],
-            -known[each].manifest_version,
-        ),
-    )
+    parted = lineage.divergence([ours], theirs, known.__getitem__)
 
-    found = lineage.merge_base(ours, theirs, known.__getitem__)
-
-    assert found == known[expected]
-    assert found == lineage.merge_base(theirs, ours, known.__getitem__)
+    alone = ancestors(theirs, known) - ancestors(ours, known)
+    found = [each.commit_id for each in parted.theirs]
+    assert set(found) == alone
+    assert len(found) == len(alone)
+    for place, each in enumerate(parted.theirs):
+        assert alone.intersection(each.parents) <= set(found[:place])
 
 
-@given(histories())
-def test_ancestors_come_once_each_with_their_shortest_distance(known: History) -> None:
-    head = max(known)
-    walked = [(each.commit_id, far) for each, far in lineage.ancestors(head, known.__getitem__)]
-
-    assert dict(walked) == distances(head, known)
-    assert len(walked) == len(dict(walked))
-    assert [far for _, far in walked] == sorted(far for _, far in walked)
+def test_an_old_branch_that_lands_is_no_short_cut_to_an_old_base() -> None:
+    main = [commit(3, parent=1), *(commit(number, parent=number - 1) for number in range(4, 8))]
+    merged_main_and_went_on = [commit(2, parent=0, merged=1), commit(10, parent=2)]
+    landed = [commit(8, parent=0), commit(9, parent=7, merged=8)]
+    known = history(commit(0), commit(1, parent=0), *merged_main_and_went_on, *main, *landed)
+    parted = lineage.divergence([name(9)], name(10), known.__getitem__)
+    assert [each.commit_id for each in parted.bases] == [name(1)]
 
 
 def test_histories_that_share_nothing_have_no_base() -> None:
     known = history(commit(0), commit(1), commit(2, parent=0))
-    assert lineage.merge_base(name(1), name(2), known.__getitem__) is None
+    assert lineage.divergence([name(1)], name(2), known.__getitem__).bases == ()
 
 
-def test_criss_cross_merges_prefer_the_younger_of_equal_bases() -> None:
-    known = history(
-        commit(0),
-        commit(1, parent=0),
-        commit(2, parent=0),
-        commit(3, parent=1, merged=2),
-        commit(4, parent=2, merged=1),
-    )
-    assert lineage.merge_base(name(3), name(4), known.__getitem__) == known[name(2)]
-
-
-def test_a_merge_base_near_the_tips_reads_no_old_history() -> None:
-    known = history(commit(0), *(commit(n, parent=n - 1) for n in range(1, 1000)))
-    known |= history(commit(1000, parent=998))
+def looking_up(known: History) -> tuple[lineage.Lookup, list[CommitId]]:
     looked_up: list[CommitId] = []
 
     def find(commit_id: CommitId) -> Commit:
         looked_up.append(commit_id)
+        if commit_id not in known:
+            raise CommitNotFoundError(commit_id)
         return known[commit_id]
 
-    assert lineage.merge_base(name(999), name(1000), find) == known[name(998)]
+    return find, looked_up
+
+
+def test_a_base_near_the_tips_reads_no_old_history() -> None:
+    known = history(commit(0), *(commit(n, parent=n - 1) for n in range(1, 1000)))
+    # An old branch landed on the one side just now.
+    known = history(commit(1000, parent=5), commit(1001, parent=999, merged=1000), known=known)
+    known = history(commit(1002, parent=998), known=known)
+    find, looked_up = looking_up(known)
+
+    parted = lineage.divergence([name(1001)], name(1002), find)
+    assert [each.commit_id for each in parted.bases] == [name(998)]
     assert len(looked_up) < 12
+
+
+def test_commits_that_are_lost_end_a_walk_and_no_more() -> None:
+    known = history(
+        commit(0), commit(1, parent=0), commit(2, parent=1, merged=50), commit(3, parent=1)
+    )
+    parted = lineage.divergence([name(2)], name(3), looking_up(known)[0])
+    assert [each.commit_id for each in parted.bases] == [name(1)]
+    assert [each.commit_id for each in parted.theirs] == [name(3)]
+
+
+def test_a_lost_commit_that_both_sides_have_is_never_stepped_over() -> None:
+    known = history(commit(0), commit(1, parent=0, merged=50), commit(2, parent=0, merged=50))
+    with pytest.raises(CommitNotFoundError, match=name(50)):
+        lineage.divergence([name(1)], name(2), looking_up(known)[0])
+
+
+@given(histories(), st.data())
+def test_commits_of_earlier_releases_are_numbered_when_a_walk_meets_them(
+    known: History, data: st.DataObject
+) -> None:
+    recorded = data.draw(st.integers(0, len(known)))
+    older = [
+        each if place >= recorded else replace(each, generation=None)
+        for place, each in enumerate(known.values())
+    ]
+    pages = iter([older[start : start + 3] for start in range(0, len(older), 3)])
+    ancestry = lineage.Ancestry(lineage.History([], pages))
+    for commit_id in data.draw(st.permutations(sorted(known))):
+        assert ancestry.find(commit_id) == known[commit_id]
 
 
 def test_the_first_parent_walk_leaves_merged_branches_out() -> None:
@@ -132,24 +173,9 @@ def test_the_first_parent_walk_leaves_merged_branches_out() -> None:
     assert [each.commit_id for each in walk] == [name(3), name(1), name(0)]
 
 
-@pytest.mark.parametrize(
-    ("candidate", "head", "expected"), [(0, 3, True), (2, 3, True), (3, 2, False)]
-)
-def test_is_ancestor_follows_both_parents(candidate: int, head: int, *, expected: bool) -> None:
-    known = history(
-        commit(0), commit(1, parent=0), commit(2, parent=0), commit(3, parent=1, merged=2)
-    )
-    assert lineage.is_ancestor(name(candidate), name(head), known.__getitem__) is expected
-
-
 def test_a_walk_stops_when_its_reader_stops() -> None:
     known = history(commit(0), *(commit(n, parent=n - 1) for n in range(1, 50)))
-    looked_up: list[CommitId] = []
-
-    def find(commit_id: CommitId) -> Commit:
-        looked_up.append(commit_id)
-        return known[commit_id]
-
+    find, looked_up = looking_up(known)
     walk: Iterator[Commit] = lineage.first_parents(name(49), find)
     assert [next(walk).commit_id for _ in range(3)] == [name(49), name(48), name(47)]
     assert len(looked_up) == 3

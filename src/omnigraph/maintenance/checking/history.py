@@ -71,7 +71,7 @@ def check_history(
     place = f"branch {snapshot.branch}"
     commits: dict[CommitId, Commit] = {}
     try:
-        for each in manifest.history(snapshot.branch).every():
+        for each in manifest.history(snapshot).every():
             notebook.count(Invariant.HISTORY)
             if each.commit_id in commits:
                 problem = "it stands twice in the history"

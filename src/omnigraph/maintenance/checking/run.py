@@ -136,7 +136,7 @@ class _Check:
             check_types(snapshot, accepted.catalog, self.notebook)
             tables = self._tables(snapshot, accepted)
             if self.order.walks_history:
-                self._check_past(snapshot, commits)
+                self._check_past(commits)
             if self.order.reads_rows:
                 rows.run(snapshot, RuleSet.compile(accepted.catalog), tables)
         self._check_sidecars()
@@ -213,9 +213,9 @@ class _Check:
         self.pinned.add(pin)
         return check_table(self.manifest, self.files, pin, type_, self.notebook)
 
-    def _check_past(self, tip: Snapshot, commits: dict[CommitId, Commit]) -> None:
+    def _check_past(self, commits: dict[CommitId, Commit]) -> None:
         """Every version that an older commit pins; each is looked at once."""
-        for done, snapshot in enumerate(self.past.snapshots(tip.head.commit_id, commits)):
+        for done, snapshot in enumerate(self.past.snapshots(commits)):
             if self.order.progress is not None:
                 self.order.progress("history", done, len(commits))
             accepted = self._schema(snapshot.schema_digest)

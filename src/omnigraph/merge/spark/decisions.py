@@ -12,15 +12,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.changes.records import ids_of
+from omnigraph.changes.records import TableChanges, ids_of
 from omnigraph.changes.spark.tables import compared, local_engine, no_data
 from omnigraph.changes.tables import rows_of
+from omnigraph.changes.wide import WideValues
 from omnigraph.engine.spark.failures import reporting
 from omnigraph.engine.spark.pieces import arrived, by_one
+from omnigraph.merge.bases import Base
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.decisions import Merged, ThreeWay, adopt
 from omnigraph.merge.resolutions import Resolutions
+from omnigraph.merge.virtual import TableFolds
 from omnigraph.model.counts import Counts
+from omnigraph.model.ids import CommitId
+from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.places import fragment_ids_of, offsets_of, to_addresses
 from omnigraph.storage.tables import ROW_ADDRESS, ROW_ID
@@ -29,7 +34,8 @@ PLACES: Final = (pa.field(ROW_ID, pa.uint64()), pa.field(ROW_ADDRESS, pa.uint64(
 """Where a row lies, beside its columns."""
 
 _BASE_OF_THEIRS, _THEIRS, _BASE_OF_OURS, _OURS = range(4)
-"""What arrives: of theirs against the base, and of ours against the base."""
+"""What arrives: of theirs against the base's anchor, and of ours against it; then, of each pair of
+commits that a virtual base is folded from, the one against the other."""
 
 
 class Part(IntEnum):
@@ -83,7 +89,10 @@ class DecideTask:
 
     Attributes:
         adopts: Whether the target has the table as the base had it: all of theirs is taken.
-        target_fragments: The ids of fragments of the base, and of the same ones in the target.
+        target_fragments: The ids of fragments of the base's anchor, and of the same ones in the
+            target.
+        base: What both sides come from, and `theirs` and `ours` the sides.
+        pairs: The commits that are compared, in the order in which their parts arrive.
     """
 
     type: SchemaType
@@ -91,6 +100,10 @@ class DecideTask:
     resolutions: Resolutions
     strict_rows: bool
     target_fragments: Mapping[int, int]
+    base: Base
+    theirs: CommitId
+    ours: CommitId
+    pairs: tuple[tuple[CommitId, CommitId], ...]
 
 
 def decide_bucket(task: DecideTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -111,12 +124,17 @@ def decide_bucket(task: DecideTask, batches: Iterator[pa.RecordBatch]) -> Iterat
 
 
 def _merged(task: DecideTask, parts: Mapping[int, pa.Table], resolutions: Resolutions) -> Merged:
-    theirs = compared(task.type, parts.get, _BASE_OF_THEIRS)
+    def compare(before: CommitId, after: CommitId) -> TableChanges:
+        return compared(task.type, parts.get, 2 * task.pairs.index((before, after)))
+
     if task.adopts:
-        return adopt(theirs)
-    ours = compared(task.type, parts.get, _BASE_OF_OURS)
+        return adopt(compare(task.base.anchor, task.theirs))
     decider = ThreeWay(local_engine(), no_data(), resolutions, task.strict_rows)
-    return decider.merge(ours, theirs)
+    nothing = table_schema(task.type).empty_table()
+    folds = TableFolds(task.type, compare, local_engine(), no_data(), nothing, WideValues())
+    base = folds.fold(task.base)
+    ours, theirs = base.changes_to(task.ours), base.changes_to(task.theirs)
+    return decider.merge(ours, theirs, base.unsettled)
 
 
 def _places(task: DecideTask, parts: Mapping[int, pa.Table]) -> pa.Table:

@@ -22,6 +22,7 @@ from omnigraph.engine.spark.writing import cut_deletions, delete_groups, fragmen
 from omnigraph.errors import LimitExceededError
 from omnigraph.integrity.deltas import Delta, TableDelta
 from omnigraph.limits import MERGE_CONFLICTS_MAX, MERGE_DECISIONS_MAX
+from omnigraph.merge.bases import Base
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.decisions import Merged
 from omnigraph.merge.resolutions import Resolutions
@@ -29,6 +30,7 @@ from omnigraph.merge.rules import Touched, delta_of
 from omnigraph.merge.spark.decisions import PLACES, DecideTask, Part, Told, decide_bucket
 from omnigraph.merge.spark.sources import Copied, Decided, RowSource, Wanted
 from omnigraph.model.counts import Counts
+from omnigraph.model.ids import CommitId
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.pairs import files_of, places_by_files
@@ -40,13 +42,32 @@ _ACTION: Final = "the merge"
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The versions of one table that meet in a merge; `ours` is None where it is still the base."""
+    """The versions of one table that meet in a merge.
+
+    Attributes:
+        base: What both sides come from.
+        tables: By commit, the table: those of the base, theirs and ours.
+        is_target_base: Whether the target has the table as the base, a commit, has it.
+    """
 
     type: SchemaType
-    base: Table
-    theirs: Table
-    target: Table
+    base: Base
+    tables: Mapping[CommitId, Table]
+    theirs: CommitId
+    ours: CommitId
     is_target_base: bool
+
+    def pairs(self) -> tuple[tuple[CommitId, CommitId], ...]:
+        """The commits that are compared: theirs and ours with the anchor, then those of folds."""
+        anchor = self.base.anchor
+        sides = [(anchor, self.theirs)]
+        if not self.is_target_base:
+            sides.append((anchor, self.ours))
+        return tuple(dict.fromkeys((*sides, *self.base.pairs())))
+
+    def versions(self) -> list[Versions]:
+        """What is unequal between those."""
+        return [Versions.of(self.tables[old], self.tables[new]) for old, new in self.pairs()]
 
 
 @dataclass(slots=True)
@@ -78,11 +99,11 @@ class SparkRows:
             InvalidInputError: a resolution gives a value that does not fit.
             StorageError: a table could not be read.
         """
-        theirs = Versions.of(sides.base, sides.theirs)
-        if sides.is_target_base and theirs.only_adds:
-            source: RowSource = self._copied(sides, theirs)
+        versions = sides.versions()
+        if sides.is_target_base and versions[0].only_adds:
+            source: RowSource = self._copied(sides, versions[0])
         else:
-            source = self._decided(sides, theirs, resolutions, strict_rows=strict_rows)
+            source = self._decided(sides, versions, resolutions, strict_rows=strict_rows)
         if source.counts:
             self.sources[sides.type.table_key] = source
         return bool(source.counts)
@@ -146,18 +167,28 @@ class SparkRows:
 
     def _copied(self, sides: Sides, theirs: Versions) -> Copied:
         fragments = [each.after for each in theirs.pairs if each.after is not None]
-        return Copied.of(self._session, sides.type, sides.theirs, fragments)
+        return Copied.of(self._session, sides.type, sides.tables[sides.theirs], fragments)
 
     def _decided(
-        self, sides: Sides, theirs: Versions, resolutions: Resolutions, *, strict_rows: bool
+        self,
+        sides: Sides,
+        versions: Sequence[Versions],
+        resolutions: Resolutions,
+        *,
+        strict_rows: bool,
     ) -> Decided:
-        versions = [theirs]
-        if not sides.is_target_base:
-            versions.append(Versions.of(sides.base, sides.target))
         changed = ChangedRows.of(sides.type, versions, PLACES)
-        fragments = dict(_same_fragments(sides.base, sides.target))
+        anchor, target = sides.tables[sides.base.anchor], sides.tables[sides.ours]
         task = DecideTask(
-            sides.type, sides.is_target_base, resolutions, strict_rows, target_fragments=fragments
+            sides.type,
+            sides.is_target_base,
+            resolutions,
+            strict_rows,
+            target_fragments=dict(_same_fragments(anchor, target)),
+            base=sides.base,
+            theirs=sides.theirs,
+            ours=sides.ours,
+            pairs=sides.pairs(),
         )
         decide = partial(decide_bucket, task)
         frame = changed.by_id(self._session).mapInArrow(decide, PIECES)
