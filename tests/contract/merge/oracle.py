@@ -3,11 +3,28 @@
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Any
 
 Row = dict[str, Any]
 Rows = dict[str, dict[str, Row]]
 """By type, then by id."""
+
+
+class Gap(Enum):
+    """What several bases, merged with each other, do not say. It equals nothing, not even itself.
+
+    Attributes:
+        UNKNOWN: In place of a value: the bases disagree about it.
+        CONTESTED: In place of a row: the bases disagree whether it is there.
+    """
+
+    UNKNOWN = auto()
+    CONTESTED = auto()
+
+
+Base = Mapping[str, Mapping[str, Row | Gap]]
+"""The rows of a commit, or of bases merged with each other: some may be gaps, or have them."""
 
 ENDS = {"K": {"src": "P", "dst": "P"}}
 Told = tuple[str, str, str, str | None]
@@ -27,15 +44,15 @@ class Expected:
 
 
 def merge(
-    base: Rows, ours: Rows, theirs: Rows, *, resolve: str | None = None, strict: bool = False
+    base: Base, ours: Rows, theirs: Rows, *, resolve: str | None = None, strict: bool = False
 ) -> Expected:
     """The three-way merge, type by type, id by id, value by value; then the ends of edges."""
     expected = Expected({})
     for name in base:
         merged = expected.rows[name] = {}
-        for id_ in base[name] | ours[name] | theirs[name]:
-            sides = (rows[name].get(id_) for rows in (base, ours, theirs))
-            row, told = _row(*sides, resolve=resolve, strict=strict)
+        for id_ in sorted({*base[name], *ours[name], *theirs[name]}):
+            sides = (ours[name].get(id_), theirs[name].get(id_))
+            row, told = _row(base[name].get(id_), *sides, resolve=resolve, strict=strict)
             expected.conflicts |= {(kind, name, id_, where) for kind, where in told}
             if row is not None:
                 merged[id_] = row
@@ -44,7 +61,12 @@ def merge(
 
 
 def _row(
-    base: Row | None, ours: Row | None, theirs: Row | None, *, resolve: str | None, strict: bool
+    base: Row | Gap | None,
+    ours: Row | None,
+    theirs: Row | None,
+    *,
+    resolve: str | None,
+    strict: bool,
 ) -> tuple[Row | None, set[tuple[str, str | None]]]:
     if theirs == base or ours == theirs:
         return ours, set()
@@ -54,17 +76,15 @@ def _row(
         if resolve is None:
             return ours, {("delete_vs_update", None)}
         return (ours if resolve == "ours" else theirs), set()
-    kind = "divergent_insert" if base is None else "divergent_update"
+    kind = "divergent_update" if isinstance(base, dict) else "divergent_insert"
     row = dict(ours)
     told: set[tuple[str, str | None]] = set()
     for name in ours:
-        before = None if base is None else base[name]
+        before = base[name] if isinstance(base, dict) and not strict else Gap.UNKNOWN
         mine, other = ours[name], theirs[name]
-        if mine == other:
+        if other in (mine, before):
             continue
-        if base is not None and not strict and other == before:
-            continue
-        if (base is not None and not strict and mine == before) or resolve == "theirs":
+        if mine == before or resolve == "theirs":
             row[name] = other
         elif resolve is None:
             told.add((kind, name))
@@ -97,6 +117,47 @@ def _decide_edge(rows: Rows, name: str, id_: str, side: Rows, *, is_ours: bool) 
         row = rows[name][id_] = side[name][id_]
     for end, type_ in ENDS[name].items():
         rows[type_].setdefault(row[end], side[type_].get(row[end], {}))
+
+
+def virtual_merge(base: Base, left: Base, right: Base) -> Base:
+    """Two of several bases as one: what they disagree about is a gap, and no rule is checked."""
+    return {
+        name: {
+            id_: row
+            for id_ in left[name].keys() | right[name]
+            if (row := _virtual_row(*(rows[name].get(id_) for rows in (base, left, right))))
+            is not None
+        }
+        for name in left
+    }
+
+
+def _virtual_row(
+    base: Row | Gap | None, left: Row | Gap | None, right: Row | Gap | None
+) -> Row | Gap | None:
+    if isinstance(left, Gap) or isinstance(right, Gap):
+        return Gap.CONTESTED
+    if left is not None and right is not None:
+        before = base if isinstance(base, dict) else dict.fromkeys(left, Gap.UNKNOWN)
+        return {name: _virtual_value(before[name], left[name], right[name]) for name in left}
+    there = right if left is None else left
+    if there is None or base is None:
+        return there
+    return None if _is_same_row(there, base) else Gap.CONTESTED
+
+
+def _virtual_value(before: Any, left: Any, right: Any) -> Any:
+    if _is_same(left, right) or _is_same(right, before):
+        return left
+    return right if _is_same(left, before) else Gap.UNKNOWN
+
+
+def _is_same_row(row: Row, base: Row | Gap) -> bool:
+    return isinstance(base, dict) and all(_is_same(row[name], base[name]) for name in row)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return one is not Gap.UNKNOWN and bool(one == other)
 
 
 def difference(before: Rows, after: Rows) -> set[tuple[str, str, str]]:

@@ -62,10 +62,9 @@ def _upserting(rows: pa.Table) -> Stage:
 
 def rows_of(graph: Graph, branch: str = MAIN, *, commit: str | None = None) -> Rows:
     """Every row of every type."""
-    point = {"commit": commit} if commit else {"branch": branch}
-    snapshot = graph.snapshot(**point)  # type: ignore[arg-type]
+    snapshot = graph.snapshot(commit=commit) if commit else graph.snapshot(branch=branch)
     found: Rows = {}
-    catalog = graph.schema.show(**point).catalog  # type: ignore[arg-type]
+    catalog = graph._catalogs.of(snapshot.schema_digest)
     for key, pin in snapshot.pins.items():
         table = graph._store.tables.open(pin.location, ref=pin.ref, version=pin.version)
         names = table_schema(catalog.type_of(key)).names

@@ -1,0 +1,83 @@
+"""A history by the book: every commit's parents and all its rows, and what a merge must give."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.merge.graphs import Outcome
+from tests.contract.merge import oracle
+from tests.contract.merge.oracle import Base, Expected, Rows
+
+
+@dataclass(frozen=True)
+class Known:
+    """One commit: the numbers of its parents, and all its rows."""
+
+    parents: tuple[int, ...]
+    rows: Rows
+
+
+class History:
+    """Commits, numbered as they are added, and the ids that a graph has for them.
+
+    Those of deleted branches stay.
+    """
+
+    def __init__(self) -> None:
+        self.commits: list[Known] = []
+        self._ids: list[str] = []
+
+    def add(self, commit_id: str, commit: Known) -> int:
+        assert commit_id not in self._ids, f"{commit_id} exists twice"
+        self.commits.append(commit)
+        self._ids.append(commit_id)
+        return len(self.commits) - 1
+
+    def commit_id(self, number: int) -> str:
+        return self._ids[number]
+
+    def has(self, commit_id: str) -> bool:
+        return commit_id in self._ids
+
+    def rows(self, number: int) -> Rows:
+        return self.commits[number].rows
+
+    def ancestors(self, heads: Collection[int]) -> set[int]:
+        """The commits that these can reach over all parents, with themselves."""
+        found: set[int] = set()
+        todo = list(heads)
+        while todo:
+            if (number := todo.pop()) not in found:
+                found.add(number)
+                todo.extend(self.commits[number].parents)
+        return found
+
+    def bases(self, some: Collection[int], other: int) -> list[int]:
+        """The common ancestors that are no proper ancestors of others, by the graph's ids.
+
+        The ancestors of some commits are those that any of them has.
+        """
+        common = self.ancestors(some) & self.ancestors([other])
+        older = self.ancestors({parent for each in common for parent in self.commits[each].parents})
+        return sorted(common - older, key=self.commit_id)
+
+    def base(self, some: Collection[int], other: int) -> Base:
+        """What both sides are compared with: the base, or all bases merged with each other."""
+        bases = self.bases(some, other)
+        merged: Base = self.rows(bases[0])
+        for place, each in enumerate(bases[1:], start=1):
+            before = self.base(bases[:place], each)
+            merged = self.virtual_merge(before, merged, self.rows(each))
+        return merged
+
+    def virtual_merge(self, base: Base, left: Base, right: Base) -> Base:
+        return oracle.virtual_merge(base, left, right)
+
+    def merge(self, theirs: int, ours: int, **how: Any) -> tuple[Outcome, Expected]:
+        """What merging a source at one commit into a target at another must do."""
+        if theirs in self.ancestors([ours]):
+            return Outcome.ALREADY_UP_TO_DATE, Expected(self.rows(ours))
+        base = self.base([ours], theirs)
+        expected = oracle.merge(base, self.rows(ours), self.rows(theirs), **how)
+        is_behind = ours in self.ancestors([theirs])
+        return Outcome.FAST_FORWARD if is_behind else Outcome.MERGED, expected

@@ -1,0 +1,223 @@
+"""Histories, step by step, on a graph and on the model of it; after each step both must agree."""
+
+from dataclasses import dataclass
+from itertools import takewhile
+
+from omnigraph.errors import NotAllowedError
+from omnigraph.failpoints import Failpoint
+from omnigraph.merge.graphs import Outcome
+from omnigraph.model.names import MAIN
+from tests.contract.merge import oracle
+from tests.contract.merge.history import History, Known
+from tests.contract.merge.oracle import Expected, Rows
+from tests.contract.merge.worlds import Changes
+from tests.property.history_graphs import START, Subject, counts
+
+
+@dataclass(frozen=True)
+class Write:
+    """Rows that are put, or rows that are deleted: one commit."""
+
+    branch: str
+    changes: Changes
+    crash: Failpoint | None = None
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A merge; `preview` asks before what it would do, in both directions."""
+
+    source: str
+    into: str
+    resolve: str | None = None
+    crash: Failpoint | None = None
+    preview: bool = False
+    delete: bool = False
+
+
+@dataclass(frozen=True)
+class Create:
+    """A branch that starts at another, or at a commit."""
+
+    name: str
+    branch: str | None = None
+    commit: int | None = None
+
+
+@dataclass(frozen=True)
+class Delete:
+    """A branch goes, unless others build on it."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Read:
+    """All rows of one commit, and how another differs from it."""
+
+    commit: int
+    other: int
+
+
+@dataclass(frozen=True)
+class Reopen:
+    """The graph is opened anew."""
+
+
+Step = Write | Merge | Create | Delete | Read | Reopen
+
+
+class Walk:
+    """One history: the graph under test, and what the model knows of it.
+
+    Attributes:
+        heads: By branch, its newest commit.
+        builds_on: By branch, those that may not be deleted before it.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.history = History()
+        self.heads: dict[str, int] = {}
+        self.builds_on: dict[str, set[str]] = {MAIN: set()}
+        (newest, parents), (oldest, none) = subject.log(MAIN)
+        assert (parents, none) == ((oldest,), ())
+        first = self.history.add(oldest, Known((), {"P": {}, "K": {}}))
+        self.heads[MAIN] = self.history.add(newest, Known((first,), START))
+
+    def rows(self, branch: str) -> Rows:
+        return self.history.rows(self.heads[branch])
+
+    def reachable(self) -> list[int]:
+        """The commits that the history of any branch has."""
+        return sorted(self.history.ancestors(self.heads.values()))
+
+    def is_needed(self, branch: str) -> bool:
+        """Whether others may build on a branch."""
+        return any(branch in others for others in self.builds_on.values())
+
+    def take(self, step: Step) -> None:
+        """Do a step, and compare what it touched."""
+        match step:
+            case Write():
+                self._write(step)
+            case Merge(_, into):
+                self._merge(step)
+                self._check_branch(into)
+            case Create(name):
+                self._create(step)
+                self._check_branch(name)
+            case Delete(name):
+                self._delete(name)
+            case Read(commit, other):
+                self._check_commit(commit)
+                self._check_difference(commit, other)
+            case Reopen():
+                self.subject.reopen()
+
+    def _write(self, step: Write) -> None:
+        head, after = self.heads[step.branch], oracle.changed(self.rows(step.branch), step.changes)
+        self.subject.write(step.branch, step.changes, crash=step.crash)
+        self._learn(step.branch, Known((head,), after), is_certain=step.crash is None)
+
+    def _merge(self, step: Merge) -> None:
+        if step.preview:
+            self._preview(step.source, step.into, step.resolve)
+            self._preview(step.into, step.source, step.resolve)
+        outcome, expected = self.expected(step.source, step.into, step.resolve)
+        result = self.subject.merge(
+            step.source, step.into, step.resolve, delete=step.delete, crash=step.crash
+        )
+        assert result.conflicts == expected.conflicts
+        ours, theirs = self.heads[step.into], self.heads[step.source]
+        if not expected.conflicts and outcome is not Outcome.ALREADY_UP_TO_DATE:
+            made = Known((ours, theirs), expected.rows)
+            self._learn(step.into, made, is_certain=step.crash is None)
+        if not expected.conflicts and step.crash is None:
+            assert result.outcome is outcome
+            assert result.changes == counts(self.history.rows(ours), expected.rows)
+            if step.delete:
+                self._forget(step.source)
+
+    def _preview(self, source: str, into: str, resolve: str | None) -> None:
+        outcome, expected = self.expected(source, into, resolve)
+        result = self.subject.preview(source, into, resolve)
+        assert (result.outcome, result.conflicts) == (outcome, expected.conflicts)
+        if not expected.conflicts:
+            assert result.changes == counts(self.rows(into), expected.rows)
+
+    def expected(self, source: str, into: str, resolve: str | None) -> tuple[Outcome, Expected]:
+        return self.history.merge(self.heads[source], self.heads[into], resolve=resolve)
+
+    def _create(self, step: Create) -> None:
+        if step.commit is None:
+            assert step.branch is not None
+            head, below = self.heads[step.branch], {step.branch}
+        else:
+            head, below = step.commit, self._holders(step.commit)
+        commit = None if step.commit is None else self.history.commit_id(step.commit)
+        self.subject.create(step.name, branch=step.branch, commit=commit)
+        self.heads[step.name], self.builds_on[step.name] = head, below
+
+    def _holders(self, commit: int) -> set[str]:
+        """The branches whose history has a commit: a branch made there may build on any of them."""
+        heads = self.heads.items()
+        return {name for name, head in heads if commit in self.history.ancestors([head])}
+
+    def _delete(self, name: str) -> None:
+        try:
+            self.subject.delete(name)
+        except NotAllowedError:
+            assert self.is_needed(name)
+        else:
+            self._forget(name)
+        assert self.subject.branches() == set(self.heads)
+
+    def _forget(self, name: str) -> None:
+        del self.heads[name], self.builds_on[name]
+        for others in self.builds_on.values():
+            others.discard(name)
+
+    def _learn(self, branch: str, made: Known, *, is_certain: bool) -> None:
+        """Add the commit that a step made; after a crash there may be none, or others.
+
+        Those are recovery's: they change nothing, and fence whoever was about to write.
+        """
+        new = self._new_commits(branch)
+        assert len(new) == 1 or not is_certain
+        for commit_id, parents in new.items():
+            found = (parents, self.subject.rows(commit_id))
+            expected = made
+            if not is_certain and found != self._seen(made):
+                expected = Known((self.heads[branch],), self.rows(branch))
+            assert found == self._seen(expected)
+            self.heads[branch] = self.history.add(commit_id, expected)
+
+    def _seen(self, commit: Known) -> tuple[tuple[str, ...], Rows]:
+        """A commit as the graph shows it."""
+        return tuple(map(self.history.commit_id, commit.parents)), commit.rows
+
+    def _new_commits(self, branch: str) -> dict[str, tuple[str, ...]]:
+        """The commits that the model does not know yet and their parents, oldest first."""
+        log = self.subject.log(branch)
+        new = list(takewhile(lambda each: not self.history.has(each[0]), log))
+        assert log[len(new)][0] == self.history.commit_id(self.heads[branch])
+        return dict(reversed(new))
+
+    def _check_branch(self, branch: str) -> None:
+        assert self.subject.branch_rows(branch) == self.rows(branch)
+
+    def _check_commit(self, commit: int) -> None:
+        assert self.subject.rows(self.history.commit_id(commit)) == self.history.rows(commit)
+
+    def _check_difference(self, before: int, after: int) -> None:
+        found = self.subject.diff(*map(self.history.commit_id, (before, after)))
+        assert found == oracle.difference(self.history.rows(before), self.history.rows(after))
+
+    def check_all(self) -> None:
+        """Every branch, and every commit that a branch can reach."""
+        assert self.subject.branches() == set(self.heads)
+        for branch in self.heads:
+            self._check_branch(branch)
+        for commit in self.reachable():
+            self._check_commit(commit)

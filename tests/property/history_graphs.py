@@ -1,0 +1,231 @@
+"""The graphs that random histories are written to: the engine's, and one that is only a model."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import omnigraph
+from omnigraph.errors import CommitNotFoundError
+from omnigraph.failpoints import Failpoint, SimulatedCrash, armed
+from omnigraph.merge.conflicts import MergeConflictError
+from omnigraph.merge.graphs import Outcome
+from omnigraph.model.names import MAIN
+from tests.contract.merge import oracle
+from tests.contract.merge.history import History, Known
+from tests.contract.merge.oracle import Expected, Rows, Told
+from tests.contract.merge.worlds import Changes, change, edge, node, rows_of, told, world
+
+START: Rows = {
+    "P": {name: node(name) for name in ("a", "b", "c")},
+    "K": {"e": edge("e", "a", "b")},
+}
+
+Difference = set[tuple[str, str, str]]
+"""Operation, type and id of every change."""
+
+
+@dataclass(frozen=True)
+class MergeResult:
+    """What a merge, or its preview, reported.
+
+    Attributes:
+        changes: By type, how many rows were inserted, updated and deleted.
+    """
+
+    outcome: Outcome | None = None
+    conflicts: set[Told] = field(default_factory=set)
+    changes: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+
+
+class Subject(Protocol):
+    """A graph as histories use it. Commits are named by the graph's ids."""
+
+    def reopen(self) -> None: ...
+
+    def branches(self) -> set[str]: ...
+
+    def create(self, name: str, *, branch: str | None, commit: str | None) -> None: ...
+
+    def delete(self, name: str) -> None: ...
+
+    def log(self, branch: str) -> list[tuple[str, tuple[str, ...]]]:
+        """The commits of a branch and their parents, newest first, through first parents."""
+
+    def write(self, branch: str, changes: Changes, *, crash: Failpoint | None) -> None: ...
+
+    def merge(
+        self, source: str, into: str, resolve: str | None, *, delete: bool, crash: Failpoint | None
+    ) -> MergeResult: ...
+
+    def preview(self, source: str, into: str, resolve: str | None) -> MergeResult: ...
+
+    def rows(self, commit: str) -> Rows: ...
+
+    def branch_rows(self, branch: str) -> Rows: ...
+
+    def diff(self, before: str, after: str) -> Difference: ...
+
+
+class EngineGraph:
+    """The real thing, which may be crashed and is opened again then."""
+
+    def __init__(self, uri: Path) -> None:
+        self._graph = world(uri, START)
+
+    def reopen(self) -> None:
+        self._graph = omnigraph.open(self._graph.uri)
+
+    def branches(self) -> set[str]:
+        return set(self._graph.branches.list())
+
+    def create(self, name: str, *, branch: str | None, commit: str | None) -> None:
+        self._graph.branches.create(name, branch=branch, commit=commit)
+
+    def delete(self, name: str) -> None:
+        self._graph.branches.delete(name)
+
+    def log(self, branch: str) -> list[tuple[str, tuple[str, ...]]]:
+        commits = self._graph.commits.list(branch=branch)
+        return [(str(commit.commit_id), tuple(map(str, commit.parents))) for commit in commits]
+
+    def write(self, branch: str, changes: Changes, *, crash: Failpoint | None) -> None:
+        with self._reopened_after(crash):
+            change(self._graph, changes, branch=branch)
+
+    def merge(
+        self, source: str, into: str, resolve: str | None, *, delete: bool, crash: Failpoint | None
+    ) -> MergeResult:
+        graph = self._graph
+        with self._reopened_after(crash):
+            try:
+                outcome = graph.merge(source, into=into, resolve=resolve, delete_branch=delete)
+            except MergeConflictError as refused:
+                return MergeResult(conflicts=told(refused.conflicts))
+            return _result(outcome)
+        return MergeResult()
+
+    def preview(self, source: str, into: str, resolve: str | None) -> MergeResult:
+        return _result(self._graph.merge(source, into=into, resolve=resolve, dry_run=True))
+
+    @contextmanager
+    def _reopened_after(self, crash: Failpoint | None) -> Iterator[None]:
+        try:
+            with armed(crash) if crash else nullcontext():
+                yield
+        except SimulatedCrash:
+            self.reopen()
+
+    def rows(self, commit: str) -> Rows:
+        return rows_of(self._graph, commit=commit)
+
+    def branch_rows(self, branch: str) -> Rows:
+        return rows_of(self._graph, branch)
+
+    def diff(self, before: str, after: str) -> Difference:
+        changes = self._graph.diff(before, after).rows()
+        return {(str(each.op), each.type_name, each.id) for each in changes}
+
+
+def _result(outcome: omnigraph.MergeOutcome) -> MergeResult:
+    counts = outcome.changes.items()
+    changes = {name: (each.inserted, each.updated, each.deleted) for name, each in counts if each}
+    return MergeResult(outcome.outcome, told(outcome.conflicts), changes)
+
+
+class ModelGraph:
+    """No more than a history and the heads of its branches; the checks are tried on it.
+
+    Args:
+        history: One that decides otherwise is a graph with a defect.
+        keeps_deleted: Whether commits outlive the branch that they were made on.
+    """
+
+    def __init__(self, history: History | None = None, *, keeps_deleted: bool = True) -> None:
+        self._history = History() if history is None else history
+        self._keeps_deleted = keeps_deleted
+        self._heads: dict[str, int] = {}
+        self._made_on: dict[int, str] = {}
+        self._lost: set[int] = set()
+        self._add(MAIN, Known((), {"P": {}, "K": {}}))
+        self._add(MAIN, Known((0,), START))
+
+    def _add(self, branch: str, commit: Known) -> None:
+        number = self._history.add(f"{len(self._history.commits):04}", commit)
+        self._heads[branch], self._made_on[number] = number, branch
+
+    def reopen(self) -> None:
+        pass
+
+    def branches(self) -> set[str]:
+        return set(self._heads)
+
+    def create(self, name: str, *, branch: str | None, commit: str | None) -> None:
+        self._heads[name] = self._heads[branch] if branch is not None else int(commit or "")
+
+    def delete(self, name: str) -> None:
+        del self._heads[name]
+        own = {number for number, branch in self._made_on.items() if branch == name}
+        self._made_on = {k: v for k, v in self._made_on.items() if k not in own}
+        if not self._keeps_deleted:
+            self._lost |= own
+
+    def log(self, branch: str) -> list[tuple[str, tuple[str, ...]]]:
+        found = []
+        parents: tuple[int, ...] = (self._heads[branch],)
+        while parents:
+            number = parents[0]
+            parents = self._history.commits[number].parents
+            ids = tuple(map(self._history.commit_id, parents))
+            found.append((self._history.commit_id(number), ids))
+        return found
+
+    def write(self, branch: str, changes: Changes, *, crash: Failpoint | None) -> None:  # noqa: ARG002
+        rows = oracle.changed(self.branch_rows(branch), changes)
+        self._add(branch, Known((self._heads[branch],), rows))
+
+    def merge(
+        self, source: str, into: str, resolve: str | None, *, delete: bool, crash: Failpoint | None
+    ) -> MergeResult:
+        _, expected = self._merge(source, into, resolve)
+        result = self.preview(source, into, resolve)
+        if result.conflicts:
+            return MergeResult(conflicts=result.conflicts)
+        if result.outcome is not Outcome.ALREADY_UP_TO_DATE:
+            self._add(into, Known((self._heads[into], self._heads[source]), expected.rows))
+        if delete:
+            self.delete(source)
+        return MergeResult() if crash else result
+
+    def preview(self, source: str, into: str, resolve: str | None) -> MergeResult:
+        outcome, expected = self._merge(source, into, resolve)
+        if expected.conflicts:
+            return MergeResult(outcome, expected.conflicts)
+        return MergeResult(outcome, changes=counts(self.branch_rows(into), expected.rows))
+
+    def _merge(self, source: str, into: str, resolve: str | None) -> tuple[Outcome, Expected]:
+        return self._history.merge(self._heads[source], self._heads[into], resolve=resolve)
+
+    def rows(self, commit: str) -> Rows:
+        if int(commit) in self._lost:
+            message = f"{commit} went with its branch"
+            raise CommitNotFoundError(message)
+        return self._history.rows(int(commit))
+
+    def branch_rows(self, branch: str) -> Rows:
+        return self._history.rows(self._heads[branch])
+
+    def diff(self, before: str, after: str) -> Difference:
+        return oracle.difference(self.rows(before), self.rows(after))
+
+
+def counts(before: Rows, after: Rows) -> dict[str, tuple[int, int, int]]:
+    """By type, how many rows were inserted, updated and deleted, where any were."""
+    changes = oracle.difference(before, after)
+    by_type = {name: [op for op, of, _ in changes if of == name] for name in before}
+    return {
+        name: (ops.count("insert"), ops.count("update"), ops.count("delete"))
+        for name, ops in by_type.items()
+        if ops
+    }
