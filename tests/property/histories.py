@@ -10,8 +10,8 @@ from omnigraph.model.names import MAIN
 from tests.contract.merge import oracle
 from tests.contract.merge.history import History, Known
 from tests.contract.merge.oracle import Expected, Rows
+from tests.contract.merge.subjects import START, Subject, counts
 from tests.contract.merge.worlds import Changes
-from tests.property.history_graphs import START, Subject, counts
 
 
 @dataclass(frozen=True)

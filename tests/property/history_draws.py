@@ -103,8 +103,8 @@ class Draws:
             return {"P": {id_: node(id_, self._one(VALUES), self._one(VALUES))}}
         if not rows["P"]:
             return {}
-        ends = [self._one(list(rows["P"])) for _ in ("src", "dst")]
-        return {"K": {id_: edge(id_, *ends, w=self._one(VALUES))}}
+        source, target = (self._one(list(rows["P"])) for _ in ("src", "dst"))
+        return {"K": {id_: edge(id_, source, target, self._one(VALUES))}}
 
     def _undo(self, branch: str, rows: Rows) -> Changes:
         """A row as it was at an earlier commit."""

@@ -15,10 +15,10 @@ from omnigraph.graph import Graph
 from omnigraph.merge.run import MergeOutcome
 from tests.contract.merge.history import History
 from tests.contract.merge.oracle import Base, Gap, Row
+from tests.contract.merge.subjects import EngineGraph, ModelGraph, Subject
 from tests.contract.merge.worlds import node
 from tests.property.histories import Create, Merge, Step, Walk, Write
 from tests.property.history_draws import Draws
-from tests.property.history_graphs import EngineGraph, ModelGraph, Subject
 
 GATE: Final = range(20)
 STEPS: Final = 60

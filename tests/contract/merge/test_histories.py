@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+import omnigraph
+from omnigraph.errors import NotAllowedError
 from omnigraph.graph import Graph
 from omnigraph.merge.conflicts import MergeConflictError
 from omnigraph.merge.graphs import Outcome
@@ -139,8 +141,43 @@ def test_no_commit_is_carried_into_a_history_that_has_it(graph):
     assert len(ids) == len(set(ids))
 
 
-def test_branches_that_took_in_the_same_one_merge_after_it_went(graph):
-    # The nearest common commit is one of the branch that is gone: it cannot be read any more.
+PEOPLE = """
+node Person { name: String @key  age: I32? }
+node City { name: String @key }
+node Note { text: String? }
+"""
+
+
+def mutate(graph: Graph, *statements: str) -> None:
+    for statement in statements:
+        graph.mutate(f"query q() {{ {statement} }}")
+
+
+def test_an_old_branch_that_lands_late_brings_back_nothing_that_was_undone(tmp_path):
+    graph = omnigraph.init(tmp_path / "graph", PEOPLE)
+    mutate(graph, 'insert Person { name: "Bob" age: 2 }')
+    old, draft = graph.branches.create("old"), graph.branches.create("draft")
+    mutate(
+        graph,
+        'update Person set { age: 5 } where name = "Bob"',
+        'insert Person { name: "Gone" }',
+    )
+    graph.merge("main", into="draft")
+    mutate(
+        draft,
+        'update Person set { age: 2 } where name = "Bob"',
+        'delete Person where name = "Gone"',
+    )
+    mutate(graph, *(f'insert City {{ name: "c{number}" }}' for number in range(4)))
+    mutate(old, 'insert Note { text: "late" }')
+    # From here on, few commits lie between main and the first one; more lie before the right base.
+    graph.merge("old")
+    assert graph.merge("draft").outcome is Outcome.MERGED
+    assert {id_: row["age"] for id_, row in rows_of(graph)["Person"].items()} == {"Bob": 2}
+
+
+def test_branches_that_took_in_the_same_one_merge_after_it_was_deleted(graph):
+    # The base is a commit of the branch that is gone.
     graph.branches.create("a")
     graph.branches.create("b")
     put(graph, "a", node("of a"), node("x", a=5))
@@ -152,6 +189,74 @@ def test_branches_that_took_in_the_same_one_merge_after_it_went(graph):
     assert graph.merge("b").outcome is Outcome.MERGED
     assert has(graph) == {"x", "y", "of a", "of b"}
     assert rows_of(graph)["P"]["x"] == node("x", a=5, b=6)
+
+
+@pytest.fixture
+def merged_from_deleted(graph: Graph) -> str:
+    """The commit of a deleted branch x, which main and d have, and which inserted `new`."""
+    graph.branches.create("d")
+    graph.branches.create("x")
+    commit = put(graph, "x", node("new"))
+    graph.merge("x", into="d")
+    assert graph.merge("x", delete_branch=True).deleted_source
+    return commit
+
+
+@pytest.mark.usefixtures("merged_from_deleted")
+def test_a_row_that_came_from_a_deleted_branch_can_be_deleted_by_a_merge(graph):
+    change(graph, {"P": {"new": None}}, branch="d")
+    graph.merge("d")
+    assert has(graph) == {"x", "y"}
+
+
+def test_a_value_that_came_from_a_deleted_branch_can_be_undone_by_a_merge(graph):
+    graph.branches.create("d")
+    graph.branches.create("x")
+    put(graph, "x", node("x", a=5))
+    graph.merge("x", into="d")
+    graph.merge("x", delete_branch=True)
+    put(graph, "d", node("x"))
+    graph.merge("d")
+    assert rows_of(graph)["P"]["x"] == node("x")
+
+
+def test_commits_of_a_deleted_branch_are_read_as_they_were(graph, merged_from_deleted):
+    start = str(graph.commits.show(merged_from_deleted).parent)
+    change(graph, {"P": {"new": None}})
+    assert graph.at(commit=merged_from_deleted).entity("P", "new") == node("new")
+    assert graph.entity("P", "new", at=merged_from_deleted) == node("new")
+    assert rows_of(graph, commit=merged_from_deleted)["P"].keys() == {"x", "y", "new"}
+    assert inserted(graph, start, merged_from_deleted) == {"new"}
+    assert graph.commits.changes(merged_from_deleted).counts["P"].inserted == 1
+
+
+def inserted(graph: Graph, before: str, after: str) -> set[str]:
+    changes = tuple(graph.diff(before, after).rows())
+    assert {str(each.op) for each in changes} <= {"insert"}
+    return {each.id for each in changes}
+
+
+def test_a_branch_goes_on_from_a_commit_of_a_deleted_one(graph, merged_from_deleted):
+    graph.branches.create("again", commit=merged_from_deleted)
+    put(graph, "again", node("more"))
+    assert has(graph, "again") == {"x", "y", "new", "more"}
+    assert graph.merge("again").outcome is Outcome.MERGED
+    assert has(graph) == {"x", "y", "new", "more"}
+
+
+def test_a_branch_of_the_same_name_is_not_the_one_that_was_deleted(graph, merged_from_deleted):
+    graph.branches.create("x", commit=graph.commits.list()[-1].commit_id)
+    other = [put(graph, "x", node(name)) for name in ("one", "two", "three")]
+    assert rows_of(graph, commit=merged_from_deleted)["P"].keys() == {"x", "y", "new"}
+    assert rows_of(graph, commit=other[0])["P"].keys() == {"one"}
+    change(graph, {"P": {"new": None}}, branch="d")
+    assert graph.merge("d").outcome is Outcome.MERGED
+    assert has(graph) == {"x", "y"}
+    assert graph.merge("x").outcome is Outcome.MERGED
+    assert has(graph) == {"x", "y", "one", "two", "three"}
+    graph.branches.delete("x")
+    for commit, rows in ((merged_from_deleted, {"x", "y", "new"}), (other[0], {"one"})):
+        assert rows_of(graph, commit=commit)["P"].keys() == rows
 
 
 def test_rows_of_both_sides_meet_in_all_their_types(graph):
@@ -190,9 +295,6 @@ def test_a_dry_run_writes_nothing(graph):
 
 
 def test_readers_may_preview_and_not_merge(graph):
-    import omnigraph
-    from omnigraph.errors import NotAllowedError
-
     graph.branches.create("draft")
     put(graph, "draft", node("n"))
     reader = omnigraph.open(graph.uri, read_only=True)

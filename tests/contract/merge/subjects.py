@@ -1,12 +1,13 @@
-"""The graphs that random histories are written to: the engine's, and one that is only a model."""
+"""Graphs that histories are tried on: a real one, and one that is only a model."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import omnigraph
+from omnigraph.engine.protocol import Engine
 from omnigraph.errors import CommitNotFoundError
 from omnigraph.failpoints import Failpoint, SimulatedCrash, armed
 from omnigraph.merge.conflicts import MergeConflictError
@@ -15,13 +16,14 @@ from omnigraph.model.names import MAIN
 from tests.contract.merge import oracle
 from tests.contract.merge.history import History, Known
 from tests.contract.merge.oracle import Expected, Rows, Told
-from tests.contract.merge.worlds import Changes, change, edge, node, rows_of, told, world
+from tests.contract.merge.worlds import Changes, change, edge, node, rows_of, told, use, world
 
 START: Rows = {
     "P": {name: node(name) for name in ("a", "b", "c")},
     "K": {"e": edge("e", "a", "b")},
 }
 
+Result = TypeVar("Result")
 Difference = set[tuple[str, str, str]]
 """Operation, type and id of every change."""
 
@@ -46,17 +48,25 @@ class Subject(Protocol):
 
     def branches(self) -> set[str]: ...
 
-    def create(self, name: str, *, branch: str | None, commit: str | None) -> None: ...
+    def create(
+        self, name: str, *, branch: str | None = None, commit: str | None = None
+    ) -> None: ...
 
     def delete(self, name: str) -> None: ...
 
     def log(self, branch: str) -> list[tuple[str, tuple[str, ...]]]:
         """The commits of a branch and their parents, newest first, through first parents."""
 
-    def write(self, branch: str, changes: Changes, *, crash: Failpoint | None) -> None: ...
+    def write(self, branch: str, changes: Changes, *, crash: Failpoint | None = None) -> None: ...
 
     def merge(
-        self, source: str, into: str, resolve: str | None, *, delete: bool, crash: Failpoint | None
+        self,
+        source: str,
+        into: str,
+        resolve: str | None,
+        *,
+        delete: bool = False,
+        crash: Failpoint | None = None,
     ) -> MergeResult: ...
 
     def preview(self, source: str, into: str, resolve: str | None) -> MergeResult: ...
@@ -71,8 +81,12 @@ class Subject(Protocol):
 class EngineGraph:
     """The real thing, which may be crashed and is opened again then."""
 
-    def __init__(self, uri: Path) -> None:
-        self._graph = world(uri, START)
+    def __init__(self, uri: Path, rows: Rows = START) -> None:
+        self._graph = world(uri, rows)
+
+    def use(self, engine: Engine) -> None:
+        """Merge on this engine from now on."""
+        use(self._graph, engine)
 
     def reopen(self) -> None:
         self._graph = omnigraph.open(self._graph.uri)
@@ -80,7 +94,7 @@ class EngineGraph:
     def branches(self) -> set[str]:
         return set(self._graph.branches.list())
 
-    def create(self, name: str, *, branch: str | None, commit: str | None) -> None:
+    def create(self, name: str, *, branch: str | None = None, commit: str | None = None) -> None:
         self._graph.branches.create(name, branch=branch, commit=commit)
 
     def delete(self, name: str) -> None:
@@ -90,32 +104,40 @@ class EngineGraph:
         commits = self._graph.commits.list(branch=branch)
         return [(str(commit.commit_id), tuple(map(str, commit.parents))) for commit in commits]
 
-    def write(self, branch: str, changes: Changes, *, crash: Failpoint | None) -> None:
-        with self._reopened_after(crash):
-            change(self._graph, changes, branch=branch)
+    def write(self, branch: str, changes: Changes, *, crash: Failpoint | None = None) -> None:
+        self._unless_crashed(crash, partial(change, self._graph, changes, branch=branch))
 
     def merge(
-        self, source: str, into: str, resolve: str | None, *, delete: bool, crash: Failpoint | None
+        self,
+        source: str,
+        into: str,
+        resolve: str | None,
+        *,
+        delete: bool = False,
+        crash: Failpoint | None = None,
     ) -> MergeResult:
-        graph = self._graph
-        with self._reopened_after(crash):
-            try:
-                outcome = graph.merge(source, into=into, resolve=resolve, delete_branch=delete)
-            except MergeConflictError as refused:
-                return MergeResult(conflicts=told(refused.conflicts))
-            return _result(outcome)
-        return MergeResult()
+        merge = partial(self._graph.merge, source, into=into, resolve=resolve, delete_branch=delete)
+        try:
+            outcome = self._unless_crashed(crash, merge)
+        except MergeConflictError as refused:
+            return MergeResult(conflicts=told(refused.conflicts))
+        return MergeResult() if outcome is None else _result(outcome)
 
     def preview(self, source: str, into: str, resolve: str | None) -> MergeResult:
         return _result(self._graph.merge(source, into=into, resolve=resolve, dry_run=True))
 
-    @contextmanager
-    def _reopened_after(self, crash: Failpoint | None) -> Iterator[None]:
+    def _unless_crashed(
+        self, crash: Failpoint | None, action: Callable[[], Result]
+    ) -> Result | None:
+        """What an action returns; None if it crashed, and then the graph was opened anew."""
+        if crash is None:
+            return action()
         try:
-            with armed(crash) if crash else nullcontext():
-                yield
+            with armed(crash):
+                return action()
         except SimulatedCrash:
             self.reopen()
+            return None
 
     def rows(self, commit: str) -> Rows:
         return rows_of(self._graph, commit=commit)
@@ -138,18 +160,24 @@ class ModelGraph:
     """No more than a history and the heads of its branches; the checks are tried on it.
 
     Args:
-        history: One that decides otherwise is a graph with a defect.
+        history: One that decides otherwise makes a graph with a defect.
         keeps_deleted: Whether commits outlive the branch that they were made on.
     """
 
-    def __init__(self, history: History | None = None, *, keeps_deleted: bool = True) -> None:
+    def __init__(
+        self,
+        history: History | None = None,
+        *,
+        rows: Rows = START,
+        keeps_deleted: bool = True,
+    ) -> None:
         self._history = History() if history is None else history
         self._keeps_deleted = keeps_deleted
         self._heads: dict[str, int] = {}
         self._made_on: dict[int, str] = {}
         self._lost: set[int] = set()
         self._add(MAIN, Known((), {"P": {}, "K": {}}))
-        self._add(MAIN, Known((0,), START))
+        self._add(MAIN, Known((0,), rows))
 
     def _add(self, branch: str, commit: Known) -> None:
         number = self._history.add(f"{len(self._history.commits):04}", commit)
@@ -161,7 +189,7 @@ class ModelGraph:
     def branches(self) -> set[str]:
         return set(self._heads)
 
-    def create(self, name: str, *, branch: str | None, commit: str | None) -> None:
+    def create(self, name: str, *, branch: str | None = None, commit: str | None = None) -> None:
         self._heads[name] = self._heads[branch] if branch is not None else int(commit or "")
 
     def delete(self, name: str) -> None:
@@ -181,12 +209,24 @@ class ModelGraph:
             found.append((self._history.commit_id(number), ids))
         return found
 
-    def write(self, branch: str, changes: Changes, *, crash: Failpoint | None) -> None:  # noqa: ARG002
+    def write(
+        self,
+        branch: str,
+        changes: Changes,
+        *,
+        crash: Failpoint | None = None,  # noqa: ARG002  # it never crashes
+    ) -> None:
         rows = oracle.changed(self.branch_rows(branch), changes)
         self._add(branch, Known((self._heads[branch],), rows))
 
     def merge(
-        self, source: str, into: str, resolve: str | None, *, delete: bool, crash: Failpoint | None
+        self,
+        source: str,
+        into: str,
+        resolve: str | None,
+        *,
+        delete: bool = False,
+        crash: Failpoint | None = None,
     ) -> MergeResult:
         _, expected = self._merge(source, into, resolve)
         result = self.preview(source, into, resolve)
