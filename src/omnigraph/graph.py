@@ -22,6 +22,7 @@ from omnigraph.drawings.lanes import ordered
 from omnigraph.engine.protocol import EngineName
 from omnigraph.engine.queries import Explanation, Queries, QueryResult
 from omnigraph.errors import (
+    AlreadyExistsError,
     BranchNotFoundError,
     ErrorCode,
     InvalidInputError,
@@ -29,11 +30,14 @@ from omnigraph.errors import (
     InvalidParameterError,
     NotAllowedError,
     OmnigraphError,
+    OutcomeUnknownError,
     StaleHeadError,
 )
 from omnigraph.maintenance import indexes
 from omnigraph.maintenance.indexes import Builder, Indexing, IndexResult
 from omnigraph.manifest import lifecycle, lineage, schemas
+from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.expectations import branch_gone
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import AcceptedSchema, Catalogs
 from omnigraph.manifest.snapshot import Snapshot
@@ -375,7 +379,8 @@ class Graph:
             mode: `append` adds new rows, `merge` replaces rows that have the same id, and
                 `overwrite` replaces all rows of the types that the input names.
             start: A branch; where `branch`, which has to be named, does not exist, it is made
-                from this one.
+                from this one. A load that fails deletes it again, unless others use it by now or
+                the load may have landed: the error then has a note.
             on_error: `fail`, or `quarantine`: rows that break rules are written to `rejects` with
                 their reasons, and the others are loaded.
             ignore_unknown: Whether values that no property takes are dropped instead of refused.
@@ -417,21 +422,59 @@ class Graph:
 
     @contextmanager
     def _started(self, name: BranchName, start: str | None) -> Iterator[None]:
-        """Make a branch for the block where there is none; a block that fails leaves none."""
-        is_new = False
-        if start is not None:
-            # Where nothing is to be made, a misspelt start is no less misspelt.
-            self.snapshot(branch=start)
-            is_new = name not in self.branches.list()
-        if is_new:
-            self.branches.create(name, branch=start)
+        """Make a branch for the block where there is none; a block that fails takes it back.
+
+        It stays where others use it by now, or where the block may have committed to it. The error
+        then has a note that says so.
+        """
+        made = None if start is None else self._made(name, start)
         try:
             yield
-        except BaseException:
-            if is_new:
-                with suppress(OmnigraphError):
-                    self.branches.delete(name)
+        except OutcomeUnknownError as failure:
+            if made is not None:
+                note = f"branch {name} was made for this load, and stays: the commit may be on it"
+                failure.add_note(note)
             raise
+        except BaseException as failure:
+            if made is not None:
+                self._take_back(made, failure)
+            raise
+
+    def _made(self, name: BranchName, start: str) -> Branch | None:
+        """A branch that was made at the tip of another; None if there is one of that name."""
+        # Where nothing is to be made, a misspelt start is no less misspelt.
+        source = self.snapshot(branch=start)
+        if name in self.branches.list():
+            return None
+        try:
+            return branch_lifecycle.create(self._manifest, self._clock, name, source)
+        except AlreadyExistsError:
+            # Others made it since: it exists, as if it had been there before.
+            return None
+
+    def _take_back(self, made: Branch, failure: BaseException) -> None:
+        """Delete a branch that is as it was made; if it stays, note on the failure why."""
+        assert made.source_commit is not None, "it was just made"
+        try:
+            self._delete_at(made, made.source_commit)
+        except BranchNotFoundError:
+            # Others deleted it. One that has its name by now is theirs.
+            return
+        except OmnigraphError as second:
+            note = f"branch {made.name}, which was made for this load, was not deleted"
+            failure.add_note(f"{note}: {second.message}")
+
+    def _delete_at(self, branch: Branch, head: CommitId) -> None:
+        """Delete a branch that is at a commit, and no other that has its name.
+
+        Raises:
+            BranchNotFoundError: it is gone. Another that has its name is untouched.
+            NotAllowedError: other branches build on it.
+            StaleHeadError: it is not at that commit. It is as it was.
+        """
+        if self._manifest.names.ref_of(branch.name) != branch.ref:
+            raise branch_gone(branch.name)
+        branch_lifecycle.delete(self._manifest, branch.name, expect_head=head)
 
     def export(
         self,

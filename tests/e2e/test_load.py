@@ -401,6 +401,23 @@ def test_an_interrupt_anywhere_leaves_nothing_to_see_and_nothing_to_recover(
     assert before in [each.commit_id for each in graph.commits.list()]
 
 
+def test_an_interrupt_names_the_load_that_landed_on_a_branch_made_for_it_and_no_older_one(
+    here: Run, store: str, world: str
+) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with armed(Failpoint.WRITE_AFTER_PUBLISH, interrupt):
+        told = here(
+            *("load", store, "--data", world, "--mode", "append"),
+            *("--branch", "review", "--from", "main"),
+        )
+    assert told.code == Exit.INTERRUPTED
+    landed = omnigraph.open(store).snapshot(branch="review").head
+    assert landed.operation == "load"
+    assert told.err == f"interrupted; loaded meanwhile: commit {landed.commit_id}\n"
+
+
 def test_an_interrupt_while_indexes_are_built_says_that_the_load_is_done(
     here: Run, store: str, world: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -217,24 +217,27 @@ def _choice(opened: Graph, place: Place, source: Source, engine: options.Engine 
 @contextmanager
 def _cancelled(opened: Graph, place: Place) -> Iterator[None]:
     """Undo at once what an interrupt left half done, and say what became of it."""
-    before = _loads(opened, place)
+    before = _loads(opened, place.branch)
+    if place.start is not None:
+        # A branch that is made for the load has these from its start.
+        before += _loads(opened, place.start)
     try:
         yield
     except KeyboardInterrupt:
         # Otherwise the next write would do it.
         with suppress(OmnigraphError):
             opened.refresh()
-        if landed := [each for each in _loads(opened, place) if each not in before]:
+        if landed := [each for each in _loads(opened, place.branch) if each not in before]:
             render.say(f"interrupted; loaded meanwhile: commit {', '.join(landed)}")
         else:
             render.say("interrupted: nothing was loaded")
         raise
 
 
-def _loads(opened: Graph, place: Place) -> list[str]:
-    """The newest loads of the branch; none if there is no such branch."""
+def _loads(opened: Graph, branch: str | None) -> list[str]:
+    """The newest loads of a branch; none if there is no such branch."""
     with suppress(OmnigraphError):
-        commits = opened.commits.list(branch=place.branch, limit=_COMMITS_SEEN)
+        commits = opened.commits.list(branch=branch, limit=_COMMITS_SEEN)
         return [each.commit_id for each in commits if each.operation == "load"]
     return []
 
