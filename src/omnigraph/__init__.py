@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from omnigraph.merge.run import MergeOutcome
     from omnigraph.model.commits import Commit
     from omnigraph.model.counts import Counts
+    from omnigraph.model.followups import FollowUpFailure
     from omnigraph.mutation.results import MutationResult
     from omnigraph.pipeline.export import ExportResult
     from omnigraph.pipeline.results import LoadResult
@@ -50,6 +51,7 @@ __all__ = [
     "Explanation",
     "ExportResult",
     "Finding",
+    "FollowUpFailure",
     "Graph",
     "GraphDiff",
     "IndexResult",
@@ -86,6 +88,7 @@ _HOMES: Final = {
     "Explanation": "omnigraph.engine.queries",
     "ExportResult": "omnigraph.pipeline.export",
     "Finding": "omnigraph.maintenance.checking.report",
+    "FollowUpFailure": "omnigraph.model.followups",
     "Graph": "omnigraph.graph",
     "GraphDiff": "omnigraph.changes.graphs",
     "IndexResult": "omnigraph.maintenance.indexes",

@@ -31,18 +31,22 @@ from omnigraph.errors import (
     NotAllowedError,
     OmnigraphError,
     OutcomeUnknownError,
-    StaleHeadError,
 )
 from omnigraph.maintenance import indexes
 from omnigraph.maintenance.indexes import Builder, Indexing, IndexResult
 from omnigraph.manifest import lifecycle, lineage, schemas
 from omnigraph.manifest.branches import Branch
-from omnigraph.manifest.expectations import branch_gone
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import AcceptedSchema, Catalogs
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.arguments import checked_number, checked_path, checked_text, checked_texts
 from omnigraph.model.commits import Commit, OperationKind, checked_actor, checked_message
+from omnigraph.model.followups import (
+    deletion_failure,
+    deletion_remedy,
+    index_failure,
+    index_remedy,
+)
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.recovery.audit import RecoveryEntry
@@ -385,7 +389,8 @@ class Graph:
                 their reasons, and the others are loaded.
             ignore_unknown: Whether values that no property takes are dropped instead of refused.
             engine: `local`, `spark` or `auto`, which goes by size; `$OMNIGRAPH_ENGINE` when None.
-            index: Whether to bring the indexes up to date afterwards, in a commit of its own.
+            index: Whether to bring the indexes up to date afterwards, in a commit of its own. If
+                that fails, the load has landed all the same, and the result has a warning.
             progress: Told how far each stage is.
 
         Raises:
@@ -414,10 +419,18 @@ class Graph:
         )
         with self._started(order.branch, start):
             result = self._loads.run(order, request)
-        if index and result.commit_id is not None:
-            # What was too much for this process to load is too much for it to index.
-            wanted = result.engine if result.engine is EngineName.SPARK else engine
+        if not index or result.commit_id is None:
+            return result
+        # What was too much for this process to load is too much for it to index.
+        wanted = result.engine if result.engine is EngineName.SPARK else engine
+        try:
             self.ensure_indices(branch=order.branch, engine=wanted, actor=actor, progress=progress)
+        except OmnigraphError as failure:
+            return replace(result, warnings=(index_failure(order.branch, failure),))
+        except BaseException as interruption:
+            note = f"the load itself is done, as commit {result.commit_id}"
+            interruption.add_note(f"{note}; {index_remedy(order.branch)}")
+            raise
         return result
 
     @contextmanager
@@ -473,7 +486,8 @@ class Graph:
             StaleHeadError: it is not at that commit. It is as it was.
         """
         if self._manifest.names.ref_of(branch.name) != branch.ref:
-            raise branch_gone(branch.name)
+            message = f"branch {branch.name} was deleted, and another has its name by now"
+            raise BranchNotFoundError(message, hint="see 'omnigraph branch list'")
         branch_lifecycle.delete(self._manifest, branch.name, expect_head=head)
 
     def export(
@@ -625,7 +639,8 @@ class Graph:
                 takes the source's, or the JSON text of a list of decisions.
             strict_rows: Whether rows that both sides changed conflict even in different properties.
             dry_run: Say what would happen, with every conflict, and write nothing.
-            delete_branch: Delete the source once it is merged, unless it has moved on since.
+            delete_branch: Delete the source once it is merged. If that fails, as where it has moved
+                on since, the merge has landed all the same, and the outcome has a warning.
             engine: `local`, `spark` or `auto`, which goes by how much differs;
                 `$OMNIGRAPH_ENGINE` when None.
 
@@ -650,18 +665,22 @@ class Graph:
         if dry_run:
             return self._merges.preview(theirs, ours, options)
         self.require_writable()
-        if delete_branch:
-            self._require_deletable(theirs)
+        branch = self._deletable(theirs) if delete_branch else None
         who, why = checked_actor(actor) or self._actor, checked_message(message)
         outcome = self._merges.run(theirs, ours, options, actor=who, message=why)
-        if not delete_branch:
+        if branch is None:
             return outcome
-        # A commit that came since is in no other branch, and then the source stays.
-        with suppress(StaleHeadError):
-            head = CommitId(outcome.source_commit)
-            branch_lifecycle.delete(self._manifest, self._clock, theirs, expect_head=head)
-            return replace(outcome, deleted_source=True)
-        return outcome
+        try:
+            # A commit that came since is in no other branch, and then the source stays.
+            self._delete_at(branch, CommitId(outcome.source_commit))
+        except OmnigraphError as failure:
+            return replace(outcome, warnings=(deletion_failure(theirs, ours, failure),))
+        except BaseException as interruption:
+            if outcome.commit_id is not None:
+                note = f"the merge itself is done, as commit {outcome.commit_id}"
+                interruption.add_note(f"{note}; {deletion_remedy(theirs)}")
+            raise
+        return replace(outcome, deleted_source=True)
 
     def _merge_target(self, into: str | None) -> BranchName:
         if into is not None:
@@ -672,10 +691,10 @@ class Graph:
             raise NotAllowedError(message, hint=hint, code=ErrorCode.READ_ONLY)
         return self._target.branch
 
-    def _require_deletable(self, source: BranchName) -> None:
-        """Refuse a merge whose source could not be deleted afterwards."""
+    def _deletable(self, source: BranchName) -> Branch:
+        """The source of a merge, if it can be deleted afterwards."""
         try:
-            branch_lifecycle.require_deletable(self._manifest, source)
+            return branch_lifecycle.require_deletable(self._manifest, source)
         except NotAllowedError as error:
             error.add_note("nothing was merged; without deleting the branch, it would be")
             raise

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from fcntl import ioctl
 from pathlib import Path
 from termios import FIONREAD
@@ -20,6 +21,7 @@ from rich.progress import Progress, TextColumn
 import omnigraph
 from omnigraph.cli.exits import Exit
 from omnigraph.cli.progress import Bars, followed
+from omnigraph.errors import ConflictError, ErrorCode
 from omnigraph.failpoints import Failpoint, armed
 from omnigraph.limits import LOAD_BLOCK_BYTES
 from omnigraph.recovery.sidecars import Pending
@@ -415,19 +417,50 @@ def test_an_interrupt_names_the_load_that_landed_on_a_branch_made_for_it_and_no_
     assert told.code == Exit.INTERRUPTED
     landed = omnigraph.open(store).snapshot(branch="review").head
     assert landed.operation == "load"
-    assert told.err == f"interrupted; loaded meanwhile: commit {landed.commit_id}\n"
+    first, note = told.err.splitlines()
+    assert first == f"interrupted; loaded meanwhile: commit {landed.commit_id}"
+    assert "branch review, which was made for this load, was not deleted" in note
+
+
+def fails_at_the_second_plan(error: BaseException) -> AbstractContextManager[None]:
+    """Lets the write that follows a load fail: that of its indexes."""
+
+    def fail() -> None:
+        raise error
+
+    return armed(Failpoint.WRITE_AFTER_PLAN, fail, after_hits=1)
 
 
 def test_an_interrupt_while_indexes_are_built_says_that_the_load_is_done(
-    here: Run, store: str, world: str, monkeypatch: pytest.MonkeyPatch
+    here: Run, store: str, world: str
 ) -> None:
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("omnigraph.graph.Graph.ensure_indices", interrupt)
-    told = here("load", store, "--data", world, "--mode", "append")
+    with fails_at_the_second_plan(KeyboardInterrupt()):
+        told = here("load", store, "--data", world, "--mode", "append")
     assert told.code == Exit.INTERRUPTED
-    assert f"the load itself is done, as commit {head(store)}" in told.err
+    assert told.err.splitlines() == [
+        f"interrupted; loaded meanwhile: commit {head(store)}",
+        f"the load itself is done, as commit {head(store)}; "
+        "run 'omnigraph index', or graph.ensure_indices() in Python",
+    ]
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_load_whose_indexes_cannot_be_built_is_done_and_warns(
+    here: Run, store: str, world: str, form: tuple[str, ...]
+) -> None:
+    busy = ConflictError("node:Person stayed busy", hint="try again", code=ErrorCode.TABLE_BUSY)
+    with fails_at_the_second_plan(busy):
+        told = here("load", store, "--data", world, "--mode", "append", *form)
+    assert told.code == Exit.DONE
+    assert people(store) == ["Ada", "Bob", "Zoe"]
+    message = "the indexes of branch main are not up to date: node:Person stayed busy"
+    hint = "run 'omnigraph index', or graph.ensure_indices() in Python"
+    assert told.err.splitlines()[-2:] == [f"warning: {message}", f"  hint: {hint}"]
+    if form:
+        assert told.json["commit_id"] == head(store)
+        assert told.json["warnings"] == [
+            {"step": "index", "code": "table_busy", "message": message, "hint": hint}
+        ]
 
 
 def test_progress_is_lines_for_what_takes_long_and_nothing_for_the_rest(

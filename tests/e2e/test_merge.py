@@ -10,6 +10,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.cli.exits import Exit
+from omnigraph.failpoints import Failpoint, armed
 from tests.support.commands import Answer
 
 SCHEMA: Final = """
@@ -100,10 +101,56 @@ def test_a_merge_into_another_branch_is_told_as_json_and_deletes_its_source(
         "conflict_count": 0,
         "merge_conflicts": [],
         "deleted_source": True,
+        "warnings": [],
         "dry_run": False,
     }
     assert graph.branches.list() == ("main", "other")
     assert people(graph)[0] == ("Ada", 1, None)
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_merge_whose_source_cannot_be_deleted_is_done_and_warns(
+    merge: Run, graph: Graph, form: tuple[str, ...]
+) -> None:
+    change(graph.at(branch="draft"), "Ada", "age: 7")
+    rival = omnigraph.open(graph.uri)
+
+    def build_on_it() -> None:
+        rival.branches.create("child", branch="draft")
+
+    with armed(Failpoint.WRITE_AFTER_SETTLE, build_on_it):
+        told = merge("draft", "--delete-branch", *form)
+    assert told.code == Exit.DONE
+    assert people(graph)[0] == ("Ada", 7, None)
+    message = "branch draft was not deleted: branch draft cannot be deleted: child builds on it"
+    hint = (
+        "delete child first; then run 'omnigraph branch delete draft --confirm', "
+        'or graph.branches.delete("draft") in Python'
+    )
+    assert told.err.splitlines()[-2:] == [f"warning: {message}", f"  hint: {hint}"]
+    if form:
+        assert (told.json["commit_id"], told.json["deleted_source"]) == (head(graph), False)
+        assert told.json["warnings"] == [
+            {"step": "delete_branch", "code": "branch_in_use", "message": message, "hint": hint}
+        ]
+
+
+def test_an_interrupt_while_the_source_is_deleted_says_that_the_merge_is_done(
+    merge: Run, graph: Graph
+) -> None:
+    change(graph.at(branch="draft"), "Ada", "age: 7")
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with armed(Failpoint.BRANCH_AFTER_MARK, interrupt):
+        told = merge("draft", "--delete-branch")
+    assert told.code == Exit.INTERRUPTED
+    assert told.err == (
+        f"the merge itself is done, as commit {head(graph)}; "
+        "run 'omnigraph branch delete draft --confirm', "
+        'or graph.branches.delete("draft") in Python\n'
+    )
 
 
 def test_what_is_merged_already_says_so_and_makes_no_commit(merge: Run, graph: Graph) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from omnigraph.cli import output
+
+if TYPE_CHECKING:
+    from omnigraph.model.followups import FollowUpFailure
 
 _WHOLE_MAX: Final = 26
 """The length of an id, the longest thing that people copy out of a table."""
@@ -86,6 +90,24 @@ def say(text: str) -> None:
     """Tell the person something, on standard error; nobody hears it where that is closed."""
     if sys.stderr is not None:
         print(text, file=sys.stderr)  # noqa: T201  # the one place that talks
+
+
+def say_warnings(warnings: Iterable[FollowUpFailure]) -> None:
+    """Tell the person what was to follow a commit and failed, and how to make up for it."""
+    for warning in warnings:
+        say(f"warning: {warning.message}")
+        say(f"  hint: {warning.hint}")
+
+
+@contextmanager
+def notes_on_interrupt() -> Iterator[None]:
+    """Tell the person what an interrupt in the block left, such as a commit that has landed."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        for note in getattr(interrupt, "__notes__", ()):
+            say(note)
+        raise
 
 
 def say_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -26,6 +26,7 @@ from omnigraph.merge.graphs import Merge, MergeReport, Outcome
 from omnigraph.merge.resolutions import read_resolutions
 from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.counts import Counts
+from omnigraph.model.followups import FollowUpFailure
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 from omnigraph.storage.pairs import Size
@@ -46,6 +47,7 @@ class MergeOutcome:
             first, and `conflict_count` says how many there are.
         deleted_source: Whether the source was deleted, as asked; one that moved on stays.
         engine: The engine that merged, and `why` it was chosen.
+        warnings: Why the source was not deleted, though asked; the merge has landed all the same.
     """
 
     outcome: Outcome
@@ -59,6 +61,7 @@ class MergeOutcome:
     deleted_source: bool = False
     engine: EngineName = EngineName.LOCAL
     why: str = ""
+    warnings: tuple[FollowUpFailure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from omnigraph.engine.protocol import EngineName
 from omnigraph.model.counts import Counts
+from omnigraph.model.followups import FollowUpFailure
 
 
 class Mode(StrEnum):
@@ -31,7 +32,10 @@ class OnError(StrEnum):
 
 
 class Progress(Protocol):
-    """Follows a load. It may raise, `KeyboardInterrupt` too: nothing becomes visible then."""
+    """Follows a load. It may raise, `KeyboardInterrupt` too, and ends the load.
+
+    Nothing becomes visible then, unless it was told of `commit` or `index`: the load has landed.
+    """
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
         """Hear how far a stage is: `read`, `check`, `stage`, `commit` or `index`.
@@ -55,6 +59,8 @@ class LoadResult:
             and inserts others.
         rejected: Rows that broke rules and were written elsewhere instead.
         seconds: How long each stage took.
+        warnings: Why the indexes are not up to date, though asked; the load has landed all the
+            same.
     """
 
     commit_id: str | None
@@ -65,6 +71,7 @@ class LoadResult:
     changes: Mapping[str, Counts] = field(default_factory=dict)
     rejected: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
+    warnings: tuple[FollowUpFailure, ...] = ()
 
     @property
     def inserted(self) -> int:
@@ -84,7 +91,8 @@ class LoadResult:
     def __reduce__(self) -> tuple[object, ...]:
         # A read-only view of a dictionary cannot be pickled.
         own = (self.commit_id, self.branch, self.mode, self.engine, self.why)
-        return LoadResult, (*own, dict(self.changes), self.rejected, dict(self.seconds))
+        counts = (dict(self.changes), self.rejected, dict(self.seconds))
+        return LoadResult, (*own, *counts, self.warnings)
 
 
 def frozen(found: Mapping[str, Counts]) -> Mapping[str, Counts]:

@@ -142,20 +142,22 @@ def merge_branch(
     opened = graph.open(options.required_store(store), actor=actor, read_only=dry_run)
     if engine is options.Engine.SPARK:
         start_spark()
-    outcome = opened.merge(
-        source,
-        into=target,
-        resolve=decided,
-        strict_rows=strict_rows,
-        dry_run=dry_run,
-        delete_branch=delete_branch,
-        engine=engine and engine.value,
-        message=message,
-    )
+    with render.notes_on_interrupt():
+        outcome = opened.merge(
+            source,
+            into=target,
+            resolve=decided,
+            strict_rows=strict_rows,
+            dry_run=dry_run,
+            delete_branch=delete_branch,
+            engine=engine and engine.value,
+            message=message,
+        )
     if json:
         render.show_json({**_merge_facts(outcome), "dry_run": dry_run})
     else:
-        _show_merge(outcome, dry_run=dry_run, delete_branch=delete_branch)
+        _show_merge(outcome, dry_run=dry_run)
+    render.say_warnings(outcome.warnings)
     if outcome.conflicts:
         raise typer.Exit(Exit.CONFLICT)
 
@@ -199,7 +201,7 @@ def _resolutions(given: str | None) -> str | None:
         raise
 
 
-def _show_merge(outcome: MergeOutcome, *, dry_run: bool, delete_branch: bool) -> None:
+def _show_merge(outcome: MergeOutcome, *, dry_run: bool) -> None:
     sides = f"branch {outcome.source} into {outcome.target}"
     if outcome.commit_id is not None:
         merged = f"branch {outcome.source}, at {outcome.source_commit}, into {outcome.target}"
@@ -230,8 +232,6 @@ def _show_merge(outcome: MergeOutcome, *, dry_run: bool, delete_branch: bool) ->
         render.say("nothing was written: this was a dry run")
     elif outcome.deleted_source:
         render.say(f"deleted branch {outcome.source}")
-    elif delete_branch:
-        render.say(f"branch {outcome.source} stays: it has moved on meanwhile")
 
 
 def _merge_facts(outcome: MergeOutcome) -> dict[str, object]:
@@ -249,4 +249,5 @@ def _merge_facts(outcome: MergeOutcome) -> dict[str, object]:
         "conflict_count": outcome.conflict_count,
         "merge_conflicts": [conflict_facts(each) for each in outcome.conflicts],
         "deleted_source": outcome.deleted_source,
+        "warnings": [asdict(each) for each in outcome.warnings],
     }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from omnigraph.cli import options, render
-from omnigraph.cli.progress import Follower, followed
+from omnigraph.cli.progress import followed
 from omnigraph.cli.spark import start_spark
 from omnigraph.cli.texts import STANDARD_INPUT
 from omnigraph.errors import InvalidParameterError, OmnigraphError
@@ -124,29 +124,29 @@ def load(
         start_spark(master)
     # Of a stream nobody knows the size, and Spark counts its tasks instead.
     unit = "" if is_spark and STANDARD_INPUT in (data or ()) else "bytes"
-    with followed(quiet=quiet or json, unit=unit) as progress:
-        with _cancelled(opened, place):
-            result = opened.load(
-                source,
-                mode=mode.value,
-                branch=branch,
-                start=start,
-                on_error=on_error.value,
-                rejects=rejects,
-                ignore_unknown=ignore_unknown,
-                engine=choice.engine.value,
-                index=False,
-                message=message,
-                progress=progress,
-            )
-        if not without_index:
-            # What was too much for this process to load is too much for it to index.
-            wanted = choice.engine.value if is_spark else engine and engine.value
-            _index(opened, result, wanted, progress)
+    with (
+        followed(quiet=quiet or json, unit=unit) as progress,
+        render.notes_on_interrupt(),
+        _cancelled(opened, place),
+    ):
+        result = opened.load(
+            source,
+            mode=mode.value,
+            branch=branch,
+            start=start,
+            on_error=on_error.value,
+            rejects=rejects,
+            ignore_unknown=ignore_unknown,
+            engine=engine and engine.value,
+            index=not without_index,
+            message=message,
+            progress=progress,
+        )
     if json:
-        render.show_json({**_facts(result, choice), "rejects": rejects})
+        render.show_json({**_facts(result), "rejects": rejects})
     else:
-        _show(result, choice, rejects)
+        _show(result, rejects)
+    render.say_warnings(result.warnings)
 
 
 def _tabulate(context: typer.Context) -> None:
@@ -242,24 +242,7 @@ def _loads(opened: Graph, branch: str | None) -> list[str]:
     return []
 
 
-def _index(
-    opened: Graph, result: LoadResult, engine: str | None, progress: Follower | None
-) -> None:
-    """Bring the indexes up to date. The load is there already, whatever happens here."""
-    if result.commit_id is None:
-        return
-    try:
-        opened.ensure_indices(branch=result.branch, engine=engine, progress=progress)
-    except (KeyboardInterrupt, OmnigraphError) as failure:
-        note = f"the load itself is done, as commit {result.commit_id}; "
-        note += "build the indexes with 'omnigraph index'"
-        if not isinstance(failure, OmnigraphError):
-            render.say(f"interrupted: {note}")
-        failure.add_note(note)
-        raise
-
-
-def _show(result: LoadResult, choice: Choice, rejects: Path | None) -> None:
+def _show(result: LoadResult, rejects: Path | None) -> None:
     if result.commit_id is None and result.rejected:
         render.say(
             f"every row was rejected: nothing was loaded, branch {result.branch} is as it was"
@@ -268,7 +251,7 @@ def _show(result: LoadResult, choice: Choice, rejects: Path | None) -> None:
         render.say(f"there was nothing to load: branch {result.branch} is as it was")
     else:
         render.say(f"commit {result.commit_id} on branch {result.branch}")
-        render.say(f"loaded by the {choice.engine} engine, because {choice.why}")
+        render.say(f"loaded by the {result.engine} engine, because {result.why}")
         render.show_table(
             ["type", "inserted", "updated", "deleted"],
             [
@@ -281,14 +264,15 @@ def _show(result: LoadResult, choice: Choice, rejects: Path | None) -> None:
         render.say(f"{rows} rejected: see {rejects}")
 
 
-def _facts(result: LoadResult, choice: Choice) -> Mapping[str, object]:
+def _facts(result: LoadResult) -> Mapping[str, object]:
     return {
         "commit_id": result.commit_id,
         "branch": result.branch,
         "mode": result.mode,
-        "engine": choice.engine,
-        "why": choice.why,
+        "engine": result.engine,
+        "why": result.why,
         "changes": {name: asdict(each) for name, each in result.changes.items()},
         "rejected": result.rejected,
         "seconds": {name: round(each, 3) for name, each in result.seconds.items()},
+        "warnings": [asdict(each) for each in result.warnings],
     }

@@ -6,9 +6,10 @@ They lie below `__staging/<load>/` in the graph's own root, where every executor
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -21,11 +22,13 @@ from pyspark.sql.types import StructType
 
 from omnigraph.engine.spark.failures import reporting
 from omnigraph.engine.spark.types import spark_schema, to_crossing
-from omnigraph.errors import StorageError
+from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.recovery.staging import holding_scratch, scratch_folder
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.roots import Root
+
+_log: Final = logging.getLogger(__name__)
 
 _PATTERN: Final = re.compile(r"[\[\]{}*?\\,%]")
 """What Spark would take for more than one path."""
@@ -99,9 +102,22 @@ class Scratch:
         reader = partial(read_scratch, self, tuple(paths), tuple(schema.names))
         return numbers.mapInArrow(reader, columns)
 
-    def held(self) -> AbstractContextManager[None]:
-        """Keep the folder for this process in a block; at its end every file goes."""
-        return holding_scratch(self._objects(), self.load_id)
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the folder for this process in a block; at its end every file goes.
+
+        What cannot be removed is left to `cleanup`: the block may have landed a commit, or failed
+        for a reason of its own.
+        """
+        holding = ExitStack()
+        holding.enter_context(holding_scratch(self._objects(), self.load_id))
+        try:
+            yield
+        finally:
+            try:
+                holding.close()
+            except OmnigraphError as failure:
+                _log.warning("%s is left to a later cleanup: %s", self.folder, failure)
 
     def clear(self) -> None:
         """Remove every file of the load."""

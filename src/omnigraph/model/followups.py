@@ -1,0 +1,73 @@
+"""Follow-ups: what a write does once its commit has landed, and how a failure there is reported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from omnigraph.errors import BranchNotFoundError, ErrorCode, OmnigraphError, StaleHeadError
+from omnigraph.model.names import BranchName
+
+
+class FollowUp(StrEnum):
+    """Every step that may follow a commit."""
+
+    INDEX = "index"
+    DELETE_BRANCH = "delete_branch"
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUpFailure:
+    """A step after a commit that failed. The commit has landed, and must not be repeated.
+
+    Attributes:
+        step: `index` or `delete_branch`.
+        code: The code of the error that the step ended with.
+        message: What was not done, and why.
+        hint: How to make up for it.
+    """
+
+    step: FollowUp
+    code: ErrorCode
+    message: str
+    hint: str
+
+
+def index_failure(branch: BranchName, error: OmnigraphError) -> FollowUpFailure:
+    """Report that the indexes could not be brought up to date after a load."""
+    message = f"the indexes of branch {branch} are not up to date: {error.message}"
+    return FollowUpFailure(FollowUp.INDEX, error.code, message, _hint(error, index_remedy(branch)))
+
+
+def index_remedy(branch: BranchName) -> str:
+    """The step that brings the indexes of a branch up to date."""
+    if branch.is_main:
+        return "run 'omnigraph index', or graph.ensure_indices() in Python"
+    command = f"'omnigraph index --branch {branch}'"
+    return f'run {command}, or graph.ensure_indices(branch="{branch}") in Python'
+
+
+def deletion_failure(
+    source: BranchName, target: BranchName, error: OmnigraphError
+) -> FollowUpFailure:
+    """Report that the source could not be deleted after a merge."""
+    message = f"branch {source} was not deleted: {error.message}"
+    match error:
+        case StaleHeadError():
+            hint = f"merge it again: it has commits that {target} lacks"
+        case BranchNotFoundError():
+            hint = "nothing is left to do: others deleted it"
+        case _:
+            hint = _hint(error, deletion_remedy(source))
+    return FollowUpFailure(FollowUp.DELETE_BRANCH, error.code, message, hint)
+
+
+def deletion_remedy(branch: BranchName) -> str:
+    """The step that deletes a branch."""
+    command = f"'omnigraph branch delete {branch} --confirm'"
+    return f'run {command}, or graph.branches.delete("{branch}") in Python'
+
+
+def _hint(error: OmnigraphError, remedy: str) -> str:
+    """What the error asks for, then the remedy, which is a new attempt already."""
+    return remedy if error.retryable or not error.hint else f"{error.hint}; then {remedy}"
