@@ -638,7 +638,8 @@ class Graph:
             resolve: What to do where both changed the same: `ours` keeps the target's, `theirs`
                 takes the source's, or the JSON text of a list of decisions.
             strict_rows: Whether rows that both sides changed conflict even in different properties.
-            dry_run: Say what would happen, with every conflict, and write nothing.
+            dry_run: Say what would happen, with every conflict, and write nothing. What would be
+                refused is refused.
             delete_branch: Delete the source once it is merged. If that fails, as where it has moved
                 on since, the merge has landed all the same, and the outcome has a warning.
             engine: `local`, `spark` or `auto`, which goes by how much differs;
@@ -662,10 +663,11 @@ class Graph:
         ours = self._merge_target(into)
         chosen = None if resolve is None else checked_text(resolve, "resolve")
         options = Options(chosen, strict_rows, engine)
+        if not dry_run:
+            self.require_writable()
+        branch = self._deletable(theirs) if delete_branch else None
         if dry_run:
             return self._merges.preview(theirs, ours, options)
-        self.require_writable()
-        branch = self._deletable(theirs) if delete_branch else None
         who, why = checked_actor(actor) or self._actor, checked_message(message)
         outcome = self._merges.run(theirs, ours, options, actor=who, message=why)
         if branch is None:

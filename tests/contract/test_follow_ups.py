@@ -11,6 +11,7 @@ import omnigraph
 from omnigraph.errors import (
     ConflictError,
     ErrorCode,
+    NotAllowedError,
     OmnigraphError,
     OutcomeUnknownError,
     RecoveryNeededError,
@@ -126,6 +127,18 @@ def test_a_merge_whose_source_got_a_branch_meanwhile_has_landed_and_says_so(grap
     assert warning.message.startswith("branch draft was not deleted: ")
     assert "delete child first; then" in warning.hint
     assert "'omnigraph branch delete draft --confirm'" in warning.hint
+
+
+@pytest.mark.usefixtures("draft")
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_merge_whose_source_could_not_be_deleted_is_refused_also_as_a_dry_run(
+    graph: Graph, *, dry_run: bool
+) -> None:
+    graph.branches.create("child", branch="draft")
+    with pytest.raises(NotAllowedError, match="child builds on it") as refused:
+        graph.merge("draft", delete_branch=True, dry_run=dry_run)
+    [note] = refused.value.__notes__
+    assert "nothing was merged" in note
 
 
 @pytest.mark.usefixtures("draft")

@@ -181,7 +181,7 @@ def test_an_input_of_wrong_rows_only_is_told_as_that(
     told = here("load", untouched, "--data", path, "--mode", "append", *QUARANTINED, rejects)
     assert (told.code, told.out) == (Exit.DONE, "")
     assert told.err.splitlines() == [
-        "every row was rejected: nothing was loaded, branch main is as it was",
+        "every row was rejected: nothing was loaded, branch main has no new commit",
         f"2 rows were rejected: see {rejects}",
     ]
     assert head(untouched) == before

@@ -29,12 +29,12 @@ def standard_output() -> Iterator[TextIO]:
     try:
         yield sys.stdout
     except BrokenPipeError as cause:
-        _discard_the_rest()
+        discard_rest(sys.stdout)
         raise OutputClosedError from cause
     except OSError as cause:
-        _discard_the_rest()
+        discard_rest(sys.stdout)
         message = f"standard output cannot be written: {cause.strerror or cause}"
-        raise StorageError(message) from cause
+        raise StorageError(message, hint="send it to where there is room") from cause
 
 
 def write_text(text: str) -> None:
@@ -57,9 +57,10 @@ def finish() -> None:
             stream.flush()
 
 
-def _discard_the_rest() -> None:
+def discard_rest(stream: TextIO) -> None:
+    """Send what is left of a stream that cannot be written nowhere."""
     # Python writes what is left once more when it exits, and would complain then, on its own terms.
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+        os.dup2(nowhere, stream.fileno())
         os.close(nowhere)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, TextIO
 
 from omnigraph.cli import output
+from omnigraph.errors import StorageError
 
 if TYPE_CHECKING:
     from omnigraph.model.followups import FollowUpFailure
@@ -87,9 +88,41 @@ def show_facts(facts: Mapping[str, object]) -> None:
 
 
 def say(text: str) -> None:
-    """Tell the person something, on standard error; nobody hears it where that is closed."""
-    if sys.stderr is not None:
-        print(text, file=sys.stderr)  # noqa: T201  # the one place that talks
+    """Tell the person something, on standard error; where that cannot be written, nobody hears it.
+
+    The work goes on: no load is cancelled, and no commit called a failure, for want of a listener.
+    """
+    if sys.stderr is None:
+        return
+    try:
+        print(text, file=sys.stderr, flush=True)  # noqa: T201  # the one place that talks
+    except OSError:
+        output.discard_rest(sys.stderr)
+
+
+@contextmanager
+def report_of(done: str | None) -> Iterator[None]:
+    """Print the report of something done, to its last line, in this block.
+
+    Args:
+        done: What an error says of it that keeps the report from being printed; None if nothing
+            was done.
+
+    Raises:
+        StorageError: standard output cannot be written. A note says that it was done.
+    """
+    try:
+        yield
+        output.finish()
+    except StorageError as failure:
+        if done is not None:
+            failure.add_note(f"{done} all the same")
+        raise
+
+
+def report_of_commit(commit_id: str | None) -> AbstractContextManager[None]:
+    """Print the report of a write in this block; None if it made no commit."""
+    return report_of(None if commit_id is None else f"commit {commit_id} has landed")
 
 
 def say_warnings(warnings: Iterable[FollowUpFailure]) -> None:

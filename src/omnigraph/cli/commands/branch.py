@@ -44,10 +44,11 @@ def create_branch(
     opened = graph.open(options.required_store(store))
     made = opened.branches.create(name, branch=source, commit=commit, version=version)
     head = made.snapshot().head
-    if json:
-        render.show_json({"branch": name, "commit_id": head.commit_id})
-        return
-    render.show_facts({"branch": name, "commit": head.commit_id})
+    with render.report_of(f"branch {name} was made"):
+        if json:
+            render.show_json({"branch": name, "commit_id": head.commit_id})
+        else:
+            render.show_facts({"branch": name, "commit": head.commit_id})
 
 
 @group.command("list")
@@ -153,11 +154,12 @@ def merge_branch(
             engine=engine and engine.value,
             message=message,
         )
-    if json:
-        render.show_json({**_merge_facts(outcome), "dry_run": dry_run})
-    else:
-        _show_merge(outcome, dry_run=dry_run)
-    render.say_warnings(outcome.warnings)
+    with render.report_of_commit(outcome.commit_id):
+        if json:
+            render.show_json({**_merge_facts(outcome), "dry_run": dry_run})
+        else:
+            _show_merge(outcome, dry_run=dry_run)
+        render.say_warnings(outcome.warnings)
     if outcome.conflicts:
         raise typer.Exit(Exit.CONFLICT)
 
@@ -179,13 +181,13 @@ def delete_branch(
     commits = opened.commits.list(branch=wanted)
     own = [each.commit_id for each in commits if each.branch == wanted]
     opened.branches.delete(wanted, dry_run=not confirm)
-    if json:
-        head = commits[0].commit_id
-        render.show_json({"branch": wanted, "deleted": confirm, "head": head, "commits": own})
-        return
-    facts = {"branch": wanted, "head": commits[0].commit_id, "commits of its own": len(own)}
-    render.show_facts(facts)
-    render.say("deleted" if confirm else "nothing was deleted: give --confirm to delete it")
+    head = commits[0].commit_id
+    with render.report_of(f"branch {wanted} was deleted" if confirm else None):
+        if json:
+            render.show_json({"branch": wanted, "deleted": confirm, "head": head, "commits": own})
+            return
+        render.show_facts({"branch": wanted, "head": head, "commits of its own": len(own)})
+        render.say("deleted" if confirm else "nothing was deleted: give --confirm to delete it")
 
 
 def _resolutions(given: str | None) -> str | None:

@@ -142,11 +142,12 @@ def load(
             message=message,
             progress=progress,
         )
-    if json:
-        render.show_json({**_facts(result), "rejects": rejects})
-    else:
-        _show(result, rejects)
-    render.say_warnings(result.warnings)
+    with render.report_of_commit(result.commit_id):
+        if json:
+            render.show_json({**_facts(result), "rejects": rejects})
+        else:
+            _show(result, rejects)
+        render.say_warnings(result.warnings)
 
 
 def _tabulate(context: typer.Context) -> None:
@@ -245,10 +246,10 @@ def _loads(opened: Graph, branch: str | None) -> list[str]:
 def _show(result: LoadResult, rejects: Path | None) -> None:
     if result.commit_id is None and result.rejected:
         render.say(
-            f"every row was rejected: nothing was loaded, branch {result.branch} is as it was"
+            f"every row was rejected: nothing was loaded, branch {result.branch} has no new commit"
         )
     elif result.commit_id is None:
-        render.say(f"there was nothing to load: branch {result.branch} is as it was")
+        render.say(f"there was nothing to load: branch {result.branch} has no new commit")
     else:
         render.say(f"commit {result.commit_id} on branch {result.branch}")
         render.say(f"loaded by the {result.engine} engine, because {result.why}")

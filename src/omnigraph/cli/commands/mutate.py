@@ -47,10 +47,11 @@ def mutate(
             message=message,
             expect_head=expect_head,
         )
-    if json:
-        render.show_json(_facts(result))
-    else:
-        _show(result)
+    with render.report_of_commit(result.commit_id):
+        if json:
+            render.show_json(_facts(result))
+        else:
+            _show(result)
 
 
 def _show(result: MutationResult) -> None:
