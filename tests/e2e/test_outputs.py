@@ -5,7 +5,7 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -30,7 +30,7 @@ def graph(tmp_path: Path) -> Graph:
 
 def run(graph: Graph, *arguments: str, full: str) -> subprocess.CompletedProcess[str]:
     """Run a command of which one of the two streams, `stdout` or `stderr`, cannot be written."""
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     # Nothing loaded before: what Python itself does with standard error as it ends counts, too.
     program = [sys.executable, "-m", "omnigraph"] if full == "stderr" else command()
     with ExitStack() as files:
