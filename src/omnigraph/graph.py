@@ -469,26 +469,13 @@ class Graph:
         """Delete a branch that is as it was made; if it stays, note on the failure why."""
         assert made.source_commit is not None, "it was just made"
         try:
-            self._delete_at(made, made.source_commit)
+            branch_lifecycle.delete_unmoved(self._manifest, self._clock, made, made.source_commit)
         except BranchNotFoundError:
             # Others deleted it. One that has its name by now is theirs.
             return
         except OmnigraphError as second:
             note = f"branch {made.name}, which was made for this load, was not deleted"
             failure.add_note(f"{note}: {second.message}")
-
-    def _delete_at(self, branch: Branch, head: CommitId) -> None:
-        """Delete a branch that is at a commit, and no other that has its name.
-
-        Raises:
-            BranchNotFoundError: it is gone. Another that has its name is untouched.
-            NotAllowedError: other branches build on it.
-            StaleHeadError: it is not at that commit. It is as it was.
-        """
-        if self._manifest.names.ref_of(branch.name) != branch.ref:
-            message = f"branch {branch.name} was deleted, and another has its name by now"
-            raise BranchNotFoundError(message, hint="see 'omnigraph branch list'")
-        branch_lifecycle.delete(self._manifest, branch.name, expect_head=head)
 
     def export(
         self,
@@ -674,7 +661,8 @@ class Graph:
             return outcome
         try:
             # A commit that came since is in no other branch, and then the source stays.
-            self._delete_at(branch, CommitId(outcome.source_commit))
+            head = CommitId(outcome.source_commit)
+            branch_lifecycle.delete_unmoved(self._manifest, self._clock, branch, head)
         except OmnigraphError as failure:
             return replace(outcome, warnings=(deletion_failure(theirs, ours, failure),))
         except BaseException as interruption:

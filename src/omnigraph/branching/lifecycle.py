@@ -84,34 +84,44 @@ def create(manifest: Manifest, clock: Clock, name: BranchName, source: Snapshot)
     return branch
 
 
-def delete(
-    manifest: Manifest, clock: Clock, name: BranchName, *, expect_head: CommitId | None = None
-) -> None:
+def delete(manifest: Manifest, clock: Clock, name: BranchName) -> None:
     """Take a branch's name away, and leave its refs to who merged its commits and to `cleanup`.
-
-    Args:
-        expect_head: The commit that the branch must be at; one that was written since stays.
 
     Raises:
         BranchNotFoundError: the graph has no such branch.
         NotAllowedError: it is main, or other branches build on it.
+    """
+    _delete(manifest, clock, require_deletable(manifest, name))
+
+
+def delete_unmoved(manifest: Manifest, clock: Clock, branch: Branch, head: CommitId) -> None:
+    """Delete a branch that is still at a commit, and no other that was given its name since.
+
+    Raises:
+        BranchNotFoundError: it is gone. Another that has its name is untouched.
+        NotAllowedError: other branches build on it.
         StaleHeadError: it is not at that commit. It is as it was.
     """
-    branch = require_deletable(manifest, name)
-    if expect_head is not None:
-        _require_head(manifest.current(name), expect_head)
+    if manifest.names.ref_of(branch.name) != branch.ref:
+        message = f"branch {branch.name} was deleted, and another has its name by now"
+        raise BranchNotFoundError(message, hint="see 'omnigraph branch list'")
+    _require_head(manifest.current(branch.name), head)
+    _delete(manifest, clock, branch)
+    _require_nothing_new(manifest, branch, head)
+
+
+def _delete(manifest: Manifest, clock: Clock, branch: Branch) -> None:
     if not branch.is_legacy:
         manifest.names.mark(branch, ending_since=clock.now())
         hit(Failpoint.BRANCH_AFTER_MARK)
-        try:
-            _require_unused(manifest, branch)
-        except NotAllowedError:
+    try:
+        _require_unused(manifest, branch)
+    except NotAllowedError:
+        if not branch.is_legacy:
             manifest.names.mark(branch, ending_since=None)
-            raise
+        raise
     manifest.names.retire(branch, clock.now())
     hit(Failpoint.BRANCH_AFTER_UNREGISTER)
-    if expect_head is not None:
-        _require_nothing_new(manifest, branch, expect_head)
 
 
 def require_deletable(manifest: Manifest, name: BranchName) -> Branch:

@@ -523,12 +523,11 @@ def test_a_snapshot_of_a_branch_that_was_made_again_starts_no_branch(graph):
 def test_a_branch_that_moved_on_is_not_deleted_by_who_expected_it_elsewhere(graph):
     graph.branches.create("draft")
     head = graph.snapshot(branch="draft").head.commit_id
+    draft = graph._manifest.names.find(BranchName("draft"))
     insert(graph, "eva", branch="draft")
     for expected in (head, CommitId("0" * 26)):
         with pytest.raises(StaleHeadError):
-            lifecycle.delete(
-                graph._manifest, graph._clock, BranchName("draft"), expect_head=expected
-            )
+            lifecycle.delete_unmoved(graph._manifest, graph._clock, draft, expected)
     assert people(graph, "draft") == ["ada", "bob", "eva"]
 
 

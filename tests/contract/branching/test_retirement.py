@@ -216,11 +216,11 @@ def test_a_merge_whose_source_is_deleted_meanwhile_merges_nothing(graph):
     plan = graph._merges._plan
 
     def late(*arguments: object) -> object:
-        planned = plan(*arguments)  # type: ignore[arg-type]
+        planned = plan(*arguments)
         rival.branches.delete("x")
         return planned
 
-    graph._merges._plan = late  # type: ignore[method-assign, assignment]
+    graph._merges._plan = late
     with pytest.raises(BranchNotFoundError, match="x was deleted while it was merged"):
         graph.merge("x")
     assert people(graph) == ["ada", "bob"]

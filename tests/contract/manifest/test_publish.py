@@ -368,7 +368,13 @@ def test_a_commit_of_a_branch_that_was_deleted_and_made_again_is_not_mistaken(
     class Remembering(Manifest):
         """Looked the commit up just before its branch was deleted."""
 
-        def find(self, _: CommitId, **__: object) -> Commit:
+        def find(
+            self,
+            _: CommitId,
+            *,
+            near: BranchName = MAIN,  # noqa: ARG002
+            among_retired: bool = False,  # noqa: ARG002
+        ) -> Commit:
             return gone
 
     late = Remembering(Store.open(graph.uri))
