@@ -10,7 +10,7 @@ from omnigraph.model.names import MAIN
 from tests.contract.merge import oracle
 from tests.contract.merge.history import History, Known
 from tests.contract.merge.oracle import Expected, Rows
-from tests.contract.merge.subjects import START, Subject, counts
+from tests.contract.merge.subjects import START, MergeResult, Subject, counts
 from tests.contract.merge.worlds import Changes
 
 
@@ -128,23 +128,29 @@ class Walk:
         result = self.subject.merge(
             step.source, step.into, step.resolve, delete=step.delete, crash=step.crash
         )
-        assert result.conflicts == expected.conflicts
-        ours, theirs = self.heads[step.into], self.heads[step.source]
+        made = Known((self.heads[step.into], self.heads[step.source]), expected.rows)
+        if result is None:
+            assert step.crash is not None
+        else:
+            self._check_result(step.into, result, outcome, expected)
         if not expected.conflicts and outcome is not Outcome.ALREADY_UP_TO_DATE:
-            made = Known((ours, theirs), expected.rows)
-            self._learn(step.into, made, is_certain=step.crash is None)
-        if not expected.conflicts and step.crash is None:
+            self._learn(step.into, made, is_certain=result is not None)
+        if not expected.conflicts and step.delete:
+            self._forget(step.source)
+
+    def _check_result(
+        self, into: str, result: MergeResult, outcome: Outcome, expected: Expected
+    ) -> None:
+        assert result.conflicts == expected.conflicts
+        if not expected.conflicts:
             assert result.outcome is outcome
-            assert result.changes == counts(self.history.rows(ours), expected.rows)
-            if step.delete:
-                self._forget(step.source)
+            assert result.changes == counts(self.rows(into), expected.rows)
 
     def _preview(self, source: str, into: str, resolve: str | None) -> None:
         outcome, expected = self.expected(source, into, resolve)
         result = self.subject.preview(source, into, resolve)
-        assert (result.outcome, result.conflicts) == (outcome, expected.conflicts)
-        if not expected.conflicts:
-            assert result.changes == counts(self.rows(into), expected.rows)
+        assert result.outcome is outcome
+        self._check_result(into, result, outcome, expected)
 
     def expected(self, source: str, into: str, resolve: str | None) -> tuple[Outcome, Expected]:
         return self.history.merge(self.heads[source], self.heads[into], resolve=resolve)

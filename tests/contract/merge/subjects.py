@@ -67,7 +67,8 @@ class Subject(Protocol):
         *,
         delete: bool = False,
         crash: Failpoint | None = None,
-    ) -> MergeResult: ...
+    ) -> MergeResult | None:
+        """Merge; None if it crashed on the way."""
 
     def preview(self, source: str, into: str, resolve: str | None) -> MergeResult: ...
 
@@ -115,13 +116,13 @@ class EngineGraph:
         *,
         delete: bool = False,
         crash: Failpoint | None = None,
-    ) -> MergeResult:
+    ) -> MergeResult | None:
         merge = partial(self._graph.merge, source, into=into, resolve=resolve, delete_branch=delete)
         try:
             outcome = self._unless_crashed(crash, merge)
         except MergeConflictError as refused:
             return MergeResult(conflicts=told(refused.conflicts))
-        return MergeResult() if outcome is None else _result(outcome)
+        return None if outcome is None else _result(outcome)
 
     def preview(self, source: str, into: str, resolve: str | None) -> MergeResult:
         return _result(self._graph.merge(source, into=into, resolve=resolve, dry_run=True))
@@ -226,7 +227,7 @@ class ModelGraph:
         resolve: str | None,
         *,
         delete: bool = False,
-        crash: Failpoint | None = None,
+        crash: Failpoint | None = None,  # noqa: ARG002
     ) -> MergeResult:
         _, expected = self._merge(source, into, resolve)
         result = self.preview(source, into, resolve)
@@ -236,7 +237,7 @@ class ModelGraph:
             self._add(into, Known((self._heads[into], self._heads[source]), expected.rows))
         if delete:
             self.delete(source)
-        return MergeResult() if crash else result
+        return result
 
     def preview(self, source: str, into: str, resolve: str | None) -> MergeResult:
         outcome, expected = self._merge(source, into, resolve)

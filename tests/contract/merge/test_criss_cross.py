@@ -230,7 +230,9 @@ class Crossed:
         self._merges += 1
         branch = f"merged/{self._merges}"
         self.subject.create(branch, branch=into)
-        assert self.subject.merge(source, branch, resolve).outcome is Outcome.MERGED
+        result = self.subject.merge(source, branch, resolve)
+        assert result is not None
+        assert result.outcome is Outcome.MERGED
         rows = self.subject.branch_rows(branch)["P"]
         return {
             id_: (rows[id_]["a"], rows[id_]["b"]) if id_ in rows else None for id_ in self._lives
