@@ -31,22 +31,17 @@ Item = TypeVar("Item")
 
 
 class Draws:
-    """Steps for one walk, from one source of randomness.
+    """Steps for one walk, from one source of randomness."""
 
-    Args:
-        deletes: Whether branches are deleted.
-    """
-
-    def __init__(self, random: Random, walk: Walk, *, deletes: bool = True) -> None:
+    def __init__(self, random: Random, walk: Walk) -> None:
         self._random = random
         self._walk = walk
-        self._deletes = deletes
         self._kinds: dict[Callable[[], Iterator[Step]], int] = {
             self._write: 30,
             self._merge: 26,
             self._cross: 10,
             self._create: 14,
-            self._delete: 10 if deletes else 0,
+            self._delete: 10,
             self._read: 8,
             self._reopen: 2,
         }
@@ -165,7 +160,7 @@ class Draws:
         if self._is(0.3):
             yield Merge(third, one, self._decision())
             yield Merge(third, other, self._decision())
-        if self._deletes and self._is(0.5):
+        if self._is(0.5):
             yield Delete(aside)
 
     def _create(self) -> Iterator[Step]:
@@ -184,7 +179,7 @@ class Draws:
 
     def _removable(self) -> list[str]:
         needed = [MAIN, *self._needed()]
-        return [name for name in self._branches() if self._deletes and name not in needed]
+        return [name for name in self._branches() if name not in needed]
 
     def _needed(self) -> list[str]:
         return [name for name in self._branches() if name != MAIN and self._walk.is_needed(name)]
