@@ -880,9 +880,8 @@ class Graph:
 
         if not dry_run:
             self.require_writable()
-        branches = self._manifest.branches() if branch is None else (BranchName.parse(branch),)
-        recovery = self._transactions.recovery
-        return repair(self._manifest, recovery, branches, dry_run=dry_run)
+        wanted = None if branch is None else BranchName.parse(branch)
+        return repair(self._manifest, self._transactions.recovery, wanted, dry_run=dry_run)
 
     def refresh(self) -> tuple[RecoveryEntry, ...]:
         """Bring interrupted writes of processes that are gone to an end; says which.

@@ -1,12 +1,20 @@
 """What branches, merges and diffs ask of S3: by the delta, not by the tables."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 import omnigraph
+from omnigraph.clock import encode_ulid
 from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.graph import Graph
+from omnigraph.limits import LINEAGE_PAGE_ROWS_MAX, RECENT_COMMITS_MAX
+from omnigraph.manifest.publisher import Publication, publish
 from omnigraph.merge.graphs import Outcome
+from omnigraph.model.commits import OperationKind
+from omnigraph.model.ids import CommitId
+from omnigraph.model.names import MAIN
 from omnigraph.storage import lookups, staging
 from omnigraph.transaction.work import Stage
 from tests.support.counting import Counted
@@ -185,23 +193,63 @@ def test_a_diff_costs_the_same_at_any_size(root: str, asked: Counted) -> None:
     assert costs_are_alike(costs), costs
 
 
-@pytest.mark.soak
-def test_finding_the_base_costs_the_same_in_a_long_history(root: str, asked: Counted) -> None:
-    costs = []
-    graph = of_size(root, 100)
-    for depth in (5, 200):
-        while len(graph.commits.list(limit=depth)) < depth:
-            write(graph, {PERSON: appending(people(unused_id(graph), 1))})
-        graph.branches.create(f"d{depth}")
-        write(graph, {PERSON: appending(people(10**7 + depth, 1))}, branch=f"d{depth}")
-        write(graph, {PERSON: appending(people(2 * 10**7 + depth, 1))})
-        graph.merge(f"d{depth}", dry_run=True)
+def with_history(graph: Graph, *, commits: int, branches: int) -> Graph:
+    """The graph after so many commits, and with so many branches beside those that are used."""
+    chain = [graph.snapshot().head]
+    for number in range(commits):
+        before = chain[-1]
+        assert before.generation is not None
+        chain.append(
+            replace(
+                before,
+                commit_id=CommitId(encode_ulid(number)),
+                parent=before.commit_id,
+                manifest_version=number + 10**6,
+                generation=before.generation + 1,
+            )
+        )
+    for start in range(1, len(chain), LINEAGE_PAGE_ROWS_MAX - RECENT_COMMITS_MAX):
+        page = chain[start : start + LINEAGE_PAGE_ROWS_MAX - RECENT_COMMITS_MAX]
+        publication = Publication(
+            MAIN,
+            CommitId(graph._clock.ulid()),
+            OperationKind.MERGE,
+            merged_parent=page[-1].commit_id,
+            lineage=tuple(page),
+        )
+        publish(graph._manifest, graph._clock, publication)
+    for number in range(branches):
+        graph.branches.create(f"beside/{number}")
+    return graph
+
+
+def test_a_merge_base_costs_the_same_after_10000_commits_and_beside_100_branches(
+    root: str, asked: Counted
+) -> None:
+    costs, lookups_of_main = [], []
+    for commits, branches in ((10, 1), (10_000, 100)):
+        graph = of_size(f"{root}/{commits}", 100)
+        graph.branches.create("old")
+        with_history(graph, commits=commits, branches=branches)
+        graph.branches.create("draft")
+        write(graph, {PERSON: appending(people(10**7, 1))}, branch="old")
+        write(graph, {PERSON: appending(people(2 * 10**7, 1))}, branch="draft")
+        # A branch from before all of that history lands: no short cut, and nothing more to read.
+        graph.merge("old")
+        head = graph.snapshot().head.commit_id
+        fresh = omnigraph.open(graph.uri)
+        pages = {
+            file.path
+            for fragment in fresh._manifest.open(MAIN).table.fragments()[1:-1]
+            for file in fragment.files
+        }
+        fresh.merge("draft", dry_run=True)
         asked.take()
-        graph.merge(f"d{depth}")
+        assert fresh.merge("draft", dry_run=True).outcome is Outcome.MERGED
+        read = [each for each in asked.requests if any(each.endswith(path) for path in pages)]
+        assert read == []
         costs.append(asked.take())
+        fresh.at(commit=head)
+        lookups_of_main.append(asked.take())
     assert costs_are_alike(costs), costs
-
-
-def unused_id(graph: Graph) -> int:
-    """An id that nobody has."""
-    return 10**6 + graph.snapshot().manifest_version
+    assert costs_are_alike(lookups_of_main), lookups_of_main

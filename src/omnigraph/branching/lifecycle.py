@@ -50,17 +50,13 @@ def create(manifest: Manifest, clock: Clock, name: BranchName, source: Snapshot)
         ConflictError: the branch that the snapshot is of is being deleted.
     """
     _require_free(manifest, name)
-    has_name = _has_name(manifest, clock, source)
-    if not has_name:
-        _require_merged(manifest, source)
     branch = Branch(name, clock.ulid(), source.ref, source.head.commit_id, clock.now())
     try:
         manifest.store.refs.mint(
             MANIFEST, branch.ref, source=source.ref, version=source.manifest_version
         )
     except StorageError:
-        if has_name:
-            _require_name(manifest, clock, source)
+        _require_source(manifest, clock, source, name)
         raise
     hit(Failpoint.BRANCH_AFTER_REF)
     try:
@@ -75,8 +71,7 @@ def create(manifest: Manifest, clock: Clock, name: BranchName, source: Snapshot)
         # Of two that were made at once above and below each other, at least one sees the other now.
         _require_apart(name, manifest.names.taken_names())
         # Whoever deletes the source looks for branches made from it after it has said so.
-        if has_name:
-            _require_name(manifest, clock, source)
+        _require_source(manifest, clock, source, name)
     except OmnigraphError:
         manifest.names.unregister(branch)
         _reclaim_ref(manifest.store, MANIFEST, branch.ref)
@@ -181,23 +176,20 @@ def _has_name(manifest: Manifest, clock: Clock, source: Snapshot) -> bool:
     return False
 
 
-def _require_name(manifest: Manifest, clock: Clock, source: Snapshot) -> None:
-    if not _has_name(manifest, clock, source):
-        raise _being_deleted(source)
+def _require_source(manifest: Manifest, clock: Clock, source: Snapshot, made: BranchName) -> None:
+    """Refuse to build on a branch that is gone, unless another one has its commit in its history.
 
-
-def _require_merged(manifest: Manifest, source: Snapshot) -> None:
-    """Refuse to build on a branch that is gone, unless another has its commit in its history."""
+    Args:
+        made: The branch that is built, which does not count.
+    """
+    if _has_name(manifest, clock, source):
+        return
     try:
-        manifest.find(source.head.commit_id)
+        manifest.find(source.head.commit_id, besides=made)
     except CommitNotFoundError as missing:
-        raise _being_deleted(source) from missing
-
-
-def _being_deleted(source: Snapshot) -> ConflictError:
-    message = f"branch {source.branch} is being deleted"
-    hint = "start from another branch, or finish deleting this one"
-    return ConflictError(message, hint=hint)
+        message = f"branch {source.branch} is being deleted"
+        hint = "start from another branch, or finish deleting this one"
+        raise ConflictError(message, hint=hint) from missing
 
 
 def _require_unused(manifest: Manifest, branch: Branch) -> None:

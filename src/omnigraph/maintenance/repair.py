@@ -7,9 +7,10 @@ told, so it is never published: the pinned rows are made the newest again, and w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
+from omnigraph.errors import BranchNotFoundError
 from omnigraph.maintenance.drift import Standing, heads_of
 from omnigraph.manifest.reader import Manifest
 from omnigraph.model.commits import OperationKind
@@ -53,31 +54,47 @@ class RepairResult:
 
 
 def repair(
-    manifest: Manifest, recovery: Recovery, branches: Iterable[BranchName], *, dry_run: bool
+    manifest: Manifest, recovery: Recovery, branch: BranchName | None, *, dry_run: bool
 ) -> RepairResult:
     """Make the pinned rows of every table that drifted the newest again. No answer changes.
+
+    Args:
+        branch: Only this one; all branches when None.
 
     Raises:
         RecoveryNeededError: a sidecar cannot be read, and might answer for any head.
         ConflictError: others kept a table busy.
+        BranchNotFoundError: the graph has no such branch.
     """
     if dry_run:
         recovery.sidecars.find().require_readable()
     else:
         # What an interrupted write left is not drift: it is brought to its end first.
         recovery.heal()
-    drifts: list[Drift] = []
-    commit_ids: list[str] = []
-    for branch in branches:
-        snapshot = manifest.current(branch)
-        standing = heads_of(manifest, recovery, snapshot)
-        found = [each for each in standing if each.standing is Standing.DRIFTED]
-        drifts += [_drift(manifest, branch, each.pin, each.version) for each in found]
-        if found and not dry_run:
-            entry = recovery.restore_pins(branch, [each.pin for each in found])
-            if entry is not None and entry.commit_id is not None:
-                commit_ids.append(entry.commit_id)
-    return RepairResult(tuple(drifts), tuple(commit_ids))
+    if branch is not None:
+        return _repaired(manifest, recovery, branch, dry_run=dry_run)
+    result = RepairResult()
+    for each in manifest.branches():
+        # One that is deleted while we look is written to by nobody any more.
+        with suppress(BranchNotFoundError):
+            found = _repaired(manifest, recovery, each, dry_run=dry_run)
+            result = RepairResult(
+                (*result.drifts, *found.drifts), (*result.commit_ids, *found.commit_ids)
+            )
+    return result
+
+
+def _repaired(
+    manifest: Manifest, recovery: Recovery, branch: BranchName, *, dry_run: bool
+) -> RepairResult:
+    standing = heads_of(manifest, recovery, manifest.current(branch))
+    found = [each for each in standing if each.standing is Standing.DRIFTED]
+    drifts = tuple(_drift(manifest, branch, each.pin, each.version) for each in found)
+    if not found or dry_run:
+        return RepairResult(drifts)
+    entry = recovery.restore_pins(branch, [each.pin for each in found])
+    commit_id = None if entry is None else entry.commit_id
+    return RepairResult(drifts, () if commit_id is None else (commit_id,))
 
 
 def _drift(manifest: Manifest, branch: BranchName, pin: TablePin, head: int) -> Drift:

@@ -213,7 +213,7 @@ class Branches:
             AlreadyExistsError: the name is taken. What holds it is untouched.
         """
         # The first answer may be lost and the request repeated, so what counts is what is there.
-        if self._store.objects.put_if_absent(_path(branch.name), _encode(branch)):
+        if self._store.objects.put_if_absent(record_path(branch.name), _encode(branch)):
             return
         held = self._held(branch.name)
         if held is None or held.branch.ref != branch.ref:
@@ -332,7 +332,7 @@ class Branches:
         return held
 
     def _held(self, name: BranchName) -> _Held | None:
-        for path in dict.fromkeys((_path(name), _nested_path(name))):
+        for path in dict.fromkeys((record_path(name), _nested_path(name))):
             if (stored := self._store.objects.read(path)) is not None:
                 return _Held(path, stored, _decode(name, path, stored.data))
         return None
@@ -362,7 +362,8 @@ def branch_of(path: str) -> BranchName | None:
     return None
 
 
-def _path(name: BranchName) -> str:
+def record_path(name: BranchName) -> str:
+    """Where the record of a branch lies, below the graph's root."""
     # Folders of names would collide with names that end in the suffix, and outlive their branches.
     return f"{BRANCHES}/{name.replace('/', _SLASH)}{_SUFFIX}"
 

@@ -111,12 +111,18 @@ class Manifest:
         raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
 
     def find(
-        self, commit_id: CommitId, *, near: BranchName = MAIN, among_retired: bool = False
+        self,
+        commit_id: CommitId,
+        *,
+        near: BranchName = MAIN,
+        besides: BranchName | None = None,
+        among_retired: bool = False,
     ) -> Commit:
         """One commit's row, looked for on every branch.
 
         Args:
             near: The branch that is looked at first.
+            besides: A branch that is not looked at.
             among_retired: Whether branches that were deleted are looked at, too.
 
         Raises:
@@ -124,7 +130,9 @@ class Manifest:
             StorageError: a branch that may have it cannot be read.
         """
         unreadable: list[StorageError] = []
-        for branch in dict.fromkeys((near, *self.branches())):
+        for branch in self._searched(near):
+            if branch == besides:
+                continue
             try:
                 found = self.lookup(self.open(branch), branch, commit_id)
             except BranchNotFoundError:
@@ -144,6 +152,11 @@ class Manifest:
             raise unreadable[0]
         message = f"the graph {self.store.root.uri} has no commit {commit_id}"
         raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
+
+    def _searched(self, near: BranchName) -> Iterator[BranchName]:
+        self._require_graph()
+        yield near
+        yield from (each for each in self.branches() if each != near)
 
     def lookup(self, opened: Opened, branch: BranchName, commit_id: CommitId) -> Commit | None:
         """The commit, if it is in the lineage that this manifest version carries."""

@@ -25,6 +25,7 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import Failpoint, armed
 from omnigraph.graph import Graph
+from omnigraph.manifest.branches import Branches
 from omnigraph.manifest.layout import MANIFEST, RECOVERY
 from omnigraph.manifest.publisher import Publication, publish
 from omnigraph.manifest.reader import Manifest, Opened
@@ -605,3 +606,50 @@ def test_who_reads_a_branch_while_it_is_deleted_reads_it_to_the_end(graph, monke
     assert len(gone) == 1
     with pytest.raises(BranchNotFoundError):
         reader.snapshot(branch="draft")
+
+
+def test_a_handle_at_a_point_of_a_branch_answers_for_that_point(graph):
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    point = graph.snapshot(branch="draft")
+    insert(graph, "fay", branch="draft")
+    insert(graph, "gus")
+    by_commit = graph.at(commit=point.head.commit_id)
+    by_version = graph.at(branch="draft", version=point.manifest_version)
+
+    for handle in (by_commit, by_version):
+        assert handle.baseline() == point.head.commit_id
+        assert handle.commits.list()[0] == point.head
+        assert handle.commits.list(branch="main")[0] == graph.snapshot().head
+        newest = handle.changes(after=point.head.parent)
+        assert [each.commit for each in newest.commits] == [point.head]
+        assert newest.is_newest
+        for dry_run in (True, False):
+            with pytest.raises(NotAllowedError, match="past"):
+                handle.merge("main", dry_run=dry_run)
+        assert handle.merge("draft", into="main", dry_run=True).changes["Person"].inserted == 2
+
+
+def test_who_looks_a_commit_up_does_not_mind_that_another_branch_goes(graph, monkeypatch):
+    for name in ("a", "b", "c"):
+        graph.branches.create(name)
+    insert(graph, "eva", branch="c")
+    wanted = graph.snapshot(branch="c").head.commit_id
+    rival = omnigraph.open(graph.uri)
+    listed = Branches.names
+
+    def late(names: Branches) -> tuple[BranchName, ...]:
+        found = listed(names)
+        for name in ("a", "b"):
+            if names is not rival._manifest.names and name in listed(rival._manifest.names):
+                rival.branches.delete(name)
+        return found
+
+    monkeypatch.setattr(Branches, "names", late)
+    assert graph.at(commit=wanted).snapshot().pin(PERSON).row_count == 3
+    for name in ("a", "b"):
+        rival.branches.create(name)
+    assert graph.repair(dry_run=True).drifts == ()
+    for name in ("a", "b"):
+        rival.branches.create(name)
+    assert graph.cleanup(dry_run=True).troubles == ()

@@ -178,8 +178,9 @@ def delete_branch(
 
     wanted = BranchName.parse(name)
     opened = graph.open(options.required_store(store), read_only=not confirm)
+    ref = opened.snapshot(branch=wanted).ref
     commits = opened.commits.list(branch=wanted)
-    own = [each.commit_id for each in commits if each.branch == wanted]
+    own = [each.commit_id for each in commits if each.branch == wanted and each.ref in (ref, None)]
     opened.branches.delete(wanted, dry_run=not confirm)
     head = commits[0].commit_id
     with render.report_of(f"branch {wanted} was deleted" if confirm else None):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from omnigraph.cli import changed, options, render
+from omnigraph.cli.commits import commit_facts
 
 if TYPE_CHECKING:
     from omnigraph.changes.feed import Batch, CommitChanges
@@ -107,6 +107,6 @@ def _told(changes: CommitChanges) -> str:
 def _facts(batch: Batch, *, rows: bool) -> dict[str, Any]:
     commits = []
     for each in batch.commits:
-        facts = {"commit": asdict(each.commit), "changes": changed.counts(each.diff)}
+        facts = {"commit": commit_facts(each.commit), "changes": changed.counts(each.diff)}
         commits.append({**facts, "rows": list(changed.row_objects(each.diff))} if rows else facts)
     return {"commits": commits, "cursor": batch.cursor, "is_newest": batch.is_newest}

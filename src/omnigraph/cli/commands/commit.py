@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from omnigraph.cli import changed, options, render
+from omnigraph.cli.commits import commit_facts
 from omnigraph.errors import InvalidParameterError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def list_commits(
     found = opened.commits.list(branch=branch, limit=None if filters else limit)
     matching = [commit for commit in found if _matches(commit, filters)][:limit]
     if json:
-        render.show_json([asdict(commit) for commit in matching])
+        render.show_json([commit_facts(commit) for commit in matching])
         return
     render.show_table(
         ["commit", "created", "operation", "actor", "message"],
@@ -69,7 +69,7 @@ def show_commit(
     from omnigraph import graph
 
     commit = graph.open(options.required_store(store), read_only=True).commits.show(commit_id)
-    facts = asdict(commit)
+    facts = commit_facts(commit)
     if json:
         render.show_json(facts)
         return

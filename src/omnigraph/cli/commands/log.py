@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from omnigraph.cli import options, output, render
+from omnigraph.cli.commits import commit_facts
 
 if TYPE_CHECKING:
     from omnigraph.drawings.lanes import Row
@@ -107,7 +107,7 @@ def _tips(opened: Graph, branch: str | None) -> Tips:
 
 
 def _facts(commit: Commit, tips: Tips) -> dict[str, object]:
-    return {**asdict(commit), "branches": list(tips.get(commit.commit_id, ()))}
+    return {**commit_facts(commit), "branches": list(tips.get(commit.commit_id, ()))}
 
 
 def _cells(commit: Commit, tips: Tips) -> tuple[object, ...]:

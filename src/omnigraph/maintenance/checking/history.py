@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from omnigraph.errors import BranchNotFoundError, OmnigraphError
 from omnigraph.maintenance.checking.report import BACKUP, Finding, Invariant, Notebook
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.branches import Branch, record_path
 from omnigraph.manifest.format import CURRENT
-from omnigraph.manifest.layout import BRANCHES, MANIFEST
+from omnigraph.manifest.layout import MANIFEST
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import Commit
@@ -28,7 +28,7 @@ class Found:
 def check_branch(manifest: Manifest, name: BranchName, notebook: Notebook) -> Found | None:
     """The branch as it is now, if it can be read at all and is still there."""
     notebook.count(Invariant.BRANCH)
-    subject, place = f"branch {name}", f"{BRANCHES}/{name}.json"
+    subject, place = f"branch {name}", record_path(name)
     try:
         branch = manifest.names.find(name)
         if branch is not None:
@@ -47,7 +47,7 @@ def check_branch(manifest: Manifest, name: BranchName, notebook: Notebook) -> Fo
         notebook.note(Finding(Invariant.BRANCH, subject, MANIFEST, problem, step))
     if branch is not None and branch.is_ending:
         problem = "somebody began to delete it"
-        step = f"finish it with 'omnigraph branch delete {name}'"
+        step = "nothing: the next write to it, or 'omnigraph cleanup', finishes that"
         notebook.note(Finding(Invariant.BRANCH, subject, place, problem, step))
     return Found(snapshot, opened.stamp)
 
@@ -59,7 +59,7 @@ def _check_refs(manifest: Manifest, branch: Branch, notebook: Notebook) -> None:
             # Unless the branch itself is gone by now.
             manifest.names.find(branch.name)
             problem = f"the ref {ref} of the manifest, which {what}, is not there"
-            place = f"{BRANCHES}/{branch.name}.json"
+            place = record_path(branch.name)
             subject = f"branch {branch.name}"
             notebook.find(Finding(Invariant.BRANCH, subject, place, problem, BACKUP))
 
@@ -84,7 +84,7 @@ def check_history(
         notebook.find(_of_commit(commit_id, place, problem))
     for commit in commits.values():
         if commit.merged_parent is not None and commit.merged_parent not in commits:
-            problem = f"it merged {commit.merged_parent}, which went with its branch"
+            problem = f"it merged {commit.merged_parent}, which an earlier release removed"
             step = "nothing: the rows that it brought are here"
             found = Finding(Invariant.HISTORY, f"commit {commit.commit_id}", place, problem, step)
             notebook.note(found)

@@ -260,7 +260,7 @@ class _Check:
                 self.notebook.find(finding)
 
     def _note_orphans(self) -> None:
-        """Forks that nothing names: what killed writers left, or others are about to use."""
+        """Refs that nothing needs: of deleted branches, of killed writers, or in the making."""
         try:
             sidecars = self.recovery.sidecars
             orphans = clean_refs(
@@ -269,9 +269,9 @@ class _Check:
         except OmnigraphError:
             # Whatever is in the way was found before, and is told as what it is.
             return
-        step = "nothing: 'omnigraph cleanup' removes it when it is a day old"
+        step = "nothing: 'omnigraph cleanup' removes it once nobody can be about to use it"
         for each in orphans.reclaimed:
-            problem = "nothing names it: a writer was killed, or is about to use it"
+            problem = "nothing needs it: its branch was deleted, or a writer killed or at work"
             place = each.location
             self.notebook.note(Finding(Invariant.BRANCH, f"ref {each.ref}", place, problem, step))
 
