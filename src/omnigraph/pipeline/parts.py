@@ -142,7 +142,7 @@ def part_bounds(table: Table, parts: int) -> tuple[str, ...]:
         return ()
     step = max(1, rows // (parts * SAMPLES_PER_PART))
     places = list(range(0, rows, step))
-    sample = sorted(table.handle.take(places, columns=["id"])["id"].to_pylist())
+    sample = sorted(table.take(places, ["id"])["id"].to_pylist())
     cuts = {sample[number * len(sample) // parts] for number in range(1, parts)}
     return tuple(sorted(cuts))
 

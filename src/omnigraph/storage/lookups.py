@@ -223,8 +223,7 @@ def _sift(
     wanted = pa.table({"value": values.drop_null()})
     named = [*columns] if column in columns else [*columns, column]
     reader = table.scan(named)
-    with translating("reading", str(table.address)):
-        found = [rows.filter(_are_wanted(rows[column], wanted)) for rows in _gathered(reader)]
+    found = [rows.filter(_are_wanted(rows[column], wanted)) for rows in _gathered(reader)]
     return pa.concat_tables([reader.schema.empty_table(), *found]).select(list(columns))
 
 

@@ -19,6 +19,7 @@ from omnigraph.errors import InvalidInputError
 from omnigraph.limits import BYTES_PER_FILE_MAX, ROWS_PER_FILE_MAX
 from omnigraph.storage import lookups, written
 from omnigraph.storage.places import fragment_ids_of, offsets_of
+from omnigraph.storage.streams import Relay
 from omnigraph.storage.tables import (
     ROW_ADDRESS,
     ROW_ID,
@@ -311,9 +312,10 @@ def write_files(table: Table, rows: Rows, *, row_ids: Sequence[int] = ()) -> tup
     """
     # The handle and not the URI: a branch handle's uri is the root's, and files written there
     # would land among main's (lance-facts 4).
-    with translating("staging rows in", table.address.uri):
+    relay = Relay()
+    with relay.raising(), translating("staging rows in", table.address.uri):
         fragments = write_fragments(
-            rows,
+            rows if isinstance(rows, pa.Table) else relay.carry(rows),
             table.handle,
             schema=rows.schema,
             mode="append",
@@ -383,13 +385,14 @@ def _write_whole(
     Lance's own operation is used and not one made of Arrow's schema: it knows how columns were
     numbered in the files, which a dropped column or a blob changes (lance-facts 9 and 10).
     """
+    relay = Relay()
     # Lance takes the metadata from the rows, whatever schema it is given beside them.
     rows = (
         rows.cast(schema)
         if isinstance(rows, pa.Table)
-        else pa.RecordBatchReader.from_batches(schema, rows)
+        else relay.carry(pa.RecordBatchReader.from_batches(schema, rows))
     )
-    with translating("staging rows in", address.uri):
+    with relay.raising(), translating("staging rows in", address.uri):
         transaction = write_fragments(
             rows,
             base,

@@ -18,6 +18,7 @@ from omnigraph.limits import OWN_TABLE_BLOCK_BYTES, PINNED_TABLES_MAX
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.roots import Root
+from omnigraph.storage.streams import translated
 from omnigraph.storage.translate import translating
 from omnigraph.storage.values import Known, Values
 
@@ -124,7 +125,7 @@ class Table:
 
     def count_rows(self, filter_text: str | None = None) -> int:
         """How many rows match; without a filter this is answered from metadata."""
-        with self._translating("counting rows of"):
+        with self.translating("counting rows of"):
             return int(self.handle.count_rows(filter_text))
 
     def scan(
@@ -152,7 +153,7 @@ class Table:
         if fragments is not None:
             every = self.handle.get_fragments()
             chosen = [every[position] for position in fragments]
-        with self._translating("reading"):
+        with self.translating("reading"):
             scanner = self.handle.scanner(
                 columns=None if columns is None else list(columns),
                 filter=filter_text,
@@ -160,7 +161,8 @@ class Table:
                 fast_search=indexed_only,
                 blob_handling="all_binary",
             )
-            return scanner.to_reader()
+            reader = scanner.to_reader()
+        return translated(reader, "reading", str(self.address))
 
     def read(
         self,
@@ -179,10 +181,15 @@ class Table:
             fragment_ids=fragment_ids,
             indexed_only=indexed_only,
         )
-        with self._translating("reading"):
-            return reader.read_all()
+        return reader.read_all()
 
-    def _translating(self, action: str) -> AbstractContextManager[None]:
+    def take(self, places: Sequence[int], columns: Sequence[str]) -> pa.Table:
+        """The rows at these places, counted over the rows that the table has."""
+        with self.translating("reading"):
+            return self.handle.take(list(places), columns=list(columns))
+
+    def translating(self, action: str) -> AbstractContextManager[None]:
+        """Re-raise what Lance raises while it does something to this table as ours."""
         return translating(action, str(self.address))
 
     def __reduce__(self) -> NoReturn:
@@ -269,8 +276,11 @@ class Tables:
             if shared == here:
                 continue
             try:
-                lance.dataset(shared, session=self._session)
-            except (OSError, ValueError) as cause:
+                with translating("opening", shared):
+                    lance.dataset(shared, session=self._session)
+            except StorageError as cause:
+                if Objects(Root.parse(shared), self._meter).holds_any("_versions"):
+                    raise
                 # Branches of branches share files of those below the table's own.
                 made_at = shared.rpartition(f"/{address.location}")[0] or shared
                 message = (

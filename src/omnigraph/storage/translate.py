@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -21,7 +22,11 @@ _READ_ONLY: Final = "read-only file system"
 _DENIED: Final = ("permission denied", _READ_ONLY)
 _FORBIDDEN: Final = ("accessdenied", "403 forbidden", "invalidaccesskeyid")
 _FULL: Final = ("no space left", "disk quota exceeded")
+_NOT_FOUND: Final = "not found"
+_DATA_FILE: Final = re.compile(r"/data/[0-9a-z]+\.lance\b")
 _NO_CREDENTIALS: Final = ("no credentials", "credential provider", "metadata endpoint", "imds")
+_PREFIXES: Final = ("External error: ", "LanceError(IO): ", "Generic N/A error: ")
+"""How Arrow, Lance and its object store begin, in this order, and say nothing."""
 
 
 @contextmanager
@@ -73,10 +78,15 @@ def _translated(action: str, where: str, cause: Exception) -> OmnigraphError:
         message = f"{action} {where} failed: no space is left"
         return StorageError(message, hint="free some space and try again")
     message = f"{action} {where} failed: {said}"
+    if _NOT_FOUND in text and _DATA_FILE.search(text):
+        hint = "restore the file from a backup; 'omnigraph check' reports what else is missing"
+        return StorageError(message, hint=hint)
     return StorageError(message, hint="try again; if it persists, check the storage")
 
 
 def _first_line(cause: Exception) -> str:
     """What went wrong, without obstore's debug dump, and Lance's classes and source positions."""
-    line = str(cause).strip().partition("\n")[0].removeprefix("LanceError(IO): ")
+    line = str(cause).strip().partition("\n")[0]
+    for prefix in _PREFIXES:
+        line = line.removeprefix(prefix)
     return line.partition(", /home/runner/")[0][:500]

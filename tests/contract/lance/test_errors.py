@@ -206,6 +206,18 @@ def test_an_unreadable_table_is_a_valueerror_that_is_not_about_missing(uri):
     assert MISSING not in str(error.value)
 
 
+def test_of_an_error_in_a_stream_that_is_written_only_the_text_is_left(uri):
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield rows("a").to_batches()[0]
+        message = "the source of the rows is gone"
+        raise LookupError(message)
+
+    stream = pa.RecordBatchReader.from_batches(SCHEMA, batches())
+    with pytest.raises(OSError, match="the source of the rows is gone") as error:
+        write_fragments(stream, uri)
+    assert not isinstance(error.value.__cause__ or error.value, LookupError)
+
+
 def test_an_unreadable_data_file_is_an_arrowinvalid_that_says_so(uri):
     base = create(uri, "a")
 

@@ -22,6 +22,7 @@ from omnigraph.engine.results import conform
 from omnigraph.errors import ErrorCode, InternalError, InvalidInputError, StorageError
 from omnigraph.limits import COMPILED_QUERIES_MAX
 from omnigraph.relational.plans import GivenRows, Plan, Relation, TableRows
+from omnigraph.storage.streams import Relay
 
 _SETTINGS: Final = (
     "TimeZone = 'UTC'",
@@ -56,30 +57,33 @@ class LocalEngine:
         """
         if (found := look_up(plan, data)) is not None:
             return conform(found, plan.columns)
-        inputs = self._inputs(plan, data)
+        relay = Relay()
+        inputs = self._inputs(plan, data, relay)
         cursor = self._cursor()
-        with _registered(cursor, inputs), _translating():
+        with _registered(cursor, inputs), relay.raising(), _translating():
             values = {name: bound.value for name, bound in plan.values.items()}
             answer = cursor.sql(self._texts.of(plan.tree), params=values or None)
             computed = answer.to_arrow_table()
         return conform(computed, plan.columns)
 
-    def _inputs(self, plan: Plan, data: Data) -> dict[str, Any]:
+    def _inputs(self, plan: Plan, data: Data, relay: Relay) -> dict[str, Any]:
         inputs: dict[str, Any] = dict(Reducer(plan, data).run())
         joins = len(plan.relations) > 1
         for name, relation in plan.relations.items():
             if name not in inputs:
-                inputs[name] = self._input(name, relation, data, joins=joins)
+                inputs[name] = self._input(name, relation, data, relay, joins=joins)
         return inputs
 
-    def _input(self, name: str, relation: Relation, data: Data, *, joins: bool) -> Any:
+    def _input(
+        self, name: str, relation: Relation, data: Data, relay: Relay, *, joins: bool
+    ) -> Any:
         match relation:
             case GivenRows():
                 return data.given[name]
             case TableRows(key, columns):
                 table = data.table(key)
                 kept = self._columns.read(table, columns) if joins else None
-                return scannable(table, columns) if kept is None else kept
+                return scannable(table, columns, relay) if kept is None else kept
             case _:
                 assert_never(relation)
 

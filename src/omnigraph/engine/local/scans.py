@@ -3,35 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from omnigraph.storage.streams import Relay, translated
 from omnigraph.storage.tables import Table
 
 
-def scannable(table: Table, columns: tuple[str, ...]) -> Any:
-    """What DuckDB may be given to read these columns from, as often as it likes."""
-    types = [table.schema.field(name).type for name in columns]
-    if any(map(_is_blob, types)):
+def scannable(table: Table, columns: tuple[str, ...], relay: Relay) -> pa.Table | ds.Dataset:
+    """What DuckDB may be given to read these columns from, as often as it likes.
+
+    Args:
+        relay: Gets the errors that DuckDB meets while it reads.
+    """
+    if any(_is_blob(table.schema.field(name).type) for name in columns):
         # A plain scan gives descriptions of blobs in the place of their bytes.
         return table.read(columns)
-    if any(map(_refuses_filters, types)):
-        return FilteredHere(table, columns)
-    return table.handle
+    return ScannedTable(table, columns, relay)
 
 
-class FilteredHere(ds.Dataset):  # type: ignore[misc]
-    """A table whose filters pyarrow applies, batch by batch, as they come from Lance.
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """One pass over rows, with what DuckDB uses of pyarrow's scanner."""
+
+    reader: pa.RecordBatchReader
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        """The columns of the rows."""
+        return self.reader.schema
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows."""
+        return self.reader
+
+
+class ScannedTable(ds.Dataset):  # type: ignore[misc]
+    """A pinned table as DuckDB scans it; what fails on the way is the relay's.
 
     DuckDB hands its filters to what it scans and does not apply them again. Lance refuses filters
-    on unsigned integers and on vectors (tests/contract/engine/test_pushdown.py).
+    on unsigned integers and on vectors (tests/contract/engine/test_pushdown.py), so where a table
+    has such columns, pyarrow applies them, batch by batch, as they come from Lance.
     """
 
-    def __init__(self, table: Table, columns: Sequence[str]) -> None:
+    def __init__(self, table: Table, columns: Sequence[str], relay: Relay) -> None:
         self._table = table
         self._columns = list(columns)
+        self._relay = relay
 
     @property
     def schema(self) -> pa.Schema:
@@ -43,11 +63,21 @@ class FilteredHere(ds.Dataset):  # type: ignore[misc]
         columns: Sequence[str] | None = None,
         filter: ds.Expression | None = None,  # noqa: A002  # what pyarrow calls it
         **_: object,
-    ) -> ds.Scanner:
+    ) -> Scan:
         """One pass over the rows; DuckDB asks for as many as its plan needs."""
         wanted = self._columns if columns is None else list(columns)
-        rows = self._table.scan(self._columns)
-        return ds.Scanner.from_batches(rows, columns=wanted, filter=filter)
+        with self._relay.holding(), self._table.translating("reading"):
+            rows = self._rows(wanted, filter)
+        # Outermost, so that no thread of pyarrow's own waits for Python.
+        named = translated(rows, "reading", str(self._table.address))
+        return Scan(self._relay.carry(named))
+
+    def _rows(self, columns: list[str], filter_: ds.Expression | None) -> pa.RecordBatchReader:
+        handle = self._table.handle
+        if not any(_refuses_filters(each.type) for each in self.schema):
+            return handle.scanner(columns=columns, filter=filter_).to_reader()
+        every = handle.scanner(columns=self._columns).to_reader()
+        return ds.Scanner.from_batches(every, columns=columns, filter=filter_).to_reader()
 
 
 def _refuses_filters(kind: pa.DataType) -> bool:

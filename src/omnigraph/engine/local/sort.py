@@ -20,6 +20,7 @@ from omnigraph.limits import (
     SORTING_BYTES_MAX,
 )
 from omnigraph.schema.arrow import is_blob
+from omnigraph.storage.streams import Relay
 from omnigraph.storage.tables import ROW_ID, Table
 
 _FIRST_BLOBS: int = 4
@@ -79,8 +80,9 @@ def _spilling(
     rows = pa.RecordBatchReader.from_batches(
         places, (pa.RecordBatch.from_arrays(each.columns, schema=places) for each in scan)
     )
-    with _connected(spill_directory) as connection, _translating():
-        connection.register("unsorted", rows)
+    relay = Relay()
+    with _connected(spill_directory) as connection, relay.raising(), _translating():
+        connection.register("unsorted", relay.carry(rows))
         text = f"SELECT * FROM unsorted ORDER BY c{schema.names.index(by)}"
         for batch in connection.sql(text).to_arrow_reader(rows_max):
             yield typed(batch, schema)
