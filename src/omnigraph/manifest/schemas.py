@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 from omnigraph.errors import InvalidInputError, StorageError
 from omnigraph.limits import CATALOGS_MAX
@@ -15,6 +17,8 @@ from omnigraph.schema import codec
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.parser import parse_schema
 from omnigraph.storage.objects import Objects
+
+_SCHEMA_PATH: Final = re.compile(rf"{SCHEMAS}/[0-9a-f]{{64}}\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,15 @@ def read_text(objects: Objects) -> AcceptedSchema:
     except (ValueError, InvalidInputError) as cause:
         message = f"the schema file {SCHEMA_TEXT} cannot be read: {cause}"
         raise corrupted(message) from cause
+
+
+def is_schema_path(path: str) -> bool:
+    """Whether a path in the folder of schemas is named by a schema's identity.
+
+    >>> is_schema_path(f"__schemas/{'0' * 64}.json"), is_schema_path("__schemas/schema.pg")
+    (True, False)
+    """
+    return _SCHEMA_PATH.fullmatch(path) is not None
 
 
 def _path(digest: str) -> str:

@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
-from omnigraph.clock import Clock
+from omnigraph.clock import Clock, is_ulid
 from omnigraph.errors import RecoveryNeededError
 from omnigraph.manifest.layout import RECOVERY
 from omnigraph.model.ids import OperationId
 from omnigraph.recovery.intents import Intent, UnreadableIntentError, decode, encode
 from omnigraph.recovery.owners import is_gone
 from omnigraph.storage.objects import Objects
+
+_SUFFIX: Final = ".json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +84,14 @@ class Sidecars:
     def find(self, known: Iterable[Intent] = ()) -> Found:
         """Every sidecar there is now; one that goes while we read is left out.
 
+        Files of other names are not ours, and hold nobody up.
+
         Args:
             known: Intents whose sidecars need not be read again, such as the caller's own.
         """
         at_hand = {_path(each.operation_id): each for each in known}
         intents, unreadable = [], []
-        for path in self._objects.list(RECOVERY):
+        for path in filter(is_sidecar_path, self._objects.list(RECOVERY)):
             if path in at_hand:
                 intents.append(at_hand[path])
                 continue
@@ -117,6 +122,18 @@ class Sidecars:
         self._objects.delete(_path(operation_id))
 
 
+def is_sidecar_path(path: str) -> bool:
+    """Whether a path in the folder of sidecars is one's: they are named by their operations.
+
+    >>> is_sidecar_path("__recovery/01ARZ3NDEKTSV4RRFFQ69G5FAV.json")
+    True
+    >>> is_sidecar_path("__recovery/notes.txt")
+    False
+    """
+    operation_id = path.removeprefix(f"{RECOVERY}/").removesuffix(_SUFFIX)
+    return is_ulid(operation_id) and path == _path(OperationId(operation_id))
+
+
 def is_live(intent: Intent, now: datetime) -> bool:
     """Whether its owner may still be at work, so that nobody else may touch what it claims."""
     if intent.lease_until is None or intent.lease_until <= now:
@@ -132,4 +149,4 @@ def _named(path: str, intent: Intent) -> Intent:
 
 
 def _path(operation_id: OperationId) -> str:
-    return f"{RECOVERY}/{operation_id}.json"
+    return f"{RECOVERY}/{operation_id}{_SUFFIX}"

@@ -58,10 +58,26 @@ def find_scratch(objects: Objects) -> list[Scratched]:
     """The folders that are there, the oldest load first."""
     newest: dict[str, datetime] = {}
     for path, written_at in objects.times(SCRATCH).items():
-        load_id = path.removeprefix(f"{SCRATCH}/").partition("/")[0]
-        if is_ulid(load_id):
+        if is_scratch_path(path):
+            load_id = _load_id(path)
             newest[load_id] = max(written_at, newest.get(load_id, written_at))
     return [Scratched(load_id, newest[load_id]) for load_id in sorted(newest)]
+
+
+def is_scratch_path(path: str) -> bool:
+    """Whether a path below `SCRATCH` lies in a load's folder.
+
+    >>> is_scratch_path("__staging/01ARZ3NDEKTSV4RRFFQ69G5FAV/owner.json")
+    True
+    >>> is_scratch_path("__staging/notes.txt")
+    False
+    """
+    load_id = _load_id(path)
+    return is_ulid(load_id) and path.startswith(f"{scratch_folder(load_id)}/")
+
+
+def _load_id(path: str) -> str:
+    return path.removeprefix(f"{SCRATCH}/").partition("/")[0]
 
 
 def is_held(objects: Objects, load_id: str) -> bool:

@@ -212,7 +212,7 @@ def test_trouble_with_one_table_keeps_none_of_the_others(graph, monkeypatch):
 
 def test_nothing_goes_while_a_sidecar_cannot_be_read(graph):
     crash_create(graph)
-    graph._store.objects.put(f"{RECOVERY}/x.json", b"?")
+    graph._store.objects.put(f"{RECOVERY}/{SystemClock().ulid()}.json", b"?")
     with pytest.raises(RecoveryNeededError):
         clean(graph)
     assert left(graph)

@@ -16,9 +16,11 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import Failpoint
 from omnigraph.graph import Graph
+from omnigraph.maintenance.checking.foreign import is_foreign
 from omnigraph.maintenance.checking.report import CheckReport, Finding, Invariant
-from omnigraph.manifest.layout import SCHEMA_TEXT
+from omnigraph.manifest.layout import BRANCHES, RECOVERY, SCHEMA_TEXT, SCHEMAS
 from omnigraph.model.names import MAIN
+from omnigraph.recovery.staging import SCRATCH
 from tests.support.crashes import copied, uploaded
 from tests.support.faults import FAULTS, sound
 from tests.support.forge import forge
@@ -207,6 +209,38 @@ def test_leftovers_and_writes_in_flight_are_notes(graph):
 
     assert with_leftovers.is_sound
     assert {each.subject for each in with_leftovers.notes} == {f"ref {fork}", SCHEMA_TEXT}
+
+
+FOREIGN_FILES = {
+    "a text among the branches": f"{BRANCHES}/notes.txt",
+    "a text among the sidecars": f"{RECOVERY}/notes.txt",
+    "a copy of a sidecar": f"{RECOVERY}/01ARZ3NDEKTSV4RRFFQ69G5FAV copy.json",
+    "a file of the Finder": f"{RECOVERY}/.DS_Store",
+    "a sidecar in a folder": f"{RECOVERY}/old/01ARZ3NDEKTSV4RRFFQ69G5FAV.json",
+    "a text among the schemas": f"{SCHEMAS}/schema.pg",
+    "a text among the scratch": f"{SCRATCH}/notes.txt",
+    "a file named like a load": f"{SCRATCH}/01ARZ3NDEKTSV4RRFFQ69G5FAV",
+}
+
+
+@pytest.mark.parametrize("path", FOREIGN_FILES.values(), ids=FOREIGN_FILES.keys())
+def test_a_foreign_file_in_a_folder_of_the_graph_is_a_note(graph, path):
+    graph._store.objects.put(path, b"mine")
+
+    report = graph.check()
+
+    assert report.is_sound
+    assert [each.place for each in report.notes] == [path]
+
+
+@pytest.mark.parametrize("path", ["draft.json", "review=1.json", "review/1.json"])
+def test_names_of_branches_are_no_foreign_files_in_either_spelling(path):
+    assert not is_foreign(f"{BRANCHES}/{path}")
+
+
+@pytest.mark.parametrize("path", ["draft.txt", ".hidden.json", "a b.json", "main.json", "=x.json"])
+def test_what_no_branch_can_be_named_is_a_foreign_file(path):
+    assert is_foreign(f"{BRANCHES}/{path}")
 
 
 def test_a_head_that_a_write_in_flight_moved_is_a_note(graph):

@@ -194,6 +194,15 @@ def test_an_unreadable_sidecar_ends_the_claim(scene):
     assert scene.objects.list("__recovery") == (path,)
 
 
+@pytest.mark.parametrize("name", ["notes.txt", "odd.json", "old/01J00000000000000000000000.json"])
+def test_a_file_that_no_writer_named_holds_nobody_up(scene, name):
+    scene.objects.put(f"__recovery/{name}", b"{")
+    intent = scene.intent(PERSON)
+
+    assert scene.claim(intent) == {intent.operation_id}
+    assert scene.sidecars.pending(scene.clock).unreadable == ()
+
+
 def test_a_listing_that_fails_ends_the_claim(scene, monkeypatch):
     def fail(_: str) -> None:
         message = "no answer"
@@ -211,13 +220,14 @@ def test_what_is_pending_is_live_interrupted_or_unreadable(scene):
     live, interrupted = scene.intent(PERSON), scene.intent(CITY)
     scene.claim(live)
     scene.sidecars.put(interrupted)
-    scene.objects.put("__recovery/odd.json", b"{}")
+    odd = f"__recovery/{scene.clock.ulid()}.json"
+    scene.objects.put(odd, b"{}")
 
     pending = scene.sidecars.pending(scene.clock)
 
     assert [each.operation_id for each in pending.live] == [live.operation_id]
     assert [each.operation_id for each in pending.interrupted] == [interrupted.operation_id]
-    assert [each.path for each in pending.unreadable] == ["__recovery/odd.json"]
+    assert [each.path for each in pending.unreadable] == [odd]
 
 
 def test_a_write_that_ends_while_it_is_looked_at_was_not_interrupted(scene, monkeypatch):

@@ -17,6 +17,7 @@ from omnigraph.clock import Clock
 from omnigraph.engine.choose import asked_engine
 from omnigraph.errors import OmnigraphError
 from omnigraph.integrity.rules import RuleSet
+from omnigraph.maintenance.checking.foreign import note_foreign_files
 from omnigraph.maintenance.checking.history import check_branch, check_history
 from omnigraph.maintenance.checking.past import Past
 from omnigraph.maintenance.checking.report import BACKUP, CheckReport, Finding, Invariant, Notebook
@@ -142,6 +143,7 @@ class _Check:
         self._check_sidecars()
         self._check_recoveries()
         self._note_orphans()
+        note_foreign_files(self.manifest.store.objects, self.notebook)
 
     def _check_history(self, snapshot: Snapshot) -> dict[CommitId, Commit]:
         commits = check_history(self.manifest, snapshot, self.notebook)
