@@ -60,7 +60,7 @@ from omnigraph.storage import lookups
 from omnigraph.storage.store import Store
 from omnigraph.storage.texts import query_text, schema_text
 from omnigraph.transaction.protocol import Order, Transactions
-from omnigraph.transaction.view import data_at, view_at
+from omnigraph.transaction.view import data_at, reading, view_at
 from omnigraph.transaction.work import View
 
 # What only writes, merges and checks need is imported where it is used: those who read need not
@@ -301,9 +301,11 @@ class Graph:
             InvalidInputError: the query changes the graph, or a commit was given together with a
                 branch or a version. Nothing was read.
             NotFoundError: the branch, the commit, the version or the file does not exist.
+            ConflictError: the branch was deleted and made again meanwhile.
         """
         snapshot = self.snapshot(branch=branch, commit=commit, version=version)
-        return self._queries.run(snapshot, query_text(source), params, name=name, engine=engine)
+        with reading(self._store, snapshot):
+            return self._queries.run(snapshot, query_text(source), params, name=name, engine=engine)
 
     def explain(
         self,
@@ -513,7 +515,9 @@ class Graph:
             replaces=replace,
             progress=progress,
         )
-        return export(self._view(), self._clock, order)
+        view = self._view()
+        with reading(self._store, view.snapshot):
+            return export(view, self._clock, order)
 
     def frame(self, type_name: str, *, spark: Session | None = None) -> Frame:
         """The rows of a type as a Spark DataFrame; executors read them when it is used.
@@ -719,7 +723,8 @@ class Graph:
         wanted = Filter.parse(catalog, kinds, types, ops)
         keys = [each.table_key for each in catalog.types]
         choice = choose_by_difference(size_of_difference(old, new, keys, wanted), engine)
-        found = compare_graphs(catalog, old, new, self._queries.engine(choice.engine), wanted)
+        with reading(self._store, old.snapshot, new.snapshot):
+            found = compare_graphs(catalog, old, new, self._queries.engine(choice.engine), wanted)
         return replace(found, why=choice.why)
 
     def _side(self, point: str) -> Side:
@@ -808,8 +813,9 @@ class Graph:
         snapshot = self.snapshot() if at is None else self._side(at).snapshot
         type_ = self._catalogs.of(snapshot.schema_digest).type_named(name)
         table = data_at(self._store, snapshot).table(type_.table_key)
-        found = lookups.find(table, "id", [wanted], columns=table_schema(type_).names).to_pylist()
-        return found[0] if found else None
+        with reading(self._store, snapshot):
+            found = lookups.find(table, "id", [wanted], columns=table_schema(type_).names)
+        return found.to_pylist()[0] if len(found) else None
 
     @property
     def _feed(self) -> Feed:

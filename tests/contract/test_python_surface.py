@@ -181,6 +181,13 @@ def test_a_schema_is_a_text_a_path_or_a_catalog(tmp_path: Path, schema: str) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("schema", ["", "  ", "\n"])
+def test_an_empty_schema_is_called_that(tmp_path: Path, schema: str) -> None:
+    with pytest.raises(InvalidParameterError, match="schema is empty"):
+        omnigraph.init(tmp_path / "graph.omni", schema)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_diagnostics_name_the_file_of_a_schema_or_none(tmp_path: Path) -> None:
     text = "node Person { name: Strng }"
     file = tmp_path / "people.pg"

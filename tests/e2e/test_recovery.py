@@ -125,9 +125,17 @@ def test_a_writer_that_may_be_at_work_elsewhere_is_live(here: Run, store: str) -
     assert (pending["operation_id"], pending["state"]) == (operation, "live")
 
 
-@pytest.mark.parametrize("content", ["{", '{"schema_version": 99}', '{"schema_version": 2}'])
+@pytest.mark.parametrize(
+    ("content", "hint"),
+    [
+        ("{", "from a backup"),
+        ('{"schema_version": 99}', "the release that wrote it"),
+        ('{"schema_version": 2}', "from a backup"),
+        ('{"schema_version": 0}', "from a backup"),
+    ],
+)
 def test_a_file_that_nobody_can_read_is_named_and_only_reading_works(
-    here: Run, store: str, content: str
+    here: Run, store: str, content: str, hint: str
 ) -> None:
     name = "01M7GC5A9QKCZHY9Q1JZB0D5T7"
     folder = Path(store, "__recovery")
@@ -144,6 +152,7 @@ def test_a_file_that_nobody_can_read_is_named_and_only_reading_works(
         refused = here(*arguments, "--store", store)
         assert (refused.code, refused.out) == (Exit.RECOVERY, "")
         assert f"__recovery/{name}.json" in refused.err
+        assert hint in refused.said
     assert (folder / f"{name}.json").read_text() == content
 
 

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph
+from omnigraph.clock import SystemClock
 from omnigraph.errors import ErrorCode, OmnigraphError, RecoveryNeededError, StorageError
 from omnigraph.failpoints import Failpoint, armed
 from omnigraph.graph import Graph
@@ -19,7 +21,10 @@ from omnigraph.manifest.layout import RECOVERY
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import OperationId
 from omnigraph.model.names import MAIN
+from omnigraph.model.tables import TableKey
 from omnigraph.recovery.audit import Audit, RecoveryKind
+from omnigraph.recovery.intents import Intent, TableIntent
+from omnigraph.recovery.sidecars import Sidecars
 from omnigraph.storage import heads, staging
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.store import Store
@@ -95,6 +100,30 @@ def on_sidecars(_: Objects, path: str, *__: object) -> bool:
 
 def person_ids(uri: str) -> set[str]:
     return {each["id"] for each in picture(uri).rows[MAIN, str(PERSON)]}
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ({"key": TableKey.parse("node:Nobody")}, "names node:Nobody, which is no type of branch"),
+        ({"location": "nodes/elsewhere"}, "has node:Person at nodes/elsewhere on ref main, and"),
+    ],
+)
+def test_a_sidecar_that_does_not_fit_its_branch_is_named_and_stays(uri, named, said):
+    graph, clock = omnigraph.open(uri), SystemClock()
+    pin = graph.snapshot().pin(PERSON)
+    table = TableIntent(PERSON, pin.location, pin.ref, pin.version, pin.version + 1)
+    tables = (replace(table, **named),)
+    intent = Intent(OperationId(clock.ulid()), OperationKind.LOAD, MAIN, clock.now(), tables)
+    Sidecars(graph._store.objects).put(intent)
+
+    with pytest.raises(RecoveryNeededError, match=said) as refused:
+        insert(graph, "eva")
+
+    path = f"{RECOVERY}/{intent.operation_id}.json"
+    assert path in refused.value.message
+    assert "from a backup" in refused.value.hint
+    assert graph._store.objects.list(RECOVERY) == (path,)
 
 
 def test_a_sidecar_that_cannot_be_put_means_that_nothing_happened(uri, monkeypatch):

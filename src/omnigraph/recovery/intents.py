@@ -102,6 +102,10 @@ class UnreadableIntentError(ValueError):
     """A sidecar's bytes say nothing that this release can act on."""
 
 
+class NewerIntentError(UnreadableIntentError):
+    """A sidecar is whole, and a newer release wrote it."""
+
+
 def encode(intent: Intent) -> bytes:
     """The intent as a sidecar of the newest schema."""
     assert intent.schema_version == SCHEMA_VERSION, "older sidecars are only read"
@@ -143,8 +147,9 @@ def decode(data: bytes) -> Intent:
     """The intent that a sidecar holds.
 
     Raises:
-        UnreadableIntentError: it is cut off, of a schema newer than ours, or records what this
-            release cannot finish. It must stay where it is.
+        NewerIntentError: it is of a schema newer than ours, or records what this release cannot
+            finish. It must stay where it is.
+        UnreadableIntentError: it is cut off, or damaged. It must stay where it is.
     """
     try:
         record = json.loads(data)
@@ -152,12 +157,15 @@ def decode(data: bytes) -> Intent:
     except (ValueError, KeyError, TypeError, RecursionError) as cause:
         message = "it is no sidecar"
         raise UnreadableIntentError(message) from cause
-    if type(version) is not int or not OLDEST_SCHEMA_VERSION <= version <= SCHEMA_VERSION:
-        message = f"its schema is {version!r}, and this release reads up to {SCHEMA_VERSION}"
+    if type(version) is not int or version < OLDEST_SCHEMA_VERSION:
+        message = f"its schema is {version!r}, which no release writes"
         raise UnreadableIntentError(message)
+    if version > SCHEMA_VERSION:
+        message = f"its schema is {version!r}, and this release reads up to {SCHEMA_VERSION}"
+        raise NewerIntentError(message)
     if later := [name for name in _LATER if record.get(name)]:
         message = f"it has {', '.join(later)}, which this release does not know how to finish"
-        raise UnreadableIntentError(message)
+        raise NewerIntentError(message)
     try:
         return replace(_decode(record), schema_version=version)
     except (ValueError, KeyError, TypeError, AttributeError) as cause:

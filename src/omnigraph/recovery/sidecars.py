@@ -15,7 +15,13 @@ from omnigraph.clock import Clock, is_ulid
 from omnigraph.errors import RecoveryNeededError
 from omnigraph.manifest.layout import RECOVERY
 from omnigraph.model.ids import OperationId
-from omnigraph.recovery.intents import Intent, UnreadableIntentError, decode, encode
+from omnigraph.recovery.intents import (
+    Intent,
+    NewerIntentError,
+    UnreadableIntentError,
+    decode,
+    encode,
+)
 from omnigraph.recovery.owners import is_gone
 from omnigraph.storage.objects import Objects
 
@@ -24,10 +30,29 @@ _SUFFIX: Final = ".json"
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A sidecar that nobody may act on."""
+    """A sidecar that nobody may act on.
+
+    Attributes:
+        is_newer: Whether a newer release wrote it; otherwise it is damaged.
+    """
 
     path: str
     reason: str
+    is_newer: bool = False
+
+    @property
+    def next_step(self) -> str:
+        """What to do about it."""
+        if self.is_newer:
+            return "open the graph with the release that wrote it"
+        return "restore the file from a backup, or follow docs/recovery.md before you move it"
+
+    def refusal(self, more: int = 0) -> RecoveryNeededError:
+        """The error of who would have to act on it, and on so many others."""
+        others = f", and {more} more" if more else ""
+        message = f"the recovery file {self.path} cannot be acted on: {self.reason}{others}"
+        hint = f"{self.next_step}; reading still works, read-only"
+        return RecoveryNeededError(message, hint=hint, path=self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +71,7 @@ class Found:
         if not self.unreadable:
             return self.intents
         first, *others = self.unreadable
-        more = f", and {len(others)} more" if others else ""
-        message = f"the recovery file {first.path} cannot be acted on: {first.reason}{more}"
-        hint = "open the graph with the release that wrote it; reading still works, read-only"
-        raise RecoveryNeededError(message, hint=hint, path=first.path)
+        raise first.refusal(more=len(others))
 
     def holds(self, operation_id: OperationId | None) -> bool:
         """Whether the operation's sidecar is among them."""
@@ -79,7 +101,7 @@ class Sidecars:
 
     def put(self, intent: Intent) -> None:
         """Write an intent down, or write it anew."""
-        self._objects.put(_path(intent.operation_id), encode(intent))
+        self._objects.put(sidecar_path(intent.operation_id), encode(intent))
 
     def find(self, known: Iterable[Intent] = ()) -> Found:
         """Every sidecar there is now; one that goes while we read is left out.
@@ -89,7 +111,7 @@ class Sidecars:
         Args:
             known: Intents whose sidecars need not be read again, such as the caller's own.
         """
-        at_hand = {_path(each.operation_id): each for each in known}
+        at_hand = {sidecar_path(each.operation_id): each for each in known}
         intents, unreadable = [], []
         for path in filter(is_sidecar_path, self._objects.list(RECOVERY)):
             if path in at_hand:
@@ -101,7 +123,8 @@ class Sidecars:
             try:
                 intents.append(_named(path, decode(stored.data)))
             except UnreadableIntentError as refusal:
-                unreadable.append(Unreadable(path, str(refusal)))
+                is_newer = isinstance(refusal, NewerIntentError)
+                unreadable.append(Unreadable(path, str(refusal), is_newer=is_newer))
         return Found(tuple(intents), tuple(unreadable))
 
     def pending(self, clock: Clock) -> Pending:
@@ -119,7 +142,7 @@ class Sidecars:
 
     def delete(self, operation_id: OperationId) -> None:
         """Remove an operation's sidecar; one that is not there is as good as removed."""
-        self._objects.delete(_path(operation_id))
+        self._objects.delete(sidecar_path(operation_id))
 
 
 def is_sidecar_path(path: str) -> bool:
@@ -131,7 +154,7 @@ def is_sidecar_path(path: str) -> bool:
     False
     """
     operation_id = path.removeprefix(f"{RECOVERY}/").removesuffix(_SUFFIX)
-    return is_ulid(operation_id) and path == _path(OperationId(operation_id))
+    return is_ulid(operation_id) and path == sidecar_path(OperationId(operation_id))
 
 
 def is_live(intent: Intent, now: datetime) -> bool:
@@ -142,11 +165,12 @@ def is_live(intent: Intent, now: datetime) -> bool:
 
 
 def _named(path: str, intent: Intent) -> Intent:
-    if path != _path(intent.operation_id):
+    if path != sidecar_path(intent.operation_id):
         message = f"it holds the operation {intent.operation_id}"
         raise UnreadableIntentError(message)
     return intent
 
 
-def _path(operation_id: OperationId) -> str:
+def sidecar_path(operation_id: OperationId) -> str:
+    """Where an operation's sidecar lies below the root."""
     return f"{RECOVERY}/{operation_id}{_SUFFIX}"

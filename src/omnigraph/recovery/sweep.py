@@ -29,14 +29,21 @@ from omnigraph.manifest.reader import Manifest, Opened
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import RECOVERY_ACTOR, Commit, OperationKind
 from omnigraph.model.ids import CommitId, OperationId
-from omnigraph.model.names import BranchName
+from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.tables import TablePin
 from omnigraph.recovery.audit import Audit, RecoveryEntry, RecoveryKind, TableMove
 from omnigraph.recovery.claims import claim, unclaimed_on_failure
 from omnigraph.recovery.classify import Decision, Finding, Observed, classify, decide, mode_of
 from omnigraph.recovery.intents import Intent, TableIntent
 from omnigraph.recovery.owners import this_process, working
-from omnigraph.recovery.sidecars import Found, Pending, Sidecars, is_live
+from omnigraph.recovery.sidecars import (
+    Found,
+    Pending,
+    Sidecars,
+    Unreadable,
+    is_live,
+    sidecar_path,
+)
 from omnigraph.storage import heads
 from omnigraph.storage.tables import Table
 
@@ -192,7 +199,7 @@ class Recovery:
         self, intent: Intent, own: Intent, earlier: Sequence[Intent], opened: Opened
     ) -> _Outcome | None:
         now = self._manifest.snapshot(opened, intent.branch)
-        states = list(filter(None, (self._state(each, now) for each in intent.tables)))
+        states = list(filter(None, (self._state(each, intent, now) for each in intent.tables)))
         ahead = [each for each in states if each.head.version > each.pin.version]
         if _is_recovery(intent):
             # What it was to resolve is resolved. It may have restored a table once more since.
@@ -218,16 +225,22 @@ class Recovery:
                 commit = self._restore(states, intent, own)
                 return _Outcome(RecoveryKind.ROLLED_BACK, commit, tuple(map(_back, states)))
 
-    def _state(self, intent: TableIntent, now: Snapshot) -> _TableState | None:
+    def _state(self, intent: TableIntent, write: Intent, now: Snapshot) -> _TableState | None:
         """The table as it is now; None if the fork made for this write is nobody's any more."""
-        pin = now.pin(intent.key)
+        pin = now.pins.get(intent.key)
+        if pin is None:
+            reason = f"it names {intent.key}, which is no type of branch {now.branch}"
+            raise _unusable(write, reason)
         if intent.forks_from is not None and pin.ref not in (intent.ref, intent.pinned_ref):
             # Another first write of the branch landed on its own fork. Nothing names this one, and
             # the pin has moved, so that its writer cannot publish it either.
             return None
         if pin.location != intent.location or pin.ref not in (intent.ref, intent.pinned_ref):
-            message = f"{intent.key} is not at {intent.location} any more, where a write left it"
-            raise RecoveryNeededError(message, hint="see 'omnigraph check'", path=intent.location)
+            reason = (
+                f"it has {intent.key} at {intent.location} on ref {intent.ref or MAIN}, and branch "
+                f"{now.branch} has it at {pin.location} on ref {pin.ref or MAIN}"
+            )
+            raise _unusable(write, reason)
         head = self._store.tables.open_latest(intent.location, ref=intent.ref)
         return _TableState(intent, pin, head)
 
@@ -387,6 +400,11 @@ def _unmet(intent: Intent, now: Snapshot, states: Sequence[_TableState]) -> bool
     if len(states) < len(intent.tables):
         return True
     return any(each.unmet(now) for each in _conditions(intent))
+
+
+def _unusable(intent: Intent, reason: str) -> RecoveryNeededError:
+    """The error where a sidecar and its branch disagree about what tables there are."""
+    return Unreadable(sidecar_path(intent.operation_id), reason).refusal()
 
 
 def _broken(

@@ -16,10 +16,13 @@ def schema_text(given: object) -> Source:
     """A schema's text, with what to call it in diagnostics.
 
     Raises:
-        InvalidParameterError: it is neither a text nor a path.
+        InvalidParameterError: it is empty, or neither a text nor a path.
         NotFoundError: there is no such file.
         InvalidInputError: the file cannot be read.
     """
+    if isinstance(given, str) and not given.strip():
+        message = "the schema is empty: it declares no types"
+        raise InvalidParameterError(message, hint="give a .pg file, or its text", name="schema")
     # A schema text declares something in braces; a path has neither braces nor lines.
     if isinstance(given, str) and ("{" in given or "\n" in given):
         return Source("schema", given)

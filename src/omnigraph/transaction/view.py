@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 
 from omnigraph.engine.protocol import Data
+from omnigraph.errors import BranchNotFoundError, ConflictError, OmnigraphError, StorageError
+from omnigraph.manifest.branches import Branches
+from omnigraph.manifest.layout import MANIFEST
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.snapshot import Snapshot
@@ -35,6 +40,41 @@ def data_at(store: Store, snapshot: Snapshot) -> Data:
     @cache
     def table(key: TableKey) -> Table:
         pin = snapshot.pin(key)
-        return store.tables.open(pin.location, ref=pin.ref, version=pin.version)
+        with reading(store, snapshot):
+            return store.tables.open(pin.location, ref=pin.ref, version=pin.version)
 
     return Data(table)
+
+
+@contextmanager
+def reading(store: Store, *snapshots: Snapshot) -> Iterator[None]:
+    """Distinguish a storage failure from a branch that was deleted while it was read.
+
+    Raises:
+        BranchNotFoundError: the branch of a snapshot was deleted.
+        ConflictError: it was deleted, and there is another branch of its name.
+    """
+    try:
+        yield
+    except StorageError as failure:
+        for each in snapshots:
+            if _is_gone(store, each):
+                raise _deleted(store, each) from failure
+        raise
+
+
+def _is_gone(store: Store, snapshot: Snapshot) -> bool:
+    if snapshot.ref is None:
+        return False
+    with suppress(StorageError):
+        return not store.refs.exists(MANIFEST, snapshot.ref)
+    return False
+
+
+def _deleted(store: Store, snapshot: Snapshot) -> OmnigraphError:
+    try:
+        Branches(store).find(snapshot.branch)
+    except BranchNotFoundError as missing:
+        return missing
+    message = f"branch {snapshot.branch} was deleted and made again while it was read"
+    return ConflictError(message, hint="read it again", branch=snapshot.branch)

@@ -29,6 +29,7 @@ from omnigraph.manifest.branches import Branches
 from omnigraph.manifest.layout import MANIFEST, RECOVERY
 from omnigraph.manifest.publisher import Publication, publish
 from omnigraph.manifest.reader import Manifest, Opened
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
@@ -519,6 +520,56 @@ def test_a_snapshot_of_a_branch_that_was_made_again_starts_no_branch(graph):
     with pytest.raises(ConflictError, match="draft"):
         lifecycle.create(graph._manifest, graph._clock, BranchName("x"), snapshot)
     assert graph.branches.list() == ("main", "draft")
+
+
+def remade_once_read(graph: Graph, monkeypatch: pytest.MonkeyPatch, *, is_remade: bool) -> None:
+    """Delete a branch, and make it again, as soon as a reader knows where its rows are."""
+    current = Manifest.current
+
+    def late(manifest: Manifest, branch: BranchName) -> Snapshot:
+        found = current(manifest, branch)
+        monkeypatch.undo()
+        graph.branches.delete("draft")
+        if is_remade:
+            graph.branches.create("draft")
+        return found
+
+    monkeypatch.setattr(Manifest, "current", late)
+
+
+READS_OF_DRAFT = {
+    "query": lambda reader, _: reader.query(
+        "query q() { match { $p: Person } return { $p.name } }", branch="draft"
+    ),
+    "entity": lambda reader, _: reader.entity("Person", "eva", at="draft"),
+    "diff": lambda reader, _: reader.diff("draft", "main"),
+    "export": lambda reader, place: reader.on(BranchName("draft")).export(place / "out.jsonl"),
+}
+
+
+@pytest.mark.parametrize("read", READS_OF_DRAFT.values(), ids=READS_OF_DRAFT.keys())
+def test_a_reader_of_a_branch_that_is_made_again_is_told_to_read_again(
+    graph, tmp_path, monkeypatch, read
+):
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    reader = omnigraph.open(graph.uri, read_only=True)
+
+    remade_once_read(graph, monkeypatch, is_remade=True)
+    with pytest.raises(ConflictError, match="draft was deleted and made again") as refused:
+        read(reader, tmp_path)
+    assert refused.value.hint == "read it again"
+    read(reader, tmp_path)
+
+
+def test_a_reader_of_a_branch_that_is_deleted_is_told_that_it_is_gone(graph, monkeypatch):
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    reader = omnigraph.open(graph.uri, read_only=True)
+
+    remade_once_read(graph, monkeypatch, is_remade=False)
+    with pytest.raises(BranchNotFoundError, match="no branch draft"):
+        READS_OF_DRAFT["query"](reader, None)
 
 
 def test_a_branch_that_moved_on_is_not_deleted_by_who_expected_it_elsewhere(graph):

@@ -236,8 +236,8 @@ class _Check:
         self.notebook.count(Invariant.SIDECAR, count)
         for each in found.unreadable:
             problem = f"it cannot be acted on: {each.reason}"
-            step = "open the graph with the release that wrote it"
-            self.notebook.find(Finding(Invariant.SIDECAR, each.path, each.path, problem, step))
+            finding = Finding(Invariant.SIDECAR, each.path, each.path, problem, each.next_step)
+            self.notebook.find(finding)
         for intent in found.live:
             problem = "it is at work, or may be until its lease runs out"
             step = "nothing: check again when it is done"
