@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import math
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -10,7 +11,7 @@ from typing import Final
 
 from omnigraph.errors import InvalidParameterError
 from omnigraph.lang.diagnostics import nearest
-from omnigraph.model.types import BlobType, PropertyType
+from omnigraph.model.types import BlobType, PropertyType, VectorType
 from omnigraph.query.ir import Parameter, Query, Value
 from omnigraph.schema.conversion import Reading, convert, convert_scalar, not_of
 from omnigraph.schema.values import Misfit
@@ -23,11 +24,12 @@ def bind(query: Query, values: Mapping[str, object]) -> Mapping[str, Value]:
 
     - A name is written without its `$`.
     - Integers are ints, never bools; I64 and U64 also decimal text, since JSON readers round them.
-    - F32 and F64 take any finite number; NaN and infinities have no place in a query. An F32
-      becomes the nearest one there is.
+    - F32 and F64 take any number, and NaN and the infinities, which are also texts as in JSON. An
+      F32 becomes the nearest one there is.
     - Date and DateTime are ISO-8601 text, or Python's. An instant without an offset is UTC. A date
       is no instant, and an instant no date.
-    - A list is any sequence but text; its items may not be null. A vector has its exact length.
+    - A list is any sequence but text; its items may not be null. A vector has its exact length, and
+      its numbers are finite.
     - Blob is bytes, or base64 text.
 
     Raises:
@@ -85,8 +87,14 @@ def _typed(parameter: Parameter, value: object) -> Value | Misfit:
 
 def _convert(type_: PropertyType, value: object) -> Value | Misfit:
     found = convert(type_, value, _READING)
+    if isinstance(type_, VectorType) and isinstance(found, tuple) and not _are_finite(found):
+        return Misfit(f"it is not {type_.dimension} finite numbers")
     assert not (isinstance(found, tuple) and None in found), "items that are null are refused"
     return found  # type: ignore[return-value]  # the tuple has no null
+
+
+def _are_finite(numbers: Iterable[object]) -> bool:
+    return all(isinstance(each, float) and math.isfinite(each) for each in numbers)
 
 
 def _read_bytes(value: object) -> bytes | Misfit:

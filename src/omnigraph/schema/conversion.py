@@ -48,8 +48,9 @@ class Reading:
 def convert(type_: PropertyType, value: object, reading: Reading) -> Converted | Misfit:
     """The value as the type holds it, or why it is none. It is not null.
 
-    A list is any sequence but text; a vector has its exact length. Whether a text is one of an
-    enum's values is not asked here.
+    A list is any sequence but text; a vector has its exact length. NaN and the infinities are
+    numbers of F32 and F64. Whether a text is one of an enum's values, and whether the numbers of a
+    vector are finite, is not asked here.
     """
     match type_:
         case Scalar():
@@ -70,9 +71,12 @@ def convert(type_: PropertyType, value: object, reading: Reading) -> Converted |
 
 
 def _convert_scalar(type_: Scalar, value: object, reading: Reading) -> PlainValue | Misfit:
-    # JSON has no such numbers, so they are texts there, in what we write too.
-    if type_.is_float and isinstance(value, str) and value in _NOT_FINITE:
-        value = float(value)
+    if type_.is_float:
+        # JSON has no such numbers, so they are texts there, in what we write too.
+        if isinstance(value, str) and value in _NOT_FINITE:
+            return float(value)
+        if isinstance(value, float) and not math.isfinite(value):
+            return float(value)
     return reading.scalar(type_, value)
 
 

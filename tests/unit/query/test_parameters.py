@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
@@ -33,6 +34,9 @@ ACCEPTED = [
     (Scalar.F64,             3,                           3.0),
     (Scalar.F64,             0.1,                         0.1),
     (Scalar.F32,             0.1,                         0.10000000149011612),
+    (Scalar.F64,             math.inf,                    math.inf),
+    (Scalar.F32,             "-Infinity",                 -math.inf),
+    (ListType(Scalar.F64),   [0.5, "Infinity"],           (0.5, math.inf)),
     (Scalar.DATE,            "2024-02-29",                date(2024, 2, 29)),
     (Scalar.DATE,            date(2024, 2, 29),           date(2024, 2, 29)),
     (Scalar.DATETIME,        "2024-02-29T12:00:00Z",      NOON),
@@ -62,9 +66,8 @@ REFUSED = [
     (Scalar.I64,             str(2**63)),
     (Scalar.U32,             -1),
     (Scalar.U64,             "-1"),
-    (Scalar.F64,             float("nan")),
-    (Scalar.F64,             float("inf")),
     (Scalar.F64,             "0.5"),
+    (Scalar.F64,             "nan"),
     (Scalar.F64,             10**400),
     (Scalar.F32,             1e39),
     (Scalar.DATE,            "2023-02-29"),
@@ -79,7 +82,8 @@ REFUSED = [
     (ListType(Scalar.I64),   {1: 2}),
     (VectorType(2),          [1]),
     (VectorType(2),          [1, 2, 3]),
-    (VectorType(2),          [1, float("nan")]),
+    (VectorType(2),          [1, math.nan]),
+    (VectorType(2),          [1, "Infinity"]),
     (VectorType(2),          [1, "2"]),
     (BlobType(),             "not base64!"),
     (BlobType(),             3),
@@ -99,6 +103,14 @@ def test_a_value_of_another_type_is_refused_by_name(type_, value):
     with pytest.raises(InvalidParameterError, match=r"\$x: ") as caught:
         bound(type_, value)
     assert caught.value.code is ErrorCode.INVALID_PARAMETER
+
+
+@pytest.mark.parametrize("value", [math.nan, "NaN"])
+@pytest.mark.parametrize("type_", [Scalar.F32, Scalar.F64])
+def test_nan_is_a_number_to_a_query_as_it_is_to_data(type_, value):
+    found = bound(type_, value)
+    assert isinstance(found, float)
+    assert math.isnan(found)
 
 
 def test_instants_are_held_in_utc():
