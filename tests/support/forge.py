@@ -59,19 +59,27 @@ class Forged:
 
 
 def forge(
-    root: Path, *, stamp: int, depth: int = 3, branched: bool = True, lineage: bool = True
+    root: Path,
+    *,
+    stamp: int,
+    depth: int = 3,
+    branched: bool = True,
+    lineage: bool = True,
+    counted: bool = True,
 ) -> Forged:
     """Write a graph of an old format: `depth` commits on main, two more on a branch of it.
+
+    Its tables are empty, and its manifest counts rows in them, or has no counts.
 
     Stamps below 3 also get the staging refs that runs left behind before anything swept them.
     """
     root.mkdir(parents=True)
     (root / SCHEMA_TEXT).write_text(SCHEMA)
-    manifest = _manifest(root, stamp)
+    manifest = _manifest(root, stamp, counted=counted)
     commits = _Commits(root, lineage=lineage)
     commits.add(None, manifest.version, actor="founder")
     for number in range(1, depth):
-        manifest = _publish(manifest, number)
+        manifest = _publish(manifest, number if counted else None)
         commits.add(None, manifest.version, actor="ada" if number % 2 else None)
     main = tuple(commits.known)
     if stamp < 3:
@@ -81,7 +89,7 @@ def forge(
         draft = manifest.create_branch(DRAFT, manifest.version)
         commits.branch(DRAFT)
         for number in (depth, depth + 1):
-            draft = _publish(draft, number)
+            draft = _publish(draft, number if counted else None)
             commits.add(DRAFT, draft.version, actor="mina")
     return Forged(str(root), main, tuple(commits.known[len(main) :]))
 
@@ -125,7 +133,7 @@ class _Commits:
             lance.write_dataset(said, self._actors, mode="create" if number == 0 else "append")
 
 
-def _manifest(root: Path, stamp: int) -> lance.LanceDataset:
+def _manifest(root: Path, stamp: int, *, counted: bool) -> lance.LanceDataset:
     rows = []
     for number, each in enumerate(parse_schema(SCHEMA).types):
         key = each.table_key
@@ -140,7 +148,7 @@ def _manifest(root: Path, stamp: int) -> lance.LanceDataset:
                 "table_key": str(key),
                 "location": location,
                 "table_version": 1,
-                "row_count": 0,
+                "row_count": 0 if counted else None,
             }
         )
     schema = manifest_schema(stamp)
@@ -152,7 +160,8 @@ def _manifest(root: Path, stamp: int) -> lance.LanceDataset:
     return lance.write_dataset(table, str(root / MANIFEST), enable_stable_row_ids=True)
 
 
-def _publish(manifest: lance.LanceDataset, number: int) -> lance.LanceDataset:
+def _publish(manifest: lance.LanceDataset, count: int | None) -> lance.LanceDataset:
     """Old releases updated rows in place, which leaves several fragments and deletions."""
-    manifest.update({"row_count": str(number)}, where="table_key = 'node:Person'")
+    said = "NULL" if count is None else str(count)
+    manifest.update({"row_count": said}, where="table_key = 'node:Person'")
     return manifest

@@ -8,7 +8,7 @@ one wins and the other finds the work done.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import pyarrow as pa
@@ -35,6 +35,7 @@ from omnigraph.manifest.reader import Manifest, Opened
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import OperationId
 from omnigraph.model.names import BranchName
+from omnigraph.model.tables import TablePin
 from omnigraph.storage import heads, staging
 from omnigraph.storage.store import Store
 
@@ -75,7 +76,10 @@ def sweep_run_refs(source: Source) -> Migrated:
 
 
 def move_lineage_in(source: Source) -> Migrated:
-    """3 to 4: one commit row per legacy commit and one head row; the old datasets stay."""
+    """3 to 4: one commit row per legacy commit and one head row; the old datasets stay.
+
+    Rows are counted anew: old releases did not always write down how many a table has.
+    """
     known = legacy.commits(source.store, source.branch)
     schemas.keep(source.store.objects, schemas.read_text(source.store.objects))
     head = legacy.head(known, version=source.opened.table.version)
@@ -83,9 +87,8 @@ def move_lineage_in(source: Source) -> Migrated:
     others = [commit for commit in known if commit.commit_id != head.commit_id]
     kept = RECENT_COMMITS_MAX - 1
     recent = (*others[-kept:], head)
-    contents = rows.Contents(
-        source.opened.contents.pins, source.opened.contents.tombstones, head.commit_id, recent
-    )
+    pins = tuple(_recounted(source.store, pin) for pin in source.opened.contents.pins)
+    contents = rows.Contents(pins, source.opened.contents.tombstones, head.commit_id, recent)
     older = others[:-kept]
     pages = [
         rows.encode_commits(older[start : start + LINEAGE_PAGE_ROWS_MAX])
@@ -141,6 +144,11 @@ def _run(source: Source) -> None:
 
 def _as_read(source: Source) -> pa.Table:
     return rows.encode_contents(source.opened.contents, source.branch)
+
+
+def _recounted(store: Store, pin: TablePin) -> TablePin:
+    table = store.tables.open(pin.location, ref=pin.ref, version=pin.version)
+    return replace(pin, row_count=table.count_rows())
 
 
 def _delete_ref(store: Store, name: str) -> None:

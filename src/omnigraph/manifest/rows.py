@@ -77,11 +77,13 @@ def decode(rows: pa.Table, *, uri: str) -> Contents:
         StorageError: a row makes no sense; the manifest is corrupted.
     """
     pins, tombstones, heads, commits = [], [], [], []
+    uncounted: list[Row] = []
     for row in rows.to_pylist():
         try:
             match ObjectType(row["object_type"]):
                 case ObjectType.TABLE:
                     pins.append(_pin(row))
+                    uncounted += [row] if row["row_count"] is None else []
                 case ObjectType.TOMBSTONE:
                     tombstones.append(_tombstone(row))
                 case ObjectType.HEAD:
@@ -93,6 +95,10 @@ def decode(rows: pa.Table, *, uri: str) -> Contents:
             raise corrupted(message) from cause
     if len(heads) > 1:
         message = f"the manifest of {uri} has {len(heads)} heads, and must have one"
+        raise corrupted(message)
+    # Manifests from before they had a head may lack counts, which a migration makes good.
+    if heads and uncounted:
+        message = f"the manifest of {uri} does not count the rows of a table: {uncounted[0]}"
         raise corrupted(message)
     return Contents(tuple(pins), tuple(tombstones), heads[0] if heads else None, tuple(commits))
 
@@ -126,7 +132,7 @@ def _pin(row: Row) -> TablePin:
         location=row["location"],
         version=int(row["table_version"]),
         ref=row["table_branch"],
-        row_count=int(row["row_count"]),
+        row_count=int(row["row_count"] or 0),
     )
 
 

@@ -36,6 +36,7 @@ from omnigraph.manifest.expectations import (
     branch_gone,
     require,
 )
+from omnigraph.manifest.migrations import migrate
 from omnigraph.manifest.publisher import Publication, publish
 from omnigraph.manifest.reader import Manifest, Opened
 from omnigraph.manifest.schemas import Catalogs
@@ -113,7 +114,7 @@ class Transactions:
             while True:
                 self.recovery.heal(order.branch)
                 hit(Failpoint.WRITE_AFTER_HEAL)
-                view = view_of(self._manifest, self._catalogs, order.branch)
+                view = self._view(order.branch)
                 require(_conditions(order), view.snapshot)
                 with self._on_branch(view.snapshot):
                     work = plan(view)
@@ -139,6 +140,14 @@ class Transactions:
                 else:
                     row_counts = {key: each.row_count for key, each in staged.items()}
                     return Landed(work.report, view, commit, row_counts)
+
+    def _view(self, branch: BranchName) -> View:
+        """The branch as it is now, in the newest format: older ones may count rows wrongly."""
+        view = view_of(self._manifest, self._catalogs, branch)
+        if view.snapshot.head.operation is not OperationKind.LEGACY:
+            return view
+        migrate(self._manifest, self._clock, branch)
+        return view_of(self._manifest, self._catalogs, branch)
 
     def _land(
         self,

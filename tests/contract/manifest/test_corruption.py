@@ -60,6 +60,11 @@ def test_a_row_whose_facts_make_no_sense_is_corrupted(
     assert_refused(graph, read_only=True)
 
 
+def test_a_table_whose_rows_are_not_counted_is_corrupted(graph: omnigraph.Graph) -> None:
+    rewrite(graph, [{**row, "row_count": None} for row in stored(graph)])
+    assert_refused(graph, read_only=True)
+
+
 @pytest.mark.parametrize("read_only", [True, False])
 def test_a_manifest_of_zeros_is_not_migrated_as_if_it_were_old(
     graph: omnigraph.Graph, *, read_only: bool
