@@ -22,8 +22,8 @@ _PARTS: Final = {
 _SPARK: Final = "`Frame` is a DataFrame of Spark, and `Session` its session."
 
 _ERRORS: Final = (
-    "`omnigraph.errors` has the class of every error, and [errors](errors.md) every code. Those "
-    "that carry more than a message are here, too."
+    "Every error is an `omnigraph.OmnigraphError`, with `code`, `message`, `hint`, `details` and "
+    "`retryable`; [errors](errors.md) has every code. `omnigraph.errors` has the same classes."
 )
 
 _SECTION: Final = re.compile(r"^(Args|Attributes|Raises|Returns|Yields):$", re.MULTILINE)

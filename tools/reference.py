@@ -177,7 +177,7 @@ def errors_page() -> str:
         _GENERATED,
         "",
         "An error has a code that never changes its meaning, a message, and often a hint. In",
-        "Python it is an exception of the class shown, below `omnigraph.errors.OmnigraphError`;",
+        "Python it is an exception of the class shown, below `omnigraph.OmnigraphError`;",
         "on the command line the process ends with the exit code.",
         "",
         "## Codes",

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 
 import omnigraph
+from omnigraph import errors
 from omnigraph.graph import BranchList, Commits, Graph, Recoveries, Schema
 from tests.support.sources import every_source
 
@@ -83,6 +84,27 @@ def test_every_class_that_a_graph_gives_is_listed():
     assert given - others <= set(omnigraph.__all__)
 
 
+def test_every_error_is_at_the_root_as_it_is_in_its_module():
+    own = {name for name, each in vars(errors).items() if _is_error(each)}
+    every = own | {*errors._HOMES}
+
+    assert {"OmnigraphError", "IntegrityError", "StorageError"} <= every
+    assert every <= set(omnigraph.__all__)
+    for name in every:
+        assert getattr(omnigraph, name) is getattr(errors, name)
+
+
+def _is_error(each: object) -> bool:
+    return isinstance(each, type) and issubclass(each, errors.OmnigraphError)
+
+
+def test_catching_an_error_loads_no_heavy_library():
+    loaded = f"[name for name in {HEAVY!r} if name in sys.modules]"
+    program = f"import json, sys, omnigraph; omnigraph.OmnigraphError; print(json.dumps({loaded}))"
+
+    assert fresh(program) == []
+
+
 def test_a_star_import_gives_exactly_the_list():
     program = """
 import json
@@ -93,7 +115,9 @@ print(json.dumps(sorted(set(globals()) - before - {"before"})))
     assert fresh(program) == sorted(omnigraph.__all__)
 
 
-@pytest.mark.parametrize("name", ["open", "init", "Graph", "errors", "parse_schema"])
+@pytest.mark.parametrize(
+    "name", ["open", "init", "Graph", "OmnigraphError", "errors", "parse_schema"]
+)
 def test_each_name_resolves_on_its_own(name):
     program = f"import json, omnigraph; print(json.dumps(omnigraph.{name}.__name__))"
 
