@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 import omnigraph
 from omnigraph.branching import lifecycle
+from omnigraph.branching.cleanup import clean_refs
 from omnigraph.errors import (
     AlreadyExistsError,
     BranchNotFoundError,
@@ -523,13 +525,15 @@ def test_a_snapshot_of_a_branch_that_was_made_again_starts_no_branch(graph):
 
 
 def remade_once_read(graph: Graph, monkeypatch: pytest.MonkeyPatch, *, is_remade: bool) -> None:
-    """Delete a branch, and make it again, as soon as a reader knows where its rows are."""
+    """Delete a branch and its rows, and make it again, once a reader knows where they are."""
     current = Manifest.current
 
     def late(manifest: Manifest, branch: BranchName) -> Snapshot:
         found = current(manifest, branch)
         monkeypatch.undo()
         graph.branches.delete("draft")
+        sidecars = graph._transactions.recovery.sidecars
+        clean_refs(graph._manifest, sidecars, graph._clock, age_min=timedelta())
         if is_remade:
             graph.branches.create("draft")
         return found
