@@ -323,7 +323,9 @@ class Graph:
         Takes what `query` takes, and refuses what it refuses.
         """
         snapshot = self.snapshot(branch=branch, commit=commit, version=version)
-        return self._queries.explain(snapshot, query_text(source), params, name=name, engine=engine)
+        text = query_text(source)
+        with reading(self._store, snapshot):
+            return self._queries.explain(snapshot, text, params, name=name, engine=engine)
 
     def mutate(
         self,
@@ -722,8 +724,8 @@ class Graph:
         catalog = self._catalogs.of(new.snapshot.schema_digest)
         wanted = Filter.parse(catalog, kinds, types, ops)
         keys = [each.table_key for each in catalog.types]
-        choice = choose_by_difference(size_of_difference(old, new, keys, wanted), engine)
         with reading(self._store, old.snapshot, new.snapshot):
+            choice = choose_by_difference(size_of_difference(old, new, keys, wanted), engine)
             found = compare_graphs(catalog, old, new, self._queries.engine(choice.engine), wanted)
         return replace(found, why=choice.why)
 
@@ -778,10 +780,10 @@ class Graph:
             message = f"limit is {limit}, and has to be at least 1"
             raise InvalidParameterError(message, name="limit")
         place = self.snapshot(branch=branch)
-        catalog = self._catalogs.of(place.schema_digest)
-        wanted = Filter.parse(catalog, kinds, types, ops)
+        wanted = Filter.parse(self._catalogs.of(place.schema_digest), kinds, types, ops)
         cursor = None if after is None else CommitId.parse(after)
-        return self._feed.poll(place, cursor, limit=limit, wanted=wanted)
+        with reading(self._store, place):
+            return self._feed.poll(place, cursor, limit=limit, wanted=wanted)
 
     def baseline(self, *, branch: str | None = None) -> str:
         """The cursor of a branch as it is now: `changes` after it are what comes from now on.
@@ -812,8 +814,8 @@ class Graph:
         name, wanted = checked_text(type_name, "type_name"), checked_text(id, "id")
         snapshot = self.snapshot() if at is None else self._side(at).snapshot
         type_ = self._catalogs.of(snapshot.schema_digest).type_named(name)
-        table = data_at(self._store, snapshot).table(type_.table_key)
         with reading(self._store, snapshot):
+            table = data_at(self._store, snapshot).table(type_.table_key)
             found = lookups.find(table, "id", [wanted], columns=table_schema(type_).names)
         return found.to_pylist()[0] if len(found) else None
 

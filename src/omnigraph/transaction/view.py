@@ -40,8 +40,7 @@ def data_at(store: Store, snapshot: Snapshot) -> Data:
     @cache
     def table(key: TableKey) -> Table:
         pin = snapshot.pin(key)
-        with reading(store, snapshot):
-            return store.tables.open(pin.location, ref=pin.ref, version=pin.version)
+        return store.tables.open(pin.location, ref=pin.ref, version=pin.version)
 
     return Data(table)
 
@@ -49,6 +48,8 @@ def data_at(store: Store, snapshot: Snapshot) -> Data:
 @contextmanager
 def reading(store: Store, *snapshots: Snapshot) -> Iterator[None]:
     """Distinguish a storage failure from a branch that was deleted while it was read.
+
+    For readers: a writer, whose work is lost with its branch, is told so by the transaction.
 
     Raises:
         BranchNotFoundError: the branch of a snapshot was deleted.
