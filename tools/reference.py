@@ -119,6 +119,14 @@ _SENTENCES: Final[Mapping[ErrorCode, tuple[type[OmnigraphError], str]]] = {
         errors.StorageError,
         "The commit that two branches come from cannot be read, so they cannot be merged.",
     ),
+    ErrorCode.NOT_INSTALLED: (
+        errors.InvalidInputError,
+        "A package that the request needs is not installed; the hint names the extra that has it.",
+    ),
+    ErrorCode.WORKERS_MISMATCH: (
+        errors.InvalidInputError,
+        "The Python of Spark's workers is another one, or lacks this release of the package.",
+    ),
 }
 """The class that carries a code, and what the code means; `errors_page` needs all of them."""
 

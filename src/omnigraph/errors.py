@@ -113,6 +113,8 @@ class ErrorCode(StrEnum):
     BRANCH_EXISTS = "branch_exists"
     BRANCH_IN_USE = "branch_in_use"
     MERGE_BASE_UNREADABLE = "merge_base_unreadable"
+    NOT_INSTALLED = "not_installed"
+    WORKERS_MISMATCH = "workers_mismatch"
 
 
 class OmnigraphError(Exception):

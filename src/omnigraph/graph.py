@@ -12,13 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from omnigraph.branching import lifecycle as branch_lifecycle
-from omnigraph.branching.cleanup import CleanupResult, clean
-from omnigraph.changes.choice import choose_by_difference
-from omnigraph.changes.feed import Batch, Feed
-from omnigraph.changes.graphs import Filter, GraphDiff, Side, compare_graphs, size_of_difference
 from omnigraph.clock import ULID_LENGTH, Clock, SystemClock, is_ulid
-from omnigraph.drawings.lanes import ordered
+from omnigraph.engine.extras import require_spark
 from omnigraph.engine.protocol import EngineName
 from omnigraph.engine.queries import Explanation, Queries, QueryResult
 from omnigraph.errors import (
@@ -32,10 +27,7 @@ from omnigraph.errors import (
     OmnigraphError,
     OutcomeUnknownError,
 )
-from omnigraph.maintenance import indexes
-from omnigraph.maintenance.indexes import Builder, Indexing, IndexResult
-from omnigraph.manifest import lifecycle, lineage, schemas
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest import lineage, schemas
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import AcceptedSchema, Catalogs
 from omnigraph.manifest.snapshot import Snapshot
@@ -49,27 +41,25 @@ from omnigraph.model.followups import (
 )
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
-from omnigraph.recovery.audit import RecoveryEntry
-from omnigraph.recovery.sidecars import Pending
-from omnigraph.recovery.sweep import Recovery
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.parser import parse_schema
-from omnigraph.schema.printer import print_schema
 from omnigraph.storage import lookups
 from omnigraph.storage.store import Store
 from omnigraph.storage.texts import query_text, schema_text
-from omnigraph.transaction.protocol import Order, Transactions
 from omnigraph.transaction.view import data_at, reading, view_at
 from omnigraph.transaction.work import View
 
-# What only writes, merges and checks need is imported where it is used: those who read need not
-# wait for it.
+# What a query does not need is imported where it is used: those who read need not wait for it.
 if TYPE_CHECKING:
+    from omnigraph.branching.cleanup import CleanupResult
+    from omnigraph.changes.feed import Batch, Feed
+    from omnigraph.changes.graphs import GraphDiff, Side
     from omnigraph.engine.spark.execute import Frame, Session
     from omnigraph.maintenance.checking.report import CheckReport
     from omnigraph.maintenance.checking.rules import Progress as CheckProgress
+    from omnigraph.maintenance.indexes import Builder, IndexResult
     from omnigraph.maintenance.repair import RepairResult
+    from omnigraph.manifest.branches import Branch
     from omnigraph.merge.run import MergeOutcome, Merges
     from omnigraph.mutation.plan import Mutations
     from omnigraph.mutation.results import MutationResult
@@ -78,6 +68,10 @@ if TYPE_CHECKING:
     from omnigraph.pipeline.load import Loads
     from omnigraph.pipeline.results import LoadResult, Progress
     from omnigraph.pipeline.sources import Source
+    from omnigraph.recovery.audit import RecoveryEntry
+    from omnigraph.recovery.sidecars import Pending
+    from omnigraph.recovery.sweep import Recovery
+    from omnigraph.transaction.protocol import Order, Transactions
 
 
 def init(
@@ -98,6 +92,8 @@ def init(
         AlreadyExistsError: the place holds a graph, or other files. It is untouched.
         InvalidInputError: the schema or the URI is wrong. Nothing was written.
     """
+    from omnigraph.manifest import lifecycle
+
     store = Store.open(uri)
     accepted = _accepted(schema)
     clock = clock or SystemClock()
@@ -130,6 +126,8 @@ def open(  # noqa: A001  # omnigraph.open reads as it should
     if read_only:
         Manifest(store).current(MAIN)
         return Graph(store, clock, read_only=True)
+    from omnigraph.manifest import lifecycle
+
     lifecycle.prepare(store, clock)
     graph = Graph(store, clock, read_only=False, actor=actor)
     graph.refresh()
@@ -185,10 +183,15 @@ class Graph:
         self._manifest = Manifest(store)
         self._queries = Queries(store, clock)
         self._catalogs = Catalogs(store.objects)
-        self._transactions = Transactions(self._manifest, clock, self._catalogs)
         self._actor = actor
         self._target = target or Target()
         self.read_only = read_only
+
+    @cached_property
+    def _transactions(self) -> Transactions:
+        from omnigraph.transaction.protocol import Transactions
+
+        return Transactions(self._manifest, self._clock, self._catalogs)
 
     @cached_property
     def _mutations(self) -> Mutations:
@@ -463,17 +466,21 @@ class Graph:
         source = self.snapshot(branch=start)
         if name in self.branches.list():
             return None
+        from omnigraph.branching import lifecycle
+
         try:
-            return branch_lifecycle.create(self._manifest, self._clock, name, source)
+            return lifecycle.create(self._manifest, self._clock, name, source)
         except AlreadyExistsError:
             # Others made it since: it exists, as if it had been there before.
             return None
 
     def _take_back(self, made: Branch, failure: BaseException) -> None:
         """Delete a branch that is as it was made; if it stays, note on the failure why."""
+        from omnigraph.branching import lifecycle
+
         assert made.source_commit is not None, "it was just made"
         try:
-            branch_lifecycle.delete_unmoved(self._manifest, self._clock, made, made.source_commit)
+            lifecycle.delete_unmoved(self._manifest, self._clock, made, made.source_commit)
         except BranchNotFoundError:
             # Others deleted it. One that has its name by now is theirs.
             return
@@ -526,7 +533,9 @@ class Graph:
 
         Raises:
             TypeNotFoundError: the graph has no such type.
+            InvalidInputError: Spark is not installed, or cannot be used. Nothing was read.
         """
+        require_spark()
         from omnigraph.pipeline import frames
 
         return frames.type_frame(self._view(), checked_text(type_name, "type_name"), spark)
@@ -546,7 +555,9 @@ class Graph:
 
         Raises:
             TypeNotFoundError: the graph has no type of a name.
+            InvalidInputError: Spark is not installed, or cannot be used. Nothing was read.
         """
+        require_spark()
         from omnigraph.pipeline import frames
 
         wanted = checked_texts(types, "types")
@@ -567,7 +578,9 @@ class Graph:
 
         Raises:
             TypeNotFoundError: the graph has no type of a name.
+            InvalidInputError: Spark is not installed, or cannot be used. Nothing was read.
         """
+        require_spark()
         from omnigraph.pipeline import frames
 
         wanted = checked_texts(types, "types")
@@ -596,6 +609,8 @@ class Graph:
         Raises:
             ConflictError: others kept a table busy all the time. Nothing changed.
         """
+        from omnigraph.maintenance.indexes import Indexing, result_of
+
         order = self._order(OperationKind.INDEX, branch, actor, message)
         follow = None if progress is None else partial(progress, "index")
 
@@ -607,7 +622,7 @@ class Graph:
             return SparkIndexing.begin(self._clock.ulid(), follow)
 
         indexing = Indexing(engine, on_spark, follow)
-        return indexes.result_of(self._transactions.run(order, indexing.plan))
+        return result_of(self._transactions.run(order, indexing.plan))
 
     def merge(
         self,
@@ -665,10 +680,12 @@ class Graph:
         outcome = self._merges.run(theirs, ours, options, actor=who, message=why)
         if branch is None:
             return outcome
+        from omnigraph.branching import lifecycle
+
         try:
             # A commit that came since is in no other branch, and then the source stays.
             head = CommitId(outcome.source_commit)
-            branch_lifecycle.delete_unmoved(self._manifest, self._clock, branch, head)
+            lifecycle.delete_unmoved(self._manifest, self._clock, branch, head)
         except OmnigraphError as failure:
             return replace(outcome, warnings=(deletion_failure(theirs, ours, failure),))
         except BaseException as interruption:
@@ -689,8 +706,10 @@ class Graph:
 
     def _deletable(self, source: BranchName) -> Branch:
         """The source of a merge, if it can be deleted afterwards."""
+        from omnigraph.branching import lifecycle
+
         try:
-            return branch_lifecycle.require_deletable(self._manifest, source)
+            return lifecycle.require_deletable(self._manifest, source)
         except NotAllowedError as error:
             error.add_note("nothing was merged; without deleting the branch, it would be")
             raise
@@ -720,6 +739,9 @@ class Graph:
             InvalidParameterError: there is no such kind, operation or engine.
             ConflictError: the two have different schemas, and their rows cannot be compared.
         """
+        from omnigraph.changes.choice import choose_by_difference
+        from omnigraph.changes.graphs import Filter, compare_graphs, size_of_difference
+
         old, new = self._side(before), self._side(after)
         catalog = self._catalogs.of(new.snapshot.schema_digest)
         wanted = Filter.parse(catalog, kinds, types, ops)
@@ -730,10 +752,14 @@ class Graph:
         return replace(found, why=choice.why)
 
     def _side(self, point: str) -> Side:
+        from omnigraph.changes.graphs import Side
+
         snapshot = self._point(checked_text(point, "a branch or a commit"))
         return Side(snapshot, data_at(self._store, snapshot))
 
     def _side_at(self, commit: Commit) -> Side:
+        from omnigraph.changes.graphs import Side
+
         snapshot = self._manifest.at(commit)
         return Side(snapshot, data_at(self._store, snapshot))
 
@@ -776,6 +802,8 @@ class Graph:
             InvalidParameterError: there is no such kind or operation, or the limit is below 1.
             ConflictError: a commit and the one before it have different schemas.
         """
+        from omnigraph.changes.graphs import Filter
+
         if checked_number(limit, "limit") < 1:
             message = f"limit is {limit}, and has to be at least 1"
             raise InvalidParameterError(message, name="limit")
@@ -821,6 +849,8 @@ class Graph:
 
     @property
     def _feed(self) -> Feed:
+        from omnigraph.changes.feed import Feed
+
         return Feed(self._manifest, self._queries.local, self._side_at, self._catalogs.of)
 
     def cleanup(self, *, dry_run: bool = False) -> CleanupResult:
@@ -834,6 +864,8 @@ class Graph:
         Raises:
             RecoveryNeededError: an interrupted write left what needs a person. Nothing was removed.
         """
+        from omnigraph.branching.cleanup import clean
+
         if not dry_run:
             self.require_writable()
         sidecars = self._transactions.recovery.sidecars
@@ -910,6 +942,8 @@ class Graph:
         message: str | None,
         expect_head: str | None = None,
     ) -> Order:
+        from omnigraph.transaction.protocol import Order
+
         self.require_writable()
         return Order(
             kind,
@@ -993,6 +1027,8 @@ class Commits:
         Raises:
             BranchNotFoundError: the graph has no such branch.
         """
+        from omnigraph.drawings.lanes import ordered
+
         if branch is not None:
             return tuple(ordered(self._of(BranchName.parse(branch))))
         found: dict[CommitId, Commit] = {}
@@ -1056,10 +1092,12 @@ class BranchList:
             InvalidNameError: the name breaks the rules, or lies above or below another by path.
             NotFoundError: the branch, the commit or the version to start at does not exist.
         """
+        from omnigraph.branching import lifecycle
+
         self._graph.require_writable()
         made = BranchName.parse(name)
         source = self._graph.snapshot(branch=branch, commit=commit, version=version)
-        branch_lifecycle.create(self._manifest, self._clock, made, source)
+        lifecycle.create(self._manifest, self._clock, made, source)
         return self._graph.on(made)
 
     def delete(self, name: str, *, dry_run: bool = False) -> None:
@@ -1072,12 +1110,14 @@ class BranchList:
             BranchNotFoundError: the graph has no such branch.
             NotAllowedError: it is main, or other branches build on it.
         """
+        from omnigraph.branching import lifecycle
+
         wanted = BranchName.parse(name)
         if dry_run:
-            branch_lifecycle.require_deletable(self._manifest, wanted)
+            lifecycle.require_deletable(self._manifest, wanted)
             return
         self._graph.require_writable()
-        branch_lifecycle.delete(self._manifest, self._clock, wanted)
+        lifecycle.delete(self._manifest, self._clock, wanted)
 
 
 class Recoveries:
@@ -1116,6 +1156,9 @@ class Schema:
 
 
 def _accepted(schema: str | PathLike[str] | Catalog) -> AcceptedSchema:
+    from omnigraph.schema.parser import parse_schema
+    from omnigraph.schema.printer import print_schema
+
     if isinstance(schema, Catalog):
         return AcceptedSchema(schema, print_schema(schema))
     source = schema_text(schema)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.engine.choose import Choice, asked_engine
-from omnigraph.engine.protocol import EngineName
+from omnigraph.engine.choose import Choice, asked_engine, by_size
 from omnigraph.limits import CHANGES_LOCAL_BYTES_MAX, CHANGES_LOCAL_ROWS_MAX
 from omnigraph.storage.pairs import Size
 
@@ -19,9 +18,9 @@ def choose_by_difference(size: Size, wanted: str | None) -> Choice:
     rows, size_in_bytes = size.row_count, size.byte_count
     if rows > CHANGES_LOCAL_ROWS_MAX:
         why = f"about {rows:,} rows differ, more than {CHANGES_LOCAL_ROWS_MAX:,}"
-        return Choice(EngineName.SPARK, why)
+        return by_size(why, fits=False)
     if size_in_bytes > CHANGES_LOCAL_BYTES_MAX:
         why = f"about {size_in_bytes:,} bytes differ, more than {CHANGES_LOCAL_BYTES_MAX:,}"
-        return Choice(EngineName.SPARK, why)
+        return by_size(why, fits=False)
     why = f"about {rows:,} rows differ, at most {CHANGES_LOCAL_ROWS_MAX:,}"
-    return Choice(EngineName.LOCAL, why)
+    return by_size(why, fits=True)

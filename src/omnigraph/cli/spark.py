@@ -9,8 +9,11 @@ def start_spark(master: str | None = None) -> None:
     Whatever needs Spark later finds it running.
 
     Raises:
-        InvalidInputError: there is no Java that can run Spark, or it did not start.
+        InvalidInputError: Spark is not installed, no Java can run it, or it did not start.
     """
+    from omnigraph.engine.extras import require_spark
+
+    require_spark()
     from omnigraph.engine.spark.session import SessionSettings, Work, open_session
 
     open_session(SessionSettings(master=master, work=Work.SHORT))

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice, choose
+from omnigraph.engine.extras import require_pandas, require_spark
 from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.engine.protocol import Data, Engine, EngineName
 from omnigraph.errors import InvalidInputError, InvalidParameterError
@@ -58,7 +59,12 @@ class QueryResult:
         return self._table
 
     def pandas(self) -> pd.DataFrame:
-        """The rows as a pandas DataFrame; columns keep Arrow's types, so nulls stay nulls."""
+        """The rows as a pandas DataFrame; columns keep Arrow's types, so nulls stay nulls.
+
+        Raises:
+            InvalidInputError: pandas is not installed.
+        """
+        require_pandas()
         import pandas as pd
 
         return self._table.to_pandas(types_mapper=pd.ArrowDtype)
@@ -68,7 +74,12 @@ class QueryResult:
         return self._table.to_pylist()  # type: ignore[no-any-return]
 
     def frame(self) -> Frame:
-        """The query as a Spark DataFrame over the same snapshot, not run before it is used."""
+        """The query as a Spark DataFrame over the same snapshot, not run before it is used.
+
+        Raises:
+            InvalidInputError: Spark is not installed, or there is no Java that can run it.
+        """
+        require_spark()
         from omnigraph.engine.spark.execute import SparkEngine
 
         return SparkEngine().frame(self._query.plan, self._query.data)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
-from omnigraph.engine.choose import Choice, asked_engine
+from omnigraph.engine.choose import Choice, asked_engine, by_size
 from omnigraph.engine.protocol import EngineName
 from omnigraph.limits import INDEX_LOCAL_ROWS_MAX
 from omnigraph.model.tables import TableKey
@@ -105,7 +105,7 @@ def choose_engine(view: View, gaps: Gaps, wanted: str | None) -> Choice:
     fits = count <= INDEX_LOCAL_ROWS_MAX
     relation = "at most" if fits else "more than"
     why = f"the indexes lack {count:,} rows, {relation} {INDEX_LOCAL_ROWS_MAX:,}"
-    return Choice(EngineName.LOCAL if fits else EngineName.SPARK, why)
+    return by_size(why, fits=fits)
 
 
 def _count_rows(table: Table, gaps: tuple[Gap, ...]) -> int:

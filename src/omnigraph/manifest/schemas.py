@@ -15,7 +15,6 @@ from omnigraph.manifest.layout import SCHEMA_TEXT, SCHEMAS
 from omnigraph.manifest.rows import corrupted
 from omnigraph.schema import codec
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.parser import parse_schema
 from omnigraph.storage.objects import Objects
 
 _SCHEMA_PATH: Final = re.compile(rf"{SCHEMAS}/[0-9a-f]{{64}}\.json")
@@ -107,6 +106,9 @@ def read_text(objects: Objects) -> AcceptedSchema:
         raise corrupted(message)
     try:
         text = stored.data.decode()
+        # Imported here: only graphs of an old format keep their schema as a text alone.
+        from omnigraph.schema.parser import parse_schema
+
         return AcceptedSchema(parse_schema(text, SCHEMA_TEXT), text)
     except (ValueError, InvalidInputError) as cause:
         message = f"the schema file {SCHEMA_TEXT} cannot be read: {cause}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from omnigraph.engine.choose import Choice, asked_engine
+from omnigraph.engine.choose import Choice, asked_engine, by_size
 from omnigraph.engine.protocol import EngineName
 from omnigraph.errors import InvalidParameterError
 from omnigraph.limits import LOAD_COMPRESSED_FACTOR, LOAD_LOCAL_BYTES_MAX, LOAD_LOCAL_ROWS_MAX
@@ -40,12 +40,12 @@ def choose_engine(inputs: Inputs, wanted: str | None) -> Choice:
     row_count = sum(map(_row_count, inputs.each))
     if byte_count > LOAD_LOCAL_BYTES_MAX:
         why = f"the input has about {byte_count:,} bytes, more than {LOAD_LOCAL_BYTES_MAX:,}"
-        return Choice(EngineName.SPARK, why)
+        return by_size(why, fits=False)
     if row_count > LOAD_LOCAL_ROWS_MAX:
         why = f"the input has {row_count:,} rows, more than {LOAD_LOCAL_ROWS_MAX:,}"
-        return Choice(EngineName.SPARK, why)
+        return by_size(why, fits=False)
     why = f"the input has about {byte_count:,} bytes, at most {LOAD_LOCAL_BYTES_MAX:,}"
-    return Choice(EngineName.LOCAL, why)
+    return by_size(why, fits=True)
 
 
 def _byte_count(each: Any) -> int:

@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 
 from omnigraph.clock import Clock
-from omnigraph.engine.choose import Choice, asked_engine
+from omnigraph.engine.choose import Choice, asked_engine, by_size
 from omnigraph.engine.local.sort import sorted_batches
 from omnigraph.engine.protocol import EngineName
 from omnigraph.errors import InvalidInputError
@@ -215,7 +215,7 @@ def _fitting(view: View, types: Iterable[SchemaType], *, is_one_file: bool) -> C
     fits = touched <= LOCAL_BYTES_MAX
     relation = "at most" if fits else "more than"
     why = f"the types have {touched:,} bytes, {relation} {LOCAL_BYTES_MAX:,}"
-    return Choice(EngineName.LOCAL if fits else EngineName.SPARK, why)
+    return by_size(why, fits=fits)
 
 
 def _write_envelopes(

@@ -53,8 +53,12 @@ def _make(directory: Path) -> None:
 
 def _engine() -> str:
     """Spark where it can run: that is what loads of this size are for."""
+    from omnigraph.engine.extras import INSTALL_SPARK, is_spark_installed
     from omnigraph.engine.spark.java import find_java
 
+    if not is_spark_installed():
+        render.say(f"Spark is not installed, so the local engine loads; {INSTALL_SPARK}")
+        return options.Engine.LOCAL.value
     if find_java() is not None:
         return options.Engine.SPARK.value
     render.say("there is no Java here, so the local engine loads; pip install 'omnigraph[java]'")

@@ -15,7 +15,9 @@ BACKUP: Final = "restore the graph's files from a backup, and report how this ca
 """The next step where what is lost, or wrong, is nowhere else."""
 
 
-_OF_WHO_LOOKS: Final = frozenset({ErrorCode.ENGINE_UNAVAILABLE, ErrorCode.STORAGE_DENIED})
+_OF_WHO_LOOKS: Final = frozenset(
+    {ErrorCode.ENGINE_UNAVAILABLE, ErrorCode.STORAGE_DENIED, ErrorCode.WORKERS_MISMATCH}
+)
 
 
 class Invariant(StrEnum):

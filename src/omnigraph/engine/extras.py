@@ -1,0 +1,45 @@
+"""What the extras of the package bring: whether it is installed, and what to do without it."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Final
+
+from omnigraph.errors import ErrorCode, InvalidInputError
+
+INSTALL_SPARK: Final = "pip install 'omnigraph[spark]'"
+_SPARK_MODULES: Final = ("pyspark", "pandas")
+
+
+def is_spark_installed() -> bool:
+    """Whether the extra `spark` is there."""
+    return not _missing_for_spark()
+
+
+def require_spark() -> None:
+    """Refuse to go on without what the extra `spark` brings.
+
+    Raises:
+        InvalidInputError: it is not installed. Nothing was started.
+    """
+    if missing := _missing_for_spark():
+        verb = "is" if len(missing) == 1 else "are"
+        message = f"Spark needs {' and '.join(missing)}, which {verb} not installed"
+        hint = f"{INSTALL_SPARK}, or use the local engine: --engine local, or engine='local'"
+        raise InvalidInputError(message, hint=hint, code=ErrorCode.ENGINE_UNAVAILABLE)
+
+
+def require_pandas() -> None:
+    """Refuse to go on without pandas.
+
+    Raises:
+        InvalidInputError: it is not installed.
+    """
+    if find_spec("pandas") is None:
+        message = "a pandas DataFrame needs pandas, which is not installed"
+        hint = f"{INSTALL_SPARK}, or pip install 'pandas<3'; arrow() and rows() need neither"
+        raise InvalidInputError(message, hint=hint, code=ErrorCode.NOT_INSTALLED)
+
+
+def _missing_for_spark() -> list[str]:
+    return [name for name in _SPARK_MODULES if find_spec(name) is None]
