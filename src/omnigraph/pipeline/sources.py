@@ -32,6 +32,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias, cast
 
+from omnigraph.engine.spark.connect import require_classic
 from omnigraph.errors import (
     ErrorCode,
     InvalidInputError,
@@ -224,6 +225,7 @@ class _Finder:
                 with _looking(fspath(each)):
                     yield from self._paths(fspath(each), name)
         elif _is_frame(rows):
+            require_classic(rows)
             yield FrameInput(name, name, rows)
         elif _is_rows(rows):
             yield MemoryInput(name, name, rows)

@@ -6,9 +6,11 @@ import inspect
 import json
 import logging
 import re
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -50,6 +52,14 @@ _SQL_STATE: Final = re.compile(r"SQLSTATE: (\w{5})\b")
 _STORAGE: Final = re.compile(
     r"No space left|Permission denied|Disk quota|java\.nio\.file\.|FileNotFoundException"
 )
+_UNFIT: Final = re.compile(
+    r"""Python[ ]in[ ]worker[ ]has[ ]different[ ]version[^\n]*
+      | Cannot[ ]run[ ]program[ ]"[^"]*python[^\n]*
+      | No[ ]module[ ]named[ ]'omnigraph[^\n]*""",
+    re.VERBOSE,
+)
+"""What is said of workers whose Python has another version, is missing, or lacks this package."""
+
 _SAID_MAX: Final = 500
 _TRANSLATING: Final = threading.local()
 
@@ -85,7 +95,7 @@ def translating(action: str) -> Iterator[None]:
         action: What failed then, unless it is a step of something else that is translated.
 
     Raises:
-        InvalidInputError: a value does not fit its type.
+        InvalidInputError: a value does not fit its type, or the workers run an unfit Python.
         LimitExceededError: the result is larger than the driver may hold.
         StorageError: a table could not be read, or Spark's own disk failed.
         InternalError: Spark refused the plan, or lost a worker.
@@ -106,6 +116,8 @@ def _translated(action: str, cause: _Failure) -> OmnigraphError:
     text = _text(cause)
     if (reported := _reported(text)) is not None:
         return reported
+    if (unfit := _UNFIT.search(text)) is not None:
+        return unfit_workers(f"Spark's workers run an unfit Python: {unfit[0][:_SAID_MAX]}")
     said = _useful_line(cause, text)
     if _sql_state(cause, text).startswith(_DATA_EXCEPTION):
         message = f"a computed value does not fit its type: {said}"
@@ -129,6 +141,17 @@ def _translated(action: str, cause: _Failure) -> OmnigraphError:
         return StorageError(message, hint="try again; if it persists, check Spark's disks")
     message = f"{action} on Spark failed: {said}"
     return InternalError(message, hint="this is a bug; please report it")
+
+
+def unfit_workers(message: str) -> InvalidInputError:
+    """The error of a Spark whose workers cannot run what we send, with the setting to change."""
+    python, release = "{}.{}".format(*sys.version_info), version("omnigraph")
+    hint = (
+        "before the session starts, set PYSPARK_PYTHON, or spark.pyspark.python with spark-submit, "
+        f"to a Python {python} on the workers that has omnigraph {release}; "
+        "spark.archives can bring one along"
+    )
+    return InvalidInputError(message, hint=hint, code=ErrorCode.WORKERS_MISMATCH)
 
 
 def _text(cause: _Failure) -> str:

@@ -30,8 +30,10 @@ from pyspark.sql import SparkSession
 
 from omnigraph.engine.spark.archive import Record, Replay, Start, Without, choose_start
 from omnigraph.engine.spark.archive import cache_directory as default_cache_directory
+from omnigraph.engine.spark.connect import connect_unsupported, require_classic
 from omnigraph.engine.spark.failures import silence_loggers
 from omnigraph.engine.spark.java import require_java, unavailable
+from omnigraph.engine.spark.workers import check_workers, use_our_python
 from omnigraph.errors import ErrorCode, InvalidInputError, InvalidParameterError
 from omnigraph.limits import (
     SPARK_DRIVER_BYTES_MAX,
@@ -40,6 +42,7 @@ from omnigraph.limits import (
 )
 
 MASTER_VARIABLE: Final = "OMNIGRAPH_SPARK_MASTER"
+_REMOTE_VARIABLE: Final = "SPARK_REMOTE"
 
 PLAN_SETTINGS: Final[Mapping[str, str]] = {
     # A cast or a sum that does not fit is an error, never a null or a wrong number.
@@ -115,13 +118,17 @@ def open_session(settings: SessionSettings | None = None) -> SparkSession:
 
     Raises:
         InvalidParameterError: the master is none of Spark's. Nothing was started.
-        InvalidInputError: there is no Java that can run Spark, or it did not start.
+        InvalidInputError: there is no Java that can run Spark, it did not start, or the one that
+            runs is reached through Spark Connect.
     """
-    _quieten_pyspark()
+    silence_loggers()
     with _OPENING:
         if (session := _running_session()) is not None:
             return session
         settings = settings or SessionSettings()
+        if _REMOTE_VARIABLE in os.environ:
+            found = f"{_REMOTE_VARIABLE} names a server of Spark Connect"
+            raise connect_unsupported(found)
         if "PYSPARK_GATEWAY_PORT" in os.environ:
             # spark-submit started the JVM and was told how to.
             return SparkSession.builder.getOrCreate()
@@ -174,9 +181,20 @@ def _stop_context() -> None:
 def plan_session(session: SparkSession) -> SparkSession:
     """A session for plans: the given one if it is set up for them, else one of our own beside it.
 
-    Both share the context, and so executors and masters; the given one keeps its settings.
+    Both share the context, and so executors and masters; the given one keeps its settings. Workers
+    on this machine run the Python of this process from now on; others are asked which they run.
+
+    Raises:
+        InvalidInputError: it is a session of Spark Connect, or its workers cannot run what we send.
     """
-    _quieten_pyspark()
+    require_classic(session)
+    silence_loggers()
+    context = session.sparkContext
+    assert context.master is not None, "a context has one"
+    if local_cores(context.master) is None:
+        check_workers(session)
+    else:
+        use_our_python(context)
     wanted = PLAN_SETTINGS.items()
     if all(session.conf.get(name, None) == value for name, value in wanted):
         return session
@@ -247,18 +265,12 @@ def _driver_bytes() -> int:
     return max(SPARK_DRIVER_BYTES_MIN, min(SPARK_DRIVER_BYTES_MAX, total // 4))
 
 
-def _quieten_pyspark() -> None:
-    # It says so at every use of Arrow. Both versions are pinned, and tests run on them.
-    words = "PySpark does not yet fully support pandas"
-    warnings.filterwarnings("ignore", message=words, category=FutureWarning)
-    silence_loggers()
-
-
 def _running_session() -> SparkSession | None:
     try:
         session = SparkSession.active()
     except PySparkRuntimeError:
         return None
+    require_classic(session)
     # A context that was stopped by itself leaves its session behind.
     return session if session.sparkContext._jsc is not None else None  # noqa: SLF001
 
