@@ -4,23 +4,24 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+LOCK := requirements.lock
 # Twice the cores: many tests wait for a child, a server or a lock.
 WORKERS ?= 4
 # The tests start many processes, and each would compile the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint soak bench bless lock clean
+.PHONY: help demo test quick lint soak compat bench bless lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
-$(READY): requirements.lock pyproject.toml
+$(READY): $(LOCK) pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Omnigraph needs Python 3.11 or newer; set PYTHON=python3.11 or later."; exit 1; }
 	@echo "building the environment in $(VENV)"
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
@@ -43,6 +44,12 @@ soak: $(READY) ## long runs: many examples, many kills
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m "soak or hypothesis" \
 	  --hypothesis-profile=soak --timeout=3600
 
+compat: ## the oldest dependencies that the package takes, in an environment of their own
+	$(MAKE) VENV=$(VENV)-lowest LOCK=requirements.lowest.txt $(VENV)-lowest/.ready
+	# Spark 4.1 forgets to close a socket.
+	$(VENV)-lowest/bin/pytest -n $(WORKERS) --dist loadfile -m "not soak" \
+	  -W ignore::pytest.PytestUnraisableExceptionWarning tests/unit tests/contract
+
 bench: $(READY) ## benchmarks, as ratios against the same work done another way
 	-@$(BIN)/python -m benchmarks.peers.install
 	$(BIN)/python -m benchmarks.start --write
@@ -55,9 +62,12 @@ bench: $(READY) ## benchmarks, as ratios against the same work done another way
 bless: $(READY) ## rewrite the golden files; review the diff as prose
 	OMNIGRAPH_BLESS=1 $(BIN)/pytest -q tests/golden tests/docs
 
-lock: ## resolve the pinned dependencies again (needs uv)
-	uv pip compile -q --universal --generate-hashes --python-version 3.11 \
-	  --no-emit-index-url --group dev pyproject.toml -o requirements.lock
+COMPILE := uv pip compile -q --universal --generate-hashes --python-version 3.11 \
+  --no-emit-index-url --group dev --extra spark pyproject.toml
+
+lock: ## resolve the dependencies again, the newest and the oldest (needs uv)
+	$(COMPILE) -o requirements.lock
+	$(COMPILE) --resolution lowest-direct -o requirements.lowest.txt
 
 clean: ## forget the environment and every cache
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

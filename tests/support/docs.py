@@ -34,6 +34,7 @@ from typing import Any, Final
 from omnigraph.lang.diagnostics import errors_in
 from omnigraph.query.compile import read_queries
 from omnigraph.schema.parser import parse_schema, read_schema
+from tests.support.environments import Environment
 from tests.support.warm import omnigraph_program
 
 _NOT_RUN: Final = "make"
@@ -110,12 +111,19 @@ def commands(block: Block) -> Iterator[Step]:
         yield Step(code, start, tuple(expected))
 
 
-def run_examples(page: Path, folder: Path) -> list[Example]:
-    """Every example of the page, as its reader would run them."""
+def run_examples(
+    page: Path, folder: Path, *, environment: Environment | None = None
+) -> list[Example]:
+    """Every example of the page, as its reader would run them.
+
+    Args:
+        environment: Where they run, if it is another than this one. Each block of Python is then a
+            process of its own.
+    """
     text = page.read_text(encoding="utf-8")
     found = list(blocks(text))
     follows = _outputs(found, text)
-    run = _Page(folder, page.name)
+    run = _Page(folder, page.name, environment)
     with run.shell:
         return [
             each
@@ -200,6 +208,7 @@ class _Page:
 
     folder: Path
     name: str
+    environment: Environment | None
     shell: _Shell = field(init=False)
     names: dict[str, Any] = field(default_factory=dict)
     printed: dict[str, str] = field(default_factory=dict)
@@ -207,7 +216,8 @@ class _Page:
     schemas: list[Path] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.shell = _Shell(self.folder)
+        variables = self.environment.variables if self.environment else _variables()
+        self.shell = _Shell(self.folder, variables)
 
     def block(self, block: Block, output: Block | None) -> Iterator[Example]:
         match block.language:
@@ -250,6 +260,9 @@ class _Page:
         return self.shell.run(step.code)
 
     def _python(self, step: Step, line: int) -> tuple[str, ...]:
+        if self.environment is not None:
+            ran = self.environment.run("-c", step.code, cwd=self.folder)
+            return tuple((ran.stdout + ran.stderr).splitlines())
         # The blank lines let an error name the line of the page.
         code = compile("\n" * (line - 1) + step.code, self.name, "exec")
         with chdir(self.folder), redirect_stdout(StringIO()) as printed:
@@ -268,19 +281,23 @@ class _Page:
         assert not wrong, f"the block at line {block.start} has errors\n" + "\n\n".join(wrong)
 
 
+def _variables() -> dict[str, str]:
+    # Its own programs first: `omnigraph` is one that starts soon.
+    folders = [str(omnigraph_program().parent), str(Path(sys.executable).parent)]
+    kept = {name: value for name, value in os.environ.items() if "OMNIGRAPH" not in name}
+    path = os.pathsep.join([*folders, os.environ.get("PATH", "")])
+    return {**kept, "PATH": path, "NO_COLOR": "1", "COLUMNS": "80"}
+
+
 @dataclass(slots=True)
 class _Shell:
     """One shell in which the commands of a page run, each with its own output."""
 
     folder: Path
+    variables: dict[str, str]
     process: subprocess.Popen[str] = field(init=False)
 
     def __enter__(self) -> _Shell:
-        # Its own programs first: `omnigraph` is one that starts soon.
-        folders = [str(omnigraph_program().parent), str(Path(sys.executable).parent)]
-        kept = {name: value for name, value in os.environ.items() if "OMNIGRAPH" not in name}
-        path = os.pathsep.join([*folders, os.environ.get("PATH", "")])
-        environment = {**kept, "PATH": path, "NO_COLOR": "1", "COLUMNS": "80"}
         self.process = subprocess.Popen(
             ["bash", "--norc", "--noprofile"],
             stdin=subprocess.PIPE,
@@ -288,7 +305,7 @@ class _Shell:
             stderr=subprocess.STDOUT,
             text=True,
             cwd=self.folder,
-            env=environment,
+            env=self.variables,
         )
         return self
 
