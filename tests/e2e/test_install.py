@@ -112,7 +112,7 @@ def test_a_session_that_the_user_made_here_loads_and_mixes(
     assert told(complete, folder, OWN_SESSION) == ["spark 3", "[36]", "false"]
 
 
-def test_what_runs_here_needs_no_spark(bare: Environment, folder: Path) -> None:
+def test_what_runs_here_needs_no_extra(bare: Environment, folder: Path) -> None:
     program = """
         import importlib.util as u, sys
         import omnigraph
@@ -153,7 +153,7 @@ CALLS: Final = (
 """Whatever needs Spark."""
 
 
-def test_what_needs_spark_says_how_to_install_it(bare: Environment, folder: Path) -> None:
+def test_what_needs_the_extra_says_how_to_install_it(bare: Environment, folder: Path) -> None:
     program = f"""
         import omnigraph
         graph = omnigraph.init("world.omni", "world.pg")
@@ -202,7 +202,7 @@ def test_what_is_too_large_runs_here_and_says_why(bare: Environment, folder: Pat
     assert line.endswith("and Spark is not installed (pip install 'omnigraph[spark]')")
 
 
-def test_commands_say_how_to_install_spark(bare: Environment, folder: Path) -> None:
+def test_commands_say_how_to_install_the_extra(bare: Environment, folder: Path) -> None:
     assert command(bare, folder, "init", "world.omni", "--schema", "world.pg")[0] == 0
     for arguments in (
         ("load", "--data", "rows.jsonl", "--mode", "append", "--engine", "spark"),
@@ -217,13 +217,13 @@ def test_commands_say_how_to_install_spark(bare: Environment, folder: Path) -> N
         assert "pip install 'omnigraph[spark]'" in " ".join(err.split()), arguments
 
 
-def test_the_demo_runs_without_spark(bare: Environment, folder: Path) -> None:
+def test_the_demo_runs_without_the_extra(bare: Environment, folder: Path) -> None:
     code, _, err = command(bare, folder, "demo", "--rows", "200", "--directory", "demo")
     assert code == 0, err
     assert "pip install 'omnigraph[spark]'" in " ".join(err.split())
 
 
-def test_the_package_names_ranges_and_leaves_spark_to_an_extra(
+def test_the_package_takes_ranges_and_keeps_the_largest_in_an_extra(
     complete: Environment, folder: Path
 ) -> None:
     program = """
@@ -245,7 +245,7 @@ def test_the_package_names_ranges_and_leaves_spark_to_an_extra(
 
 @pytest.mark.soak
 @pytest.mark.timeout(1_800)
-@pytest.mark.parametrize("extras", ["", "[spark]"])
+@pytest.mark.parametrize("extras", ["", "[spark]"], ids=["bare", "complete"])
 def test_what_the_package_index_has_for_the_package_is_enough(
     tmp_path: Path, folder: Path, wheel: Path, extras: str
 ) -> None:
