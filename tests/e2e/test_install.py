@@ -254,7 +254,7 @@ def test_what_the_package_index_has_for_the_package_is_enough(
     session.mkdir()
     examples = docs.run_examples(README, session, environment=installed)
     assert [str(each) for each in examples if not each.is_right] == []
-    has = "print([__import__('importlib').util.find_spec(name) for name in ('pyspark', 'pandas')])"
+    has = "import importlib.util as u; print([u.find_spec(name) for name in ('pyspark', 'pandas')])"
     if extras:
         assert told(installed, folder, OWN_SESSION) == ["spark 3", "[36]", "false"]
     else:
