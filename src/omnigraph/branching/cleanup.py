@@ -18,6 +18,7 @@ from omnigraph.branching.retirement import find_released
 from omnigraph.clock import Clock, is_ulid
 from omnigraph.errors import (
     BranchNotFoundError,
+    ConflictError,
     ErrorCode,
     NotFoundError,
     OmnigraphError,
@@ -185,13 +186,17 @@ def clean_refs(
     # A second look: something may need by now what nothing needed a moment ago.
     again = _look(manifest, sidecars, now, age_min)
     reclaimed: list[OrphanedRef] = []
+    held: set[str] = set()
     for each in orphans:
-        if not again.lets_go(each, now, age_min):
+        if each.branch_ref in held or not again.lets_go(each, now, age_min):
             continue
         try:
             _reclaim(manifest.store, each)
         except OmnigraphError as failure:
             troubles.append(Trouble(each.location, each.ref, failure.message))
+            if each.location == MANIFEST:
+                # Lance refuses where somebody has just created a branch from it.
+                held.add(each.branch_ref)
         else:
             reclaimed.append(each)
     _forget(manifest, known.released & again.released, troubles)
@@ -201,8 +206,8 @@ def clean_refs(
 def _finish_deletions(manifest: Manifest, now: datetime) -> None:
     for branch in manifest.names.survey().branches:
         if branch.is_abandoned(now):
-            # Another process may have finished it meanwhile.
-            with suppress(BranchNotFoundError):
+            # Another process may have finished it, or be about to.
+            with suppress(BranchNotFoundError, ConflictError):
                 manifest.names.finish_deletion(branch.name, now)
 
 

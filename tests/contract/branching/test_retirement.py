@@ -20,6 +20,7 @@ from omnigraph.graph import Graph
 from omnigraph.limits import LEASE_SECONDS
 from omnigraph.manifest.layout import BRANCHES, MANIFEST, RETIRED
 from omnigraph.model.names import BranchName
+from omnigraph.storage.refs import Refs
 from tests.support.clocks import LaterClock
 from tests.support.crashes import Cut, assert_next_writes_work, at_rest, cut_off
 from tests.support.publishing import PERSON
@@ -225,6 +226,28 @@ def test_a_merge_whose_source_is_deleted_meanwhile_merges_nothing(graph):
         graph.merge("x")
     assert people(graph) == ["ada", "bob"]
     assert_next_writes_work(graph.uri)
+
+
+def test_a_branch_created_at_the_last_moment_keeps_what_it_stands_on(graph, monkeypatch):
+    graph.branches.create("x")
+    insert(graph, "eva", branch="x")
+    snapshot = graph.snapshot(branch="x")
+    graph.branches.delete("x")
+    delete, made = Refs.delete, []
+
+    def late(refs: Refs, location: str, name: str) -> None:
+        if location == MANIFEST and not made:
+            made.append(True)
+            version = snapshot.manifest_version
+            refs.mint(MANIFEST, graph._clock.ulid(), source=snapshot.ref, version=version)
+        delete(refs, location, name)
+
+    monkeypatch.setattr(Refs, "delete", late)
+    found = clean(graph)
+    assert [each.location for each in found.troubles] == [MANIFEST]
+    assert found.reclaimed == ()
+    pin = snapshot.pin(PERSON)
+    assert pin.ref in graph._store.refs.list(pin.location)
 
 
 class TestRecords:
