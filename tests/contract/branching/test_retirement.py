@@ -233,7 +233,8 @@ def test_a_branch_created_at_the_last_moment_keeps_what_it_stands_on(graph, monk
     insert(graph, "eva", branch="x")
     snapshot = graph.snapshot(branch="x")
     graph.branches.delete("x")
-    delete, made = Refs.delete, []
+    delete = Refs.delete
+    made: list[bool] = []
 
     def late(refs: Refs, location: str, name: str) -> None:
         if location == MANIFEST and not made:
