@@ -26,6 +26,7 @@ from omnigraph.errors import (
 )
 from omnigraph.limits import LEASE_SECONDS
 from omnigraph.manifest.branches import RetiredBranch
+from omnigraph.manifest.deletions import finish_deletion
 from omnigraph.manifest.layout import BRANCHES, MANIFEST, RETIRED
 from omnigraph.manifest.reader import Manifest
 from omnigraph.model.names import MAIN
@@ -204,11 +205,13 @@ def clean_refs(
 
 
 def _finish_deletions(manifest: Manifest, now: datetime) -> None:
+    for name in manifest.branches():
+        manifest.names.clear_tombstone(name, now)
     for branch in manifest.names.survey().branches:
         if branch.is_abandoned(now):
             # Another process may have finished it, or be about to.
             with suppress(BranchNotFoundError, ConflictError):
-                manifest.names.finish_deletion(branch.name, now)
+                finish_deletion(manifest, branch.name, now)
 
 
 def _forget(

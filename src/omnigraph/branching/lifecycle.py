@@ -29,6 +29,7 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import LEASE_SECONDS
 from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.deletions import finish_deletion, has_moved
 from omnigraph.manifest.layout import MANIFEST
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.snapshot import Snapshot
@@ -73,7 +74,7 @@ def create(manifest: Manifest, clock: Clock, name: BranchName, source: Snapshot)
         # Whoever deletes the source looks for branches made from it after it has said so.
         _require_source(manifest, clock, source, name)
     except OmnigraphError:
-        manifest.names.unregister(branch)
+        manifest.names.unregister(branch, clock.now())
         _reclaim_ref(manifest.store, MANIFEST, branch.ref)
         raise
     return branch
@@ -101,19 +102,19 @@ def delete_unmoved(manifest: Manifest, clock: Clock, branch: Branch, head: Commi
         message = f"branch {branch.name} was deleted, and another has its name by now"
         raise BranchNotFoundError(message, hint="see 'omnigraph branch list'")
     _require_head(manifest.current(branch.name), head)
-    _delete(manifest, clock, branch)
+    _delete(manifest, clock, branch, head)
     _require_nothing_new(manifest, branch, head)
 
 
-def _delete(manifest: Manifest, clock: Clock, branch: Branch) -> None:
+def _delete(manifest: Manifest, clock: Clock, branch: Branch, head: CommitId | None = None) -> None:
     if not branch.is_legacy:
-        manifest.names.mark(branch, ending_since=clock.now())
+        manifest.names.mark(branch, clock.now(), head=head)
         hit(Failpoint.BRANCH_AFTER_MARK)
     try:
         _require_unused(manifest, branch)
-    except NotAllowedError:
+    except (OmnigraphError, KeyboardInterrupt):
         if not branch.is_legacy:
-            manifest.names.mark(branch, ending_since=None)
+            manifest.names.withdraw(branch)
         raise
     manifest.names.retire(branch, clock.now())
     hit(Failpoint.BRANCH_AFTER_UNREGISTER)
@@ -143,7 +144,7 @@ def _require_free(manifest: Manifest, name: BranchName) -> None:
         message = f"{name} is spelt as the id of a commit, and would be taken for one"
         raise InvalidNameError(message, hint="choose another name, such as one with a word in it")
     others = manifest.names.taken_names()
-    if name in others:
+    if name in others and not manifest.names.is_ended(name):
         raise manifest.names.taken(name)
     _require_apart(name, others)
 
@@ -169,10 +170,12 @@ def _has_name(manifest: Manifest, clock: Clock, source: Snapshot) -> bool:
         return True
     with suppress(BranchNotFoundError):
         branch = manifest.names.find(source.branch)
-        if branch is not None and branch.is_ending:
-            manifest.names.finish_deletion(source.branch, clock.now())
-            branch = manifest.names.find(source.branch)
-        return branch is not None and branch.ref == source.ref
+        if branch is None or branch.ref != source.ref:
+            return False
+        if branch.is_ending:
+            finish_deletion(manifest, source.branch, clock.now())
+            return manifest.names.ref_of(source.branch) == source.ref
+        return True
     return False
 
 
@@ -210,12 +213,10 @@ def _require_head(snapshot: Snapshot, expected: CommitId) -> None:
 
 def _require_nothing_new(manifest: Manifest, branch: Branch, expected: CommitId) -> None:
     """Give the name back if a commit landed before it was taken away: from then on none can."""
-    now = manifest.snapshot(manifest.open_ref(branch.ref), branch.name)
-    try:
-        _require_head(now, expected)
-    except StaleHeadError:
+    if has_moved(manifest, branch, expected):
         manifest.names.reinstate(branch)
-        raise
+        message = f"branch {branch.name} is not at {expected} any more: it stays"
+        raise StaleHeadError(message, expected=expected)
 
 
 def _reclaim_ref(store: Store, location: str, ref: str) -> None:

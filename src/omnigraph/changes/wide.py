@@ -54,7 +54,7 @@ def given_value(kind: pa.DataType, value: object) -> pa.Array:
     held = _reference(kind).field("given").type
     parts = [
         pa.array(digests_of(values), pa.utf8()),
-        pa.nulls(1, pa.int8()),
+        pa.nulls(1, pa.int32()),
         pa.nulls(1, pa.uint64()),
         pa.array(_sizes(values)),
         values.cast(held),
@@ -177,7 +177,7 @@ def _reference(kind: pa.DataType) -> pa.StructType:
     return pa.struct(
         [
             pa.field("digest", pa.utf8()),
-            pa.field("table", pa.int8()),
+            pa.field("table", pa.int32()),
             pa.field("address", pa.uint64()),
             pa.field("size", pa.int64()),
             # A value that no table has: one that somebody decided on.
@@ -192,7 +192,7 @@ def _references_to(
     count = len(values)
     parts = [
         pa.array(digests_of(values), pa.utf8()),
-        pa.array(np.full(count, number, np.int8)),
+        pa.array(np.full(count, number, np.int32)),
         pa.array(addresses),
         pa.array(_sizes(values)),
         pa.nulls(count, _reference(kind).field("given").type),

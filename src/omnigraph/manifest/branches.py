@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from omnigraph.clock import is_ulid
@@ -39,7 +39,7 @@ _SUFFIX: Final = ".json"
 _SLASH: Final = "="
 """What stands for the slash of a branch's name in the name of a file; no branch's name has it."""
 _BEFORE_REF: Final = "@"
-_MARKS_MAX: Final = 5
+_CHANGES_MAX: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ class Branch:
         source_commit: The commit it started at; None where that was not recorded.
         ending_since: When somebody began to delete it: from then on it is neither written to nor
             branched from.
+        ending_head: The commit that it must be at for that; None if it is deleted in any case.
     """
 
     name: BranchName
@@ -61,6 +62,7 @@ class Branch:
     source_commit: CommitId | None = None
     created_at: datetime | None = None
     ending_since: datetime | None = None
+    ending_head: CommitId | None = None
 
     @property
     def is_legacy(self) -> bool:
@@ -211,13 +213,31 @@ class Branches:
 
         Raises:
             AlreadyExistsError: the name is taken. What holds it is untouched.
+            ConflictError: somebody is taking the name from another branch.
         """
-        # The first answer may be lost and the request repeated, so what counts is what is there.
-        if self._store.objects.put_if_absent(record_path(branch.name), _encode(branch)):
-            return
-        held = self._held(branch.name)
-        if held is None or held.branch.ref != branch.ref:
-            raise self.taken(branch.name)
+        assert branch.created_at is not None, "branches that are registered have it"
+        for _ in range(_CHANGES_MAX):
+            if self._store.objects.put_if_absent(record_path(branch.name), _encode(branch)):
+                return
+            # The answer may have been lost, and the request repeated: what counts is what is there.
+            held = self._held(branch.name)
+            if held is not None and held.branch.ref != branch.ref:
+                raise self.taken(branch.name)
+            if held is not None:
+                return
+            self.clear_tombstone(branch.name, branch.created_at)
+        raise _busy(branch.name)
+
+    def is_ended(self, name: BranchName) -> bool:
+        """Whether a record is but what its deleter left in its last step."""
+        stored = self._store.objects.read(record_path(name))
+        return stored is not None and _is_tombstone(stored.data)
+
+    def clear_tombstone(self, name: BranchName, now: datetime) -> None:
+        """Remove what is left of a name whose deleter was killed in its last step."""
+        stored = self._store.objects.read(record_path(name))
+        if stored is not None and _is_old_tombstone(stored.data, now):
+            self._store.objects.delete(record_path(name))
 
     def taken(self, name: BranchName) -> AlreadyExistsError:
         """What to raise where a name is asked for that another branch has."""
@@ -225,24 +245,42 @@ class Branches:
         hint = "choose another name, or delete that branch first"
         return AlreadyExistsError(message, hint=hint, code=ErrorCode.BRANCH_EXISTS)
 
-    def mark(self, branch: Branch, *, ending_since: datetime | None) -> None:
-        """Record whether a branch is being deleted; its name stays meanwhile.
+    def mark(self, branch: Branch, now: datetime, *, head: CommitId | None = None) -> None:
+        """Record that a branch is being deleted; its name stays meanwhile.
+
+        A mark that is there already stays as it is.
+
+        Args:
+            head: The commit that it must be at; None if it is deleted in any case.
 
         Raises:
             BranchNotFoundError: it is gone. Another that has its name is untouched.
             ConflictError: others kept changing it.
         """
-        for _ in range(_MARKS_MAX):
-            held = self._held(branch.name)
-            if held is None or held.branch.ref != branch.ref:
-                raise self._missing(branch.name)
-            if held.branch.is_ending == (ending_since is not None):
+        self._change(branch, lambda held: replace(held, ending_since=now, ending_head=head))
+
+    def withdraw(self, branch: Branch) -> None:
+        """Take back the mark of a deletion that does not happen.
+
+        Raises:
+            BranchNotFoundError: it is gone. Another that has its name is untouched.
+            ConflictError: others kept changing it.
+        """
+        self._change(branch, lambda held: replace(held, ending_since=None, ending_head=None))
+        self.forget(RetiredBranch(branch.name, branch.ref))
+
+    def _change(self, branch: Branch, change: Callable[[Branch], Branch]) -> None:
+        for _ in range(_CHANGES_MAX):
+            held = self._require_held(branch)
+            changed = change(held.branch)
+            if held.branch.is_ending == changed.is_ending:
                 return
-            marked = _encode(replace(held.branch, ending_since=ending_since))
-            if self._store.objects.update(held.path, marked, expecting=held.stored.tag):
+            if self._replace(held, _encode(changed)):
                 return
-        message = f"the branch {branch.name} is being deleted by others"
-        raise ConflictError(message, hint="look whether it is still there")
+        raise _busy(branch.name)
+
+    def _replace(self, held: _Held, data: bytes) -> bool:
+        return self._store.objects.update(held.path, data, expecting=held.stored.tag)
 
     def retire(self, branch: Branch, now: datetime) -> None:
         """Delete a branch: it has no name from then on, and its ref stays for who merged it.
@@ -256,10 +294,10 @@ class Branches:
             self._require_held(branch)
         record = {"format": 1, "retired_at": now.isoformat(), "source_ref": branch.source_ref}
         data = json.dumps(record, indent=1).encode()
-        self._store.objects.put_if_absent(_retired_path(branch.name, branch.ref), data)
+        self._store.objects.put(_retired_path(branch.name, branch.ref), data)
         hit(Failpoint.BRANCH_AFTER_RETIRE)
         if not branch.is_legacy:
-            self.unregister(branch)
+            self.unregister(branch, now)
 
     def reinstate(self, branch: Branch) -> None:
         """Give a branch that was just retired its name back.
@@ -267,40 +305,30 @@ class Branches:
         Raises:
             AlreadyExistsError: the name was taken meanwhile.
         """
+        self.forget(RetiredBranch(branch.name, branch.ref))
         if not branch.is_legacy:
             self.register(branch)
-        self.forget(RetiredBranch(branch.name, branch.ref))
 
     def users_of(self, branch: Branch) -> tuple[BranchName, ...]:
         """The branches that were created from one, as far as their records can be read."""
         users = (each.name for each in self.survey().branches if each.source_ref == branch.ref)
         return tuple(sorted(users))
 
-    def finish_deletion(self, name: BranchName, now: datetime) -> None:
-        """Finish a deletion that was interrupted, or withdraw it where others build on the branch.
-
-        Raises:
-            BranchNotFoundError: the graph has no such branch.
-            ConflictError: somebody is deleting it right now. It is as it was.
-        """
-        branch = self.find(name)
-        if branch is None or not branch.is_ending:
-            return
-        if not branch.is_abandoned(now):
-            message = f"branch {name} is being deleted"
-            raise ConflictError(message, hint="look whether it is still there, then try again")
-        if self.users_of(branch):
-            self.mark(branch, ending_since=None)
-        else:
-            self.retire(branch, now)
-
-    def unregister(self, branch: Branch) -> None:
+    def unregister(self, branch: Branch, now: datetime) -> None:
         """Take a branch's name away: from then on it does not exist.
 
         Raises:
             BranchNotFoundError: it is gone. Another that has its name is untouched.
+            ConflictError: others kept changing it.
         """
-        self._store.objects.delete(self._require_held(branch).path)
+        for _ in range(_CHANGES_MAX):
+            held = self._require_held(branch)
+            # An object cannot be deleted on a condition, but it can be replaced on one. Until it is
+            # deleted, nobody can register the name.
+            if self._replace(held, _tombstone(now)):
+                self._store.objects.delete(held.path)
+                return
+        raise _busy(branch.name)
 
     def retired_refs(self) -> tuple[RetiredBranch, ...]:
         """The branches that were deleted, without when; one request."""
@@ -319,7 +347,7 @@ class Branches:
         stored = self._store.objects.read(_retired_path(retired.name, retired.ref))
         try:
             record: dict[str, Any] = {} if stored is None else json.loads(stored.data)
-            retired_at = datetime.fromisoformat(record["retired_at"])
+            retired_at = datetime.fromisoformat(record["retired_at"]).astimezone(UTC)
             return replace(retired, retired_at=retired_at, source_ref=record["source_ref"])
         except (ValueError, KeyError, TypeError):
             # Nobody knows when: it stays for as long as its record is like that.
@@ -333,7 +361,8 @@ class Branches:
 
     def _held(self, name: BranchName) -> _Held | None:
         for path in dict.fromkeys((record_path(name), _nested_path(name))):
-            if (stored := self._store.objects.read(path)) is not None:
+            stored = self._store.objects.read(path)
+            if stored is not None and not _is_tombstone(stored.data):
                 return _Held(path, stored, _decode(name, path, stored.data))
         return None
 
@@ -388,6 +417,33 @@ def _retired_of(path: str) -> RetiredBranch | None:
     return None
 
 
+def _busy(name: BranchName) -> ConflictError:
+    message = f"the branch {name} is being deleted by others"
+    return ConflictError(message, hint="look whether it is still there, then try again")
+
+
+def _tombstone(now: datetime) -> bytes:
+    return json.dumps({"format": 1, "ref": None, "deleted_at": now.isoformat()}).encode()
+
+
+def _deleted_at(data: bytes) -> datetime | None:
+    """When a tombstone was written; None if it is none."""
+    try:
+        record = json.loads(data)
+        return datetime.fromisoformat(record["deleted_at"]) if record["ref"] is None else None
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _is_tombstone(data: bytes) -> bool:
+    return _deleted_at(data) is not None
+
+
+def _is_old_tombstone(data: bytes, now: datetime) -> bool:
+    deleted_at = _deleted_at(data)
+    return deleted_at is not None and now - deleted_at > timedelta(seconds=LEASE_SECONDS)
+
+
 def _encode(branch: Branch) -> bytes:
     assert branch.created_at is not None, "branches that are created now have it"
     record = {
@@ -399,6 +455,7 @@ def _encode(branch: Branch) -> bytes:
         # Earlier releases look at this one alone.
         "is_ending": branch.is_ending,
         "ending_since": None if branch.ending_since is None else branch.ending_since.isoformat(),
+        "ending_head": branch.ending_head,
     }
     return json.dumps(record, indent=1).encode()
 
@@ -407,17 +464,17 @@ def _decode(name: BranchName, path: str, data: bytes) -> Branch:
     try:
         record = json.loads(data)
         created_at = datetime.fromisoformat(record["created_at"])
-        since = record.get("ending_since")
-        if record.get("is_ending") and since is None:
-            # An earlier release marked it, and did not record when.
-            since = record["created_at"]
+        # Earlier releases went on writing to a branch that they had marked, and did not record when
+        # they did: such a mark says nothing any more.
+        since, head = record.get("ending_since"), record.get("ending_head")
         return Branch(
             name,
             ref=str(record["ref"]),
             source_ref=record["source_ref"],
             source_commit=CommitId.parse(record["source_commit"]),
             created_at=created_at,
-            ending_since=None if since is None else datetime.fromisoformat(since),
+            ending_since=None if since is None else datetime.fromisoformat(since).astimezone(UTC),
+            ending_head=None if head is None else CommitId.parse(head),
         )
     except (ValueError, KeyError, TypeError) as cause:
         message = f"the record of branch {name}, {path}, cannot be read"

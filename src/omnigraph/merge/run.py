@@ -24,14 +24,14 @@ from omnigraph.merge.bases import Base, find_base
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.graphs import Merge, MergeReport, Outcome
 from omnigraph.merge.resolutions import read_resolutions
-from omnigraph.model.commits import Commit, OperationKind
+from omnigraph.model.commits import OperationKind
 from omnigraph.model.counts import Counts
 from omnigraph.model.followups import FollowUpFailure
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 from omnigraph.storage.pairs import Size
 from omnigraph.transaction.protocol import Order, Transactions
-from omnigraph.transaction.view import data_at, view_of
+from omnigraph.transaction.view import data_at, reading, view_of
 from omnigraph.transaction.work import View, Work
 
 
@@ -132,7 +132,7 @@ class Merges:
         """What a merge would do, with every conflict; nothing is written."""
         theirs = self._mergeable(source, target, options)
         view = view_of(self._manifest, self._catalogs, target)
-        with ExitStack() as cleanup:
+        with ExitStack() as cleanup, reading(self._manifest.store, theirs, view.snapshot):
             merge = self._merge(theirs, view, options, cleanup)
             if merge is None:
                 return _outcome(_UP_TO_DATE, theirs, target)
@@ -146,8 +146,9 @@ class Merges:
     ) -> Work[MergeReport]:
         # What was kept for an earlier plan is of no use for this one.
         cleanup.close()
-        merge = self._merge(theirs, view, options, cleanup)
-        return Work(_UP_TO_DATE) if merge is None else merge.plan(view)
+        with reading(self._manifest.store, theirs):
+            merge = self._merge(theirs, view, options, cleanup)
+            return Work(_UP_TO_DATE) if merge is None else merge.plan(view)
 
     def _merge(
         self, theirs: Snapshot, view: View, options: Options, cleanup: ExitStack
@@ -158,8 +159,7 @@ class Merges:
         parted = self._parted(ancestry, ours, theirs)
         if [each.commit_id for each in parted.bases] == [head]:
             return None
-        base = find_base(parted.bases, ancestry)
-        points = {each: self._point(ancestry.find(each)) for each in base.commits}
+        base, points = self._base(parted, ancestry)
         source = self._side(theirs)
         choice = _choice(source, base, points, view, options.engine)
         return Merge(
@@ -185,12 +185,14 @@ class Merges:
             raise InvalidInputError(message)
         return parted
 
-    def _point(self, commit: Commit) -> Side:
-        """A commit that both sides come from."""
+    def _base(self, parted: Divergence, ancestry: Ancestry) -> tuple[Base, Mapping[CommitId, Side]]:
+        """What both sides come from, with each of its commits opened."""
         try:
-            return self._side(self._manifest.at(commit))
+            base = find_base(parted.bases, ancestry)
+            found = {each: self._manifest.at(ancestry.find(each)) for each in base.commits}
         except CommitNotFoundError as cause:
             raise _unreadable_base(cause) from cause
+        return base, {each: self._side(snapshot) for each, snapshot in found.items()}
 
     def _side(self, snapshot: Snapshot) -> Side:
         return Side(snapshot, data_at(self._manifest.store, snapshot))
@@ -215,8 +217,8 @@ class Merges:
 def _unreadable_base(cause: CommitNotFoundError) -> StorageError:
     message = f"what both branches come from cannot be read: {cause.message}"
     hint = (
-        "restore the graph's files from a backup; or export what the source has and load it into "
-        "the target with mode merge"
+        "restore the graph's files from a backup; or look at the differences with "
+        "'omnigraph diff', and write to the target what it lacks"
     )
     return StorageError(message, hint=hint, code=ErrorCode.MERGE_BASE_UNREADABLE)
 

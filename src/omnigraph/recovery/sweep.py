@@ -23,6 +23,7 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import RESOLVE_ATTEMPTS_MAX
+from omnigraph.manifest.deletions import finish_deletion
 from omnigraph.manifest.expectations import BranchIs, Expectation, HeadIs, SchemaIs, TableAt
 from omnigraph.manifest.publisher import Publication, publish
 from omnigraph.manifest.reader import Manifest, Opened
@@ -93,7 +94,7 @@ class Recovery:
             BranchNotFoundError: the graph has no such branch.
         """
         if branch is not None:
-            self._manifest.names.finish_deletion(branch, self._clock.now())
+            finish_deletion(self._manifest, branch, self._clock.now())
         if not self._interrupted(branch):
             return ()
         with _one_at_a_time[self._store.root.uri]:

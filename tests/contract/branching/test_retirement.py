@@ -1,6 +1,8 @@
 """Branches that were deleted: what others merged of them stays, and the rest goes."""
 
+import json
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -15,11 +17,14 @@ from omnigraph.errors import (
     NotAllowedError,
     StorageError,
 )
-from omnigraph.failpoints import Failpoint
+from omnigraph.failpoints import Failpoint, SimulatedCrash
 from omnigraph.graph import Graph
 from omnigraph.limits import LEASE_SECONDS
+from omnigraph.manifest.branches import Branch, Branches
 from omnigraph.manifest.layout import BRANCHES, MANIFEST, RETIRED
+from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
+from omnigraph.storage.objects import Objects
 from omnigraph.storage.refs import Refs
 from tests.support.clocks import LaterClock
 from tests.support.crashes import Cut, assert_next_writes_work, at_rest, cut_off
@@ -191,23 +196,114 @@ def test_cleanup_finishes_a_delete_that_was_killed(graph, point):
     assert_next_writes_work(graph.uri)
 
 
+def record(graph: Graph, name: str) -> Branch:
+    branch = graph._manifest.names.find(BranchName(name))
+    assert branch is not None
+    return branch
+
+
 def test_a_killed_delete_of_what_others_build_on_is_withdrawn(graph):
     graph.branches.create("draft")
-    cut_off(Cut(Failpoint.BRANCH_AFTER_MARK), lambda: graph.branches.delete("draft"))
-    later = omnigraph.open(graph.uri, clock=LaterClock(AFTER_A_LEASE))
-    # As somebody who registered it just before the mark, and was not seen in time.
-    branch = graph._manifest.names.find(BranchName("draft"))
-    assert branch is not None
-    child = later._manifest.names
-    graph._manifest.names.mark(branch, ending_since=None)
     graph.branches.create("child", branch="draft")
-    assert branch.ending_since is not None
-    child.mark(branch, ending_since=branch.ending_since)
+    # As by somebody who did not see the child in time, and was killed.
+    graph._manifest.names.mark(record(graph, "draft"), graph._clock.now())
 
+    later = omnigraph.open(graph.uri, clock=LaterClock(AFTER_A_LEASE))
     insert(later, "eva", branch="draft")
     assert people(graph.at(branch="draft")) == ["ada", "bob", "eva"]
     with pytest.raises(NotAllowedError, match="child builds on it"):
         graph.branches.delete("draft")
+
+
+def test_a_killed_delete_at_a_commit_is_withdrawn_where_the_branch_moved_on(graph):
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    merged = CommitId(tip(graph, "draft"))
+    insert(graph, "precious", branch="draft")
+    # The write landed between the look at the head and the mark, and the deleter was killed.
+    graph._manifest.names.mark(record(graph, "draft"), graph._clock.now(), head=merged)
+
+    omnigraph.open(graph.uri, clock=LaterClock(AFTER_A_LEASE)).cleanup()
+    assert people(graph.at(branch="draft")) == ["ada", "bob", "eva", "precious"]
+    insert(graph, "fay", branch="draft")
+
+
+def test_a_delete_that_failed_leaves_the_branch_as_it_was(graph, monkeypatch):
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    users_of, calls = Branches.users_of, count()
+
+    def failing(names: Branches, branch: Branch) -> tuple[BranchName, ...]:
+        if next(calls):
+            message = "the network is down"
+            raise StorageError(message)
+        return users_of(names, branch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Branches, "users_of", failing)
+        with pytest.raises(StorageError, match="network"):
+            graph.branches.delete("draft")
+    later = omnigraph.open(graph.uri, clock=LaterClock(AFTER_A_LEASE))
+    insert(later, "fay", branch="draft")
+    later.branches.create("child", branch="draft")
+
+
+def test_a_mark_of_an_earlier_release_deletes_nothing(graph):
+    graph.branches.create("draft")
+    objects, path = graph._store.objects, f"{BRANCHES}/draft.json"
+    stored = objects.read(path)
+    assert stored is not None
+    facts = {**json.loads(stored.data), "is_ending": True}
+    del facts["ending_since"], facts["ending_head"]
+    objects.put(path, json.dumps(facts).encode())
+
+    insert(graph, "eva", branch="draft")
+    omnigraph.open(graph.uri, clock=LaterClock(MUCH_LATER)).cleanup()
+    assert people(graph.at(branch="draft")) == ["ada", "bob", "eva"]
+
+
+def test_a_deleter_that_slept_takes_no_other_branch_its_name(graph, monkeypatch):
+    graph.branches.create("x")
+    rival = omnigraph.open(graph.uri)
+    require_held, slept = Branches._require_held, count()
+
+    def late(names: Branches, branch: Branch) -> object:
+        held = require_held(names, branch)
+        # The last look before the name is taken away.
+        if names is graph._manifest.names and next(slept) == 2:
+            rival.branches.delete("x")
+            rival.branches.create("x")
+            insert(rival, "eva", branch="x")
+        return held
+
+    monkeypatch.setattr(Branches, "_require_held", late)
+    with pytest.raises(BranchNotFoundError):
+        graph.branches.delete("x")
+    monkeypatch.undo()
+    assert next(slept) > 2
+    assert people(graph.at(branch="x")) == ["ada", "bob", "eva"]
+
+
+def test_a_name_whose_deleter_was_killed_in_its_last_step_can_be_had_again(graph, monkeypatch):
+    graph.branches.create("x")
+    delete = Objects.delete
+
+    def killed(objects: Objects, path: str) -> None:
+        if path == f"{BRANCHES}/x.json":
+            raise SimulatedCrash
+        delete(objects, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Objects, "delete", killed)
+        with pytest.raises(SimulatedCrash):
+            graph.branches.delete("x")
+    with pytest.raises(BranchNotFoundError):
+        graph.at(branch="x")
+    with pytest.raises(ConflictError):
+        graph.branches.create("x")
+    later = omnigraph.open(graph.uri, clock=LaterClock(AFTER_A_LEASE))
+    later.branches.create("x")
+    assert people(graph.at(branch="x")) == ["ada", "bob"]
 
 
 def test_a_merge_whose_source_is_deleted_meanwhile_merges_nothing(graph):

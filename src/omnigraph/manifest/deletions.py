@@ -1,0 +1,43 @@
+"""Deletions of branches that were interrupted: whoever comes next finishes or withdraws them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from omnigraph.errors import ConflictError
+from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.reader import Manifest
+from omnigraph.model.ids import CommitId
+from omnigraph.model.names import BranchName
+
+
+def finish_deletion(manifest: Manifest, name: BranchName, now: datetime) -> None:
+    """Finish a deletion that was interrupted, or withdraw it where it must not happen any more.
+
+    A branch from which others were created stays, and so does one that was to be deleted at a
+    commit and has moved on.
+
+    Raises:
+        BranchNotFoundError: the graph has no such branch.
+        ConflictError: somebody is deleting it right now. It is as it was.
+    """
+    branch = manifest.names.find(name)
+    if branch is None or not branch.is_ending:
+        return
+    if not branch.is_abandoned(now):
+        message = f"branch {name} is being deleted"
+        raise ConflictError(message, hint="look whether it is still there, then try again")
+    if manifest.names.users_of(branch) or has_moved(manifest, branch, branch.ending_head):
+        manifest.names.withdraw(branch)
+        return
+    manifest.names.retire(branch, now)
+    if has_moved(manifest, branch, branch.ending_head):
+        manifest.names.reinstate(branch)
+
+
+def has_moved(manifest: Manifest, branch: Branch, head: CommitId | None) -> bool:
+    """Whether a branch, with or without its name, is at another commit than it was expected at."""
+    if head is None:
+        return False
+    tip = manifest.snapshot(manifest.open_ref(branch.ref), branch.name)
+    return tip.head.commit_id != head
