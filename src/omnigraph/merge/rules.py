@@ -204,7 +204,14 @@ class Rules:
     def _stranded(self, offence: _Offence, decision: Decision) -> dict[TableKey, Merged] | None:
         """An edge of the target leads to a node that goes with the source."""
         if decision is Choice.THEIRS:
-            return offence.with_table(offence.merged.deleting(offence.id))
+            merged = offence.merged
+            row = _rows(merged, self.source.data.table(offence.type.table_key), offence.id)
+            if not row.num_rows:
+                return offence.with_table(merged.deleting(offence.id))
+            # Ours led it to that node, and theirs has it with another end.
+            others = merged.leaving_out(offence.id)
+            replaced = pa.concat_tables([others.replaced, row])
+            return offence.with_table(replace(others, replaced=replaced))
         if decision is not Choice.OURS:
             return None
         node = self._node(offence.type, offence.violation)

@@ -173,13 +173,13 @@ def test_an_edge_that_theirs_changed_comes_back_with_its_node(graph):
     assert rows_of(graph) == {**BASE, "K": {"e": edge("e", "x", "y", w=5)}}
 
 
+@pytest.mark.parametrize("changed", [{"K": {"e": edge("e", "x", "y", w=5)}}, {}])
 @pytest.mark.parametrize("resolve", ["theirs", "ours"])
-def test_an_edge_that_ours_led_to_a_node_that_theirs_deleted_is_as_one_side_has_it(graph, resolve):
-    both(
-        graph,
-        ours={"K": {"e": edge("e", "x", "z")}},
-        theirs={"P": {"z": None}, "K": {"e": edge("e", "x", "y", w=5)}},
-    )
+def test_an_edge_that_ours_led_to_a_node_that_theirs_deleted_is_as_one_side_has_it(
+    graph, resolve, changed
+):
+    theirs = {"P": {"z": None}, **changed}
+    both(graph, ours={"K": {"e": edge("e", "x", "z")}}, theirs=theirs)
     sides = {"theirs": rows_of(graph, "draft"), "ours": rows_of(graph)}
     assert told(refused(graph).conflicts) == {("orphan_edge", "K", "e", "dst")}
     graph.merge("draft", resolve=resolve)
