@@ -46,9 +46,8 @@ soak: $(READY) ## long runs: many examples, many kills
 
 compat: ## the oldest dependencies that the package takes, in an environment of their own
 	$(MAKE) VENV=$(VENV)-lowest LOCK=requirements.lowest.txt $(VENV)-lowest/.ready
-	# Spark 4.1 forgets to close a socket.
 	$(VENV)-lowest/bin/pytest -n $(WORKERS) --dist loadfile -m "not soak" \
-	  -W ignore::pytest.PytestUnraisableExceptionWarning tests/unit tests/contract
+	  tests/unit tests/contract tests/e2e
 
 bench: $(READY) ## benchmarks, as ratios against the same work done another way
 	-@$(BIN)/python -m benchmarks.peers.install
