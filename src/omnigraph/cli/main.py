@@ -7,7 +7,7 @@ import io
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 import typer
 
@@ -37,6 +37,9 @@ from omnigraph.cli.commands import (
 from omnigraph.cli.exits import Exit, exit_code
 from omnigraph.cli.on_demand import CommandsOnDemand, UsageError
 from omnigraph.errors import OmnigraphError
+
+_OBJECTS_BEFORE_COLLECTION: Final = 200_000
+"""More than the libraries make as they are imported, and some tens of megabytes at most."""
 
 
 class _Commands(CommandsOnDemand):
@@ -152,6 +155,8 @@ def _show(error: Exception, talk: render.Talk) -> None:
 
 def run() -> None:
     """The `omnigraph` command."""
+    # A short command only imports: Python would look for garbage two hundred times, and find none.
+    gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
     # A name that the terminal's encoding lacks is escaped: better an odd letter than no answer.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -161,7 +166,4 @@ def run() -> None:
         code = main(sys.argv[1:])
     except KeyboardInterrupt:
         code = Exit.INTERRUPTED
-    # Python looks for garbage once more as it ends, among all that was imported: a tenth of what a
-    # short command takes.
-    gc.freeze()
     sys.exit(code)
