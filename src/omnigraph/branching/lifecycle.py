@@ -112,12 +112,20 @@ def _delete(manifest: Manifest, clock: Clock, branch: Branch, head: CommitId | N
         hit(Failpoint.BRANCH_AFTER_MARK)
     try:
         _require_unused(manifest, branch)
-    except (OmnigraphError, KeyboardInterrupt):
+    except (OmnigraphError, KeyboardInterrupt) as failure:
         if not branch.is_legacy:
-            manifest.names.withdraw(branch)
+            _withdraw(manifest, branch, failure)
         raise
-    manifest.names.retire(branch, clock.now())
+    manifest.names.retire(branch, clock.now(), head=head)
     hit(Failpoint.BRANCH_AFTER_UNREGISTER)
+
+
+def _withdraw(manifest: Manifest, branch: Branch, failure: BaseException) -> None:
+    try:
+        manifest.names.withdraw(branch)
+    except OmnigraphError as second:
+        note = f"branch {branch.name} stays marked as being deleted: {second.message}"
+        failure.add_note(note)
 
 
 def require_deletable(manifest: Manifest, name: BranchName) -> Branch:

@@ -43,7 +43,7 @@ def find_released(
 def _merged(
     manifest: Manifest, retired: Collection[RetiredBranch], histories: Mapping[BranchName, Opened]
 ) -> set[RetiredBranch]:
-    """The branches that a history has commits of: who has any has the first."""
+    """The branches that must stay: a history has commits of them. Who has any has the first."""
     merged: set[RetiredBranch] = set()
     waiting: dict[CommitId, RetiredBranch] = {}
     for each in retired:
@@ -52,7 +52,10 @@ def _merged(
         except NotFoundError:
             # A cleanup was interrupted after it had removed this ref.
             continue
-        if opened.stamp < CURRENT:
+        # One that moved on before it lost its name, and whose deleter was killed, has a commit that
+        # somebody was told has landed.
+        has_moved = each.head not in (None, opened.contents.head)
+        if opened.stamp < CURRENT or has_moved:
             merged.add(each)
         elif (first := _first_commit(manifest, opened, each)) is not None:
             waiting[first] = each

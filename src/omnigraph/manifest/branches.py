@@ -94,12 +94,14 @@ class RetiredBranch:
     Attributes:
         retired_at: When; None if its record was not read, or cannot be.
         source_ref: The ref it was created from; None is main's.
+        head: The commit that it was deleted at; None if it was deleted wherever it was.
     """
 
     name: BranchName
     ref: str
     retired_at: datetime | None = None
     source_ref: str | None = None
+    head: CommitId | None = None
 
     def owns(self, table_ref: str | None) -> bool:
         """Whether a table's ref was made for this branch."""
@@ -282,17 +284,25 @@ class Branches:
     def _replace(self, held: _Held, data: bytes) -> bool:
         return self._store.objects.update(held.path, data, expecting=held.stored.tag)
 
-    def retire(self, branch: Branch, now: datetime) -> None:
+    def retire(self, branch: Branch, now: datetime, *, head: CommitId | None = None) -> None:
         """Delete a branch: it has no name from then on, and its ref stays for who merged it.
 
         May be called again for a branch that is half retired.
+
+        Args:
+            head: The commit that it must be at; None if it is deleted in any case.
 
         Raises:
             BranchNotFoundError: it is gone. Another that has its name is untouched.
         """
         if not branch.is_legacy:
             self._require_held(branch)
-        record = {"format": 1, "retired_at": now.isoformat(), "source_ref": branch.source_ref}
+        record = {
+            "format": 1,
+            "retired_at": now.isoformat(),
+            "source_ref": branch.source_ref,
+            "head": head,
+        }
         data = json.dumps(record, indent=1).encode()
         self._store.objects.put(_retired_path(branch.name, branch.ref), data)
         hit(Failpoint.BRANCH_AFTER_RETIRE)
@@ -307,7 +317,7 @@ class Branches:
         """
         self.forget(RetiredBranch(branch.name, branch.ref))
         if not branch.is_legacy:
-            self.register(branch)
+            self.register(replace(branch, ending_since=None, ending_head=None))
 
     def users_of(self, branch: Branch) -> tuple[BranchName, ...]:
         """The branches that were created from one, as far as their records can be read."""
@@ -348,7 +358,9 @@ class Branches:
         try:
             record: dict[str, Any] = {} if stored is None else json.loads(stored.data)
             retired_at = datetime.fromisoformat(record["retired_at"]).astimezone(UTC)
-            return replace(retired, retired_at=retired_at, source_ref=record["source_ref"])
+            head = None if record.get("head") is None else CommitId.parse(record["head"])
+            source_ref = record["source_ref"]
+            return replace(retired, retired_at=retired_at, source_ref=source_ref, head=head)
         except (ValueError, KeyError, TypeError):
             # Nobody knows when: it stays for as long as its record is like that.
             return retired
@@ -430,7 +442,9 @@ def _deleted_at(data: bytes) -> datetime | None:
     """When a tombstone was written; None if it is none."""
     try:
         record = json.loads(data)
-        return datetime.fromisoformat(record["deleted_at"]) if record["ref"] is None else None
+        if record["ref"] is not None:
+            return None
+        return datetime.fromisoformat(record["deleted_at"]).astimezone(UTC)
     except (ValueError, KeyError, TypeError):
         return None
 

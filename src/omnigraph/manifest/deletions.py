@@ -30,7 +30,7 @@ def finish_deletion(manifest: Manifest, name: BranchName, now: datetime) -> None
     if manifest.names.users_of(branch) or has_moved(manifest, branch, branch.ending_head):
         manifest.names.withdraw(branch)
         return
-    manifest.names.retire(branch, now)
+    manifest.names.retire(branch, now, head=branch.ending_head)
     if has_moved(manifest, branch, branch.ending_head):
         manifest.names.reinstate(branch)
 

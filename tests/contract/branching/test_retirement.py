@@ -228,6 +228,18 @@ def test_a_killed_delete_at_a_commit_is_withdrawn_where_the_branch_moved_on(grap
     insert(graph, "fay", branch="draft")
 
 
+def test_a_commit_that_landed_as_its_branch_lost_its_name_is_kept(graph):
+    graph.branches.create("draft")
+    expected = CommitId(tip(graph, "draft"))
+    insert(graph, "precious", branch="draft")
+    pin = graph.snapshot(branch="draft").pin(PERSON)
+    # As by a deleter that was killed before it looked at the head once more.
+    graph._manifest.names.retire(record(graph, "draft"), graph._clock.now(), head=expected)
+
+    assert clean(graph) == RefCleanup()
+    assert pin.ref in graph._store.refs.list(pin.location)
+
+
 def test_a_delete_that_failed_leaves_the_branch_as_it_was(graph, monkeypatch):
     graph.branches.create("draft")
     insert(graph, "eva", branch="draft")
