@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from omnigraph.integrity.deltas import ORIGIN, Shape
-from omnigraph.integrity.drafts import Draft, Offenders, aliased, among, every, origin_of
+from omnigraph.integrity.drafts import Draft, Offenders, Reliance, aliased, among, every, origin_of
 from omnigraph.integrity.violations import Breach, Rule, Violation, shortened
 from omnigraph.model.types import Scalar
 from omnigraph.relational.plans import Place
@@ -43,7 +43,13 @@ class Most:
         written = draft.upserts(key, "id", "src", ORIGIN)
         edges = [_written(written)]
         left = draft.remaining(
-            key, "id", "src", by="src", among=Place(written, "src"), replaced=False
+            key,
+            "id",
+            "src",
+            by="src",
+            among=Place(written, "src"),
+            replaced=False,
+            reliance=Reliance.ABSENCE,
         )
         if left is not None:
             edges.append(among(_left(left), column("src", "e"), written, "w", at="src"))
@@ -72,7 +78,11 @@ class Most:
 
 @dataclass(frozen=True, slots=True)
 class Least:
-    """No node of the source type has fewer edges than the type demands."""
+    """No node of the source type has fewer edges than the type demands.
+
+    It relies on no other writer: a node that is inserted has only edges of its own write, and
+    whoever deletes an edge counts those that its node keeps.
+    """
 
     edge: EdgeType
     node: NodeType
@@ -127,7 +137,9 @@ class Least:
             yield _Touched(query, Place(came, "id"))
         if edges in shape.overwritten:
             # Every node may have lost its edges.
-            left = draft.remaining(nodes, "id", by="id", among=None, replaced=False)
+            left = draft.remaining(
+                nodes, "id", by="id", among=None, replaced=False, reliance=Reliance.NONE
+            )
             if left is not None:
                 yield _Touched(_without_origin(left, "id"), None)
             elif nodes not in shape.upserted:
@@ -141,7 +153,9 @@ class Least:
     def _losing(self, draft: Draft, going: str) -> _Touched:
         """The nodes, if they stay, that edges with these ids led from."""
         edges, nodes = self.edge.table_key, self.node.table_key
-        before = draft.committed(edges, "id", "src", by="id", among=Place(going, "id"))
+        before = draft.committed(
+            edges, "id", "src", by="id", among=Place(going, "id"), reliance=Reliance.NONE
+        )
         place = Place(before, "src")
         lost = among(
             exp.select(*aliased(id=column("src", "b"))).from_(table(before, "b")),
@@ -153,7 +167,9 @@ class Least:
         staying = []
         if nodes in draft.shape.upserted:
             staying.append(_ids(draft.upserts(nodes, "id")))
-        left = draft.remaining(nodes, "id", by="id", among=place, replaced=False)
+        left = draft.remaining(
+            nodes, "id", by="id", among=place, replaced=False, reliance=Reliance.NONE
+        )
         if left is not None:
             staying.append(_ids(left))
         if not staying:
@@ -171,7 +187,15 @@ class Least:
             yield exp.select(*aliased(id=nothing, src=nothing.copy(), o=nothing.copy()))
         # One reading of the table for each way to be touched, so that each can be a lookup.
         for each in touched:
-            left = draft.remaining(key, "id", "src", by="src", among=each.place, replaced=False)
+            left = draft.remaining(
+                key,
+                "id",
+                "src",
+                by="src",
+                among=each.place,
+                replaced=False,
+                reliance=Reliance.NONE,
+            )
             if left is not None:
                 yield _left(left)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final
 
 from sqlglot import exp
@@ -31,12 +32,25 @@ FOUND: Final = "f"
 _LEADING: Final = ("origin", "id")
 
 
+class Reliance(Enum):
+    """What a rule relies on in committed rows while its write is under way."""
+
+    PRESENCE = "another writer must not delete the rows that the rule finds"
+    ABSENCE = "another writer must not insert rows that the rule would find"
+    NONE = "a writer that changes these rows checks the rule for both"
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A plan, and what of the delta each of its given relations is."""
+    """A plan, and what of the delta each of its given relations is.
+
+    Attributes:
+        reliances: What the rule relies on in each relation of committed rows.
+    """
 
     plan: Plan
     given: Mapping[str, DeltaRows]
+    reliances: Mapping[str, Reliance]
 
 
 @dataclass(slots=True)
@@ -47,6 +61,7 @@ class Draft:
     bindings: Bindings = field(default_factory=Bindings)
     _relations: dict[str, Relation] = field(default_factory=dict)
     _given: dict[str, DeltaRows] = field(default_factory=dict)
+    _reliances: dict[str, Reliance] = field(default_factory=dict)
     _tables: list[exp.CTE] = field(default_factory=list)
     _reductions: list[Reduction] = field(default_factory=list)
 
@@ -60,10 +75,13 @@ class Draft:
         assert key in self.shape.deleted, f"the delta deletes nothing from {key}"
         return self._give(DeltaRows(key, Part.DELETIONS, ("id",)))
 
-    def committed(self, key: TableKey, *columns: str, by: str, among: Place | None) -> str:
+    def committed(
+        self, key: TableKey, *columns: str, by: str, among: Place | None, reliance: Reliance
+    ) -> str:
         """A relation of committed rows; only those whose column `by` is `among` others matter."""
         name = f"r{len(self._relations)}"
         self._relations[name] = TableRows(key, columns)
+        self._reliances[name] = reliance
         if among is not None:
             matches = MatchesColumn(among.relation, among.column)
             self._reductions.append(Reduction(name, by, matches))
@@ -76,6 +94,7 @@ class Draft:
         by: str,
         among: Place | None,
         replaced: bool,
+        reliance: Reliance,
     ) -> str | None:
         """A table of the committed rows that the delta leaves; None where it overwrites all.
 
@@ -85,7 +104,7 @@ class Draft:
         """
         if key in self.shape.overwritten:
             return None
-        relation = self.committed(key, *columns, by=by, among=among)
+        relation = self.committed(key, *columns, by=by, among=among, reliance=reliance)
         query = exp.select(*(column(name, "c") for name in columns)).from_(table(relation, "c"))
         if key in self.shape.deleted:
             query = without(query, column("id", "c"), self.deletions(key), "d")
@@ -116,7 +135,7 @@ class Draft:
             values=dict(self.bindings.values),
             reductions=tuple(self._reductions),
         )
-        return Question(plan, dict(self._given))
+        return Question(plan, dict(self._given), dict(self._reliances))
 
     def _give(self, rows: DeltaRows) -> str:
         for name, known in self._given.items():

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from omnigraph.integrity.deltas import ORIGIN, Shape
-from omnigraph.integrity.drafts import Draft, Offenders, aliased, among, origin_of, without
+from omnigraph.integrity.drafts import (
+    Draft,
+    Offenders,
+    Reliance,
+    aliased,
+    among,
+    origin_of,
+    without,
+)
 from omnigraph.integrity.violations import Breach, Rule, Violation, shortened
 from omnigraph.model.types import Scalar
 from omnigraph.relational.plans import Place
@@ -47,7 +55,9 @@ class Endpoint:
         if nodes in shape.upserted:
             query = without(query, end.copy(), draft.upserts(nodes, "id"), "n")
         place = Place(edges, self.end)
-        left = draft.remaining(nodes, "id", by="id", among=place, replaced=True)
+        left = draft.remaining(
+            nodes, "id", by="id", among=place, replaced=True, reliance=Reliance.PRESENCE
+        )
         if left is not None:
             query = without(query, end.copy(), left, "c")
         return draft.offenders(query, ("node", Scalar.STRING))
@@ -95,6 +105,7 @@ class Stranded:
             by=self.end,
             among=None if gone is None else Place(gone, "id"),
             replaced=False,
+            reliance=Reliance.ABSENCE,
         )
         assert left is not None, "edges that are overwritten do not stay"
         end = column(self.end, "e")

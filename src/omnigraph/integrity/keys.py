@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from omnigraph.integrity.deltas import ORIGIN, Shape
-from omnigraph.integrity.drafts import Draft, Offenders, aliased, among, origin_of
+from omnigraph.integrity.drafts import Draft, Offenders, Reliance, aliased, among, origin_of
 from omnigraph.integrity.violations import Breach, Rule, Violation, shortened
 from omnigraph.model.types import Scalar
 from omnigraph.relational.plans import Place
@@ -80,7 +80,14 @@ class NewIds:
         draft = Draft(shape)
         key = self.type.table_key
         relation = draft.upserts(key, "id", ORIGIN)
-        left = draft.remaining(key, "id", by="id", among=Place(relation, "id"), replaced=True)
+        left = draft.remaining(
+            key,
+            "id",
+            by="id",
+            among=Place(relation, "id"),
+            replaced=True,
+            reliance=Reliance.ABSENCE,
+        )
         assert left is not None, "nothing exists where all is overwritten"
         query = exp.select(*aliased(origin=origin_of("d"), id=column("id", "d")))
         query = among(query.from_(table(relation, "d")), column("id", "d"), left, "c")

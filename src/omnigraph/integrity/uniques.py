@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from omnigraph.integrity.deltas import ORIGIN, Shape
-from omnigraph.integrity.drafts import Draft, Offenders, aliased, every, origin_of
+from omnigraph.integrity.drafts import Draft, Offenders, Reliance, aliased, every, origin_of
 from omnigraph.integrity.violations import Breach, Rule, Violation, shortened
 from omnigraph.model.types import EnumType, PropertyType, Scalar
 from omnigraph.relational.expressions import without_negative_zero
@@ -49,6 +49,7 @@ class Unique:
             by=self._lookup or "",
             among=Place(relation, self._lookup) if self._lookup else None,
             replaced=False,
+            reliance=Reliance.ABSENCE,
         )
         holders = [exp.select(*map(_own, self._columns("id", "mine", "o"))).from_(_as(claims))]
         if left is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -16,6 +16,8 @@ from omnigraph.changes.tables import compare_tables
 from omnigraph.changes.wide import WideValues, referring
 from omnigraph.engine.choose import Choice
 from omnigraph.engine.protocol import Engine, EngineName
+from omnigraph.integrity import footprint
+from omnigraph.integrity.deltas import Shape
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.limits import MERGE_CONFLICTS_MAX
 from omnigraph.merge.bases import Base
@@ -29,7 +31,7 @@ from omnigraph.model.counts import Counts
 from omnigraph.model.ids import CommitId
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.arrow import table_schema
-from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, SchemaType
+from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.staging import Staged, stage_rows
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.work import Stage, View, Work
@@ -127,11 +129,13 @@ class Merge:
                 error.add_note(f"the resolutions name what does not conflict so far: {unused}")
             raise error
         self.resolutions.require_used()
+        shape = _shape(tables)
+        rules = tuple(self.rule_set.set_rules_for(shape))
         return Work(
             report,
             changes={key: each.stage for key, each in tables.items()},
-            reads=_ends(tables.values(), view.catalog) - tables.keys(),
-            guards=_touching(tables.values(), view.catalog) - tables.keys(),
+            reads=footprint.reads(rules, shape),
+            guards=footprint.guards(rules, shape),
             replans=True,
             is_history=True,
             lineage=self.lineage,
@@ -274,20 +278,11 @@ def _by_place(conflict: Conflict) -> tuple[str, ...]:
     return (conflict.type_name, conflict.id or "", conflict.property or "", conflict.kind)
 
 
-def _ends(changed: Iterable[TableWork], catalog: Catalog) -> frozenset[TableKey]:
-    """The nodes that edges need which come: another write may not take them away meanwhile."""
-    return frozenset(
-        catalog.node_type(name).table_key
-        for each in changed
-        if isinstance(each.type, EdgeType) and (each.counts.inserted or each.counts.updated)
-        for name in (each.type.source, each.type.target)
-    )
-
-
-def _touching(changed: Iterable[TableWork], catalog: Catalog) -> frozenset[TableKey]:
-    """The edges that a node which goes might get meanwhile."""
-    losing = (each.type for each in changed if each.counts.deleted)
-    names = {type_.name for type_ in losing if isinstance(type_, NodeType)}
-    return frozenset(
-        edge.table_key for edge in catalog.edge_types if {edge.source, edge.target} & names
+def _shape(changed: Mapping[TableKey, TableWork]) -> Shape:
+    """What the merge brings to the tables, for the rules that apply to it."""
+    return Shape(
+        upserted=frozenset(
+            key for key, work in changed.items() if work.counts.inserted or work.counts.updated
+        ),
+        deleted=frozenset(key for key, work in changed.items() if work.counts.deleted),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, partial
@@ -12,6 +12,7 @@ import pyarrow as pa
 from omnigraph.clock import Clock
 from omnigraph.engine.queries import Queries, chosen
 from omnigraph.errors import InvalidInputError
+from omnigraph.integrity import footprint
 from omnigraph.integrity.deltas import Delta
 from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.rows import RowRules
@@ -19,18 +20,17 @@ from omnigraph.integrity.rules import RuleSet, SetRule
 from omnigraph.integrity.violations import require_clean
 from omnigraph.lang.source import Source
 from omnigraph.model.arguments import checked_names
-from omnigraph.model.tables import TableKey
 from omnigraph.mutation.glances import glance_at
 from omnigraph.mutation.kept import kept_by
 from omnigraph.mutation.matching import Matcher
 from omnigraph.mutation.pending import Pending, PendingTable
 from omnigraph.mutation.results import MutationReport
-from omnigraph.mutation.statements import Statements, incident
+from omnigraph.mutation.statements import Statements
 from omnigraph.query import ir
 from omnigraph.query.lowering.operands import Given
 from omnigraph.query.parameters import bind
 from omnigraph.schema.arrow import to_table
-from omnigraph.schema.catalog import Catalog, NodeType, SchemaType
+from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage import staging
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.work import Stage, View, Work
@@ -66,18 +66,35 @@ class Mutations:
         given = Given(bind(query, mutation.parameters), mutation.now)
         pending = Pending(view.catalog)
         Statements(view, given, self._matcher, self._clock.ulid, pending).run(query.statements)
-        self._require_kept(query, pending.delta(), view)
-        return _work(query, view.catalog, dict(pending.changed()))
-
-    def _require_kept(self, query: ir.MutationQuery, delta: Delta, view: View) -> None:
-        """Refuse a change that breaks rules, asking the engine for no more than it must be."""
+        delta = pending.delta()
+        shape = delta.shape()
         rule_set = self._rule_set(view.snapshot.schema_digest)
         is_kept = kept_by(query.statements, view.catalog)
-        is_plain = glance_at(
-            (each for each in rule_set.set_rules_for(delta.shape()) if not is_kept(each)),
-            delta,
-            view.data,
+        applicable = tuple(rule_set.set_rules_for(shape))
+        doubtful = tuple(rule for rule in applicable if not is_kept(rule))
+        self._require_kept(rule_set, delta, view, is_kept, doubtful)
+        return Work(
+            _report(pending),
+            changes={key: _stage(table) for key, table in pending.changed()},
+            # A rule that the statements cannot break looks at nothing that is committed.
+            reads=footprint.reads(doubtful, shape),
+            guards=footprint.guards(applicable, shape),
+            replans=all(
+                isinstance(statement, ir.InsertNode | ir.InsertEdge)
+                for statement in query.statements
+            ),
         )
+
+    def _require_kept(
+        self,
+        rule_set: RuleSet,
+        delta: Delta,
+        view: View,
+        is_kept: Callable[[SetRule], bool],
+        doubtful: Iterable[SetRule],
+    ) -> None:
+        """Refuse a change that breaks rules, asking the engine for no more than it must be."""
+        is_plain = glance_at(doubtful, delta, view.data)
 
         def is_known(rule: RowRules | SetRule) -> bool:
             return (not isinstance(rule, RowRules) and is_kept(rule)) or is_plain(rule)
@@ -117,41 +134,13 @@ class Mutation:
         return self.owner.plan(self, view)
 
 
-def _work(
-    query: ir.MutationQuery, catalog: Catalog, changed: Mapping[TableKey, PendingTable]
-) -> Work[MutationReport]:
-    return Work(
-        MutationReport(
-            written={key: len(each.rows()) for key, each in changed.items() if len(each.rows())},
-            deleted={
-                key: len(each.deletions()) for key, each in changed.items() if len(each.deletions())
-            },
-        ),
-        changes={key: _stage(each) for key, each in changed.items()},
-        reads=_ends(query, catalog) - changed.keys(),
-        guards=_touching(changed.values(), catalog) - changed.keys(),
-        replans=all(isinstance(each, ir.InsertNode | ir.InsertEdge) for each in query.statements),
-    )
-
-
-def _ends(query: ir.MutationQuery, catalog: Catalog) -> frozenset[TableKey]:
-    """The nodes that new edges need: another write may not take them away meanwhile."""
-    edges = [
-        catalog.edge_type(each.type_name)
-        for each in query.statements
-        if isinstance(each, ir.InsertEdge)
-    ]
-    names = {name for edge in edges for name in (edge.source, edge.target)}
-    return frozenset(catalog.node_type(name).table_key for name in names)
-
-
-def _touching(changed: Iterable[PendingTable], catalog: Catalog) -> frozenset[TableKey]:
-    """The edges that a node which goes might get meanwhile."""
-    return frozenset(
-        edge.table_key
-        for each in changed
-        if isinstance(each.type, NodeType) and len(each.deletions())
-        for edge, _ in incident(catalog, each.type)
+def _report(pending: Pending) -> MutationReport:
+    changed = dict(pending.changed())
+    written = {key: len(table.rows()) for key, table in changed.items()}
+    deleted = {key: len(table.deletions()) for key, table in changed.items()}
+    return MutationReport(
+        written={key: count for key, count in written.items() if count},
+        deleted={key: count for key, count in deleted.items() if count},
     )
 
 

@@ -20,6 +20,7 @@ from omnigraph.errors import (
     ErrorCode,
     InvalidParameterError,
 )
+from omnigraph.integrity import footprint
 from omnigraph.integrity.deltas import Delta, TableDelta
 from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.rules import RuleSet
@@ -36,7 +37,7 @@ from omnigraph.pipeline.results import LoadResult, Mode, OnError, Progress, froz
 from omnigraph.pipeline.shape import Gathered, Reject, Shaping
 from omnigraph.pipeline.sources import FileInput, Inputs, Source, resolve
 from omnigraph.schema.arrow import table_schema, to_table
-from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, SchemaType
+from omnigraph.schema.catalog import Catalog, SchemaType
 from omnigraph.storage import staging
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.protocol import Order, Transactions
@@ -258,7 +259,9 @@ class _Load:
 
         mode = Mode(self.request.mode)
         if self.spark is None:
-            self.spark = SparkLoad.begin(inputs, self._shaping(inputs, view), mode, view)
+            self.spark = SparkLoad.begin(
+                inputs, self._shaping(inputs, view), mode, self.rule_set(view.catalog), view
+            )
         load = self.spark
         _require_schema(load.schema_digest, view)
         with self._timed("read"):
@@ -267,7 +270,7 @@ class _Load:
         with self._timed("check"):
             self._tell("check", 0, 1)
             to_delta = partial(_delta, types, mode)
-            rejected = load.check(self.rule_set(view.catalog), to_delta, view)
+            rejected = load.check(to_delta, view)
             if rejected != self.noted:
                 raise _RejectedError(rejected)
             if self.request.rejects is not None:
@@ -276,11 +279,13 @@ class _Load:
         with self._timed("stage"):
             changes = load.changes(view)
         self.staged = 0
+        shape = to_delta(load.rows(view)).shape()
+        rules = tuple(self.rule_set(view.catalog).set_rules_for(shape))
         return Work(
             LoadReport({key: load.row_count(key) for key in changes}, rejected),
             changes=self._told(changes),
-            reads=_ends(types, view.catalog) - changes.keys(),
-            guards=_losing(types, view.catalog, mode) - changes.keys(),
+            reads=footprint.reads(rules, shape),
+            guards=footprint.guards(rules, shape),
             replans=mode is Mode.APPEND,
         )
 
@@ -349,11 +354,13 @@ class _Load:
                 changes[type_.table_key] = self._stage(type_, rows, mode)
         self.staged = 0
         written = {key: len(sifted.rows.get(key, ())) for key in changes}
+        shape = _delta(read.types, mode, sifted.rows).shape()
+        rules = tuple(self.rule_set(catalog).set_rules_for(shape))
         return Work(
             LoadReport(written, len(sifted.rejects)),
             changes=self._told(changes),
-            reads=_ends(read.types, catalog) - changes.keys(),
-            guards=_losing(read.types, catalog, mode) - changes.keys(),
+            reads=footprint.reads(rules, shape),
+            guards=footprint.guards(rules, shape),
             replans=mode is Mode.APPEND,
         )
 
@@ -422,21 +429,3 @@ def _upsert(rows: pa.Table, table: Table) -> staging.Staged:
 
 def _overwrite(rows: pa.Table, table: Table) -> staging.Staged:
     return staging.stage_overwrite(table, rows)
-
-
-def _ends(types: tuple[SchemaType, ...], catalog: Catalog) -> frozenset[TableKey]:
-    """The nodes that edges of the input need: another write may not take them away meanwhile."""
-    names = {
-        name for each in types if isinstance(each, EdgeType) for name in (each.source, each.target)
-    }
-    return frozenset(catalog.node_type(name).table_key for name in names)
-
-
-def _losing(types: tuple[SchemaType, ...], catalog: Catalog, mode: Mode) -> frozenset[TableKey]:
-    """The edges that a node which goes might get meanwhile."""
-    if mode is not Mode.OVERWRITE:
-        return frozenset()
-    going = {each.name for each in types if isinstance(each, NodeType)}
-    return frozenset(
-        each.table_key for each in catalog.edge_types if {each.source, each.target} & going
-    )

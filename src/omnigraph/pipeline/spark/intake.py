@@ -26,7 +26,7 @@ from omnigraph.engine.spark.messages import MESSAGE, to_message
 from omnigraph.errors import InternalError
 from omnigraph.integrity.deltas import ORIGIN, Delta, Shape, TableDelta
 from omnigraph.integrity.drafts import Question
-from omnigraph.integrity.rows import RowRules, row_rules
+from omnigraph.integrity.rows import RowRules
 from omnigraph.integrity.violations import Report, Tally, Violation
 from omnigraph.limits import LOAD_HELD_BYTES_MAX, OFFENDERS_SHOWN_MAX, ROWS_PER_FILE_MAX
 from omnigraph.model.tables import TableKey
@@ -43,7 +43,7 @@ from omnigraph.pipeline.spark.splits import (
     read_split,
 )
 from omnigraph.schema.arrow import to_table
-from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
+from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.scans import open_address
 from omnigraph.storage.staging import write_files, write_whole
 from omnigraph.storage.tables import Fragment, Table, TableAddress
@@ -68,6 +68,8 @@ class IntakeTask:
     Attributes:
         shaping: Without the names of inputs: rows are named by their splits.
         groups: The splits that each task reads.
+        rules: What every row of a table must keep by itself.
+        columns: What of the rows rules about several of them look at.
         tables: Tables whose final files are written at once; rows of others go to scratch whole.
         replaces: Whether those files will be all that their tables hold.
     """
@@ -75,6 +77,8 @@ class IntakeTask:
     shaping: Shaping
     splits: tuple[Split, ...]
     groups: tuple[tuple[int, ...], ...]
+    rules: Mapping[TableKey, RowRules]
+    columns: Mapping[TableKey, tuple[str, ...]]
     tables: Mapping[TableKey, TableAddress]
     scratch: Scratch
     replaces: bool
@@ -144,13 +148,6 @@ class Taken:
     faults: tuple[ScratchFile, ...] = ()
 
 
-def key_columns(type_: SchemaType) -> tuple[str, ...]:
-    """The columns that rules about several rows look at."""
-    ends = ENDPOINTS if isinstance(type_, EdgeType) else ()
-    unique = [name for members in type_.uniques for name in members]
-    return tuple(dict.fromkeys(["id", *ends, *unique]))
-
-
 def intake_frame(
     session: SparkSession, task: IntakeTask, frames: Mapping[int, tuple[str, DataFrame]]
 ) -> DataFrame | None:
@@ -218,7 +215,8 @@ class _Desk:
         self._order = order
         self._held: dict[TableKey, _Held] = {}
         self._tallies: dict[int, Tally] = {}
-        self._counts: dict[RuleKey, int] = {}
+        self._counts_by_rule: dict[RuleKey, int] = {}
+        self._questions: dict[TableKey, tuple[Question, Shape]] = {}
         self._first: dict[tuple[RuleKey, int], list[Violation]] = {}
         self._lines: dict[int, int] = {}
         self._bytes_read = 0
@@ -251,7 +249,7 @@ class _Desk:
         told = Told(
             order=self._order,
             reports={number: each for number, each in reports.items() if not each.is_clean},
-            counts=self._counts,
+            counts=self._counts_by_rule,
             first=_by_rule(self._first),
             written={
                 key: Written(
@@ -282,14 +280,15 @@ class _Desk:
     @property
     def _is_refused(self) -> bool:
         """Whether a row of this task breaks a rule, so that nothing will ever be committed."""
-        return bool(self._counts) or any(
+        return bool(self._counts_by_rule) or any(
             not each.report().is_clean for each in self._tallies.values()
         )
 
     def _check(self, type_: SchemaType, rows: pa.Table, number: int) -> None:
-        rules, question, shape = _row_rules(type_)
+        rules = self._task.rules[type_.table_key]
         if not rules.rules:
             return
+        question, shape = self._counts(rules)
         delta = Delta({type_.table_key: TableDelta(upserts=rows)})
         [counts] = _answer(question, delta).to_pylist()
         for place, (rule, count) in enumerate(zip(rules.rules, counts.values(), strict=True)):
@@ -297,7 +296,7 @@ class _Desk:
                 key = (type_.name, place)
                 offenders = rules.offenders(rule, shape)
                 found = _answer(offenders.first(), delta).to_pylist()
-                self._counts[key] = self._counts.get(key, 0) + count
+                self._counts_by_rule[key] = self._counts_by_rule.get(key, 0) + count
                 # The batches of a split come in order; what is first of several is not known yet.
                 first = self._first.setdefault((key, number), [])
                 first.extend(map(rule.described, found))
@@ -305,6 +304,14 @@ class _Desk:
                 if self._task.shaping.keeps_rejects:
                     every = _answer(offenders.listed(), delta).to_pylist()
                     self._blame(type_, place, map(rule.described, every), number)
+
+    def _counts(self, rules: RowRules) -> tuple[Question, Shape]:
+        """How to count the rows that break each rule, planned once for each type."""
+        key = rules.type.table_key
+        if key not in self._questions:
+            shape = Shape(upserted=frozenset([key]))
+            self._questions[key] = rules.counts(shape), shape
+        return self._questions[key]
 
     def _blame(
         self, type_: SchemaType, rank: int, violations: Iterable[Violation], number: int
@@ -339,7 +346,7 @@ class _Desk:
         rows = pa.concat_tables(held.waiting)
         scratch = rows
         if key in task.tables:
-            scratch = rows.select([*key_columns(held.type), POSITION])
+            scratch = rows.select([*task.columns[key], POSITION])
             if not self._is_refused:
                 write = write_whole if task.replaces else write_files
                 held.fragments += write(_opened(task.tables[key]), to_table(rows, held.type))
@@ -436,21 +443,14 @@ def report_of_lines(taken: Taken) -> Report:
     return tally.report()
 
 
-def report_of_rows(taken: Taken, types: Iterable[SchemaType]) -> Report:
+def report_of_rows(taken: Taken, rules: Iterable[RowRules]) -> Report:
     """What single rows break, as if one process had read them."""
     tally = Tally()
-    for type_ in types:
-        for place, rule in enumerate(row_rules(type_).rules):
-            key = (type_.name, place)
+    for rules_of_type in rules:
+        for place, rule in enumerate(rules_of_type.rules):
+            key = (rules_of_type.type.name, place)
             tally.add_counted(rule.breach, taken.counts.get(key, 0), taken.first.get(key, ()))
     return tally.report()
-
-
-@lru_cache(maxsize=256)
-def _row_rules(type_: SchemaType) -> tuple[RowRules, Question, Shape]:
-    rules = row_rules(type_)
-    shape = Shape(upserted=frozenset([type_.table_key]))
-    return rules, rules.counts(shape), shape
 
 
 def _answer(question: Question, delta: Delta) -> pa.Table:

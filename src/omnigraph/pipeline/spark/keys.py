@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from omnigraph.engine.spark.pieces import Cut, of_frame
+from omnigraph.errors import InternalError
 from omnigraph.integrity.deltas import ORIGIN, delta_schema
 from omnigraph.pipeline.positions import PLACE_BITS, POSITION
 from omnigraph.pipeline.spark.intake import FAULTS, TYPE, ScratchFile, Written
@@ -26,13 +27,18 @@ _BEFORE: Final = "@before"
 
 @dataclass(frozen=True, slots=True)
 class KeyRows:
-    """The rows of one type that a load brings, in scratch; what a delta has as its upserts."""
+    """The rows of one type that a load brings, in scratch; what a delta has as its upserts.
+
+    Attributes:
+        columns: What the files in scratch have of the rows.
+    """
 
     session: SparkSession
     scratch: Scratch
     type: SchemaType
     written: Written
     origins: Origins
+    columns: frozenset[str]
     faults: tuple[ScratchFile, ...] = ()
     fault_count: int = 0
 
@@ -62,7 +68,12 @@ class KeyRows:
         )
 
     def frame(self, columns: Sequence[str]) -> DataFrame:
-        """Columns of the files in scratch, `POSITION` among them if it is wanted."""
+        """Columns of the files in scratch, `POSITION` among them if it is wanted.
+
+        Raises:
+            InternalError: the files do not have one of the columns, which Spark would read as null.
+        """
+        self._require(columns)
         if not self.fault_count:
             return self._every(columns)
         found = self._every(list(dict.fromkeys([*columns, POSITION])))
@@ -70,10 +81,16 @@ class KeyRows:
 
     def pieces(self, columns: Sequence[str], cut: Cut) -> DataFrame:
         """Pieces of columns of the files in scratch, `POSITION` among them if it is wanted."""
+        self._require(columns)
         if self.fault_count:
             return of_frame(self.frame(columns), cut)
         paths = [each.path for each in self.written.scratch]
         return of_scratch(self.session, self.scratch, paths, columns, cut)
+
+    def _require(self, columns: Sequence[str]) -> None:
+        if missing := set(columns) - self.columns - {POSITION}:
+            message = f"scratch lacks the columns {', '.join(sorted(missing))} of {self.type.name}"
+            raise InternalError(message)
 
     def faulty(self) -> DataFrame:
         """The positions of the rows that are left out, each once."""

@@ -14,7 +14,8 @@ from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.engine.spark.jobs import Follow, Jobs
 from omnigraph.engine.spark.messages import collect_messages
 from omnigraph.errors import InvalidParameterError
-from omnigraph.integrity.deltas import Delta
+from omnigraph.integrity import footprint
+from omnigraph.integrity.deltas import Delta, Shape
 from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import IntegrityError, Report, Tally, require_clean
@@ -74,6 +75,7 @@ class SparkLoad:
     inputs: Inputs
     shaping: Shaping
     mode: Mode
+    rule_set: RuleSet
     schema_digest: str
     taken: Taken | None = None
     sifted: Sifted | None = None
@@ -82,9 +84,11 @@ class SparkLoad:
     _made: dict[TableKey, Staged] = field(default_factory=dict)
 
     @classmethod
-    def begin(cls, inputs: Inputs, shaping: Shaping, mode: Mode, view: View) -> Self:
+    def begin(
+        cls, inputs: Inputs, shaping: Shaping, mode: Mode, rule_set: RuleSet, view: View
+    ) -> Self:
         """A load of which nothing has been read; Spark starts where it does not run yet."""
-        return cls(SparkEngine(), inputs, shaping, mode, view.snapshot.schema_digest)
+        return cls(SparkEngine(), inputs, shaping, mode, rule_set, view.snapshot.schema_digest)
 
     def read(self, view: View, follow: Follow | None = None) -> None:
         """Take the input in: rows become files that nothing refers to, and keys in scratch.
@@ -105,6 +109,8 @@ class SparkLoad:
             shaping=replace(self.shaping, names=()),
             splits=splits,
             groups=pack_splits(splits, cores),
+            rules={rules.type.table_key: rules for rules in self.rule_set.row_rules},
+            columns=self._columns(),
             tables={key: found for key, found in tables.items() if found is not None},
             scratch=scratch,
             replaces=self.mode is Mode.OVERWRITE,
@@ -122,6 +128,18 @@ class SparkLoad:
             told = self._jobs().run(collect, _in_bytes(follow, self.inputs))
         self.taken = gathered(told, self._task, self.inputs)
 
+    def _columns(self) -> dict[TableKey, tuple[str, ...]]:
+        """What rules about several rows look at, by table, whichever tables the input has."""
+        types = tuple(self.rule_set.catalog.types)
+        keys = frozenset(type_.table_key for type_ in types)
+        shape = Shape(
+            upserted=keys,
+            overwritten=keys if self.mode is Mode.OVERWRITE else frozenset(),
+            only_new=keys if self.mode is Mode.APPEND else frozenset(),
+        )
+        rules = tuple(self.rule_set.set_rules_for(shape))
+        return {type_.table_key: footprint.columns(rules, type_, shape) for type_ in types}
+
     def types(self, view: View) -> tuple[SchemaType, ...]:
         """The types that the input names, by itself or by its rows, in order."""
         named = {view.catalog.type_named(name).table_key for name in self.inputs.named_types}
@@ -135,26 +153,38 @@ class SparkLoad:
     def _rows_of(self, type_: SchemaType, view: View) -> KeyRows:
         key, taken = type_.table_key, self._read()
         rows = KeyRows(
-            self.engine.session, self._scratch(view), type_, self._written(key), taken.origins
+            self.engine.session,
+            self._scratch(view),
+            type_,
+            self._written(key),
+            taken.origins,
+            self._columns_of(type_),
         )
         if self.sifted is None or str(key) not in self.sifted.counts:
             return rows
         return rows.without(self.sifted.faults, self.sifted.counts[str(key)])
+
+    def _columns_of(self, type_: SchemaType) -> frozenset[str]:
+        """The columns that the intake left in scratch."""
+        assert self._task is not None, "the input was read"
+        key = type_.table_key
+        whole = table_schema(type_).names
+        return frozenset(self._task.columns[key] if self._is_direct(key) else whole)
 
     def row_count(self, key: TableKey) -> int:
         """How many rows of a type will be written."""
         left_out = self.sifted.counts.get(str(key), 0) if self.sifted is not None else 0
         return self._written(key).row_count - left_out
 
-    def check(self, rule_set: RuleSet, to_delta: ToDelta, view: View) -> int:
+    def check(self, to_delta: ToDelta, view: View) -> int:
         """Refuse rows that break rules, or leave them out; how many were left out.
 
         Raises:
             IntegrityError: rows break rules, and may not be left out.
         """
         if self.shaping.keeps_rejects:
-            return self._jobs().run(partial(self._sift, rule_set, to_delta, view))
-        require_clean(self.report(rule_set, to_delta(self.rows(view)), view))
+            return self._jobs().run(partial(self._sift, to_delta, view))
+        require_clean(self.report(to_delta(self.rows(view)), view))
         return 0
 
     def write_rejects(self, path: Path, view: View) -> None:
@@ -166,7 +196,7 @@ class SparkLoad:
         found = rejects_in_order(self.engine, self._scratch(view), self._read(), self.rows(view))
         write_rejects(path, found)
 
-    def _sift(self, rule_set: RuleSet, to_delta: ToDelta, view: View) -> int:
+    def _sift(self, to_delta: ToDelta, view: View) -> int:
         """Leave out rows until no rule is broken any more, as `quarantine.sift` does."""
         taken, head = self._read(), str(view.snapshot.head.commit_id)
         unshaped = sum(each.row_count for each in taken.rejects)
@@ -178,19 +208,23 @@ class SparkLoad:
         for turn in range(QUARANTINE_ROUNDS_MAX):
             rows = self.rows(view)
             delta = to_delta(rows)
-            is_kept = kept_by_ledger(self.engine, rule_set, delta.shape(), rows, view)
-            found = find_faults(self.engine, rule_set, delta, view, is_kept, scratch, turn=turn)
+            is_kept = kept_by_ledger(self.engine, self.rule_set, delta.shape(), rows, view)
+            found = find_faults(
+                self.engine, self.rule_set, delta, view, is_kept, scratch, turn=turn
+            )
             new = (*new, *found)
             if not new:
                 # What is broken now is no row's fault.
-                require_clean(evaluate(rule_set, delta, view.data, self.engine, is_kept=is_kept))
+                require_clean(
+                    evaluate(self.rule_set, delta, view.data, self.engine, is_kept=is_kept)
+                )
                 return unshaped + sum(self.sifted.counts.values())
             faults = (*self.sifted.faults, *new)
             self.sifted = Sifted(head, faults, count_faulty(self.engine, scratch, faults))
             new = ()
-        raise IntegrityError(self._evaluated(rule_set, to_delta(self.rows(view)), view))
+        raise IntegrityError(self._evaluated(to_delta(self.rows(view)), view))
 
-    def report(self, rule_set: RuleSet, delta: Delta, view: View) -> Report:
+    def report(self, delta: Delta, view: View) -> Report:
         """What the graph would break if it had the rows: what `evaluate` says of them locally.
 
         Raises:
@@ -198,13 +232,13 @@ class SparkLoad:
         """
         tally = Tally()
         tally.add_report(report_of_lines(self._read()))
-        tally.add_report(report_of_rows(self._read(), view.catalog.types))
-        tally.add_report(self._jobs().run(partial(self._evaluated, rule_set, delta, view)))
+        tally.add_report(report_of_rows(self._read(), self.rule_set.row_rules))
+        tally.add_report(self._jobs().run(partial(self._evaluated, delta, view)))
         return tally.report()
 
-    def _evaluated(self, rule_set: RuleSet, delta: Delta, view: View) -> Report:
-        is_kept = kept_by_ledger(self.engine, rule_set, delta.shape(), self.rows(view), view)
-        return evaluate(rule_set, delta, view.data, self.engine, is_kept=is_kept)
+    def _evaluated(self, delta: Delta, view: View) -> Report:
+        is_kept = kept_by_ledger(self.engine, self.rule_set, delta.shape(), self.rows(view), view)
+        return evaluate(self.rule_set, delta, view.data, self.engine, is_kept=is_kept)
 
     def changes(self, view: View, follow: Follow | None = None) -> dict[TableKey, Stage]:
         """How to stage each table: what takes long has been done, where its ref is there already.
