@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         TableConflictError,
         TypeNotFoundError,
     )
+    from omnigraph.export.run import ExportResult
     from omnigraph.graph import Graph, init, open  # noqa: A004  # omnigraph.open is the API
     from omnigraph.integrity.violations import IntegrityError, Violation
     from omnigraph.lang.diagnostics import DiagnosticsError
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from omnigraph.model.counts import Counts
     from omnigraph.model.followups import FollowUpFailure
     from omnigraph.mutation.results import MutationResult
-    from omnigraph.pipeline.export import ExportResult
     from omnigraph.pipeline.results import LoadResult
     from omnigraph.recovery.audit import RecoveryEntry
     from omnigraph.recovery.sidecars import Pending
@@ -136,7 +136,7 @@ _HOMES: Final = {
     "Counts": "omnigraph.model.counts",
     "DiagnosticsError": "omnigraph.lang.diagnostics",
     "Explanation": "omnigraph.engine.queries",
-    "ExportResult": "omnigraph.pipeline.export",
+    "ExportResult": "omnigraph.export.run",
     "FeedGapError": "omnigraph.errors",
     "Finding": "omnigraph.maintenance.checking.report",
     "FollowUpFailure": "omnigraph.model.followups",

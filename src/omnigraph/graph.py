@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from omnigraph.changes.feed import Batch, Feed
     from omnigraph.changes.graphs import GraphDiff, Side
     from omnigraph.engine.spark.execute import Frame, Session
+    from omnigraph.export.run import ExportResult
+    from omnigraph.export.run import Progress as ExportProgress
     from omnigraph.maintenance.checking.report import CheckReport
     from omnigraph.maintenance.checking.rules import Progress as CheckProgress
     from omnigraph.maintenance.indexes import Builder, IndexResult
@@ -63,8 +65,6 @@ if TYPE_CHECKING:
     from omnigraph.merge.run import MergeOutcome, Merges
     from omnigraph.mutation.plan import Mutations
     from omnigraph.mutation.results import MutationResult
-    from omnigraph.pipeline.export import ExportResult
-    from omnigraph.pipeline.export import Progress as ExportProgress
     from omnigraph.pipeline.load import Loads
     from omnigraph.pipeline.results import LoadResult, Progress
     from omnigraph.pipeline.sources import Source
@@ -514,7 +514,7 @@ class Graph:
             TypeNotFoundError: the graph has no type of a name. Nothing was written.
             StorageError: a table could not be read, or the target written. Nothing became visible.
         """
-        from omnigraph.pipeline.export import ExportOrder, export
+        from omnigraph.export.run import ExportOrder, export
 
         order = ExportOrder(
             checked_path(target, "target"),
@@ -536,7 +536,7 @@ class Graph:
             InvalidInputError: Spark is not installed, or cannot be used. Nothing was read.
         """
         require_spark()
-        from omnigraph.pipeline import frames
+        from omnigraph.connector import frames
 
         return frames.type_frame(self._view(), checked_text(type_name, "type_name"), spark)
 
@@ -558,7 +558,7 @@ class Graph:
             InvalidInputError: Spark is not installed, or cannot be used. Nothing was read.
         """
         require_spark()
-        from omnigraph.pipeline import frames
+        from omnigraph.connector import frames
 
         wanted = checked_texts(types, "types")
         return frames.vertices(self._view(), spark, types=wanted, qualified=qualified)
@@ -581,7 +581,7 @@ class Graph:
             InvalidInputError: Spark is not installed, or cannot be used. Nothing was read.
         """
         require_spark()
-        from omnigraph.pipeline import frames
+        from omnigraph.connector import frames
 
         wanted = checked_texts(types, "types")
         return frames.edges(self._view(), spark, types=wanted, qualified=qualified)
@@ -617,7 +617,7 @@ class Graph:
         @cache
         def on_spark() -> Builder:
             # Imported here: indexes that are built in this process must not pay for Spark.
-            from omnigraph.pipeline.spark.indexing import SparkIndexing
+            from omnigraph.maintenance.spark.indexes import SparkIndexing
 
             return SparkIndexing.begin(self._clock.ulid(), follow)
 

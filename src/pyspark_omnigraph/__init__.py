@@ -1,5 +1,5 @@
 """How Spark finds `format("omnigraph")`: it looks for packages of this kind of name by itself."""
 
-from omnigraph.pipeline.datasource import OmnigraphSource as DefaultSource
+from omnigraph.connector.datasource import OmnigraphSource as DefaultSource
 
 __all__ = ["DefaultSource"]

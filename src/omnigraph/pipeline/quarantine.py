@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 
 from omnigraph.engine.protocol import Data, Engine
 from omnigraph.errors import AlreadyExistsError, InvalidParameterError, StorageError
+from omnigraph.formats.lines import NOT_FINITE, envelope_lines
+from omnigraph.formats.sinks import STANDARD_OUTPUT
 from omnigraph.integrity.cardinalities import Least, Most
 from omnigraph.integrity.deltas import ORIGIN, Delta
 from omnigraph.integrity.drafts import Question
@@ -29,9 +31,7 @@ from omnigraph.integrity.uniques import Unique
 from omnigraph.integrity.violations import IntegrityError, Violation
 from omnigraph.limits import QUARANTINE_ROUNDS_MAX
 from omnigraph.model.tables import TableKey
-from omnigraph.pipeline.lines import NOT_FINITE, envelope_lines
 from omnigraph.pipeline.shape import Reject
-from omnigraph.pipeline.targets import STANDARD_OUTPUT
 from omnigraph.schema.catalog import SchemaType
 
 Rows: TypeAlias = "Mapping[TableKey, pa.Table]"

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from omnigraph.errors import ErrorCode, InvalidInputError, LimitExceededError, StorageError
+from omnigraph.formats.compression import Compression, suffix_of
 from omnigraph.limits import LOAD_BATCH_ROWS, LOAD_BLOCK_BYTES, LOAD_LINE_BYTES_MAX
 from omnigraph.pipeline.columns import Written
-from omnigraph.pipeline.compression import Compression, suffix_of
 from omnigraph.pipeline.positions import POSITION, position, positions
 from omnigraph.pipeline.shape import (
     TEXT,

@@ -41,9 +41,9 @@ from omnigraph.errors import (
     StorageError,
     TypeNotFoundError,
 )
+from omnigraph.formats.compression import Compression, compression_of
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.limits import LOAD_INPUTS_MAX
-from omnigraph.pipeline.compression import Compression, compression_of
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.nearby import near_file
 

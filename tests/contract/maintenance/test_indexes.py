@@ -17,8 +17,8 @@ from omnigraph.errors import InvalidParameterError
 from omnigraph.failpoints import Failpoint, armed
 from omnigraph.graph import Graph
 from omnigraph.maintenance import indexes
+from omnigraph.maintenance.spark import indexes as indexing
 from omnigraph.model.tables import TableKey
-from omnigraph.pipeline.spark import indexing
 from omnigraph.storage.indexes import Gap, IndexSpec, Segment, covered_fragments, find_gaps
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import data_at

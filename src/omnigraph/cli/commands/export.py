@@ -13,7 +13,7 @@ from omnigraph.cli.progress import followed
 from omnigraph.cli.spark import start_spark
 
 if TYPE_CHECKING:
-    from omnigraph.pipeline.export import ExportResult
+    from omnigraph.export.run import ExportResult
 
 _STANDARD_OUTPUT: Final = "-"
 

@@ -22,11 +22,11 @@ from pyspark.sql import functions as sql
 from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.engine.spark.failures import reporting
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
+from omnigraph.formats.lines import envelope_lines
 from omnigraph.integrity.deltas import Delta
 from omnigraph.integrity.rules import RuleSet, SetRule
 from omnigraph.integrity.violations import Violation
 from omnigraph.model.tables import TableKey
-from omnigraph.pipeline.lines import envelope_lines
 from omnigraph.pipeline.positions import PLACE_BITS, POSITION, place_of
 from omnigraph.pipeline.quarantine import Blame, blamed
 from omnigraph.pipeline.shape import Reject

@@ -8,9 +8,9 @@ import pytest
 
 from omnigraph.engine.protocol import EngineName
 from omnigraph.engine.spark import relations
-from omnigraph.pipeline.parts import part_bounds
-from omnigraph.pipeline.targets import CONTENTS
-from tests.contract.pipeline.export_graphs import every_graph, exported, small_graph
+from omnigraph.export.spark.parts import part_bounds
+from omnigraph.export.targets import CONTENTS
+from tests.contract.export.graphs import every_graph, exported, small_graph
 from tests.contract.spark.builders import VALUES
 from tests.support.graphs import add_rows
 

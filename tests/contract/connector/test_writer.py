@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
 from omnigraph.clock import SystemClock
+from omnigraph.connector.writer import LoadWriter, SaveTask
 from omnigraph.errors import IntegrityError, StorageError
 from omnigraph.graph import Graph
 from omnigraph.model.names import MAIN
-from omnigraph.pipeline.saving import LoadWriter, SaveTask
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.recovery.staging import find_scratch
 from omnigraph.storage.objects import Objects

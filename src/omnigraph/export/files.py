@@ -10,9 +10,9 @@ from typing import Final, assert_never
 import pyarrow as pa
 
 from omnigraph.errors import InvalidInputError, InvalidParameterError
-from omnigraph.pipeline.compression import Compression, compression_of, suffix_of
-from omnigraph.pipeline.lines import csv_header, csv_lines, envelope_lines
-from omnigraph.pipeline.targets import STANDARD_OUTPUT, Sink, written
+from omnigraph.formats.compression import Compression, compression_of, suffix_of
+from omnigraph.formats.lines import csv_header, csv_lines, envelope_lines
+from omnigraph.formats.sinks import STANDARD_OUTPUT, Sink, open_sink
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
 
@@ -101,7 +101,7 @@ def write_file(
     """
     match format:
         case Format.NDJSON:
-            with written(path, compression) as stream:
+            with open_sink(path, compression) as stream:
                 return write_lines(type_, batches, stream)
         case Format.CSV:
             return _write_csv(type_, batches, path, compression)
@@ -118,7 +118,7 @@ def _write_csv(
     compression: Compression | None,
 ) -> int:
     rows = 0
-    with written(path, compression) as stream:
+    with open_sink(path, compression) as stream:
         stream.write(csv_header(file_schema(type_)))
         for batch in batches:
             stream.write(csv_lines(type_, batch))
@@ -133,7 +133,7 @@ def _write_parquet(type_: SchemaType, batches: Iterable[pa.RecordBatch], path: P
     schema = file_schema(type_)
     rows = 0
     with (
-        written(path, None) as stream,
+        open_sink(path, None) as stream,
         pq.ParquetWriter(stream, schema, compression="zstd") as writer,
     ):
         waiting: list[pa.RecordBatch] = []

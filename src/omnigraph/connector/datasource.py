@@ -1,7 +1,7 @@
 """The Spark connector: `spark.read.format("omnigraph")` and `df.write.format("omnigraph")`.
 
 Spark imports this module in a process of its own whenever a session asks for a format by name, so
-it imports no more than it must; `pipeline.connector` does the work.
+it imports no more than it must; the modules beside it do the work.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class OmnigraphSource(DataSource):
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
-        from omnigraph.pipeline.connector import pinned
+        from omnigraph.connector.options import pinned
 
         self.options = options
         self.pinned = pinned(dict(options))
@@ -48,13 +48,13 @@ class OmnigraphSource(DataSource):
 
     def schema(self) -> StructType:
         """The type's columns, or the query's."""
-        from omnigraph.pipeline.connector import declared_schema
+        from omnigraph.connector.options import declared_schema
 
         return declared_schema(self.pinned)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Reads the columns of the schema, which may be fewer than declared."""
-        from omnigraph.pipeline.connector import reader_of
+        from omnigraph.connector.options import reader_of
 
         return reader_of(self.pinned, schema)
 
@@ -64,6 +64,6 @@ class OmnigraphSource(DataSource):
         overwrite: bool,  # noqa: FBT001
     ) -> DataSourceWriter:
         """Writes through a load, with all its checks."""
-        from omnigraph.pipeline.connector import writer_of
+        from omnigraph.connector.options import writer_of
 
         return writer_of(self.options, schema, overwrites=overwrite)

@@ -19,6 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from omnigraph.clock import SystemClock
+from omnigraph.connector.writer import LoadWriter, SaveTask
 from omnigraph.engine.choose import choose
 from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.engine.protocol import EngineName
@@ -45,7 +46,6 @@ from omnigraph.model.commits import checked_actor, checked_message
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.types import INTEGER_BOUNDS, EnumType, PropertyType, Scalar
-from omnigraph.pipeline.saving import LoadWriter, SaveTask
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.query import ir
 from omnigraph.query.compile import compile_queries

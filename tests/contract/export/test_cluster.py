@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from tests.contract.pipeline.export_graphs import exported, small_graph
+from tests.contract.export.graphs import exported, small_graph
 from tests.support import cluster
 from tests.support.graphs import add_rows
 
@@ -18,8 +18,8 @@ import json, sys
 import omnigraph
 from omnigraph.clock import SystemClock
 from omnigraph.engine.spark.session import SessionSettings, Work, open_session
-from omnigraph.pipeline.export import ExportOrder, export
-from omnigraph.pipeline.frames import type_frame
+from omnigraph.export.run import ExportOrder, export
+from omnigraph.connector.frames import type_frame
 from omnigraph.transaction.view import view_at
 
 uri, target = sys.argv[1:]

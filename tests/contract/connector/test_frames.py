@@ -2,8 +2,8 @@
 
 import pytest
 
+from omnigraph.connector.frames import edges, type_frame, vertices
 from omnigraph.errors import TypeNotFoundError
-from omnigraph.pipeline.frames import edges, type_frame, vertices
 from omnigraph.transaction.view import view_at
 from tests.support.graphs import graph_with
 

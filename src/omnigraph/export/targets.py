@@ -4,57 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from errno import EROFS
 from pathlib import Path
-from typing import Final, Protocol
-
-import pyarrow as pa
+from typing import Final
 
 from omnigraph.errors import AlreadyExistsError, ErrorCode, InvalidInputError, StorageError
-from omnigraph.pipeline.compression import Compression
-
-STANDARD_OUTPUT: Final = "-"
 
 CONTENTS: Final = "_export.json"
 """What an export into a directory holds, written there too: loads and readers of Parquet pass over
 names that begin like this one, and a later export knows what it may replace."""
-
-
-class Sink(Protocol):
-    """What lines are written to."""
-
-    def write(self, data: pa.Buffer | bytes, /) -> object:
-        """Take all of the bytes."""
-        ...
-
-
-@contextmanager
-def written(path: Path, compression: Compression | None) -> Iterator[Sink]:
-    """A stream into a file; closed when the block ends."""
-    with pa.OSFile(str(path), "wb") as file, packed(file, compression) as stream:
-        yield stream
-
-
-@contextmanager
-def packed(file: pa.NativeFile, compression: Compression | None) -> Iterator[pa.NativeFile]:
-    """The stream itself, or one that packs what is written to it."""
-    if compression is None:
-        yield file
-        return
-    # Arrow writes neither name nor time into the header: equal rows give equal files.
-    with pa.CompressedOutputStream(file, compression.value) as stream:
-        yield stream
-
-
-@contextmanager
-def standard_output() -> Iterator[Sink]:
-    """Standard output as a stream of bytes; it stays open."""
-    sys.stdout.flush()
-    yield sys.stdout.buffer
-    sys.stdout.buffer.flush()
 
 
 @contextmanager

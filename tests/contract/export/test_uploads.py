@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import AlreadyExistsError, InvalidInputError, StorageError
-from omnigraph.pipeline import export as exports
+from omnigraph.export import run as exports
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.roots import Root
-from tests.contract.pipeline.export_graphs import exported, small_graph
+from tests.contract.export.graphs import exported, small_graph
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from omnigraph.errors import AlreadyExistsError
-from omnigraph.pipeline.targets import CONTENTS, taken, translating_disk
+from omnigraph.export.targets import CONTENTS, taken, translating_disk
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.roots import Root

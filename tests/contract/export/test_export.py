@@ -22,10 +22,10 @@ from omnigraph.errors import (
     StorageError,
     TypeNotFoundError,
 )
+from omnigraph.export import files as formats
+from omnigraph.export.targets import CONTENTS
 from omnigraph.model.types import BlobType, ListType, Scalar
-from omnigraph.pipeline import formats
-from omnigraph.pipeline.targets import CONTENTS
-from tests.contract.pipeline.export_graphs import EVERY, every_graph, exported, small_graph
+from tests.contract.export.graphs import EVERY, every_graph, exported, small_graph
 from tests.contract.spark.builders import VALUES, every_type
 from tests.support.graphs import add_rows
 
@@ -123,7 +123,7 @@ def test_digits_that_would_become_another_number_on_the_way_are_avoided():
 
 
 def formats_of(values):
-    from omnigraph.pipeline.lines import json_values
+    from omnigraph.formats.lines import json_values
 
     return json_values(values, Scalar.F32).to_pylist()
 

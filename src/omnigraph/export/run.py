@@ -18,18 +18,12 @@ from omnigraph.engine.choose import Choice, asked_engine, by_size
 from omnigraph.engine.local.sort import sorted_batches
 from omnigraph.engine.protocol import EngineName
 from omnigraph.errors import InvalidInputError
+from omnigraph.export.files import Format, choose_format, write_file, write_lines
+from omnigraph.export.targets import CONTENTS, appearing
+from omnigraph.export.uploads import is_remote, uploaded
+from omnigraph.formats.compression import Compression, compression_of, suffix_of
+from omnigraph.formats.sinks import STANDARD_OUTPUT, Sink, open_sink, standard_output
 from omnigraph.limits import LOCAL_BYTES_MAX
-from omnigraph.pipeline.compression import Compression, compression_of, suffix_of
-from omnigraph.pipeline.formats import Format, choose_format, write_file, write_lines
-from omnigraph.pipeline.targets import (
-    CONTENTS,
-    STANDARD_OUTPUT,
-    Sink,
-    appearing,
-    standard_output,
-    written,
-)
-from omnigraph.pipeline.uploads import is_remote, uploaded
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.transaction.work import View
@@ -115,14 +109,14 @@ def export(view: View, clock: Clock, order: ExportOrder) -> ExportResult:
     with _appearing(order, clock) as (name, place):
         if plan.engine is EngineName.SPARK:
             # Imported here: an export on the local engine must not pay for Spark.
-            from omnigraph.pipeline.parts import export_parts
+            from omnigraph.export.spark.parts import export_parts
 
             place.mkdir()
             made = export_parts(view, plan.types, place, plan.format, plan.compression)
             rows, files = made.rows, made.files
             _write_contents(view, plan, place, rows, files)
         elif plan.format is Format.NDJSON:
-            with written(place, plan.compression) as stream:
+            with open_sink(place, plan.compression) as stream:
                 rows = _write_envelopes(view, plan, stream, order.progress, place.parent)
             files = (name.rpartition("/")[2],)
         else:

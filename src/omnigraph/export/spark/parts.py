@@ -27,10 +27,10 @@ from omnigraph.engine.spark.failures import reporting, translating
 from omnigraph.engine.spark.relations import ReadTask, pack, read_fragments
 from omnigraph.engine.spark.types import spark_schema
 from omnigraph.errors import StorageError
+from omnigraph.export.files import Format, write_file
+from omnigraph.export.targets import translating_disk
+from omnigraph.formats.compression import Compression, suffix_of
 from omnigraph.limits import SAMPLES_PER_PART
-from omnigraph.pipeline.compression import Compression, suffix_of
-from omnigraph.pipeline.formats import Format, write_file
-from omnigraph.pipeline.targets import translating_disk
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.scans import open_address, scan_schema

@@ -11,9 +11,10 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
+from omnigraph.connector import options as connector
+from omnigraph.connector import writer as saving
 from omnigraph.engine.spark import types
 from omnigraph.limits import LOAD_LOCAL_ROWS_MAX
-from omnigraph.pipeline import connector, saving
 from omnigraph.schema.catalog import NodeType, Property
 from omnigraph.schema.resolve import catalog_of
 from tests.contract.spark.builders import (

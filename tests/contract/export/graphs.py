@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.clock import SystemClock
+from omnigraph.export.run import ExportOrder, ExportResult, export
 from omnigraph.graph import Graph
-from omnigraph.pipeline.export import ExportOrder, ExportResult, export
 from omnigraph.schema.catalog import NodeType, Property
 from omnigraph.schema.resolve import catalog_of
 from omnigraph.transaction.view import view_at

@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph import graph as graphs
 from omnigraph.graph import Graph
-from tests.contract.pipeline.export_graphs import every_graph, exported, small_graph
+from tests.contract.export.graphs import every_graph, exported, small_graph
 from tests.contract.pipeline.loading import Loaded
 
 TARGETS = {

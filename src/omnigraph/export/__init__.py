@@ -1,0 +1,1 @@
+"""Export: the rows of a snapshot, written to files that load again."""

@@ -1,0 +1,1 @@
+"""Exports in parallel on Spark."""
