@@ -27,7 +27,13 @@ from omnigraph.model.types import BlobType, PropertyType, Scalar
 from omnigraph.relational.numbers import exactly
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, Property, SchemaType
 from omnigraph.schema.catalog import Value as PlainValue
-from omnigraph.schema.conversion import Converted, Reading, convert, convert_scalar, not_of
+from omnigraph.schema.conversion import (
+    ConvertedValue,
+    Reading,
+    convert,
+    convert_scalar,
+    misfit_of_kind,
+)
 from omnigraph.schema.values import Misfit, fit
 
 _BASE64: Final = "base64:"
@@ -83,7 +89,7 @@ def convert_rows(
     return Conversion(pa.Table.from_batches(batches, schema), converter.tally.report())
 
 
-def convert_value(type_: PropertyType, value: object) -> Converted | Misfit:
+def convert_value(type_: PropertyType, value: object) -> ConvertedValue | Misfit:
     """One value, which is not null, as a row of that type would have it, or why it cannot."""
     return convert(type_, value, _READING)
 
@@ -132,14 +138,14 @@ class _Converter:
 
     def _property(
         self, property_: Property, values: Mapping[str, object], faults: list[_Fault]
-    ) -> Converted | None:
+    ) -> ConvertedValue | None:
         if property_.name not in values:
             return property_.default
         return self._value(property_.name, property_.type, values[property_.name], faults)
 
     def _value(
         self, name: str, type_: PropertyType, value: object, faults: list[_Fault]
-    ) -> Converted | None:
+    ) -> ConvertedValue | None:
         if value is None:
             return None
         found = convert(type_, value, _READING)
@@ -231,7 +237,7 @@ def _read_scalar(type_: Scalar, value: object) -> PlainValue | Misfit:
             found = convert_scalar(type_, value)
     except TypeError:
         # An array of another library says that it can be an integer, and then has too many items.
-        return not_of(type_, value)
+        return misfit_of_kind(type_, value)
     if type_.is_float and isinstance(value, int) and not isinstance(found, Misfit):
         exact = exactly(value, type_)
         return (
@@ -250,7 +256,7 @@ def _read_blob(value: object) -> bytes | Misfit:
             return b64decode(value.removeprefix(_BASE64), validate=True)
         except (binascii.Error, ValueError):
             return Misfit(f"what follows {_BASE64} is not base64")
-    return not_of(BlobType(), value)
+    return misfit_of_kind(BlobType(), value)
 
 
 _READING: Final = Reading(scalar=_read_scalar, blob=_read_blob, keeps_null_items=True)

@@ -13,7 +13,7 @@ from omnigraph.errors import InvalidParameterError
 from omnigraph.lang.diagnostics import nearest
 from omnigraph.model.types import BlobType, PropertyType, VectorType
 from omnigraph.query.ir import Parameter, Query, Value
-from omnigraph.schema.conversion import Reading, convert, convert_scalar, not_of
+from omnigraph.schema.conversion import Reading, convert, convert_scalar, misfit_of_kind
 from omnigraph.schema.values import Misfit
 
 _SHOWN_MAX: Final = 100
@@ -105,7 +105,7 @@ def _read_bytes(value: object) -> bytes | Misfit:
             return b64decode(value, validate=True)
         except (binascii.Error, ValueError):
             return Misfit("the text is not base64")
-    return not_of(BlobType(), value)
+    return misfit_of_kind(BlobType(), value)
 
 
 _READING: Final = Reading(scalar=convert_scalar, blob=_read_bytes)

@@ -1,10 +1,9 @@
-"""The Arrow schema of a type's table: one column per property, after the columns we keep.
+"""The Arrow schema of a type's table: one column per property, after the system columns.
 
-A Blob column is `large_binary` carrying the field metadata `BLOB_MARK`. That is plain Arrow, so
-this module needs no Lance; it is also the spelling Lance itself accepts: a dataset created with it
-at storage version 2.2 or later reads back as Lance's blob v2 extension type, bytes and nulls kept
-(docs/substrate.md). Rows are therefore compared with the dataset's own schema, not with this one,
-when a type has blobs.
+A Blob column is `large_binary` with the field metadata `BLOB_MARK`. That is plain Arrow, so this
+module needs no Lance; Lance accepts it too: a dataset created with it at storage version 2.2 or
+later reads back as Lance's blob v2 extension type, bytes and nulls kept (docs/substrate.md). When
+a type has blobs, rows are therefore compared with the dataset's own schema, not with this one.
 """
 
 from __future__ import annotations
@@ -44,17 +43,17 @@ def table_schema(type_: SchemaType) -> pa.Schema:
     """
     match type_:
         case NodeType():
-            kept = ["id"]
+            names = ["id"]
         case EdgeType():
-            kept = ["id", *ENDPOINTS]
+            names = ["id", *ENDPOINTS]
         case _:
             assert_never(type_)
-    columns = [pa.field(name, pa.utf8(), nullable=False) for name in kept]
+    columns = [pa.field(name, pa.utf8(), nullable=False) for name in names]
     return pa.schema([*columns, *map(property_field, type_.properties)])
 
 
 def to_table(rows: pa.Table, type_: SchemaType) -> pa.Table:
-    """Rows of a delta that keeps every rule, as the type's table has them."""
+    """Rows of a valid delta, with the columns and types of the type's table."""
     schema = table_schema(type_)
     columns = [rows[each.name].cast(each.type) for each in schema]
     return pa.Table.from_arrays(columns, schema=schema)
@@ -80,8 +79,8 @@ def value_field(name: str, type_: PropertyType, *, nullable: bool) -> pa.Field:
         case EnumType():
             return pa.field(name, pa.utf8(), nullable=nullable)
         case VectorType(dimension):
-            # Lance forgets that the items of a fixed-size list are not null, so ours never say it:
-            # the schema we create a table with must be the one it reads back.
+            # Lance drops the "not null" of a fixed-size list's items, so our field omits it: the
+            # schema a table is created with must equal the one it reads back.
             return pa.field(name, pa.list_(pa.float32(), dimension), nullable=nullable)
         case ListType(item):
             return pa.field(

@@ -1,4 +1,4 @@
-"""What a schema text says, before anything is checked: declarations with spans."""
+"""The syntax tree of a schema text, before any check: declarations with spans."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Argument = Word | Literal | Interval | NamedArgument
 
 @dataclass(frozen=True, slots=True)
 class AnnotationNode:
-    """`@name`, or `@name(…)`: a constraint, or a remark about a property or a type.
+    """`@name`, or `@name(…)`: a constraint, or metadata of a property or a type.
 
     Attributes:
         arguments: None where there are no parentheses.
@@ -89,7 +89,7 @@ TypeNode = NamedNode | ListNode | EnumNode | VectorNode
 
 @dataclass(frozen=True, slots=True)
 class PropertyNode:
-    """`name: type`, and whether a `?` follows."""
+    """`name: type`; nullable if a `?` follows."""
 
     name: Word
     type: TypeNode

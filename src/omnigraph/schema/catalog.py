@@ -1,6 +1,6 @@
-"""The catalog: what a schema means, once its text and layout no longer matter.
+"""The catalog: the meaning of a schema, independent of its text and layout.
 
-Build one by hand from declarations, and have it checked like a parsed one:
+A catalog built by hand from declarations is validated like a parsed one:
 
     >>> from omnigraph.model.types import Scalar
     >>> from omnigraph.schema.resolve import catalog_of
@@ -42,12 +42,12 @@ RESERVED_NAMES: Final = frozenset(
         "_row_last_updated_at_version",
     }
 )
-"""Columns we or Lance keep for ourselves; no property may take their names."""
+"""System columns of ours and of Lance; no property may have their names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """Metadata the schema carries without giving it a meaning."""
+    """Metadata that the schema stores but does not interpret."""
 
     name: str
     value: str | int | float | bool | None = None
@@ -56,7 +56,7 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Embed:
-    """Where a vector comes from: the property that holds its text, and the model to use."""
+    """The source of a vector: the property that holds its text, and the model to use."""
 
     source: str
     model: str | None = None
@@ -92,7 +92,7 @@ UNLIMITED: Final = Cardinality()
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One property of a type: not null, and without a default, unless it says so."""
+    """One property of a type; by default not null and without a default value."""
 
     name: str
     type: PropertyType
@@ -119,12 +119,12 @@ class Interface:
 
 @dataclass(frozen=True, slots=True)
 class NodeType:
-    """A node type. In a catalog it already has what its interfaces brought.
+    """A node type. In a catalog it includes what its interfaces declare.
 
     Attributes:
-        key: The properties that make a node's id, in order; empty when ids are minted.
+        key: The properties that determine a node's id, in order; empty when ids are minted.
         uniques: Sets of properties whose values no two nodes share.
-        indexes: Properties to index, each by the kind of index its type asks for.
+        indexes: Properties to index; the type of each decides the kind of index.
     """
 
     name: str
@@ -158,7 +158,8 @@ class EdgeType:
     """An edge type, from nodes of type `source` to nodes of type `target`.
 
     Attributes:
-        key: What gives an edge identity, `src` and `dst` included; empty when ids are minted.
+        key: The columns that determine an edge's id, `src` and `dst` included; empty when ids are
+            minted.
         uniques: As for nodes; may also name `src` and `dst`.
     """
 
@@ -200,20 +201,20 @@ class EdgeType:
 
 
 SchemaType = NodeType | EdgeType
-"""What has a table."""
+"""A type that has a table."""
 
 Declaration = Interface | NodeType | EdgeType
-"""What a schema declares."""
+"""Everything that a schema can declare."""
 
-_Declared = TypeVar("_Declared", Interface, NodeType, EdgeType)
+_DeclarationT = TypeVar("_DeclarationT", Interface, NodeType, EdgeType)
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """A checked schema: every name resolves, every interface is expanded, every value fits.
+    """A valid schema: every name resolves, every interface is expanded, every value fits.
 
     Only `schema.resolve` builds one; everything that receives a catalog may rely on it. Types and
-    constraints stand in one canonical order, so equal schemas are equal catalogs.
+    constraints are in one canonical order, so equal schemas are equal catalogs.
     """
 
     node_types: tuple[NodeType, ...] = ()
@@ -256,9 +257,9 @@ class Catalog:
         Raises:
             TypeNotFoundError: there is none; the hint has the nearest.
         """
-        for each in self.types:
-            if each.name == name:
-                return each
+        for type_ in self.types:
+            if type_.name == name:
+                return type_
         hint = did_you_mean(name, (each.name for each in self.types))
         message = f"the schema has no type {name[:200]}"
         raise TypeNotFoundError(message, hint=hint, name=name)
@@ -285,19 +286,19 @@ class Catalog:
         return self.edge_type(key.type_name)
 
 
-def _find(declared: tuple[_Declared, ...], name: str, kind: str) -> _Declared:
-    for each in declared:
-        if each.name == name:
-            return each
-    hint = did_you_mean(name, (each.name for each in declared))
+def _find(declarations: tuple[_DeclarationT, ...], name: str, kind: str) -> _DeclarationT:
+    for declaration in declarations:
+        if declaration.name == name:
+            return declaration
+    hint = did_you_mean(name, (each.name for each in declarations))
     message = f"the schema has no {kind} {name[:200]}"
     raise TypeNotFoundError(message, hint=hint, name=name)
 
 
 def _find_property(owner: SchemaType, name: str) -> Property:
-    for each in owner.properties:
-        if each.name == name:
-            return each
+    for property_ in owner.properties:
+        if property_.name == name:
+            return property_
     hint = did_you_mean(name, (each.name for each in owner.properties))
     message = f"{owner.name} has no property {name[:200]}"
     raise NotFoundError(message, hint=hint, type=owner.name, name=name)

@@ -32,19 +32,19 @@ FORMAT: Final = 1
 def encode(catalog: Catalog) -> str:
     """The canonical JSON of a catalog: equal catalogs give equal text, on every machine.
 
-    What has its default value is left out, so a later release may add a field without changing
-    the digest of a schema that does not use it.
+    Fields with their default value are omitted, so a later release may add a field without
+    changing the digest of a schema that does not use it.
 
     >>> encode(Catalog())
     '{"edge_types":[],"format":1,"interfaces":[],"node_types":[]}'
     """
-    whole = {
+    document = {
         "format": FORMAT,
         "interfaces": [_to_json(each) for each in catalog.interfaces],
         "node_types": [_to_json(each) for each in catalog.node_types],
         "edge_types": [_to_json(each) for each in catalog.edge_types],
     }
-    return json.dumps(whole, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def digest(catalog: Catalog) -> str:
@@ -61,21 +61,21 @@ def decode(text: str) -> Catalog:
         InvalidInputError: it is not a schema.
     """
     try:
-        whole = json.loads(text)
-        written = whole["format"]
-        if written != FORMAT:
-            message = f"the schema is in format {written}; this release reads {FORMAT}"
+        document = json.loads(text)
+        version = document["format"]
+        if version != FORMAT:
+            message = f"the schema is in format {version}; this release reads {FORMAT}"
             raise FormatError(
                 message,
                 hint="upgrade omnigraph",
                 code=ErrorCode.FORMAT_TOO_NEW,
-                found=written,
+                found=version,
                 supported=FORMAT,
             )
         declarations: tuple[Declaration, ...] = (
-            *map(_interface, whole["interfaces"]),
-            *map(_node_type, whole["node_types"]),
-            *map(_edge_type, whole["edge_types"]),
+            *map(_interface, document["interfaces"]),
+            *map(_node_type, document["node_types"]),
+            *map(_edge_type, document["edge_types"]),
         )
         return catalog_of(*declarations)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as cause:
@@ -101,9 +101,9 @@ def _to_json(value: object) -> object:
             return [_to_json(each) for each in value]
         case _ if is_dataclass(value):
             return {
-                each.name: _to_json(getattr(value, each.name))
-                for each in fields(value)
-                if getattr(value, each.name) != each.default
+                field_.name: _to_json(getattr(value, field_.name))
+                for field_ in fields(value)
+                if getattr(value, field_.name) != field_.default
             }
         case _:
             return value
@@ -131,26 +131,26 @@ def _base(raw: str) -> Scalar | BlobType:
 def _annotations(raw: Mapping[str, Any]) -> tuple[Annotation, ...]:
     return tuple(
         Annotation(
-            each["name"],
-            each.get("value"),
-            tuple((name, value) for name, value in each.get("arguments", ())),
+            annotation["name"],
+            annotation.get("value"),
+            tuple((name, value) for name, value in annotation.get("arguments", ())),
         )
-        for each in raw.get("annotations", ())
+        for annotation in raw.get("annotations", ())
     )
 
 
 def _property(raw: Mapping[str, Any]) -> Property:
-    read = {
+    arguments = {
         **raw,
         "type": _type(raw["type"]),
         "embed": Embed(**raw["embed"]) if "embed" in raw else None,
         "annotations": _annotations(raw),
     }
-    return Property(**read)
+    return Property(**arguments)
 
 
 def _members(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """What every declaration has, with lists as tuples."""
+    """The fields that every declaration has, with lists as tuples."""
     return {
         **raw,
         "properties": tuple(map(_property, raw.get("properties", ()))),

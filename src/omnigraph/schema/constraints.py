@@ -16,7 +16,7 @@ from omnigraph.schema.catalog import (
     Range,
     Value,
 )
-from omnigraph.schema.findings import Finding, Path, SchemaCode, repeats
+from omnigraph.schema.findings import Finding, Path, SchemaCode, repeated_positions
 from omnigraph.schema.patterns import pattern_fault
 from omnigraph.schema.values import Misfit, fit
 
@@ -24,11 +24,11 @@ Columns = Mapping[str, Property]
 
 
 def constraint_findings(at: Path, owner: Declaration, columns: Columns) -> Iterator[Finding]:
-    """What a declaration's constraints break, given every property it will have."""
+    """Rules that a declaration's constraints break, given every property it will have."""
     yield from _key_findings((*at, "key"), owner, columns)
     for position, members in enumerate(owner.uniques):
         yield from _unique_findings((*at, "uniques", position), owner, members, columns)
-    yield from _repeated(
+    yield from _repetition_findings(
         (*at, "uniques"), owner, "@unique", [frozenset(members) for members in owner.uniques]
     )
     yield from _index_findings((*at, "indexes"), owner, columns)
@@ -37,21 +37,23 @@ def constraint_findings(at: Path, owner: Declaration, columns: Columns) -> Itera
         return
     for position, range_ in enumerate(owner.ranges):
         yield from _range_findings((*at, "ranges", position), owner, range_, columns)
-    yield from _repeated((*at, "ranges"), owner, "@range", [each.property for each in owner.ranges])
+    yield from _repetition_findings(
+        (*at, "ranges"), owner, "@range", [each.property for each in owner.ranges]
+    )
     for position, check in enumerate(owner.checks):
         yield from _check_findings((*at, "checks", position), owner, check, columns)
-    yield from _repeated((*at, "checks"), owner, "@check", owner.checks)
+    yield from _repetition_findings((*at, "checks"), owner, "@check", owner.checks)
 
 
 def _key_findings(at: Path, owner: Declaration, columns: Columns) -> Iterator[Finding]:
-    yield from _repeated_members(at, owner, "@key", owner.key)
+    yield from _repeated_member_findings(at, owner, "@key", owner.key)
     for position, name in enumerate(owner.key):
         place: Path = (*at, position)
         if isinstance(owner, EdgeType) and name in ENDPOINTS:
             continue
         member = columns.get(name)
         if member is None:
-            yield _unknown(place, owner, "@key", name, columns)
+            yield _unknown_property(place, owner, "@key", name, columns)
         elif member.nullable:
             message = f"{owner.name}: key member {name} may be null"
             hint = "remove the '?', or leave it out of the key"
@@ -68,34 +70,34 @@ def _unique_findings(
     if not members:
         message = f"{owner.name}: @unique names no property"
         yield Finding(SchemaCode.CONSTRAINT_ARGUMENTS, at, message)
-    yield from _repeated_members(at, owner, "@unique", members)
+    yield from _repeated_member_findings(at, owner, "@unique", members)
     for position, name in enumerate(members):
         place: Path = (*at, position)
         if isinstance(owner, EdgeType) and name in ENDPOINTS:
             continue
         member = columns.get(name)
         if member is None:
-            yield _unknown(place, owner, "@unique", name, columns)
+            yield _unknown_property(place, owner, "@unique", name, columns)
         elif _is_opaque(member.type):
             message = f"{owner.name}: unique member {name} is {member.type}"
             yield Finding(SchemaCode.UNIQUE_MEMBER, place, message, "name scalars or enums")
 
 
 def _index_findings(at: Path, owner: Declaration, columns: Columns) -> Iterator[Finding]:
-    yield from _repeated(at, owner, "@index", owner.indexes)
+    yield from _repetition_findings(at, owner, "@index", owner.indexes)
     for position, name in enumerate(owner.indexes):
         place: Path = (*at, position)
         member = columns.get(name)
         if member is None:
-            yield _unknown(place, owner, "@index", name, columns)
+            yield _unknown_property(place, owner, "@index", name, columns)
         elif isinstance(member.type, ListType | BlobType):
             message = f"{owner.name}: {name} is {member.type} and cannot be indexed"
             yield Finding(SchemaCode.INDEX_MEMBER, place, message)
 
 
 def _interface_findings(at: Path, owner: Interface) -> Iterator[Finding]:
-    for name, stated in (("key", (owner.key,)), ("uniques", owner.uniques)):
-        if any(len(members) > 1 for members in stated):
+    for name, constraints in (("key", (owner.key,)), ("uniques", owner.uniques)):
+        if any(len(members) > 1 for members in constraints):
             message = f"interface {owner.name}: a constraint names one property"
             hint = "state it in the node types"
             yield Finding(SchemaCode.CONSTRAINT_ARGUMENTS, (*at, name), message, hint)
@@ -106,25 +108,25 @@ def _range_findings(
 ) -> Iterator[Finding]:
     member = columns.get(range_.property)
     if member is None:
-        yield _unknown((*at, "property"), owner, "@range", range_.property, columns)
+        yield _unknown_property((*at, "property"), owner, "@range", range_.property, columns)
         return
-    called = f"{owner.name}: the range of {range_.property}"
+    label = f"{owner.name}: the range of {range_.property}"
     if not isinstance(member.type, Scalar) or not (
         member.type.is_numeric or member.type.is_temporal
     ):
-        message = f"{called} needs a number, a Date or a DateTime, not {member.type}"
+        message = f"{label} needs a number, a Date or a DateTime, not {member.type}"
         yield Finding(SchemaCode.RANGE_MEMBER, (*at, "property"), message)
         return
     if range_.low is None and range_.high is None:
-        yield Finding(SchemaCode.RANGE_BOUNDS, at, f"{called} has no bound")
+        yield Finding(SchemaCode.RANGE_BOUNDS, at, f"{label} has no bound")
     low = None if range_.low is None else fit(member.type, range_.low)
     high = None if range_.high is None else fit(member.type, range_.high)
     for end, bound in (("low", low), ("high", high)):
         if isinstance(bound, Misfit):
-            message = f"{called} does not fit: {bound.reason}"
+            message = f"{label} does not fit: {bound.reason}"
             yield Finding(SchemaCode.RANGE_BOUNDS, (*at, end), message, bound.hint)
     if _exceeds(low, high):
-        message = f"{called} is empty: {low} exceeds {high}"
+        message = f"{label} is empty: {low} exceeds {high}"
         yield Finding(SchemaCode.RANGE_BOUNDS, (*at, "low"), message, "swap the bounds")
 
 
@@ -133,34 +135,36 @@ def _check_findings(
 ) -> Iterator[Finding]:
     member = columns.get(check.property)
     if member is None:
-        yield _unknown((*at, "property"), owner, "@check", check.property, columns)
+        yield _unknown_property((*at, "property"), owner, "@check", check.property, columns)
     elif member.type is not Scalar.STRING:
         message = f"{owner.name}: the check of {check.property} needs a String, not {member.type}"
         yield Finding(SchemaCode.CHECK_MEMBER, (*at, "property"), message)
-    if wrong := pattern_fault(check.pattern):
-        message = f"{owner.name}: the pattern of {check.property} is refused: {wrong}"
+    if fault := pattern_fault(check.pattern):
+        message = f"{owner.name}: the pattern of {check.property} is refused: {fault}"
         hint = "write what Python, RE2 and Java all read alike"
         yield Finding(SchemaCode.CHECK_PATTERN, (*at, "pattern"), message, hint)
 
 
-def _repeated_members(
-    at: Path, owner: Declaration, called: str, members: tuple[str, ...]
+def _repeated_member_findings(
+    at: Path, owner: Declaration, annotation: str, members: tuple[str, ...]
 ) -> Iterator[Finding]:
-    for position in repeats(members):
-        message = f"{owner.name}: {called} names {members[position]} twice"
+    for position in repeated_positions(members):
+        message = f"{owner.name}: {annotation} names {members[position]} twice"
         yield Finding(SchemaCode.DUPLICATE_CONSTRAINT, (*at, position), message)
 
 
-def _repeated(
-    at: Path, owner: Declaration, called: str, stated: Iterable[Hashable]
+def _repetition_findings(
+    at: Path, owner: Declaration, annotation: str, constraints: Iterable[Hashable]
 ) -> Iterator[Finding]:
-    for position in repeats(stated):
-        message = f"{owner.name}: {called} is stated twice for the same properties"
+    for position in repeated_positions(constraints):
+        message = f"{owner.name}: {annotation} is stated twice for the same properties"
         yield Finding(SchemaCode.DUPLICATE_CONSTRAINT, (*at, position), message)
 
 
-def _unknown(at: Path, owner: Declaration, called: str, name: str, columns: Columns) -> Finding:
-    message = f"{owner.name}: {called} names {name[:100]}, which is no property of it"
+def _unknown_property(
+    at: Path, owner: Declaration, annotation: str, name: str, columns: Columns
+) -> Finding:
+    message = f"{owner.name}: {annotation} names {name[:100]}, which is no property of it"
     return Finding(SchemaCode.UNKNOWN_PROPERTY, at, message, did_you_mean(name, columns))
 
 

@@ -1,6 +1,6 @@
-"""Conversion: what JSON, Python and other libraries bring, made into values of a property's type.
+"""Conversion of values from JSON, Python and other libraries to values of a property's type.
 
-Parameters of queries and rows of data are converted alike, save for what `Reading` says.
+Parameters of queries and rows of data are converted alike, except for what `Reading` configures.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from omnigraph.schema.catalog import Value as PlainValue
 from omnigraph.schema.values import Misfit, fit, is_unicode
 
 Item = PlainValue | bytes
-"""What a list can hold."""
+"""An item of a list."""
 
-Converted = Item | tuple[Item | None, ...]
+ConvertedValue = Item | tuple[Item | None, ...]
 """A value as its property holds it: a list or a vector is a tuple."""
 
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,20}")
@@ -32,12 +32,12 @@ _UNQUOTED: Final = "leave the quotes out"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What depends on where values come from.
+    """The parts of conversion that depend on the source of values.
 
     Attributes:
         scalar: Reads a value of a plain type.
         blob: Reads bytes.
-        keeps_null_items: Whether a list with a null in it is read, and left to others to refuse.
+        keeps_null_items: Whether a list may contain nulls; a later check refuses them.
     """
 
     scalar: Callable[[Scalar, object], PlainValue | Misfit]
@@ -45,12 +45,12 @@ class Reading:
     keeps_null_items: bool = False
 
 
-def convert(type_: PropertyType, value: object, reading: Reading) -> Converted | Misfit:
-    """The value as the type holds it, or why it is none. It is not null.
+def convert(type_: PropertyType, value: object, reading: Reading) -> ConvertedValue | Misfit:
+    """The value as the type holds it, or why it does not fit. The value is not null.
 
     A list is any sequence but text; a vector has its exact length. NaN and the infinities are
     numbers of F32 and F64. Whether a text is one of an enum's values, and whether the numbers of a
-    vector are finite, is not asked here.
+    vector are finite, is not checked here.
     """
     match type_:
         case Scalar():
@@ -60,10 +60,10 @@ def convert(type_: PropertyType, value: object, reading: Reading) -> Converted |
         case ListType(item):
             return _convert_items(item, value, type_, reading)
         case VectorType(dimension):
-            found = _convert_items(Scalar.F32, value, type_, reading)
-            if isinstance(found, tuple) and len(found) != dimension:
-                return Misfit(f"{len(found)} numbers are no {type_}")
-            return found
+            items = _convert_items(Scalar.F32, value, type_, reading)
+            if isinstance(items, tuple) and len(items) != dimension:
+                return Misfit(f"{len(items)} numbers are no {type_}")
+            return items
         case BlobType():
             return reading.blob(value)
         case _:
@@ -72,7 +72,7 @@ def convert(type_: PropertyType, value: object, reading: Reading) -> Converted |
 
 def _convert_scalar(type_: Scalar, value: object, reading: Reading) -> PlainValue | Misfit:
     if type_.is_float:
-        # JSON has no such numbers, so they are texts there, in what we write too.
+        # JSON has no such numbers, so they are texts there, in our own output too.
         if isinstance(value, str) and value in _NOT_FINITE:
             return float(value)
         if isinstance(value, float) and not math.isfinite(value):
@@ -81,7 +81,7 @@ def _convert_scalar(type_: Scalar, value: object, reading: Reading) -> PlainValu
 
 
 def convert_scalar(type_: Scalar, value: object) -> PlainValue | Misfit:
-    """What `values.fit` takes, and also integers of other libraries, and I64 and U64 as text."""
+    """Like `values.fit`, but accept also integers of other libraries, and I64 and U64 as text."""
     if type_ in (Scalar.I64, Scalar.U64) and isinstance(value, str) and _DECIMAL.fullmatch(value):
         value = int(value)
     elif type_.is_numeric and isinstance(value, SupportsIndex) and not isinstance(value, bool):
@@ -89,15 +89,15 @@ def convert_scalar(type_: Scalar, value: object) -> PlainValue | Misfit:
     if isinstance(value, str) and not is_unicode(value):
         return Misfit("the text has half of a surrogate pair")
     if isinstance(value, str | int | float | date):
-        found = fit(type_, value)
-        if isinstance(found, Misfit) and isinstance(value, str):
-            return _misfit_of_text(type_, value, found)
-        return found
-    return not_of(type_, value)
+        fitted = fit(type_, value)
+        if isinstance(fitted, Misfit) and isinstance(value, str):
+            return _misfit_of_text(type_, value, fitted)
+        return fitted
+    return misfit_of_kind(type_, value)
 
 
-def _misfit_of_text(type_: Scalar, text: str, found: Misfit) -> Misfit:
-    """What is wrong with a text, told more closely where it looks right."""
+def _misfit_of_text(type_: Scalar, text: str, misfit: Misfit) -> Misfit:
+    """A more precise misfit for a text that looks like a value of the type."""
     if type_ is Scalar.BOOL and text in ("true", "false"):
         return Misfit(f"the text {text} is not of type {type_}", _UNQUOTED)
     if type_.is_numeric and _NUMBER.fullmatch(text):
@@ -112,12 +112,12 @@ def _misfit_of_text(type_: Scalar, text: str, found: Misfit) -> Misfit:
         try:
             date.fromisoformat(day[0])
         except ValueError:
-            return Misfit(found.reason, f"there is no day {day[0]}")
-    return found
+            return Misfit(misfit.reason, f"there is no day {day[0]}")
+    return misfit
 
 
-def not_of(type_: PropertyType, value: object) -> Misfit:
-    """The misfit of a value that is of another kind altogether."""
+def misfit_of_kind(type_: PropertyType, value: object) -> Misfit:
+    """The misfit of a value of an entirely different kind."""
     match value:
         case bool() | int() | float():
             kind = json.dumps(value)
@@ -136,25 +136,25 @@ def _convert_items(
     items = _sequence(value)
     if items is None:
         return _not_a_list(type_, value)
-    found: list[Item | None] = []
-    for place, each in enumerate(items):
-        if each is None and reading.keeps_null_items:
-            found.append(None)
+    converted: list[Item | None] = []
+    for place, element in enumerate(items):
+        if element is None and reading.keeps_null_items:
+            converted.append(None)
             continue
-        read = (
-            reading.blob(each)
+        converted_item = (
+            reading.blob(element)
             if isinstance(item, BlobType)
-            else _convert_scalar(item, each, reading)
+            else _convert_scalar(item, element, reading)
         )
-        if isinstance(read, Misfit):
-            return Misfit(f"item {place}: {read.reason}", read.hint)
-        found.append(read)
-    return tuple(found)
+        if isinstance(converted_item, Misfit):
+            return Misfit(f"item {place}: {converted_item.reason}", converted_item.hint)
+        converted.append(converted_item)
+    return tuple(converted)
 
 
 def _not_a_list(type_: ListType | VectorType, value: object) -> Misfit:
     if not isinstance(value, str | int | float):
-        return not_of(type_, value)
+        return misfit_of_kind(type_, value)
     shown = json.dumps(value, ensure_ascii=False)[:100]
     hint = f"write [{shown}]" if isinstance(type_, ListType) else ""
     return Misfit(f"{shown} is not a list, and the type is {type_}", hint)

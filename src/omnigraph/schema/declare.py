@@ -1,7 +1,7 @@
-"""Syntax to declarations: what each annotation and constraint says of which property.
+"""Syntax to declarations: assigns each annotation and constraint to its property or type.
 
-The rules about the result live in `rules.py`, for schemas built by hand obey them too. Here are
-only those that a text alone can break: an unknown type, a second key, an annotation out of place.
+The rules about the result are in `rules.py`, because schemas built by hand obey them too. Only
+those that a text alone can break are here: an unknown type, a second key, a misplaced annotation.
 """
 
 from __future__ import annotations
@@ -79,21 +79,21 @@ _FIELDS: Final = {"card": "cardinality"}
 
 
 @dataclass(slots=True)
-class Declared:
+class DeclaredSchema:
     """Declarations, and the spans to which the findings of `rules.py` refer by path.
 
     Attributes:
-        unread: The declarations that have a property of unknown type. A String stands in for it,
-            so what is found about its values means nothing.
+        unresolved: Indexes of the declarations that have a property of unknown type. String
+            replaces that type, so findings about its values mean nothing.
     """
 
     declarations: list[Declaration] = field(default_factory=list)
     spans: dict[Path, Span] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
-    unread: set[int] = field(default_factory=set)
+    unresolved: set[int] = field(default_factory=set)
 
     def span(self, path: Path) -> Span:
-        """The span of a path, or of the nearest thing around it that the text spells out."""
+        """The span of a path, or of its nearest ancestor that the text contains."""
         while path not in self.spans:
             path = path[:-1]
         return self.spans[path]
@@ -103,35 +103,35 @@ class Declared:
         self.diagnostics.append(Diagnostic(code, span, message, hint, code.severity))
 
 
-def declare(nodes: Iterable[DeclarationNode]) -> Declared:
-    """What the declarations of a text say."""
-    declared = Declared()
+def declare(nodes: Iterable[DeclarationNode]) -> DeclaredSchema:
+    """The declarations of a text, without applying the rules of `rules.py`."""
+    schema = DeclaredSchema()
     for index, node in enumerate(nodes):
-        declared.declarations.append(_Draft(declared, index, node).finish())
-    return declared
+        schema.declarations.append(_Draft(schema, index, node).finish())
+    return schema
 
 
 @dataclass(slots=True)
 class _PropertyDraft:
-    """A property in the making, and where its annotations go."""
+    """A property under construction: `fields` has what its annotations set."""
 
     at: Path
     node: PropertyNode
     type: PropertyType
-    made: dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, Any] = field(default_factory=dict)
 
     def finish(self) -> Property:
-        return Property(self.node.name.text, self.type, self.node.nullable, **_tuples(self.made))
+        return Property(self.node.name.text, self.type, self.node.nullable, **_tuples(self.fields))
 
 
 @dataclass(slots=True)
 class _Draft:
-    """A declaration in the making: `made` has the fields that annotations and constraints fill."""
+    """A declaration under construction: `fields` has what annotations and constraints set."""
 
-    out: Declared
+    out: DeclaredSchema
     index: int
     node: DeclarationNode
-    made: dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, Any] = field(default_factory=dict)
     properties: list[_PropertyDraft] = field(default_factory=list)
 
     @property
@@ -140,25 +140,25 @@ class _Draft:
 
     def finish(self) -> Declaration:
         name = self.node.name
-        self._note(name.span)
-        for position, each in enumerate(self.node.implements):
-            self._note(each.span, "implements", position)
+        self._record_span(name.span)
+        for position, interface in enumerate(self.node.implements):
+            self._record_span(interface.span, "implements", position)
         for annotation in self.node.header:
             self._header(annotation)
         self._body()
-        made = _tuples(self.made)
-        made["properties"] = tuple(each.finish() for each in self.properties)
+        fields = _tuples(self.fields)
+        fields["properties"] = tuple(each.finish() for each in self.properties)
         match self.node.kind:
             case "interface":
-                return Interface(name.text, **made)
+                return Interface(name.text, **fields)
             case "node":
                 implements = tuple(each.text for each in self.node.implements)
-                return NodeType(name.text, implements=implements, **made)
+                return NodeType(name.text, implements=implements, **fields)
             case _:
                 source, target = self.node.ends
-                self._note(source.span, "source")
-                self._note(target.span, "target")
-                return EdgeType(name.text, source.text, target.text, **made)
+                self._record_span(source.span, "source")
+                self._record_span(target.span, "target")
+                return EdgeType(name.text, source.text, target.text, **fields)
 
     def _body(self) -> None:
         # An annotation belongs to the property before it, across constraints of that property
@@ -193,8 +193,8 @@ class _Draft:
             case ListNode(item):
                 return ListType(self._base(item))
             case EnumNode(values):
-                for position, each in enumerate(values):
-                    self.out.spans[(*at, "type", position)] = each.span
+                for position, value in enumerate(values):
+                    self.out.spans[(*at, "type", position)] = value.span
                 return EnumType(tuple(each.text for each in values))
             case VectorNode(dimension):
                 assert isinstance(dimension.value, int), "the grammar has INT here"
@@ -205,7 +205,7 @@ class _Draft:
     def _base(self, name: Word) -> Scalar | BlobType:
         if name.text in _BASES:
             return _BASES[name.text]
-        self.out.unread.add(self.index)
+        self.out.unresolved.add(self.index)
         hint = did_you_mean(name.text, _BASES, otherwise="a property holds a value, not a node")
         if name.text in ("Vector", "enum"):
             hint = "a list holds plain values, neither vectors nor enums"
@@ -216,53 +216,53 @@ class _Draft:
         name, kind = annotation.name.text, self.node.kind
         match name, annotation.arguments:
             case "description", (Literal(value=str(text)),):
-                self._once(self.made, self.at, annotation, text)
+                self._set_once(self.fields, self.at, annotation, text)
             case "rename_from", ((Literal(value=str(text)) | Word(text=text)),) if (
                 kind != "interface"
             ):
-                self._once(self.made, self.at, annotation, text)
+                self._set_once(self.fields, self.at, annotation, text)
             case "card", (Interval(low=Literal(value=int(low)), high=None),) if kind == "edge":
-                self._once(self.made, self.at, annotation, Cardinality(low))
+                self._set_once(self.fields, self.at, annotation, Cardinality(low))
             case "card", (
                 Interval(low=Literal(value=int(low)), high=Literal(value=int(high))),
             ) if kind == "edge":
-                self._once(self.made, self.at, annotation, Cardinality(low, high))
+                self._set_once(self.fields, self.at, annotation, Cardinality(low, high))
             case "description" | "rename_from" | "card", _:
-                self._misused(annotation, f"on {kind} {self.node.name.text}")
+                self._report_misuse(annotation, f"on {kind} {self.node.name.text}")
             case _, _ if name in KNOWN_ANNOTATIONS:
-                self._misused(annotation, f"before the body of {kind} {self.node.name.text}")
+                self._report_misuse(annotation, f"before the body of {kind} {self.node.name.text}")
             case _:
-                self._metadata(self.made, self.at, annotation)
+                self._metadata(self.fields, self.at, annotation)
 
     def _property_annotation(self, owner: _PropertyDraft, annotation: AnnotationNode) -> None:
         name = annotation.name.text
-        made, at = owner.made, owner.at
+        fields, at = owner.fields, owner.at
         match name, annotation.arguments:
             case "key" | "unique" | "index", None:
                 word = Word(owner.node.name.text, annotation.span)
                 self._members(name, (word,), annotation.span)
             case "description", (Literal(value=str(text)),):
-                self._once(made, at, annotation, text)
+                self._set_once(fields, at, annotation, text)
             case "rename_from", ((Literal(value=str(text)) | Word(text=text)),):
-                self._once(made, at, annotation, text)
+                self._set_once(fields, at, annotation, text)
             case "embed", ((Literal(value=str(text)) | Word(text=text)),):
-                self._once(made, at, annotation, Embed(text))
+                self._set_once(fields, at, annotation, Embed(text))
             case "embed", (
                 (Literal(value=str(text)) | Word(text=text)),
                 NamedArgument(name=Word(text="model"), value=Literal(value=str(model))),
             ):
-                self._once(made, at, annotation, Embed(text, model))
+                self._set_once(fields, at, annotation, Embed(text, model))
             case "default", ((Literal() | Word()) as value,):
                 self._default(owner, annotation, value)
             case _, _ if name in KNOWN_ANNOTATIONS:
-                self._misused(annotation, f"on property {owner.node.name.text}")
+                self._report_misuse(annotation, f"on property {owner.node.name.text}")
             case _:
-                self._metadata(made, at, annotation)
+                self._metadata(fields, at, annotation)
 
     def _default(
         self, owner: _PropertyDraft, annotation: AnnotationNode, value: Word | Literal
     ) -> None:
-        plain = _plain(value)
+        plain = _to_value(value)
         if isinstance(value, Word) and isinstance(owner.type, EnumType):
             plain = value.text
         elif isinstance(value, Word) and isinstance(plain, str):
@@ -270,7 +270,7 @@ class _Draft:
             hint = f'if it is text, write "{value.text}"'
             self.out.refuse(SchemaCode.DEFAULT, value.span, message, hint)
             return
-        self._once(owner.made, owner.at, annotation, plain)
+        self._set_once(owner.fields, owner.at, annotation, plain)
 
     def _constraint(self, annotation: AnnotationNode, owner: _PropertyDraft | None) -> None:
         name = annotation.name.text
@@ -283,7 +283,7 @@ class _Draft:
             case "key" | "unique" | "index", words if words and _all_words(words):
                 self._members(name, words, annotation.span)
             case "range", (Word() as word, Interval(low, high) as interval):
-                at = self._append("ranges", Range(word.text, _bound(low), _bound(high)))
+                at = self._append("ranges", Range(word.text, _to_bound(low), _to_bound(high)))
                 self.out.spans[at] = interval.span
                 self.out.spans[(*at, "property")] = word.span
                 for end, bound in (("low", low), ("high", high)):
@@ -302,36 +302,36 @@ class _Draft:
 
     def _members(self, name: str, words: tuple[Word, ...], span: Span) -> None:
         members = tuple(each.text for each in words)
-        if name == "key" and "key" in self.made:
+        if name == "key" and "key" in self.fields:
             message = f"{self.node.kind} {self.node.name.text} has a key already"
             hint = "for a key of several properties write @key(a, b) once"
             self.out.refuse(SchemaCode.SECOND_KEY, span, message, hint)
         elif name == "key":
-            self.made["key"] = members
-            self._note(span, "key")
-            for position, each in enumerate(words):
-                self._note(each.span, "key", position)
+            self.fields["key"] = members
+            self._record_span(span, "key")
+            for position, word in enumerate(words):
+                self._record_span(word.span, "key", position)
         elif name == "unique":
             at = self._append("uniques", members)
             self.out.spans[at] = span
-            for position, each in enumerate(words):
-                self.out.spans[(*at, position)] = each.span
+            for position, word in enumerate(words):
+                self.out.spans[(*at, position)] = word.span
         else:
-            for each in words:
-                self.out.spans[self._append("indexes", each.text)] = each.span
+            for word in words:
+                self.out.spans[self._append("indexes", word.text)] = word.span
 
-    def _once(
-        self, made: dict[str, Any], at: Path, annotation: AnnotationNode, value: object
+    def _set_once(
+        self, fields: dict[str, Any], at: Path, annotation: AnnotationNode, value: object
     ) -> None:
         name = _FIELDS.get(annotation.name.text, annotation.name.text)
-        if name in made:
+        if name in fields:
             message = f"@{annotation.name.text} is given twice"
             self.out.refuse(SchemaCode.DUPLICATE_ANNOTATION, annotation.span, message)
             return
-        made[name] = value
+        fields[name] = value
         self.out.spans[(*at, name)] = annotation.span
 
-    def _metadata(self, made: dict[str, Any], at: Path, annotation: AnnotationNode) -> None:
+    def _metadata(self, fields: dict[str, Any], at: Path, annotation: AnnotationNode) -> None:
         first, *rest = annotation.arguments or (None,)
         named = [each for each in rest if isinstance(each, NamedArgument)]
         if (
@@ -339,17 +339,17 @@ class _Draft:
             or isinstance(first, Interval | NamedArgument)
             or len(named) < len(rest)
         ):
-            self._misused(annotation, f"in {self.node.kind} {self.node.name.text}")
+            self._report_misuse(annotation, f"in {self.node.kind} {self.node.name.text}")
             return
-        kept = Annotation(
+        metadata = Annotation(
             annotation.name.text,
-            None if first is None else _plain(first),
-            tuple((each.name.text, _plain(each.value)) for each in named),
+            None if first is None else _to_value(first),
+            tuple((each.name.text, _to_value(each.value)) for each in named),
         )
-        made.setdefault("annotations", []).append(kept)
-        self.out.spans[(*at, "annotations", len(made["annotations"]) - 1)] = annotation.span
+        fields.setdefault("annotations", []).append(metadata)
+        self.out.spans[(*at, "annotations", len(fields["annotations"]) - 1)] = annotation.span
 
-    def _misused(self, annotation: AnnotationNode, where: str) -> None:
+    def _report_misuse(self, annotation: AnnotationNode, where: str) -> None:
         name = annotation.name.text
         usage = _USAGE.get(name, "@{1}(value, name=value)").format("property", name)
         place = _PLACES.get(name, "")
@@ -358,26 +358,26 @@ class _Draft:
         self.out.refuse(SchemaCode.MISUSED_ANNOTATION, annotation.span, message, hint)
 
     def _append(self, name: str, value: object) -> Path:
-        self.made.setdefault(name, []).append(value)
-        return (*self.at, name, len(self.made[name]) - 1)
+        self.fields.setdefault(name, []).append(value)
+        return (*self.at, name, len(self.fields[name]) - 1)
 
-    def _note(self, span: Span, *path: str | int) -> None:
+    def _record_span(self, span: Span, *path: str | int) -> None:
         self.out.spans[(*self.at, *path)] = span
 
 
-def _tuples(made: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(each) if isinstance(each, list) else each for name, each in made.items()}
+def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(each) if isinstance(each, list) else each for name, each in fields.items()}
 
 
 def _all_words(arguments: tuple[Argument, ...]) -> TypeGuard[tuple[Word, ...]]:
     return all(isinstance(each, Word) for each in arguments)
 
 
-def _plain(value: Word | Literal) -> str | int | float | bool:
+def _to_value(value: Word | Literal) -> str | int | float | bool:
     if isinstance(value, Literal):
         return value.value
     return {"true": True, "false": False}.get(value.text, value.text)
 
 
-def _bound(bound: Word | Literal | None) -> Value | None:
-    return None if bound is None else _plain(bound)
+def _to_bound(bound: Word | Literal | None) -> Value | None:
+    return None if bound is None else _to_value(bound)

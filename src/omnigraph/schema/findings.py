@@ -1,4 +1,4 @@
-"""Findings: one code per rule of the schema language, and where in a schema one is broken."""
+"""Findings: one code per rule of the schema language, and the place where a rule is broken."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class SchemaCode(StrEnum):
 
 
 Path = tuple[str | int, ...]
-"""Where in a sequence of declarations: `(2, "properties", 0, "default")`."""
+"""A place in a sequence of declarations: `(2, "properties", 0, "default")`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +78,17 @@ class Finding:
     hint: str = ""
 
 
-def repeats(values: Iterable[Hashable]) -> Iterator[int]:
-    """The positions of values that stood before.
+def repeated_positions(values: Iterable[Hashable]) -> Iterator[int]:
+    """The positions of values that also occur earlier.
 
-    >>> list(repeats("abca"))
+    >>> list(repeated_positions("abca"))
     [3]
     """
     seen: set[Hashable] = set()
-    for position, each in enumerate(values):
-        if each in seen:
+    for position, value in enumerate(values):
+        if value in seen:
             yield position
-        seen.add(each)
+        seen.add(value)
 
 
 class InvalidSchemaError(InvalidInputError):

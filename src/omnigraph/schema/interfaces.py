@@ -1,4 +1,4 @@
-"""Interfaces: what a node type receives from those it implements, and where they disagree."""
+"""Interfaces: expansion of the node types that implement them, and mismatches between the two."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ Interfaces = Mapping[str, Interface]
 
 
 def expand(node: NodeType, interfaces: Interfaces) -> NodeType:
-    """The node type with the properties it lacks, and the constraints those properties carry.
+    """The node type with its interfaces' properties, and the constraints on those properties.
 
-    A property the node declares itself takes nothing from an interface but the promise of its
-    type. Expanding twice is expanding once.
+    A property that the node declares itself receives nothing from an interface; only its type must
+    match. Expanding twice is expanding once.
     """
     own = {each.name for each in node.properties}
     key, uniques, indexes = node.key, list(node.uniques), list(node.indexes)
-    for each in _implemented(node, interfaces):
-        if each.key and not own.intersection(each.key):
-            key = key or each.key
-        uniques += [set_ for set_ in each.uniques if not own.intersection(set_)]
-        indexes += [name for name in each.indexes if name not in own]
+    for interface in _implemented_interfaces(node, interfaces):
+        if interface.key and not own.intersection(interface.key):
+            key = key or interface.key
+        uniques += [set_ for set_ in interface.uniques if not own.intersection(set_)]
+        indexes += [name for name in interface.indexes if name not in own]
     return replace(
         node,
         properties=expanded_properties(node, interfaces),
@@ -38,15 +38,15 @@ def expanded_properties(node: NodeType, interfaces: Interfaces) -> tuple[Propert
     """The node's own properties, then those its interfaces add, in the order it names them."""
     named = {each.name: each for each in reversed(node.properties)}
     added: dict[str, Property] = {}
-    for interface in _implemented(node, interfaces):
-        for each in interface.properties:
-            if each.name not in named:
-                added.setdefault(each.name, each)
+    for interface in _implemented_interfaces(node, interfaces):
+        for property_ in interface.properties:
+            if property_.name not in named:
+                added.setdefault(property_.name, property_)
     return (*node.properties, *added.values())
 
 
 def interface_findings(at: Path, node: NodeType, interfaces: Interfaces) -> Iterator[Finding]:
-    """Unknown and repeated interfaces, promises not kept, and keys that compete."""
+    """Unknown and repeated interfaces, mismatched properties, and competing keys."""
     seen: set[str] = set()
     key = node.key
     own = {each.name: position for position, each in reversed(list(enumerate(node.properties)))}
@@ -71,26 +71,27 @@ def interface_findings(at: Path, node: NodeType, interfaces: Interfaces) -> Iter
                 yield Finding(
                     SchemaCode.INTERFACE_MISMATCH,
                     place if where is None else (*at, "properties", where, "type"),
-                    f"node {node.name}: property {promised.name} is {_spelt(actual)}, but "
-                    f"interface {name} promises {_spelt(promised)}",
-                    f"make it {_spelt(promised)}, or leave it to the interface",
+                    f"node {node.name}: property {promised.name} is {_format_type(actual)}, but "
+                    f"interface {name} promises {_format_type(promised)}",
+                    f"make it {_format_type(promised)}, or leave it to the interface",
                 )
-        brings = interface.key if not own.keys() & set(interface.key) else ()
-        if key and brings and key != brings:
+        inherited_key = interface.key if not own.keys() & set(interface.key) else ()
+        if key and inherited_key and key != inherited_key:
             message = (
-                f"node {node.name} has the key {_listed(key)}; {name} brings {_listed(brings)}"
+                f"node {node.name} has the key {_format_names(key)}; "
+                f"{name} brings {_format_names(inherited_key)}"
             )
             yield Finding(SchemaCode.SECOND_KEY, place, message, "a type has one key")
-        key = key or brings
+        key = key or inherited_key
 
 
-def _implemented(node: NodeType, interfaces: Interfaces) -> list[Interface]:
+def _implemented_interfaces(node: NodeType, interfaces: Interfaces) -> list[Interface]:
     return [interfaces[name] for name in node.implements if name in interfaces]
 
 
-def _spelt(property_: Property) -> str:
+def _format_type(property_: Property) -> str:
     return f"{property_.type}{'?' if property_.nullable else ''}"
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _format_names(names: tuple[str, ...]) -> str:
     return f"({', '.join(names)})"

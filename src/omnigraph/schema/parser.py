@@ -1,4 +1,4 @@
-"""The way in: `.pg` text to a catalog, with everything that is wrong with it."""
+"""The entry point: `.pg` text to a catalog, with all diagnostics."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from omnigraph.lang.diagnostics import Diagnostic, DiagnosticsError
 from omnigraph.lang.source import Source
 from omnigraph.model.arguments import checked_text
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.declare import Declared, declare
+from omnigraph.schema.declare import DeclaredSchema, declare
 from omnigraph.schema.findings import Finding, SchemaCode
 from omnigraph.schema.resolve import resolve
 from omnigraph.schema.syntax import Syntax, read
@@ -23,7 +23,7 @@ _ABOUT_OTHERS: Final = frozenset({SchemaCode.UNKNOWN_NODE_TYPE, SchemaCode.UNKNO
 
 @dataclass(frozen=True, slots=True)
 class SchemaReading:
-    """What came of reading a schema: a catalog unless there are errors, and all diagnostics."""
+    """The result of reading a schema: a catalog unless there are errors, and all diagnostics."""
 
     source: Source
     catalog: Catalog | None
@@ -31,7 +31,7 @@ class SchemaReading:
 
 
 def parse_schema(text: str, name: str = "schema") -> Catalog:
-    """The catalog that a schema text means.
+    """The catalog of a schema text.
 
     >>> parse_schema("node Person { name: String @key }").node_type("Person").key
     ('name',)
@@ -40,8 +40,8 @@ def parse_schema(text: str, name: str = "schema") -> Catalog:
         name: What to call the text in diagnostics.
 
     Raises:
-        DiagnosticsError: the text is refused; the error has everything found in it.
-        InvalidParameterError: it is no text.
+        DiagnosticsError: the text is refused; the error has all its diagnostics.
+        InvalidParameterError: it is not a string.
     """
     reading = read_schema(checked_text(text, "text"), name)
     if reading.catalog is None:
@@ -50,33 +50,35 @@ def parse_schema(text: str, name: str = "schema") -> Catalog:
 
 
 def read_schema(text: str, name: str = "schema") -> SchemaReading:
-    """Everything there is to say about a schema text, in the order of the text.
+    """The catalog of a schema text and all diagnostics, in the order of the text.
 
-    Never raises, whatever the text. An error in one declaration hides none in another, save where
-    the one could be the other's fault.
+    Never raises, whatever the text. An error in one declaration hides none in another, except
+    where it could be the cause of the other.
     """
     source = Source(name, text)
     syntax = read(source)
-    declared = declare(syntax.declarations)
-    catalog, findings = resolve(declared.declarations)
-    diagnostics = [*syntax.diagnostics, *declared.diagnostics]
+    schema = declare(syntax.declarations)
+    catalog, findings = resolve(schema.declarations)
+    diagnostics = [*syntax.diagnostics, *schema.diagnostics]
     if diagnostics:
         catalog = None
-    for each in findings:
-        if not _is_doubtful(each, source, syntax, declared):
-            span = declared.span(each.path)
-            severity = each.code.severity
-            diagnostics.append(Diagnostic(each.code, span, each.message, each.hint, severity))
+    for finding in findings:
+        if not _is_doubtful(finding, source, syntax, schema):
+            span = schema.span(finding.path)
+            severity = finding.code.severity
+            diagnostics.append(
+                Diagnostic(finding.code, span, finding.message, finding.hint, severity)
+            )
     diagnostics.sort(key=lambda each: (each.span, each.code))
     return SchemaReading(source, catalog, tuple(diagnostics))
 
 
-def _is_doubtful(finding: Finding, source: Source, syntax: Syntax, declared: Declared) -> bool:
+def _is_doubtful(finding: Finding, source: Source, syntax: Syntax, schema: DeclaredSchema) -> bool:
     """Whether a finding may only follow from something that could not be read."""
     if finding.code in _ABOUT_OTHERS:
-        return source.at(declared.span(finding.path)) in syntax.lost
+        return source.at(schema.span(finding.path)) in syntax.lost_names
     if finding.code is SchemaCode.UNKNOWN_PROPERTY:
-        return bool(syntax.lost)
+        return bool(syntax.lost_names)
     if finding.code is SchemaCode.INTERFACE_MISMATCH:
-        return bool(declared.unread)
-    return finding.code in _ABOUT_VALUES and finding.path[0] in declared.unread
+        return bool(schema.unresolved)
+    return finding.code in _ABOUT_VALUES and finding.path[0] in schema.unresolved

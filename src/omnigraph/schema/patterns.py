@@ -1,19 +1,18 @@
-r"""Patterns of `@check`: the regular expressions that Python, RE2 and Java all read alike.
+r"""Patterns of `@check`: the regular expressions that Python, RE2 and Java interpret alike.
 
-The local engine checks data with RE2 and Spark with Java's engine; a pattern that one of them
-reads differently would let a row in through one door and refuse it at another. So a pattern may
-use only:
+The local engine checks data with RE2 and Spark with Java's engine; a pattern that they interpret
+differently would accept a row on one engine and refuse it on the other. So a pattern may use only:
 
 - characters, `.`, `|`, groups `( )` and `(?: )`, and a leading `(?i)`;
 - `^` and `$`, which mean the ends of the text, and `\b`, `\B`;
-- `*`, `+`, `?`, `{n}`, `{n,}`, `{n,m}`, each with an optional `?` after it; counts go up to 1000,
-  where nested ones multiply;
+- `*`, `+`, `?`, `{n}`, `{n,}`, `{n,m}`, each with an optional `?` after it; counts are at most
+  1000, where nested ones multiply;
 - `[ ]` and `[^ ]` with ranges, where `[`, `&&`, `--`, `~~`, `||` and a leading `]` are escaped;
 - `\d \D \w \W \s \S`, which are ASCII, `\t \n \r \f`, `\xHH`, and `\` before punctuation.
 
 Look-around, back-references, possessive and atomic forms, named groups, `\p{ }`, `\A \Z \v` are
-refused. Python reads the subset with `re.ASCII`; `$` before a final newline is the evaluator's to
-rule out (`\Z` in Python, `\z` in Java, RE2 as it is).
+refused. Python compiles the subset with `re.ASCII`; the evaluator must rule out `$` before a final
+newline (`\Z` in Python, `\z` in Java, RE2 as it is).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from typing import Final
 
 PATTERN_LENGTH_MAX: Final = 1000
 GROUPS_DEEP_MAX: Final = 50
-"""Python's own compiler is recursive; a person needs neither bound."""
+"""Python's own compiler is recursive; no pattern written by hand reaches either bound."""
 
 _COPIES_MAX: Final = 1000
 _TOKEN: Final = re.compile(
@@ -41,7 +40,7 @@ _TOKEN: Final = re.compile(
 
 
 def pattern_fault(pattern: str) -> str | None:
-    r"""Why a pattern is refused, or None if every engine reads it alike.
+    r"""Why a pattern is refused, or None if every engine interprets it alike.
 
     >>> pattern_fault(r"^[a-z]+@[a-z]+\.org$")
     >>> pattern_fault(r"(?=secret)")
@@ -56,8 +55,8 @@ def pattern_fault(pattern: str) -> str | None:
 
 def _subset_fault(pattern: str) -> str | None:
     at = len("(?i)") if pattern.startswith("(?i)") else 0
-    # RE2 writes a counted repetition out, so what it bounds is the product of nested counts:
-    # `copies` has the largest so far in each open group, `last` that of the latest item.
+    # RE2 expands a counted repetition, so it bounds the product of nested counts: `copies` has
+    # the largest so far in each open group, `last` that of the latest item.
     copies, last = [1], 1
     before: str | None = None
     while at < len(pattern):

@@ -1,4 +1,4 @@
-"""Catalog to `.pg` text in one canonical layout, which reads back as the same catalog."""
+"""Catalog to `.pg` text in one canonical layout that parses to the same catalog."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from omnigraph.schema.catalog import (
 def print_schema(catalog: Catalog) -> str:
     """The text of a catalog: interfaces, node types, then edge types, each in order of name.
 
-    What a node type has from its interfaces is printed with it, so each declaration says all there
-    is to know; `parse_schema` of the text gives an equal catalog.
+    A node type is printed with the properties of its interfaces, so each declaration is complete;
+    `parse_schema` of the text returns an equal catalog.
 
     >>> person = NodeType("Person", (Property("name", Scalar.STRING),), key=("name",))
     >>> print(print_schema(Catalog(node_types=(person,))), end="")
@@ -42,51 +42,59 @@ def print_schema(catalog: Catalog) -> str:
     return "\n".join(_declaration(each) for each in declarations)
 
 
-def _declaration(each: Declaration) -> str:
-    body = [*(f"  {_property(each, property_)}\n" for property_ in each.properties)]
-    body += [f"  {constraint}\n" for constraint in _constraints(each)]
-    if not body and isinstance(each, EdgeType):
-        return f"{_header(each)}\n"
-    return f"{_header(each)} {{\n{''.join(body)}}}\n" if body else f"{_header(each)} {{}}\n"
+def _declaration(declaration: Declaration) -> str:
+    body = [*(f"  {_property(declaration, property_)}\n" for property_ in declaration.properties)]
+    body += [f"  {constraint}\n" for constraint in _constraints(declaration)]
+    if not body and isinstance(declaration, EdgeType):
+        return f"{_header(declaration)}\n"
+    return (
+        f"{_header(declaration)} {{\n{''.join(body)}}}\n"
+        if body
+        else f"{_header(declaration)} {{}}\n"
+    )
 
 
-def _header(each: Declaration) -> str:
-    match each:
+def _header(declaration: Declaration) -> str:
+    match declaration:
         case Interface():
-            words = [f"interface {each.name}", *_remarks(each, None)]
+            words = [f"interface {declaration.name}", *_remarks(declaration, None)]
         case NodeType():
-            words = [f"node {each.name}", *_remarks(each, each.rename_from)]
-            if each.implements:
-                words.append(f"implements {', '.join(each.implements)}")
+            words = [f"node {declaration.name}", *_remarks(declaration, declaration.rename_from)]
+            if declaration.implements:
+                words.append(f"implements {', '.join(declaration.implements)}")
         case EdgeType():
-            words = [f"edge {each.name}: {each.source} -> {each.target}"]
-            if each.cardinality != UNLIMITED:
-                high = "" if each.cardinality.maximum is None else each.cardinality.maximum
-                words.append(f"@card({each.cardinality.minimum}..{high})")
-            words += _remarks(each, each.rename_from)
+            words = [f"edge {declaration.name}: {declaration.source} -> {declaration.target}"]
+            if declaration.cardinality != UNLIMITED:
+                high = (
+                    ""
+                    if declaration.cardinality.maximum is None
+                    else declaration.cardinality.maximum
+                )
+                words.append(f"@card({declaration.cardinality.minimum}..{high})")
+            words += _remarks(declaration, declaration.rename_from)
         case _:
-            assert_never(each)
+            assert_never(declaration)
     return " ".join(words)
 
 
-def _property(owner: Declaration, each: Property) -> str:
-    words = [f"{each.name}: {each.type}{'?' if each.nullable else ''}"]
-    if owner.key == (each.name,):
+def _property(owner: Declaration, property_: Property) -> str:
+    words = [f"{property_.name}: {property_.type}{'?' if property_.nullable else ''}"]
+    if owner.key == (property_.name,):
         words.append("@key")
-    if (each.name,) in owner.uniques:
+    if (property_.name,) in owner.uniques:
         words.append("@unique")
-    if each.name in owner.indexes:
+    if property_.name in owner.indexes:
         words.append("@index")
-    if each.default is not None:
-        words.append(f"@default({_value(each.type, each.default)})")
-    if each.embed is not None:
-        model = "" if each.embed.model is None else f", model={quoted(each.embed.model)}"
-        words.append(f"@embed({quoted(each.embed.source)}{model})")
-    return " ".join([*words, *_remarks(each, each.rename_from)])
+    if property_.default is not None:
+        words.append(f"@default({_value(property_.type, property_.default)})")
+    if property_.embed is not None:
+        model = "" if property_.embed.model is None else f", model={quoted(property_.embed.model)}"
+        words.append(f"@embed({quoted(property_.embed.source)}{model})")
+    return " ".join([*words, *_remarks(property_, property_.rename_from)])
 
 
 def _constraints(owner: Declaration) -> Iterator[str]:
-    """The constraints that no single property carries."""
+    """The constraints that are not printed after a single property."""
     properties = {each.name: each for each in owner.properties}
     if len(owner.key) > 1 or (owner.key and owner.key[0] not in properties):
         yield f"@key({', '.join(owner.key)})"
@@ -104,19 +112,19 @@ def _constraints(owner: Declaration) -> Iterator[str]:
         yield f"@check({check.property}, {quoted(check.pattern)})"
 
 
-def _remarks(each: Declaration | Property, rename_from: str | None) -> Iterator[str]:
+def _remarks(owner: Declaration | Property, rename_from: str | None) -> Iterator[str]:
     if rename_from is not None:
         yield f"@rename_from({quoted(rename_from)})"
-    if each.description is not None:
-        yield f"@description({quoted(each.description)})"
-    yield from map(_annotation, each.annotations)
+    if owner.description is not None:
+        yield f"@description({quoted(owner.description)})"
+    yield from map(_annotation, owner.annotations)
 
 
-def _annotation(each: Annotation) -> str:
-    if each.value is None:
-        return f"@{each.name}"
-    named = [f"{name}={_literal(value)}" for name, value in each.arguments]
-    return f"@{each.name}({', '.join([_literal(each.value), *named])})"
+def _annotation(annotation: Annotation) -> str:
+    if annotation.value is None:
+        return f"@{annotation.name}"
+    arguments = [f"{name}={_literal(value)}" for name, value in annotation.arguments]
+    return f"@{annotation.name}({', '.join([_literal(annotation.value), *arguments])})"
 
 
 def _value(type_: PropertyType, value: Value) -> str:
@@ -142,8 +150,10 @@ def _literal(value: Value) -> str:
 
 
 def _shortest_f32(value: float) -> str:
-    """The fewest digits that still name this 32-bit float; nine always do."""
+    """The fewest digits that identify this 32-bit float; nine are always enough."""
     spellings = (f"{value:.{digits}g}" for digits in range(1, 10))
     return next(
-        each for each in spellings if struct.pack("f", float(each)) == struct.pack("f", value)
+        spelling
+        for spelling in spellings
+        if struct.pack("f", float(spelling)) == struct.pack("f", value)
     )

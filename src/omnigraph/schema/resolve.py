@@ -1,4 +1,4 @@
-"""Declarations to a catalog: checked, expanded, and put in canonical order."""
+"""Declarations to a catalog: validates, expands interfaces, and sorts into canonical order."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from omnigraph.schema.interfaces import expand
 from omnigraph.schema.rules import findings_in
 from omnigraph.schema.values import Misfit, fit
 
-_Declared = TypeVar("_Declared", Interface, NodeType, EdgeType)
+_DeclarationT = TypeVar("_DeclarationT", Interface, NodeType, EdgeType)
 
 
 def catalog_of(*declarations: Declaration) -> Catalog:
-    """The catalog that these declarations mean, in whatever order they come.
+    """The catalog of these declarations, whatever their order.
 
     Raises:
         InvalidSchemaError: they break rules; the error has every finding.
@@ -40,15 +40,15 @@ def catalog_of(*declarations: Declaration) -> Catalog:
 
 
 def resolve(declarations: Sequence[Declaration]) -> tuple[Catalog | None, tuple[Finding, ...]]:
-    """The catalog, or None if there are errors; and what was found, warnings included.
+    """The catalog, or None if there are errors; and all findings, warnings included.
 
-    Looking ends at `ERRORS_MAX` errors.
+    Checking ends at `ERRORS_MAX` errors.
     """
     findings: list[Finding] = []
     errors = 0
-    for each in findings_in(declarations):
-        findings.append(each)
-        errors += each.code.severity is Severity.ERROR
+    for finding in findings_in(declarations):
+        findings.append(finding)
+        errors += finding.code.severity is Severity.ERROR
         if errors == ERRORS_MAX:
             break
     if errors:
@@ -57,47 +57,47 @@ def resolve(declarations: Sequence[Declaration]) -> tuple[Catalog | None, tuple[
     nodes = [expand(each, interfaces) for each in declarations if isinstance(each, NodeType)]
     edges = [each for each in declarations if isinstance(each, EdgeType)]
     return Catalog(
-        node_types=_in_order([_ruled(_plain(each)) for each in nodes]),
-        edge_types=_in_order([_ruled(_plain(each)) for each in edges]),
-        interfaces=_in_order([_plain(each) for each in interfaces.values()]),
+        node_types=_sort_by_name([_canonicalize_rules(_canonicalize(each)) for each in nodes]),
+        edge_types=_sort_by_name([_canonicalize_rules(_canonicalize(each)) for each in edges]),
+        interfaces=_sort_by_name([_canonicalize(each) for each in interfaces.values()]),
     ), tuple(findings)
 
 
-def _in_order(declared: list[_Declared]) -> tuple[_Declared, ...]:
-    return tuple(sorted(declared, key=attrgetter("name")))
+def _sort_by_name(declarations: list[_DeclarationT]) -> tuple[_DeclarationT, ...]:
+    return tuple(sorted(declarations, key=attrgetter("name")))
 
 
-def _plain(each: _Declared) -> _Declared:
-    """Fit every value, and order what has no order of its own by column."""
-    column = {name: place for place, name in enumerate(_columns(each))}
-    uniques = [tuple(sorted(members, key=column.__getitem__)) for members in each.uniques]
+def _canonicalize(declaration: _DeclarationT) -> _DeclarationT:
+    """Fit every value, and sort by column whatever has no order of its own."""
+    column = {name: place for place, name in enumerate(_columns(declaration))}
+    uniques = [tuple(sorted(members, key=column.__getitem__)) for members in declaration.uniques]
     return replace(
-        each,
-        properties=tuple(_fitted(property_) for property_ in each.properties),
+        declaration,
+        properties=tuple(_fit_property(property_) for property_ in declaration.properties),
         uniques=tuple(sorted(uniques, key=lambda members: [column[name] for name in members])),
-        indexes=tuple(sorted(each.indexes, key=column.__getitem__)),
-        annotations=_sorted_annotations(each.annotations),
+        indexes=tuple(sorted(declaration.indexes, key=column.__getitem__)),
+        annotations=_sorted_annotations(declaration.annotations),
     )
 
 
-_Ruled = TypeVar("_Ruled", NodeType, EdgeType)
+_SchemaTypeT = TypeVar("_SchemaTypeT", NodeType, EdgeType)
 
 
-def _ruled(each: _Ruled) -> _Ruled:
+def _canonicalize_rules(type_: _SchemaTypeT) -> _SchemaTypeT:
     """The same for ranges and checks, which interfaces do not have."""
-    column = {name: place for place, name in enumerate(_columns(each))}
-    types = {property_.name: property_ for property_ in each.properties}
+    column = {name: place for place, name in enumerate(_columns(type_))}
+    types = {property_.name: property_ for property_ in type_.properties}
     ranges = [
         replace(
             range_,
-            low=_value(types[range_.property], range_.low),
-            high=_value(types[range_.property], range_.high),
+            low=_fit_value(types[range_.property], range_.low),
+            high=_fit_value(types[range_.property], range_.high),
         )
-        for range_ in each.ranges
+        for range_ in type_.ranges
     ]
-    checks = sorted(each.checks, key=lambda check: (column[check.property], check.pattern))
+    checks = sorted(type_.checks, key=lambda check: (column[check.property], check.pattern))
     ordered = replace(
-        each,
+        type_,
         ranges=tuple(sorted(ranges, key=lambda range_: column[range_.property])),
         checks=tuple(checks),
     )
@@ -106,19 +106,19 @@ def _ruled(each: _Ruled) -> _Ruled:
     return ordered
 
 
-def _columns(each: Declaration) -> list[str]:
-    return [*ENDPOINTS, *(property_.name for property_ in each.properties)]
+def _columns(declaration: Declaration) -> list[str]:
+    return [*ENDPOINTS, *(property_.name for property_ in declaration.properties)]
 
 
-def _fitted(property_: Property) -> Property:
+def _fit_property(property_: Property) -> Property:
     return replace(
         property_,
-        default=_value(property_, property_.default),
+        default=_fit_value(property_, property_.default),
         annotations=_sorted_annotations(property_.annotations),
     )
 
 
-def _value(property_: Property, value: Value | None) -> Value | None:
+def _fit_value(property_: Property, value: Value | None) -> Value | None:
     if value is None:
         return None
     fitted = fit(property_.type, value)

@@ -1,4 +1,4 @@
-"""Text to syntax: what each declaration says, and every syntax error on the way."""
+"""Text to syntax: a tree of each declaration, and every syntax error."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from omnigraph.schema.ast import (
 from omnigraph.schema.findings import SchemaCode
 
 _KEYWORDS: Final = frozenset({"interface", "node", "edge", "enum"})
-"""Words that open a declaration when another word follows; a standalone enum is no declaration,
-but whoever wrote one meant to start something new.
+"""Words that start a declaration when another word follows. A standalone enum is no declaration,
+but its author meant to start a new one.
 """
 
 _DIGITS_MAX: Final = 400
-"""No number of ours is longer, and Python refuses to read one that is ten times longer."""
+"""Every number of a property type is shorter, and Python refuses one that is ten times longer."""
 
 _GRAMMAR: Final = Grammar(
     package="omnigraph.schema",
@@ -62,27 +62,27 @@ _GRAMMAR: Final = Grammar(
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """The declarations that could be read, and what could not be.
+    """The declarations that could be parsed, and the errors in the others.
 
     Attributes:
-        lost: Names that declarations which could not be read were about to give.
+        lost_names: Names of the declarations that could not be parsed.
     """
 
     declarations: tuple[DeclarationNode, ...]
     diagnostics: tuple[Diagnostic, ...]
-    lost: frozenset[str] = frozenset()
+    lost_names: frozenset[str] = frozenset()
 
 
 def read(source: Source) -> Syntax:
-    """Read every declaration; one that cannot be read is reported and left out.
+    """Parse every declaration; one that cannot be parsed is reported and omitted.
 
-    Reading ends at `ERRORS_MAX` errors. Never raises, whatever the text.
+    Parsing ends at `ERRORS_MAX` errors. Never raises, whatever the text.
     """
-    if refused := _GRAMMAR.admit(source):
-        return Syntax((), refused)
+    if faults := _GRAMMAR.admit(source):
+        return Syntax((), faults)
     builder = _Builder()
     declarations: list[DeclarationNode] = []
-    lost: set[str] = set()
+    lost_names: set[str] = set()
     for span in _declaration_spans(source.text):
         if len(builder.diagnostics) < ERRORS_MAX:
             tree = _GRAMMAR.parse(source, span)
@@ -90,15 +90,15 @@ def read(source: Source) -> Syntax:
                 declarations += map(builder.declaration, _trees(tree))
                 continue
             builder.diagnostics.append(tree)
-        lost.update(each.group() for each in islice(lexemes(source.at(span)), 1, 2))
-    return Syntax(tuple(declarations), tuple(builder.diagnostics), frozenset(lost))
+        lost_names.update(each.group() for each in islice(lexemes(source.at(span)), 1, 2))
+    return Syntax(tuple(declarations), tuple(builder.diagnostics), frozenset(lost_names))
 
 
 def _declaration_spans(text: str) -> Iterator[Span]:
-    """The text, cut before each keyword that another word follows.
+    """The spans of a text split before each keyword that another word follows.
 
-    Inside a declaration a word like `node` is a name, and no name is followed by a word; so a cut
-    is right even where brackets are missing.
+    Inside a declaration a word like `node` is a name, and no name is followed by a word; so the
+    split is right even where brackets are missing.
     """
     starts = [
         word.start()
@@ -110,7 +110,7 @@ def _declaration_spans(text: str) -> Iterator[Span]:
 
 @dataclass(slots=True)
 class _Builder:
-    """Turns lark's trees into ours, and gathers what is wrong inside single tokens."""
+    """Converts lark's trees to ours, and collects errors inside single tokens."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
@@ -119,14 +119,14 @@ class _Builder:
         header: list[AnnotationNode] = []
         implements: tuple[Word, ...] = ()
         body: tuple[PropertyNode | AnnotationNode, ...] = ()
-        for each in _trees(tree):
-            match each.data:
+        for child in _trees(tree):
+            match child.data:
                 case "annotation":
-                    header.append(self._annotation(each))
+                    header.append(self._annotation(child))
                 case "implements":
-                    implements = tuple(map(_word, _tokens(each)))
+                    implements = tuple(map(_word, _tokens(child)))
                 case _:
-                    body = tuple(map(self._member, _trees(each)))
+                    body = tuple(map(self._member, _trees(child)))
         return DeclarationNode(str(tree.data), name, tuple(ends), implements, tuple(header), body)
 
     def _member(self, tree: Tree[Token]) -> PropertyNode | AnnotationNode:

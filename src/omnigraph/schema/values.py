@@ -1,4 +1,4 @@
-"""Values in a schema: whether a default or a bound fits its property's type, and as what."""
+"""Values in a schema: fits defaults and bounds to their property's type."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Misfit:
 
 
 def fit(type_: PropertyType, value: Value) -> Value | Misfit:
-    """The value as the type holds it, or why it is none.
+    """The value as the type holds it, or why it does not fit.
 
-    Dates may be given as ISO-8601 text. An instant without an offset is UTC, since nothing here
-    has another zone. Integers are floats where a float is wanted, never the other way round. An
-    F32 becomes the nearest one there is, so that a bound equals the stored value it was meant for.
+    Dates may be given as ISO-8601 text. An instant without an offset is UTC, the only zone used
+    here. Integers fit where a float is wanted, never the other way round. An F32 is rounded to the
+    nearest 32-bit float, so that a bound equals the stored value it was meant for.
 
     >>> fit(Scalar.DATE, "2024-02-29")
     datetime.date(2024, 2, 29)
@@ -100,7 +100,7 @@ def _fit_float(type_: Scalar, value: Value) -> Value | Misfit:
         number = math.inf
     if not math.isfinite(number):
         return Misfit(f"the number does not fit in {type_}")
-    # Minus zero equals zero, so one schema must not have two spellings of it.
+    # Minus zero equals zero, so a schema must have one representation of it.
     return number or 0.0
 
 
@@ -139,7 +139,7 @@ def _misfit(type_: PropertyType, value: Value, hint: str) -> Misfit:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text can be written as UTF-8: Python's may hold halves of characters."""
+    """Whether a text can be encoded as UTF-8: Python's may contain lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
