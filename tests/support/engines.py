@@ -12,7 +12,7 @@ from omnigraph.model.ids import OperationId
 from omnigraph.model.tables import TableKey, TableKind
 from omnigraph.query import ir
 from omnigraph.query.ir import Value
-from omnigraph.query.lowering.operands import Given, unmoved_numbers
+from omnigraph.query.lowering.operands import Given, unconverted_numbers
 from omnigraph.query.lowering.plan import lower
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage import heads, staging
@@ -65,7 +65,7 @@ def answer(
 
     The query is lowered for other values of the same shape, as if they had been asked for before.
     """
-    numbers = unmoved_numbers(query)
+    numbers = unconverted_numbers(query)
     given = Given(values, NOW, numbers)
     others = {name: _another(value, is_unmoved=name in numbers) for name, value in values.items()}
     before = Given(others, EARLIER, numbers)

@@ -28,7 +28,7 @@ def read_text(path: str) -> str:
 
 
 def _read_standard_input() -> str:
-    from omnigraph.lang.source import decoded
+    from omnigraph.lang.source import decode_text
 
     name = shown_name(STANDARD_INPUT)
     try:
@@ -36,7 +36,7 @@ def _read_standard_input() -> str:
     except OSError as cause:
         message = f"{name} cannot be read: {cause.strerror}"
         raise InvalidInputError(message, hint="pipe a text into it, or name a file") from cause
-    return decoded(data, name)
+    return decode_text(data, name)
 
 
 def shown_name(path: str) -> str:

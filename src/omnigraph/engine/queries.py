@@ -25,7 +25,7 @@ from omnigraph.model.arguments import checked_names, checked_text
 from omnigraph.model.tables import TableKey
 from omnigraph.query import ir
 from omnigraph.query.compile import compile_queries
-from omnigraph.query.lowering.operands import Given, unmoved_numbers
+from omnigraph.query.lowering.operands import Given, unconverted_numbers
 from omnigraph.query.lowering.plan import Template, lower
 from omnigraph.query.parameters import bind
 from omnigraph.relational.plans import Plan, TableRows
@@ -152,7 +152,7 @@ class Queries:
         self.local = LocalEngine()
         self.catalog = lru_cache(maxsize=8)(self._load_catalog)
         self.compiled = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._compile)
-        self._numbers = lru_cache(maxsize=COMPILED_QUERIES_MAX)(unmoved_numbers)
+        self._numbers = lru_cache(maxsize=COMPILED_QUERIES_MAX)(unconverted_numbers)
         self._lowered = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._lower)
 
     def run(

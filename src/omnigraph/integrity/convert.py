@@ -24,7 +24,7 @@ from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.limits import ROWS_PER_BATCH_MAX
 from omnigraph.model.identity import KeyType, KeyValue, identity_of
 from omnigraph.model.types import BlobType, PropertyType, Scalar
-from omnigraph.relational.numbers import exactly
+from omnigraph.relational.numbers import to_exact
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, Property, SchemaType
 from omnigraph.schema.catalog import Value as PlainValue
 from omnigraph.schema.conversion import (
@@ -239,7 +239,7 @@ def _read_scalar(type_: Scalar, value: object) -> PlainValue | Misfit:
         # An array of another library says that it can be an integer, and then has too many items.
         return misfit_of_kind(type_, value)
     if type_.is_float and isinstance(value, int) and not isinstance(found, Misfit):
-        exact = exactly(value, type_)
+        exact = to_exact(value, type_)
         return (
             Misfit(f"{value} is not exactly a number of type {type_}") if exact is None else found
         )

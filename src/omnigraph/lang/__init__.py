@@ -1,1 +1,1 @@
-"""What both languages share: source text, diagnostics, grammar plumbing."""
+"""Shared by both languages: source text, diagnostics, the interface to the grammars."""

@@ -1,4 +1,4 @@
-"""Diagnostics: what is wrong with a text, where, and what to do about it."""
+"""Diagnostics: errors and warnings about a text, with their places and hints."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from omnigraph.errors import ErrorCode, InvalidInputError
 from omnigraph.lang.source import Source, Span
 
 ERRORS_MAX: Final = 100
-"""Errors after which a text is not looked at further: nobody reads more, and each has its cost."""
+"""Errors after which checking a text ends: a longer list helps no reader, and each has its cost."""
 
 _SHOWN_MAX: Final = 20
-"""Diagnostics rendered into one error message; the rest are counted, and all are carried."""
+"""Diagnostics rendered into one error message; the rest are counted. The error carries all."""
 
 _LINE_WIDTH_MAX: Final = 160
 """Columns of source shown around a span; generated text can have lines of a megabyte."""
 
 _NAMES_COMPARED_MAX: Final = 500
 _NAME_LENGTH_COMPARED_MAX: Final = 64
-"""Comparing two names is quadratic in their length, so beyond these there is no advice."""
+"""Comparing two names is quadratic in their length, so beyond these there is no hint."""
 
 
 class Severity(StrEnum):
-    """Whether a text is refused because of it."""
+    """Whether a diagnostic refuses the text."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -74,26 +74,31 @@ class Diagnostic:
 
 
 def _excerpt(line: str, column: int, span: Span) -> tuple[str, int, int]:
-    """The part of a line to show, the blanks before its caret, and the carets to draw."""
+    """The part of a line to show, and how many blanks and carets mark the span in it."""
     cut = max(0, column - _LINE_WIDTH_MAX // 2)
     end = max(column, min(len(line), column + span.end - span.start))
-    before = _printable(line[cut:column])
-    under = _printable(line[column : min(end, cut + _LINE_WIDTH_MAX)])
-    after = _printable(line[end : cut + _LINE_WIDTH_MAX])
+    before = _to_printable(line[cut:column])
+    under = _to_printable(line[column : min(end, cut + _LINE_WIDTH_MAX)])
+    after = _to_printable(line[end : cut + _LINE_WIDTH_MAX])
     return before + under + after, len(before), max(1, len(under))
 
 
-def _printable(text: str) -> str:
+def _to_printable(text: str) -> str:
     """Text safe to show: a tab is one blank, so that carets line up; the rest is escaped."""
     return "".join(
-        each if each.isprintable() else " " if each == "\t" else ascii(each)[1:-1] for each in text
+        character
+        if character.isprintable()
+        else " "
+        if character == "\t"
+        else ascii(character)[1:-1]
+        for character in text
     )
 
 
 class DiagnosticsError(InvalidInputError):
-    """A text is refused; `diagnostics` has everything found in it, warnings included.
+    """A text is refused; `diagnostics` has all its errors and warnings.
 
-    Nothing was read or written on the text's behalf.
+    No data was read or written.
     """
 
     def __init__(
@@ -123,7 +128,7 @@ def _rebuild(
 
 
 def errors_in(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """The diagnostics for which a text is refused."""
+    """The diagnostics that refuse a text."""
     return tuple(each for each in diagnostics if each.severity is Severity.ERROR)
 
 
@@ -149,7 +154,7 @@ def _facts(diagnostic: Diagnostic, source: Source) -> dict[str, object]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name a misspelt one was probably meant to be.
+    """The known name that is most similar to an unknown one, if any is close.
 
     >>> nearest("Strng", ["String", "Bool"]), nearest("Quux", ["String", "Bool"])
     ('String', None)

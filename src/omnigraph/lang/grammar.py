@@ -1,4 +1,4 @@
-"""Grammar plumbing: a text and a lark grammar in, a tree or a readable diagnostic out."""
+"""The interface to lark: parses a text with a grammar to a tree or a readable diagnostic."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ TEXT_LENGTH_MAX: Final = 1 << 20
 """Characters of one schema or query file."""
 
 NESTING_MAX: Final = 64
-"""Brackets open at once. What walks a tree recurses, and nobody reads deeper ones."""
+"""Brackets open at once. The functions that walk a tree recurse; handwritten text is shallower."""
 
 _EXPECTED_MAX: Final = 8
 _QUOTED_MAX: Final = 40
 
-# A string or a comment that is never closed runs to the end: the text is read once, whatever it is.
+# An unclosed string or comment extends to the end, so the scan is linear for every text.
 _LEXEME: Final = re.compile(
     r"""
       (?P<skipped>  //[^\r\n]*+ | /\*.*?(?:\*/|\Z) | \#[^\r\n]*+
@@ -46,13 +46,13 @@ _SURROGATE_PAIR: Final = re.compile("([\ud800-\udbff])([\udc00-\udfff])")
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """One language's grammar file, and the words its syntax errors are told in.
+    """One language's grammar file, and the wording of its syntax errors.
 
     Attributes:
         package: The package that holds `grammar.lark`.
         code: The code of a syntax error.
-        terminals: What to call each terminal that is a pattern: `{"TYPE": "a type name"}`.
-        hints: What to advise when this text is found where it may not stand.
+        terminals: The description of each terminal that is a pattern: `{"TYPE": "a type name"}`.
+        hints: The hint for each text that is often found in a wrong place.
     """
 
     package: str
@@ -61,7 +61,7 @@ class Grammar:
     hints: Mapping[str, str]
 
     def parse(self, source: Source, within: Span) -> Tree[Token] | Diagnostic:
-        """The tree of one span of a text that `admit` has passed; or the first syntax error in it.
+        """The tree of one span of a text that `admit` accepts, or the first syntax error in it.
 
         Positions in the tree count from the start of the whole text.
         """
@@ -72,7 +72,7 @@ class Grammar:
             return self._diagnostic(error, source, within)
 
     def admit(self, source: Source) -> tuple[Diagnostic, ...]:
-        """Why a text is not even read: too long, not Unicode, or nested too deep."""
+        """Errors that prevent parsing: a text too long, not Unicode, or nested too deep."""
         if len(source.text) > TEXT_LENGTH_MAX:
             message = f"the text is longer than {TEXT_LENGTH_MAX} characters"
             return (Diagnostic(self.code, Span(0, 0), message),)
@@ -80,34 +80,34 @@ class Grammar:
             message = "half of a surrogate pair is not a character"
             return (Diagnostic(self.code, Span(*half.span()), message),)
         depth = 0
-        for each in lexemes(source.text):
-            depth = max(0, depth + (each.lastgroup == "open") - (each.lastgroup == "close"))
+        for lexeme in lexemes(source.text):
+            depth = max(0, depth + (lexeme.lastgroup == "open") - (lexeme.lastgroup == "close"))
             if depth > NESTING_MAX:
                 message = f"brackets nest deeper than {NESTING_MAX}"
-                return (Diagnostic(self.code, Span(*each.span()), message),)
+                return (Diagnostic(self.code, Span(*lexeme.span()), message),)
         return ()
 
     def _diagnostic(self, error: UnexpectedInput, source: Source, within: Span) -> Diagnostic:
         match error:
             case UnexpectedToken(token=Token(type="$END") as token):
                 end = within.start if token.end_pos is None else token.end_pos
-                span, found = Span(end, end), "end"
+                span, unexpected = Span(end, end), "end"
                 expected = set(error.accepts or error.expected)
             case UnexpectedToken(token=Token() as token):
                 span = span_of(token)
-                found = _quoted(source.at(span))
+                unexpected = _quote(source.at(span))
                 expected = set(error.accepts or error.expected)
             case UnexpectedCharacters():
-                # Where the lexer stumbles it knows its position, whatever lark's base class says.
+                # The lexer always knows its position, although lark's base class types it optional.
                 at = cast("int", error.pos_in_stream)
                 span = Span(at, at + 1)
-                found = _quoted(source.at(span))
+                unexpected = _quote(source.at(span))
                 expected = set(error.allowed or ())
             case _:
                 raise AssertionError(error)
-        if unclosed := _unclosed(source.text, span.start, error):
-            return Diagnostic(self.code, span, unclosed)
-        message = f"unexpected {found}"
+        if message := _unclosed_message(source.text, span.start, error):
+            return Diagnostic(self.code, span, message)
+        message = f"unexpected {unexpected}"
         if expected and len(expected) <= _EXPECTED_MAX:
             message += f"; expected {_either(self._sentence_words(expected))}"
         return Diagnostic(self.code, span, message, self._hint(source.at(span)))
@@ -122,18 +122,18 @@ class Grammar:
         # Words before punctuation, each in alphabetical order.
         return sorted(words, key=lambda word: (word.startswith("'"), word))
 
-    def _hint(self, found: str) -> str:
-        if found.startswith("#"):
+    def _hint(self, unexpected: str) -> str:
+        if unexpected.startswith("#"):
             return "a comment starts with // or stands between /* and */"
-        return self.hints.get(found, "")
+        return self.hints.get(unexpected, "")
 
 
 def lexemes(text: str) -> Iterator[re.Match[str]]:
-    """The words and signs of a text that stand outside strings and comments.
+    """The words and signs of a text outside strings and comments.
 
-    Each match's `lastgroup` is `word`, `open`, `close` or `other`. This is a coarse reading that
-    never fails, for finding one's way in a text that may not parse; a `#` starts a comment here,
-    so that what follows a wrong one is not taken for a declaration.
+    Each match's `lastgroup` is `word`, `open`, `close` or `other`. This coarse scan never fails,
+    also for a text that does not parse. A `#` starts a comment here, although the grammars have
+    none, so that the text after it is not taken for a declaration.
 
     >>> [each.group() for each in lexemes('node A { /* } */ "{"')]
     ['node', 'A', '{']
@@ -142,7 +142,7 @@ def lexemes(text: str) -> Iterator[re.Match[str]]:
 
 
 def span_of(part: Token | Tree[Token]) -> Span:
-    """The span of a token, or of all that a rule matched; the rule must match something."""
+    """The span of a token, or of all tokens of a rule; the rule must match at least one."""
     where = part.meta if isinstance(part, Tree) else part
     assert where.start_pos is not None, "lark gives every token it lexes a position"
     assert where.end_pos is not None, "lark gives every token it lexes a position"
@@ -150,7 +150,7 @@ def span_of(part: Token | Tree[Token]) -> Span:
 
 
 def unescape(token: Token, code: str) -> str | Diagnostic:
-    r"""The text that a quoted string means, or what is wrong with one of its escapes.
+    r"""The value of a quoted string, or the error in one of its escapes.
 
     Two `\u` escapes that form a surrogate pair are one character.
     """
@@ -158,13 +158,13 @@ def unescape(token: Token, code: str) -> str | Diagnostic:
     inner = token[1:-1]
     if "\\" not in inner:
         return inner
-    for each in _ESCAPE.finditer(inner):
-        if len(each[1]) == 1 and each[1] not in _ESCAPED:
-            span = Span(start + each.start(), start + each.end())
+    for escape in _ESCAPE.finditer(inner):
+        if len(escape[1]) == 1 and escape[1] not in _ESCAPED:
+            span = Span(start + escape.start(), start + escape.end())
             hint = r"the escapes are \" \\ \n \r \t \uXXXX"
-            return Diagnostic(code, span, f"unknown escape {_quoted(each.group())}", hint)
-    text = _ESCAPE.sub(lambda each: _ESCAPED.get(each[1]) or chr(int(each[1][1:], 16)), inner)
-    text = _SURROGATE_PAIR.sub(lambda pair: _joined(pair.group()), text)
+            return Diagnostic(code, span, f"unknown escape {_quote(escape.group())}", hint)
+    text = _ESCAPE.sub(lambda escape: _ESCAPED.get(escape[1]) or chr(int(escape[1][1:], 16)), inner)
+    text = _SURROGATE_PAIR.sub(lambda pair: _join_surrogates(pair.group()), text)
     if _SURROGATE.search(text):
         return Diagnostic(code, span_of(token), "the string has half of a surrogate pair")
     return text
@@ -182,10 +182,10 @@ def _lark(package: str) -> Lark:
     )
 
 
-def _unclosed(text: str, at: int, error: UnexpectedInput) -> str | None:
+def _unclosed_message(text: str, at: int, error: UnexpectedInput) -> str | None:
     if isinstance(error, UnexpectedToken):
         return None
-    # The lexer knows strings and comments everywhere, so it stumbles on one only if it never ends.
+    # The lexer accepts strings and comments everywhere, so it fails at one only if it is unclosed.
     if text.startswith('"', at):
         return "the string that starts here is never closed"
     if text.startswith("/*", at):
@@ -193,11 +193,11 @@ def _unclosed(text: str, at: int, error: UnexpectedInput) -> str | None:
     return None
 
 
-def _joined(pair: str) -> str:
+def _join_surrogates(pair: str) -> str:
     return pair.encode("utf-16", "surrogatepass").decode("utf-16")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     shown = text if len(text) <= _QUOTED_MAX else f"{text[:_QUOTED_MAX]}…"
     return f"'{shown}'" if shown.isprintable() else ascii(shown)
 

@@ -33,7 +33,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    r"""A text and the name to call it by in diagnostics.
+    r"""A text and its name in diagnostics.
 
     Only `\n`, `\r\n` and a lone `\r` end a line, as in every editor.
     """
@@ -48,7 +48,7 @@ class Source:
         )
 
     def position(self, offset: int) -> Position:
-        r"""Where a character stands.
+        r"""The line and column of a character.
 
         >>> Source("a.pg", "one\ntwo").position(5)
         Position(line=2, column=2)
@@ -67,10 +67,10 @@ class Source:
         return self.text[span.start : span.end]
 
 
-def decoded(data: bytes, name: str) -> str:
-    """The text of a file in UTF-8; a byte order mark at its start is no part of it.
+def decode_text(data: bytes, name: str) -> str:
+    """The text of a UTF-8 file, without a leading byte order mark.
 
-    >>> decoded("\ufeffnode".encode(), "schema.pg")
+    >>> decode_text("\ufeffnode".encode(), "schema.pg")
     'node'
 
     Raises:

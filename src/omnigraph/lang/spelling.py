@@ -1,34 +1,34 @@
-"""Spelling: how a printer writes a text or a number so that it reads back as the same value."""
+"""Spelling: formats texts and numbers as literals that parse to the same value."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 
 
-def quoted(text: str) -> str:
-    r"""The text as a string literal; what an editor would not show is escaped.
+def quote(text: str) -> str:
+    r"""The text as a string literal, with unprintable characters escaped.
 
-    >>> print(quoted('say "hi"\n'))
+    >>> print(quote('say "hi"\n'))
     "say \"hi\"\n"
     """
-    return f'"{"".join(map(_escaped, text))}"'
+    return f'"{"".join(map(_escape, text))}"'
 
 
-def positional(number: float | str) -> str:
+def format_float(number: float | str) -> str:
     """The digits of a finite float without an exponent, which the languages do not have.
 
-    >>> positional(1e-7), positional("1e3")
+    >>> format_float(1e-7), format_float("1e3")
     ('0.0000001', '1000.0')
     """
     text = f"{Decimal(number if isinstance(number, str) else repr(number)):f}"
     return text if "." in text else f"{text}.0"
 
 
-def _escaped(each: str) -> str:
+def _escape(character: str) -> str:
     plain = {'"': r"\"", "\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
-    if each in plain:
-        return plain[each]
-    if each.isprintable():
-        return each
-    units = each.encode("utf-16-be")
+    if character in plain:
+        return plain[character]
+    if character.isprintable():
+        return character
+    units = character.encode("utf-16-be")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

@@ -1,6 +1,6 @@
-"""What a query text says, before anything is checked: syntax with spans.
+"""The syntax tree of a query text, before any check.
 
-Two syntaxes are equal if they say the same: spans, and so layout and comments, do not count.
+Equality ignores spans, and therefore layout and comments.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from omnigraph.lang.source import Span
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A type, a property, an edge word, an alias: a word that means something to the schema."""
+    """A type, a property, an edge word or an alias."""
 
     text: str
     span: Span = field(compare=False)
@@ -21,14 +21,14 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """`$name`, kept without its sign; whether it is a parameter is not known yet."""
+    """`$name`, stored without its `$`; whether it is a parameter is not known yet."""
 
     name: str
     span: Span = field(compare=False)
 
     @property
     def is_anonymous(self) -> bool:
-        """Whether it is `$_`, which names nothing."""
+        """Whether it is `$_`, which cannot be referred to."""
         return self.name == "_"
 
 
@@ -72,7 +72,7 @@ class Null:
 
 
 class MomentKind(StrEnum):
-    """The two literals that look like calls."""
+    """The two literals with the syntax of a call."""
 
     DATE = "date"
     DATETIME = "datetime"
@@ -80,7 +80,7 @@ class MomentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """`date("…")` or `datetime("…")`; whether the calendar has it is not known yet."""
+    """`date("…")` or `datetime("…")`; whether it is a valid date is not known yet."""
 
     kind: MomentKind
     text: str
@@ -109,13 +109,13 @@ class PropertyOf:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """A bare word where a value is wanted: the name of a column of the result."""
+    """A bare word in the place of a value: the name of a column of the result."""
 
     name: Name
 
     @property
     def span(self) -> Span:
-        """Where the word stands."""
+        """The span of the word."""
         return self.name.span
 
 
@@ -138,7 +138,7 @@ class AggregateName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """`count(distinct $x.p)` and its kin."""
+    """A call of an aggregate function: `count(distinct $x.p)`."""
 
     function: AggregateName
     distinct: bool
@@ -159,7 +159,7 @@ class SearchName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SearchCall:
-    """A search function and its arguments, however many were written."""
+    """A search function and its arguments, whose number is not checked yet."""
 
     function: SearchName
     arguments: tuple[Expression, ...]
@@ -215,7 +215,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Hops:
-    """`{m,n}`; what is not written is None, and it is for the type checker to refuse."""
+    """`{m,n}`; a missing number is None, and the type checker refuses it."""
 
     low: Integer | None
     high: Integer | None
@@ -238,8 +238,8 @@ class Traversal:
 class Comparison:
     """`left sign right`.
 
-    `$a contains $b` is read as this, even where the schema has an edge of that name: the scope
-    decides, since it knows what is a parameter.
+    `$a contains $b` is parsed as a comparison even if the schema has an edge of that name;
+    `query.blocks` reinterprets it, because the scope knows which names are parameters.
     """
 
     left: Expression
@@ -363,7 +363,7 @@ Statement = Insert | Update | Delete
 
 @dataclass(frozen=True, slots=True)
 class ParameterNode:
-    """`$name: type`, and whether a `?` follows."""
+    """`$name: type`; nullable if a `?` follows."""
 
     variable: Variable
     type: ParameterTypeNode

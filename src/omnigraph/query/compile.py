@@ -1,4 +1,4 @@
-"""The way in: `.gq` text and a catalog to typed queries, with everything that is wrong."""
+"""The entry point: `.gq` text and a catalog to typed queries, with all diagnostics."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from omnigraph.query.mutations import resolve_mutation
 from omnigraph.query.parser import read
 from omnigraph.query.report import Report
 from omnigraph.query.results import resolve_read
-from omnigraph.query.scope import Scope, Uses, names_hidden_in
+from omnigraph.query.scope import Scope, Uses, negated_names
 from omnigraph.schema.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)
 class QueryReading:
-    """What came of reading queries: their meaning unless there are errors, and all diagnostics."""
+    """The result of reading queries: typed queries unless there are errors, and all diagnostics."""
 
     source: Source
     queries: tuple[ir.Query, ...] | None
@@ -36,7 +36,7 @@ class QueryReading:
 
 
 def compile_queries(text: str, catalog: Catalog, name: str = "query") -> tuple[ir.Query, ...]:
-    """The queries that a text means, in its order.
+    """The typed queries of a text, in its order.
 
     >>> from omnigraph.schema.parser import parse_schema
     >>> catalog = parse_schema("node Person { name: String @key }")
@@ -49,7 +49,7 @@ def compile_queries(text: str, catalog: Catalog, name: str = "query") -> tuple[i
         name: What to call the text in diagnostics.
 
     Raises:
-        DiagnosticsError: the text is refused; the error has everything found in it.
+        DiagnosticsError: the text is refused; the error has all its diagnostics.
     """
     reading = read_queries(text, catalog, name)
     if reading.queries is None:
@@ -58,7 +58,7 @@ def compile_queries(text: str, catalog: Catalog, name: str = "query") -> tuple[i
 
 
 def read_queries(text: str, catalog: Catalog, name: str = "query") -> QueryReading:
-    """Everything there is to say about queries, warnings included, in the order of the text.
+    """Typed queries and all diagnostics, warnings included, in the order of the text.
 
     Never raises, whatever the text. An error in one query hides none in another.
     """
@@ -69,65 +69,67 @@ def read_queries(text: str, catalog: Catalog, name: str = "query") -> QueryReadi
     queries = tuple(_query(each, catalog, report) for each in syntax.queries)
     diagnostics = [*syntax.diagnostics, *report.diagnostics]
     diagnostics.sort(key=lambda each: (each.span, each.code))
-    refused = bool(errors_in(diagnostics))
-    return QueryReading(source, None if refused else queries, tuple(diagnostics))
+    has_errors = bool(errors_in(diagnostics))
+    return QueryReading(source, None if has_errors else queries, tuple(diagnostics))
 
 
 def _check_names(queries: Iterable[ast.QueryNode], report: Report) -> None:
     seen: set[str] = set()
-    for each in queries:
-        if each.name.text in seen:
-            message = f"two queries are called {each.name.text[:200]}"
-            report.add(QueryCode.DUPLICATE_NAME, each.name.span, message)
-        seen.add(each.name.text)
+    for query in queries:
+        if query.name.text in seen:
+            message = f"two queries are called {query.name.text[:200]}"
+            report.add(QueryCode.DUPLICATE_NAME, query.name.span, message)
+        seen.add(query.name.text)
 
 
 def _query(query: ast.QueryNode, catalog: Catalog, report: Report) -> ir.Query:
-    declared = _parameters(query.parameters, report)
-    parameters = tuple(each for each in declared.values() if each is not None)
-    scope = Scope(catalog, report, declared, Uses())
-    found: ir.Query
+    by_name = _parameters(query.parameters, report)
+    parameters = tuple(each for each in by_name.values() if each is not None)
+    scope = Scope(catalog, report, by_name, Uses())
+    resolved: ir.Query
     match query.body:
         case ast.Read() as body:
-            scope.hidden = names_hidden_in(body.clauses)
-            found = resolve_read(query, body, parameters, scope)
+            scope.hidden = negated_names(body.clauses)
+            resolved = resolve_read(query, body, parameters, scope)
         case statements:
-            found = resolve_mutation(query, statements, parameters, scope)
+            resolved = resolve_mutation(query, statements, parameters, scope)
     _check_unused(query.parameters, scope)
-    return replace(found, parameters=tuple(_bounded(each, scope.uses) for each in parameters))
+    return replace(
+        resolved, parameters=tuple(_with_bounds(each, scope.uses) for each in parameters)
+    )
 
 
-def _bounded(parameter: ir.Parameter, uses: Uses) -> ir.Parameter:
+def _with_bounds(parameter: ir.Parameter, uses: Uses) -> ir.Parameter:
     low, high = uses.bounds.get(parameter.name, (None, None))
     return replace(parameter, minimum=low, maximum=high)
 
 
 def _check_unused(parameters: Iterable[ast.ParameterNode], scope: Scope) -> None:
-    for each in parameters:
-        name = each.variable.name
+    for parameter in parameters:
+        name = parameter.variable.name
         if name in scope.parameters and name not in scope.uses.parameters:
             message = f"the parameter ${name} is never used"
-            scope.report.add(QueryCode.UNUSED_PARAMETER, each.variable.span, message)
+            scope.report.add(QueryCode.UNUSED_PARAMETER, parameter.variable.span, message)
 
 
 def _parameters(
-    written: Sequence[ast.ParameterNode], report: Report
+    nodes: Sequence[ast.ParameterNode], report: Report
 ) -> dict[str, ir.Parameter | None]:
-    declared: dict[str, ir.Parameter | None] = {}
-    for each in written:
-        name, span = each.variable.name, each.variable.span
-        type_ = _type(each.type, report)
-        if each.variable.is_anonymous:
+    by_name: dict[str, ir.Parameter | None] = {}
+    for node in nodes:
+        name, span = node.variable.name, node.variable.span
+        type_ = _type(node.type, report)
+        if node.variable.is_anonymous:
             report.add(QueryCode.CONFLICTING_NAME, span, "$_ names nothing", "give it a name")
-        elif name in declared:
+        elif name in by_name:
             report.add(QueryCode.DUPLICATE_NAME, span, f"two parameters are called ${name}")
         else:
-            declared[name] = None if type_ is None else ir.Parameter(name, type_, each.nullable)
-    return declared
+            by_name[name] = None if type_ is None else ir.Parameter(name, type_, node.nullable)
+    return by_name
 
 
-def _type(written: ast.ParameterTypeNode, report: Report) -> PropertyType | None:
-    match written:
+def _type(node: ast.ParameterTypeNode, report: Report) -> PropertyType | None:
+    match node:
         case ast.NamedType(name):
             return _base(name, report)
         case ast.ListOf(name):
@@ -140,7 +142,7 @@ def _type(written: ast.ParameterTypeNode, report: Report) -> PropertyType | None
             report.add(QueryCode.NUMBER_RANGE, dimension.span, message)
             return None
         case _:
-            assert_never(written)
+            assert_never(node)
 
 
 def _base(name: ast.Name, report: Report) -> Scalar | BlobType | None:
@@ -150,5 +152,5 @@ def _base(name: ast.Name, report: Report) -> Scalar | BlobType | None:
         return BlobType()
     message = f"the language has no type {name.text[:200]}"
     known = [*map(str, Scalar), str(BlobType())]
-    report.add_misspelt(QueryCode.UNKNOWN_TYPE, name.text, name.span, message, known)
+    report.add_unknown_name(QueryCode.UNKNOWN_TYPE, name.text, name.span, message, known)
     return None

@@ -1,11 +1,11 @@
-"""The typed query: what a `.gq` query means, with every name resolved and every value typed.
+"""The typed query: a `.gq` query with every name resolved and every value typed.
 
-Whoever runs a query reads this and nothing else: no catalog, no text, no inference. What each node
-means is its docstring, and holds of every value that `query.compile` returns.
+An engine needs nothing else to run a query: no catalog, no text, no inference. The docstring of
+each node defines its meaning, and holds for every value that `query.compile` returns.
 
-Rows. A read query first makes rows, one column per variable, by solving its `Block`; then it
-computes its columns, groups, orders and cuts. Rows are a bag: what the block says about
-multiplicity is part of the answer.
+Rows. A read query first produces rows, one column per variable, by solving its `Block`; then it
+computes its columns, groups, sorts and limits. Rows are a bag: the multiplicity that the block
+defines is part of the answer.
 
 Truth. A filter keeps a row only if it is true. A comparison with null on either side is not true,
 whatever its operator.
@@ -39,14 +39,14 @@ Value = (
 """A constant or the value of a parameter, in the Python type of its property type."""
 
 ROW: Final = "_"
-"""The variable of a mutation's predicate: the row it is tested on. No query can bind this name."""
+"""The variable of a mutation's predicate: the row it tests. No query can bind this name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnValue:
-    """The value of a column of the row that a variable stands for.
+    """The value of a column of the row that a variable is bound to.
 
-    A bare variable in the text is this too, of the column `id`.
+    A bare variable in the text is the value of the column `id`.
 
     Attributes:
         variable: The name without `$`; `ROW` in a mutation.
@@ -61,7 +61,7 @@ class ColumnValue:
 
 @dataclass(frozen=True, slots=True)
 class ParameterValue:
-    """The value that `parameters.bind` gives for a parameter."""
+    """The value that `parameters.bind` returns for a parameter."""
 
     name: str
     type: PropertyType
@@ -70,11 +70,12 @@ class ParameterValue:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value written in the text, or null or a default that an insert leaves to be filled in.
+    """A literal of the text, or the null or default of a property that an insert omits.
 
-    The type is the one that the value meets where that can hold it exactly: a whole number beside
-    an F64 is an F64. Otherwise it is the literal's own (I64, or U64 above it; F64), and comparing
-    must not round: `int = 2.7` is never true. A literal beside an F32 is the nearest F32.
+    The type is that of the other side of the comparison if it can hold the value exactly: a whole
+    number compared with an F64 is an F64. Otherwise it is the literal's own (I64, or U64 above it;
+    F64), and comparing must not round: `int = 2.7` is never true. A literal compared with an F32
+    is the nearest F32.
     """
 
     value: Value
@@ -88,7 +89,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The instant of the query: one value wherever it stands."""
+    """The instant of the query: the same value everywhere in it."""
 
     @property
     def type(self) -> PropertyType:
@@ -102,16 +103,16 @@ class Now:
 
 
 Operand = ColumnValue | ParameterValue | Constant | Now
-"""A value that one row has."""
+"""A value that is defined for one row."""
 
 GivenValue = ParameterValue | Constant | Now
-"""A value that a query has before it looks at any row."""
+"""A value that is known before any row is read."""
 
 
 class AggregateFunction(StrEnum):
-    """What is made of the non-null values of a group.
+    """A function over the non-null values of a group.
 
-    COUNT is their number, an I64. The others of no values are null. SUM is I64, U64 or F64, as its
+    COUNT is their number, an I64. The others are null for no values. SUM is I64, U64 or F64, as its
     argument is signed, unsigned or a float; a sum that does not fit is an error, never a wrong
     number. AVG is F64. MIN and MAX have the type of their argument.
     """
@@ -125,10 +126,10 @@ class AggregateFunction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A function over the values of the argument in one group of rows; nulls do not take part.
+    """A function over the values of the argument in one group of rows; nulls are ignored.
 
     Attributes:
-        distinct: Equal values take part once.
+        distinct: Equal values count once.
     """
 
     function: AggregateFunction
@@ -157,13 +158,13 @@ class Nearest:
 
     @property
     def nullable(self) -> bool:
-        """If there may be no vector."""
+        """Whether there may be no vector."""
         return self.vector.nullable or self.query.nullable
 
 
 @dataclass(frozen=True, slots=True)
 class Bm25:
-    """How well a text answers the query's text: larger is better."""
+    """How well a text matches the query's text: larger is better."""
 
     text: ColumnValue
     query: GivenValue
@@ -175,13 +176,13 @@ class Bm25:
 
     @property
     def nullable(self) -> bool:
-        """If there may be no text."""
+        """Whether there may be no text."""
         return self.text.nullable or self.query.nullable
 
 
 @dataclass(frozen=True, slots=True)
 class Rrf:
-    """Two rankings of the matching rows made one: the sum of 1 / (k + rank); larger is better.
+    """Two rankings of the matching rows combined: the sum of 1 / (k + rank); larger is better.
 
     Attributes:
         k: A whole number above 0, or a parameter that `parameters.bind` has checked to be one.
@@ -198,7 +199,7 @@ class Rrf:
 
     @property
     def nullable(self) -> bool:
-        """A row that one ranking leaves out still has a score from the other."""
+        """Never: a row that is missing from one ranking still has a score from the other."""
         return False
 
 
@@ -215,7 +216,7 @@ class Operator(StrEnum):
     truncated or folded. The operands of LT, LE, GT and GE are numbers, texts, dates or instants.
 
     CONTAINS_ITEM: the left is a list, the right a value that equals one of its items.
-    CONTAINS_TEXT, STARTS_WITH: both are texts, and no character is special.
+    CONTAINS_TEXT, STARTS_WITH: both are texts, without wildcards.
     """
 
     EQ = "="
@@ -250,7 +251,7 @@ class NullTest:
 
 
 class TextTest(StrEnum):
-    """How a text is searched: any of the words, the words nearly, or the words as a phrase."""
+    """How a text is searched: any of the words, similar words, or the words as a phrase."""
 
     SEARCH = "search"
     FUZZY = "fuzzy"
@@ -259,11 +260,11 @@ class TextTest(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextMatch:
-    """True if the text answers the query's text.
+    """True if the text matches the query's text.
 
     Attributes:
         edits_max: For FUZZY, how many characters a word may differ by; None lets the length of
-            the word decide. A parameter has been checked to lie between 0 and 2.
+            the word decide. A parameter has been checked to be between 0 and 2.
     """
 
     test: TextTest
@@ -311,7 +312,7 @@ class Traversal:
     """Pairs of a source and a destination that edges of one type connect.
 
     Without an edge variable: the set of pairs, so parallel edges give one. A destination belongs
-    to a source if the least number of hops that leads to it lies between `hops_min` and `hops_max`;
+    to a source if the least number of hops that leads to it is between `hops_min` and `hops_max`;
     a source reaches itself only by a self-loop, at one hop. With an edge variable: one row per
     edge (walked BOTH ways, one per edge and way, a self-loop once), and exactly one hop.
 
@@ -338,9 +339,9 @@ class Traversal:
 class Block:
     """Rows over the variables bound here, for each row of the variables bound outside.
 
-    A row takes a node for each of `nodes` and an edge for each edge variable of `traversals`, such
+    A row has a node for each of `nodes` and an edge for each edge variable of `traversals`, such
     that all traversals connect, all filters are true, and no negation has a row. Nodes that no
-    traversal connects give their product.
+    traversal connects form their cross product.
 
     Attributes:
         nodes: Every node variable first bound here, in the order of the text: named in a binding,
@@ -368,10 +369,10 @@ class Negation:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter as declared; if nullable, it may be left out.
+    """A parameter as declared; if nullable, it may be omitted.
 
     Attributes:
-        minimum: The least value that its uses allow: 0 for a limit. `parameters.bind` sees to it.
+        minimum: The least value that its uses allow: 0 for a limit. `parameters.bind` checks it.
         maximum: The greatest, likewise.
     """
 
@@ -384,7 +385,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of the result: a name that no other has, and its value."""
+    """One column of the result: a unique name, and its value."""
 
     name: str
     expression: Expression
@@ -394,7 +395,7 @@ class Column:
 class OrderKey:
     """Sort by this, nulls first ascending and last descending; of a Ranking, last in any case.
 
-    An alias of the text stands here as the expression that it names. Enums sort as text, false
+    An alias of the text is replaced by the expression that it names. Enums sort as text, false
     before true. In a grouped query the expression equals a column's, or is an Aggregate.
     """
 
@@ -411,7 +412,7 @@ class ReadQuery:
             those of negations are not among them.
         columns: If one is an Aggregate, rows are grouped by the others (`group_keys`), null being
             a value like any other; without others there is one group, even of no rows.
-        order: Then `tie_breakers`, ascending: together they leave nothing to chance.
+        order: Then `tie_breakers`, ascending: together they define a total order.
         tie_breakers: The ids of all `variables`; in a grouped query, the group keys.
         limit: How many rows to keep, from the first; None for all.
         reads: The tables of all node variables and edges, negations included.
@@ -436,16 +437,16 @@ class ReadQuery:
 
     @property
     def group_keys(self) -> tuple[Operand, ...]:
-        """What rows are grouped by, in the order of the columns; empty if they are not."""
+        """The columns that rows are grouped by, in order; empty if they are not grouped."""
         if not self.is_grouped:
             return ()
-        found = (each.expression for each in self.columns)
-        return tuple(each for each in found if isinstance(each, Operand))
+        expressions = (each.expression for each in self.columns)
+        return tuple(each for each in expressions if isinstance(each, Operand))
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A property and the value it is given.
+    """A property and its new value.
 
     The types are equal, or the value's is a narrower number, or it is a String for an enum, whose
     values the writer checks.
@@ -460,7 +461,7 @@ class InsertNode:
     """Write one node: replace the whole row of its key, or add a row if the type has no key.
 
     Attributes:
-        id: The id to give a node of a type without a key; None to have one made.
+        id: The id of a node of a type without a key; None to mint one.
         values: One for every property of the type, in declared order: as assigned, or its default,
             or null.
     """
@@ -494,7 +495,7 @@ RowTest = Comparison | NullTest
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Give properties of every row that passes all tests new values.
+    """Set properties of every row that passes all tests.
 
     No assignment names a member of the key.
     """
@@ -522,7 +523,7 @@ class MutationQuery:
     Attributes:
         statements: Inserts and updates only, or deletes only.
         reads: The tables that tests and endpoints are looked up in.
-        writes: The tables that may change, those of edges that go with a node included.
+        writes: The tables that may change, those of edges deleted with a node included.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Literals: the value and the type that a literal has beside another value, or in a property."""
+"""Literals: the value and the type of a literal in a comparison or an assignment."""
 
 from __future__ import annotations
 
@@ -26,11 +26,14 @@ _QUOTE_HINTS: Final = {
 }
 
 
-def beside(literal: ast.Literal, type_: PropertyType, report: Report) -> ir.Constant | None:
-    """The constant that a literal is when it is compared with a value of this type.
+def compared_constant(
+    literal: ast.Literal, type_: PropertyType, report: Report
+) -> ir.Constant | None:
+    """The constant of a literal that is compared with a value of this type.
 
-    The other type decides: a text beside an enum must be one of its values, a whole number must be
-    one that the other could be. None if the two can never meet, which has then been reported.
+    The other type decides: a text compared with an enum must be one of its values, a whole number
+    must be in the range of the other type. None if the two are never comparable, which has then
+    been reported.
     """
     match literal, type_:
         case ast.Null(), _:
@@ -40,21 +43,21 @@ def beside(literal: ast.Literal, type_: PropertyType, report: Report) -> ir.Cons
         case ast.Text(value), EnumType():
             return _enum_value(literal, value, type_, report)
         case ast.Integer(value), Scalar() if type_.is_numeric:
-            return _integer_beside(literal, value, type_, report)
+            return _compared_integer(literal, value, type_, report)
         case ast.Decimal(value), Scalar.F32:
-            return _fitted(literal, value, type_, QueryCode.NUMBER_RANGE, report)
+            return _fit_constant(literal, value, type_, QueryCode.NUMBER_RANGE, report)
         case ast.Decimal(value), Scalar() if type_.is_numeric:
             return ir.Constant(value, Scalar.F64)
         case _:
-            constant = alone(literal, report)
+            constant = standalone_constant(literal, report)
             if constant is None or constant.type == type_:
                 return constant
             _report_mismatch(literal, constant.type, type_, report)
             return None
 
 
-def alone(literal: ast.Literal, report: Report) -> ir.Constant | None:
-    """The constant that a literal is by itself; None if that has been reported."""
+def standalone_constant(literal: ast.Literal, report: Report) -> ir.Constant | None:
+    """The constant of a literal without context; None if an error was reported."""
     match literal:
         case ast.Text(text):
             return ir.Constant(text, Scalar.STRING)
@@ -63,47 +66,51 @@ def alone(literal: ast.Literal, report: Report) -> ir.Constant | None:
         case ast.Decimal(number):
             return ir.Constant(number, Scalar.F64)
         case ast.Integer(whole):
-            return _integer_alone(literal, whole, report)
+            return _standalone_integer(literal, whole, report)
         case ast.Moment(kind, text):
             type_ = Scalar.DATE if kind is ast.MomentKind.DATE else Scalar.DATETIME
-            return _fitted(literal, text, type_, QueryCode.MOMENT, report)
+            return _fit_constant(literal, text, type_, QueryCode.MOMENT, report)
         case ast.ListLiteral(items):
-            return _list([alone(each, report) for each in items], literal, report)
+            return _list([standalone_constant(each, report) for each in items], literal, report)
         case ast.Null():
-            return beside(literal, Scalar.STRING, report)
+            return compared_constant(literal, Scalar.STRING, report)
         case _:
             assert_never(literal)
 
 
-def items_beside(
+def compared_items(
     literal: ast.ListLiteral, type_: PropertyType, report: Report
 ) -> ir.Constant | None:
-    """The list that a literal is when a value of this type is looked for in it."""
-    return _list([beside(each, type_, report) for each in literal.items], literal, report)
+    """The constant of a list literal that is searched for a value of this type."""
+    return _list(
+        [compared_constant(each, type_, report) for each in literal.items], literal, report
+    )
 
 
-def assigned(literal: ast.Literal, type_: PropertyType, report: Report) -> ir.Constant | None:
-    """The constant that a property of this type is given; None if that has been reported.
+def assigned_constant(
+    literal: ast.Literal, type_: PropertyType, report: Report
+) -> ir.Constant | None:
+    """The constant of a literal assigned to a property of this type; None if an error was reported.
 
-    Null is not for this function: it depends on the property, not on its type.
+    The caller handles null, which depends on the property and not on its type.
     """
     match literal, type_:
         case ast.ListLiteral(items), ListType(item):
-            values = [assigned(each, item, report) for each in items]
-            return _collected(values, type_)
+            values = [assigned_constant(each, item, report) for each in items]
+            return _collect(values, type_)
         case ast.ListLiteral(items), VectorType(dimension):
             return vector(literal, dimension, report)
         case ast.Text(value), EnumType():
             return _enum_value(literal, value, type_, report)
         case ast.Integer(value), Scalar() if type_.is_numeric:
-            return _fitted(literal, value, type_, QueryCode.NUMBER_RANGE, report)
+            return _fit_constant(literal, value, type_, QueryCode.NUMBER_RANGE, report)
         case ast.Decimal(value), Scalar() if type_.is_float:
-            return _fitted(literal, value, type_, QueryCode.NUMBER_RANGE, report)
+            return _fit_constant(literal, value, type_, QueryCode.NUMBER_RANGE, report)
         case ast.Null(), _:
             report.add(QueryCode.NULL_VALUE, literal.span, "an item of a list may not be null")
             return None
         case _:
-            constant = alone(literal, report)
+            constant = standalone_constant(literal, report)
             if constant is None or constant.type == type_:
                 return constant
             _report_mismatch(
@@ -113,19 +120,19 @@ def assigned(literal: ast.Literal, type_: PropertyType, report: Report) -> ir.Co
 
 
 def vector(literal: ast.ListLiteral, dimension: int, report: Report) -> ir.Constant | None:
-    """The vector that a list of numbers is; None if that has been reported."""
+    """The vector of a list of numbers; None if an error was reported."""
     if len(literal.items) != dimension:
         message = f"{len(literal.items)} numbers are no Vector({dimension})"
         report.add(QueryCode.MISMATCH, literal.span, message)
         return None
-    values = [assigned(each, Scalar.F32, report) for each in literal.items]
-    return _collected(values, VectorType(dimension))
+    values = [assigned_constant(each, Scalar.F32, report) for each in literal.items]
+    return _collect(values, VectorType(dimension))
 
 
-def _collected(
+def _collect(
     items: Sequence[ir.Constant | None], type_: ListType | VectorType
 ) -> ir.Constant | None:
-    values = [_plain(each.value) for each in items if each is not None]
+    values = [_item_value(each.value) for each in items if each is not None]
     return ir.Constant(tuple(values), type_) if len(values) == len(items) else None
 
 
@@ -139,7 +146,7 @@ def _enum_value(
     return None
 
 
-def _integer_alone(literal: ast.Integer, value: int, report: Report) -> ir.Constant | None:
+def _standalone_integer(literal: ast.Integer, value: int, report: Report) -> ir.Constant | None:
     for type_ in (Scalar.I64, Scalar.U64):
         low, high = INTEGER_BOUNDS[type_]
         if low <= value <= high:
@@ -148,19 +155,19 @@ def _integer_alone(literal: ast.Integer, value: int, report: Report) -> ir.Const
     return None
 
 
-def _integer_beside(
+def _compared_integer(
     literal: ast.Integer, value: int, type_: Scalar, report: Report
 ) -> ir.Constant | None:
     if type_.is_integer:
-        return _fitted(literal, value, type_, QueryCode.NUMBER_RANGE, report)
+        return _fit_constant(literal, value, type_, QueryCode.NUMBER_RANGE, report)
     number = fit(type_, value)
-    # Where no float is this very number, the number stays whole, so that comparing does not round.
+    # If no float equals the number, it stays an integer, so that comparing does not round.
     if isinstance(number, float) and number == value:
         return ir.Constant(number, type_)
-    return _integer_alone(literal, value, report)
+    return _standalone_integer(literal, value, report)
 
 
-def _fitted(
+def _fit_constant(
     literal: ast.Literal, value: Value, type_: Scalar, code: QueryCode, report: Report
 ) -> ir.Constant | None:
     fitted = fit(type_, value)
@@ -173,19 +180,19 @@ def _fitted(
 def _list(
     items: Sequence[ir.Constant | None], literal: ast.ListLiteral, report: Report
 ) -> ir.Constant | None:
-    """The list of these constants: of their one type, or of a number type that holds all."""
-    found = [each for each in items if each is not None]
-    if len(found) < len(items):
+    """The list of these constants: of their common type, or of a number type that holds all."""
+    constants = [each for each in items if each is not None]
+    if len(constants) < len(items):
         return None
-    if not found:
+    if not constants:
         report.add(QueryCode.TEXT_OPERATOR, literal.span, "an empty list contains nothing")
         return None
-    types = {Scalar.STRING if isinstance(each.type, EnumType) else each.type for each in found}
+    types = {Scalar.STRING if isinstance(each.type, EnumType) else each.type for each in constants}
     scalars = {each for each in types if isinstance(each, Scalar)}
     if len(types) == len(scalars) == 1:
-        return ir.Constant(tuple(_plain(each.value) for each in found), ListType(*scalars))
+        return ir.Constant(tuple(_item_value(each.value) for each in constants), ListType(*scalars))
     if types == scalars and all(each.is_numeric for each in scalars):
-        numbers = [each.value for each in found if isinstance(each.value, int | float)]
+        numbers = [each.value for each in constants if isinstance(each.value, int | float)]
         if min(numbers) >= 0 and all(isinstance(each, int) for each in numbers):
             return ir.Constant(tuple(numbers), ListType(Scalar.U64))
         if all(float(each) == each for each in numbers):
@@ -194,7 +201,7 @@ def _list(
     return None
 
 
-def _plain(value: ir.Value) -> Value:
+def _item_value(value: ir.Value) -> Value:
     assert value is not None, "no literal inside a list is null"
     assert not isinstance(value, tuple | bytes), "lists do not nest, and no literal is bytes"
     return value
@@ -202,17 +209,17 @@ def _plain(value: ir.Value) -> Value:
 
 def _report_mismatch(
     literal: ast.Literal,
-    found: PropertyType,
-    wanted: PropertyType,
+    actual: PropertyType,
+    expected: PropertyType,
     report: Report,
     *,
     list_hint: str = "contains looks for an item in a list",
 ) -> None:
     hint = ""
-    if isinstance(literal, ast.Text) and isinstance(wanted, Scalar):
-        hint = _QUOTE_HINTS.get(wanted, "leave the quotes out" if wanted.is_numeric else "")
-    elif wanted is Scalar.STRING and isinstance(found, Scalar):
+    if isinstance(literal, ast.Text) and isinstance(expected, Scalar):
+        hint = _QUOTE_HINTS.get(expected, "leave the quotes out" if expected.is_numeric else "")
+    elif expected is Scalar.STRING and isinstance(actual, Scalar):
         hint = "quote it"
-    elif isinstance(wanted, ListType) and not isinstance(found, ListType):
+    elif isinstance(expected, ListType) and not isinstance(actual, ListType):
         hint = list_hint
-    report.add(QueryCode.MISMATCH, literal.span, f"{found} is not {wanted}", hint)
+    report.add(QueryCode.MISMATCH, literal.span, f"{actual} is not {expected}", hint)

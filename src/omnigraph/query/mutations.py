@@ -1,4 +1,4 @@
-"""Mutations: inserts, updates and deletes, checked against what their types demand."""
+"""Mutations: type-checks inserts, updates and deletes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from omnigraph.model.tables import TableKey
 from omnigraph.model.types import INTEGER_BOUNDS, EnumType, PropertyType, Scalar
 from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
-from omnigraph.query.filters import OPERATORS, compared, null_test
-from omnigraph.query.literals import assigned, beside
+from omnigraph.query.filters import OPERATORS, check_comparison, null_test
+from omnigraph.query.literals import assigned_constant, compared_constant
 from omnigraph.query.operands import operand
 from omnigraph.query.scope import Scope, column, schema_type
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, Property, SchemaType
 
 _ENDS: Final = {"from": "src", "to": "dst"}
-"""How a mutation spells the ends of an edge, and the columns that hold them."""
+"""The ends of an edge as a mutation writes them, and the columns that hold them."""
 
 
 def resolve_mutation(
@@ -26,62 +26,62 @@ def resolve_mutation(
     parameters: tuple[ir.Parameter, ...],
     scope: Scope,
 ) -> ir.MutationQuery:
-    """What a mutation means; if something was reported, only good for finding more."""
-    found = [each for written in statements if (each := _statement(written, scope))]
+    """Resolve a mutation; if an error was reported, the result serves only to find more."""
+    resolved = [each for written in statements if (each := _statement(written, scope))]
     return ir.MutationQuery(
         query.name.text,
         query.description,
         query.instruction,
         parameters,
-        tuple(found),
-        reads=frozenset(key for each in found for key in _reads(each, scope.catalog)),
-        writes=frozenset(key for each in found for key in _writes(each, scope.catalog)),
+        tuple(resolved),
+        reads=frozenset(key for each in resolved for key in _reads(each, scope.catalog)),
+        writes=frozenset(key for each in resolved for key in _writes(each, scope.catalog)),
     )
 
 
-def _statement(written: ast.Statement, scope: Scope) -> ir.Statement | None:
-    type_ = schema_type(written.type, scope.catalog, scope.report)
+def _statement(syntax: ast.Statement, scope: Scope) -> ir.Statement | None:
+    type_ = schema_type(syntax.type, scope.catalog, scope.report)
     if type_ is None:
         return None
-    match written:
+    match syntax:
         case ast.Insert():
-            return _insert(written, type_, scope)
+            return _insert(syntax, type_, scope)
         case ast.Update(_, assignments, predicate):
-            given = _values(assignments, type_, scope, frozenset())
-            _check_updated(given, type_, scope)
+            values_by_name = _values(assignments, type_, scope, frozenset())
+            _check_key_unchanged(values_by_name, type_, scope)
             updates = tuple(
-                ir.Assignment(name, value) for name, (_, value) in given.items() if value
+                ir.Assignment(name, value) for name, (_, value) in values_by_name.items() if value
             )
             return ir.Update(type_.table_key, updates, _tests(predicate, type_, scope))
         case ast.Delete(_, predicate):
             return ir.Delete(type_.table_key, _tests(predicate, type_, scope))
         case _:
-            assert_never(written)
+            assert_never(syntax)
 
 
-_Given = dict[str, tuple[ast.Name, ir.GivenValue | None]]
-"""What is assigned, by name; a value is None if it was refused."""
+_ValuesByName = dict[str, tuple[ast.Name, ir.GivenValue | None]]
+"""Assigned values by name; None if a value was refused."""
 
 
-def _insert(written: ast.Insert, type_: SchemaType, scope: Scope) -> ir.Statement | None:
+def _insert(syntax: ast.Insert, type_: SchemaType, scope: Scope) -> ir.Statement | None:
     extra = frozenset({"id", *_ENDS}) if isinstance(type_, EdgeType) else frozenset({"id"})
-    given = _values(written.assignments, type_, scope, extra)
-    if "id" in given and type_.key:
+    values_by_name = _values(syntax.assignments, type_, scope, extra)
+    if "id" in values_by_name and type_.key:
         message = f"the id of {type_.name} is made from its key"
-        name, _ = given["id"]
+        name, _ = values_by_name["id"]
         scope.report.add(QueryCode.FIXED, name.span, message, f"give {', '.join(type_.key)}")
-    values = tuple(_complete(given, type_.properties))
-    needed = [*(_ENDS if isinstance(type_, EdgeType) else ()), *_required(type_.properties)]
-    if missing := [name for name in needed if name not in given]:
+    values = tuple(_complete(values_by_name, type_.properties))
+    needed = [*(_ENDS if isinstance(type_, EdgeType) else ()), *_required_names(type_.properties)]
+    if missing := [name for name in needed if name not in values_by_name]:
         message = f"{type_.name} needs {', '.join(missing)}"
-        scope.report.add(QueryCode.MISSING, written.type.span, message)
+        scope.report.add(QueryCode.MISSING, syntax.type.span, message)
         return None
-    _, id_ = given.get("id", (None, None))
+    _, id_ = values_by_name.get("id", (None, None))
     match type_:
         case NodeType(name=type_name):
             return ir.InsertNode(TypeName(type_name), id_, values)
         case EdgeType(name=type_name):
-            (_, source), (_, target) = given["from"], given["to"]
+            (_, source), (_, target) = values_by_name["from"], values_by_name["to"]
             if source is None or target is None:
                 return None
             return ir.InsertEdge(TypeName(type_name), source, target, id_, values)
@@ -89,15 +89,19 @@ def _insert(written: ast.Insert, type_: SchemaType, scope: Scope) -> ir.Statemen
             assert_never(type_)
 
 
-def _required(properties: Iterable[Property]) -> Iterator[str]:
+def _required_names(properties: Iterable[Property]) -> Iterator[str]:
     return (each.name for each in properties if not each.nullable and each.default is None)
 
 
-def _complete(given: _Given, properties: Iterable[Property]) -> Iterator[ir.Assignment]:
-    for each in properties:
-        _, value = given.get(each.name, (None, ir.Constant(each.default, each.type)))
+def _complete(
+    values_by_name: _ValuesByName, properties: Iterable[Property]
+) -> Iterator[ir.Assignment]:
+    for property_ in properties:
+        _, value = values_by_name.get(
+            property_.name, (None, ir.Constant(property_.default, property_.type))
+        )
         if value is not None:
-            yield ir.Assignment(each.name, value)
+            yield ir.Assignment(property_.name, value)
 
 
 def _values(
@@ -105,26 +109,31 @@ def _values(
     type_: SchemaType,
     scope: Scope,
     extra: frozenset[str],
-) -> _Given:
-    """What is assigned, each name once; `extra` are names that are no properties."""
-    given: _Given = {}
-    for each in assignments:
-        name = each.property
-        if name.text in given:
+) -> _ValuesByName:
+    """The assigned values, each name once; `extra` are names beside the properties."""
+    values_by_name: _ValuesByName = {}
+    for assignment in assignments:
+        name = assignment.property
+        if name.text in values_by_name:
             message = f"{name.text[:200]} is assigned twice"
             scope.report.add(QueryCode.DUPLICATE_NAME, name.span, message)
         elif name.text in extra:
-            given[name.text] = name, _value(each.value, name, Scalar.STRING, scope, nullable=False)
-        elif found := _assignable(name, type_, scope):
-            value = _value(each.value, name, found.type, scope, nullable=found.nullable)
-            given[name.text] = name, value
-    return given
+            values_by_name[name.text] = (
+                name,
+                _value(assignment.value, name, Scalar.STRING, scope, nullable=False),
+            )
+        elif target := _assignable_column(name, type_, scope):
+            value = _value(assignment.value, name, target.type, scope, nullable=target.nullable)
+            values_by_name[name.text] = name, value
+    return values_by_name
 
 
-def _assignable(name: ast.Name, type_: SchemaType, scope: Scope) -> ir.ColumnValue | None:
-    declared = {each.name for each in type_.properties}
-    fixed = {"id", *_ENDS, *_ENDS.values()} if isinstance(type_, EdgeType) else {"id"}
-    if name.text in fixed - declared or (isinstance(type_, EdgeType) and name.text in _ENDS):
+def _assignable_column(name: ast.Name, type_: SchemaType, scope: Scope) -> ir.ColumnValue | None:
+    property_names = {each.name for each in type_.properties}
+    fixed_names = {"id", *_ENDS, *_ENDS.values()} if isinstance(type_, EdgeType) else {"id"}
+    if name.text in fixed_names - property_names or (
+        isinstance(type_, EdgeType) and name.text in _ENDS
+    ):
         message = f"{name.text} of {type_.name} cannot be assigned"
         hint = "an edge takes from: and to: when it is inserted"
         if name.text == "id":
@@ -134,55 +143,55 @@ def _assignable(name: ast.Name, type_: SchemaType, scope: Scope) -> ir.ColumnVal
     return column(ir.ROW, type_, name, scope.report)
 
 
-def _check_updated(given: _Given, type_: SchemaType, scope: Scope) -> None:
-    for name, (written, _) in given.items():
+def _check_key_unchanged(values_by_name: _ValuesByName, type_: SchemaType, scope: Scope) -> None:
+    for name, (syntax, _) in values_by_name.items():
         if name in type_.key:
             message = f"{name} is in the key of {type_.name}"
             hint = "delete the row, and insert another"
-            scope.report.add(QueryCode.FIXED, written.span, message, hint)
+            scope.report.add(QueryCode.FIXED, syntax.span, message, hint)
 
 
 def _value(
-    written: ast.Expression, name: ast.Name, type_: PropertyType, scope: Scope, *, nullable: bool
+    syntax: ast.Expression, name: ast.Name, type_: PropertyType, scope: Scope, *, nullable: bool
 ) -> ir.GivenValue | None:
-    found: ir.Operand | None
-    match written:
+    value: ir.Operand | None
+    match syntax:
         case ast.Null() if nullable:
             return ir.Constant(None, type_)
         case ast.Null():
             message = f"{name.text} may not be null"
-            scope.report.add(QueryCode.NULL_VALUE, written.span, message)
+            scope.report.add(QueryCode.NULL_VALUE, syntax.span, message)
             return None
-        case _ if isinstance(written, ast.Literal):
-            return assigned(written, type_, scope.report)
+        case _ if isinstance(syntax, ast.Literal):
+            return assigned_constant(syntax, type_, scope.report)
         case _:
-            found = operand(written, scope)
-    if found is None:
+            value = operand(syntax, scope)
+    if value is None:
         return None
-    assert not isinstance(found, ir.ColumnValue), "a mutation binds no variables"
-    if not _holds(type_, found.type):
-        message = f"{name.text} is {type_}, not {found.type}"
-        declarable = isinstance(found, ir.ParameterValue) and not isinstance(type_, EnumType)
+    assert not isinstance(value, ir.ColumnValue), "a mutation binds no variables"
+    if not _holds(type_, value.type):
+        message = f"{name.text} is {type_}, not {value.type}"
+        declarable = isinstance(value, ir.ParameterValue) and not isinstance(type_, EnumType)
         hint = f"declare the parameter as {type_}" if declarable else ""
-        scope.report.add(QueryCode.MISMATCH, written.span, message, hint)
+        scope.report.add(QueryCode.MISMATCH, syntax.span, message, hint)
         return None
-    if found.nullable and not nullable:
+    if value.nullable and not nullable:
         message = f"{name.text} may not be null, and the parameter may be"
         hint = "declare the parameter without ?"
-        scope.report.add(QueryCode.NULL_VALUE, written.span, message, hint)
+        scope.report.add(QueryCode.NULL_VALUE, syntax.span, message, hint)
         return None
-    return found
+    return value
 
 
-def _holds(wanted: PropertyType, given: PropertyType) -> bool:
+def _holds(expected: PropertyType, actual: PropertyType) -> bool:
     """Whether a property of one type can hold every value of the other."""
-    if wanted == given or (isinstance(wanted, EnumType) and given is Scalar.STRING):
+    if expected == actual or (isinstance(expected, EnumType) and actual is Scalar.STRING):
         return True
-    match wanted, given:
+    match expected, actual:
         case Scalar.F64, Scalar.F32 | Scalar.I32 | Scalar.U32:
             return True
-        case Scalar(), Scalar() if wanted.is_integer and given.is_integer:
-            (low, high), (least, greatest) = INTEGER_BOUNDS[wanted], INTEGER_BOUNDS[given]
+        case Scalar(), Scalar() if expected.is_integer and actual.is_integer:
+            (low, high), (least, greatest) = INTEGER_BOUNDS[expected], INTEGER_BOUNDS[actual]
             return low <= least and greatest <= high
         case _:
             return False
@@ -193,25 +202,31 @@ def _tests(predicate: ast.Predicate, type_: SchemaType, scope: Scope) -> tuple[i
 
 
 def _test(
-    written: ast.Condition | ast.NullCondition, type_: SchemaType, scope: Scope
+    syntax: ast.Condition | ast.NullCondition, type_: SchemaType, scope: Scope
 ) -> ir.RowTest | None:
-    found = _tested(written.property, type_, scope)
-    if found is None:
+    tested_column = _tested_column(syntax.property, type_, scope)
+    if tested_column is None:
         return None
-    match written:
+    match syntax:
         case ast.NullCondition(name, negated):
-            return null_test(found, name.span, scope, negated=negated)
+            return null_test(tested_column, name.span, scope, negated=negated)
         case ast.Condition(_, sign, value, span):
             if isinstance(value, ast.Literal):
-                other: ir.Operand | None = beside(value, found.type, scope.report)
+                other: ir.Operand | None = compared_constant(
+                    value, tested_column.type, scope.report
+                )
             else:
                 other = operand(value, scope)
-            return None if other is None else compared(found, OPERATORS[sign], other, span, scope)
+            return (
+                None
+                if other is None
+                else check_comparison(tested_column, OPERATORS[sign], other, span, scope)
+            )
         case _:
-            assert_never(written)
+            assert_never(syntax)
 
 
-def _tested(name: ast.Name, type_: SchemaType, scope: Scope) -> ir.ColumnValue | None:
+def _tested_column(name: ast.Name, type_: SchemaType, scope: Scope) -> ir.ColumnValue | None:
     if isinstance(type_, EdgeType) and name.text in _ENDS:
         return ir.ColumnValue(ir.ROW, _ENDS[name.text], Scalar.STRING, nullable=False)
     return column(ir.ROW, type_, name, scope.report)

@@ -1,4 +1,4 @@
-"""Operands: values that one row has, each with its type."""
+"""Operands: typed values that are defined for one row."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import assert_never
 from omnigraph.model.types import EnumType, PropertyType, Scalar
 from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
-from omnigraph.query.literals import alone, beside
+from omnigraph.query.literals import compared_constant, standalone_constant
 from omnigraph.query.scope import Scope, column
 
 
 def operand(
-    written: ast.Expression, scope: Scope, *, meets: PropertyType | None = None
+    syntax: ast.Expression, scope: Scope, *, compared_with: PropertyType | None = None
 ) -> ir.Operand | None:
-    """The value that an expression has for one row; None if that has been reported.
+    """The value of an expression for one row; None if an error was reported.
 
     Args:
-        meets: The type of the value that this one is compared with, which decides what a literal
-            means. The caller compares the types of anything else.
+        compared_with: The type of the other side of a comparison, which determines the type of a
+            literal. The caller compares the types of anything else.
     """
-    match written:
+    match syntax:
         case ast.PropertyOf(variable, name):
             return _property(variable, name, scope)
         case ast.Variable():
-            return _variable(written, scope)
+            return _variable(syntax, scope)
         case ast.Now():
             return ir.Now()
         case ast.Alias(name):
@@ -34,12 +34,12 @@ def operand(
             return None
         case ast.AggregateCall(function) | ast.SearchCall(function):
             message = f"{function}(…) has no value for a single row"
-            scope.report.add(QueryCode.CALL_PLACE, written.span, message, _place(function))
+            scope.report.add(QueryCode.CALL_PLACE, syntax.span, message, _place(function))
             return None
         case _:
-            if meets is None:
-                return alone(written, scope.report)
-            return beside(written, meets, scope.report)
+            if compared_with is None:
+                return standalone_constant(syntax, scope.report)
+            return compared_constant(syntax, compared_with, scope.report)
 
 
 def are_comparable(left: PropertyType, right: PropertyType) -> bool:
@@ -65,24 +65,24 @@ def has_order(type_: PropertyType) -> bool:
 
 
 def can_be_sorted(type_: PropertyType) -> bool:
-    """Whether rows can be sorted, grouped and told apart by values of the type."""
+    """Whether rows can be sorted, grouped and made distinct by values of the type."""
     return isinstance(type_, Scalar | EnumType)
 
 
 def _property(variable: ast.Variable, name: ast.Name, scope: Scope) -> ir.ColumnValue | None:
-    found = scope.read(variable)
-    if isinstance(found, ir.Parameter):
+    type_ = scope.read(variable)
+    if isinstance(type_, ir.Parameter):
         message = f"${variable.name} is a parameter, and has no properties"
         scope.report.add(QueryCode.UNKNOWN_PROPERTY, name.span, message)
         return None
-    if found is None:
+    if type_ is None:
         return None
-    return column(variable.name, found, name, scope.report)
+    return column(variable.name, type_, name, scope.report)
 
 
 def _variable(variable: ast.Variable, scope: Scope) -> ir.Operand | None:
-    found = scope.read(variable)
-    match found:
+    target = scope.read(variable)
+    match target:
         case None:
             return None
         case ir.Parameter(name, type_, nullable):

@@ -1,4 +1,4 @@
-"""Parameters: JSON or Python values made into the typed values that a query declares."""
+"""Parameters: converts JSON or Python values to the types that a query declares."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _SHOWN_MAX: Final = 100
 
 
 def bind(query: Query, values: Mapping[str, object]) -> Mapping[str, Value]:
-    """Every parameter of a query with its typed value; None for one that is null or left out.
+    """Every parameter of a query with its typed value; None for one that is null or omitted.
 
     - A name is written without its `$`.
     - Integers are ints, never bools; I64 and U64 also decimal text, since JSON readers round them.
-    - F32 and F64 take any number, and NaN and the infinities, which are also texts as in JSON. An
-      F32 becomes the nearest one there is.
+    - F32 and F64 accept any number, and NaN and the infinities, which are also texts as in JSON. An
+      F32 is rounded to the nearest 32-bit float.
     - Date and DateTime are ISO-8601 text, or Python's. An instant without an offset is UTC. A date
       is no instant, and an instant no date.
     - A list is any sequence but text; its items may not be null. A vector has its exact length, and
@@ -36,33 +36,33 @@ def bind(query: Query, values: Mapping[str, object]) -> Mapping[str, Value]:
         InvalidParameterError: a parameter is missing, unknown or of the wrong type; the message
             names all of them. Nothing has run.
     """
-    declared = {each.name: each for each in query.parameters}
-    bound: dict[str, Value] = {}
-    faults = list(_unknown(values, declared))
-    for name, parameter in declared.items():
+    parameters = {each.name: each for each in query.parameters}
+    values_by_name: dict[str, Value] = {}
+    faults = list(_unknown_faults(values, parameters))
+    for name, parameter in parameters.items():
         value = values.get(name)
         if value is not None:
-            found = _typed(parameter, value)
-            if isinstance(found, Misfit):
-                advice = f" ({found.hint})" if found.hint else ""
-                faults.append(f"${name}: {found.reason}{advice}")
+            converted = _convert_parameter(parameter, value)
+            if isinstance(converted, Misfit):
+                advice = f" ({converted.hint})" if converted.hint else ""
+                faults.append(f"${name}: {converted.reason}{advice}")
             else:
-                bound[name] = found
+                values_by_name[name] = converted
         elif parameter.nullable:
-            bound[name] = None
+            values_by_name[name] = None
         else:
             what = "may not be null" if name in values else "is missing"
             faults.append(f"${name}: {parameter.type} {what}")
     if faults:
         message = f"query {query.name}: {'; '.join(faults)}"
         raise InvalidParameterError(message, hint=_signature(query), query=query.name)
-    return MappingProxyType(bound)
+    return MappingProxyType(values_by_name)
 
 
-def _unknown(values: Iterable[str], declared: Iterable[str]) -> Iterator[str]:
+def _unknown_faults(values: Iterable[str], parameters: Iterable[str]) -> Iterator[str]:
     for name in values:
-        if name not in declared:
-            near = nearest(name.lstrip("$"), declared)
+        if name not in parameters:
+            near = nearest(name.lstrip("$"), parameters)
             advice = f" (did you mean {near}?)" if near else ""
             yield f"${name[:_SHOWN_MAX]}: there is no such parameter{advice}"
 
@@ -74,23 +74,29 @@ def _signature(query: Query) -> str:
     return f"it takes {', '.join(words)}"
 
 
-def _typed(parameter: Parameter, value: object) -> Value | Misfit:
-    found = _convert(parameter.type, value)
+def _convert_parameter(parameter: Parameter, value: object) -> Value | Misfit:
+    converted = _convert(parameter.type, value)
     low, high = parameter.minimum, parameter.maximum
-    if isinstance(found, int) and (
-        (low is not None and found < low) or (high is not None and found > high)
+    if isinstance(converted, int) and (
+        (low is not None and converted < low) or (high is not None and converted > high)
     ):
         range_ = f"from {low} up" if high is None else f"from {low} to {high}"
-        return Misfit(f"{found} is not {range_}")
-    return found
+        return Misfit(f"{converted} is not {range_}")
+    return converted
 
 
 def _convert(type_: PropertyType, value: object) -> Value | Misfit:
-    found = convert(type_, value, _READING)
-    if isinstance(type_, VectorType) and isinstance(found, tuple) and not _are_finite(found):
+    converted = convert(type_, value, _READING)
+    if (
+        isinstance(type_, VectorType)
+        and isinstance(converted, tuple)
+        and not _are_finite(converted)
+    ):
         return Misfit(f"it is not {type_.dimension} finite numbers")
-    assert not (isinstance(found, tuple) and None in found), "items that are null are refused"
-    return found  # type: ignore[return-value]  # the tuple has no null
+    assert not (isinstance(converted, tuple) and None in converted), (
+        "items that are null are refused"
+    )
+    return converted  # type: ignore[return-value]  # the tuple has no null
 
 
 def _are_finite(numbers: Iterable[object]) -> bool:

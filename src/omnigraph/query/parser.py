@@ -1,4 +1,4 @@
-"""Text to syntax: what each query says, and every syntax error on the way."""
+"""Text to syntax: a tree of each query, and every syntax error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from omnigraph.query import ast
 from omnigraph.query.codes import QueryCode
 
 _DIGITS_MAX: Final = 400
-"""No number of ours is longer, and Python refuses to read one that is ten times longer."""
+"""Every number of a property type is shorter, and Python refuses one that is ten times longer."""
 
 _FUNCTIONS: Final = (
     "now",
@@ -64,14 +64,14 @@ _GRAMMAR: Final = Grammar(
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """The queries that could be read, and what could not be."""
+    """The queries that could be parsed, and the errors in the others."""
 
     queries: tuple[ast.QueryNode, ...]
     diagnostics: tuple[Diagnostic, ...]
 
 
 def read(source: Source) -> Syntax:
-    """Read every query; one that cannot be read is reported and left out.
+    """Parse every query; one that cannot be parsed is reported and omitted.
 
     Never raises, whatever the text.
 
@@ -79,8 +79,8 @@ def read(source: Source) -> Syntax:
     >>> [each.name.text for each in syntax.queries]
     ['all']
     """
-    if refused := _GRAMMAR.admit(source):
-        return Syntax((), refused)
+    if faults := _GRAMMAR.admit(source):
+        return Syntax((), faults)
     queries: list[ast.QueryNode] = []
     diagnostics: list[Diagnostic] = []
     for span in _query_spans(source.text):
@@ -88,9 +88,9 @@ def read(source: Source) -> Syntax:
         if isinstance(tree, Diagnostic):
             diagnostics.append(tree)
             continue
-        for each in _trees(tree):
+        for query_tree in _trees(tree):
             builder = _Builder()
-            query = builder.query(each)
+            query = builder.query(query_tree)
             diagnostics += builder.diagnostics
             if not builder.diagnostics:
                 queries.append(query)
@@ -98,10 +98,10 @@ def read(source: Source) -> Syntax:
 
 
 def _query_spans(text: str) -> Iterator[Span]:
-    """The text, cut before each `query name (`.
+    """The spans of a text split before each `query name (`.
 
-    Inside a query these three can follow one another only after `as` or a point, so a cut is right
-    even where brackets are missing.
+    Inside a query these three can follow one another only after `as` or a point, so the split is
+    right even where brackets are missing.
     """
     words = [("", "", 0), *((each.group(), each.lastgroup, each.start()) for each in lexemes(text))]
     starts = [
@@ -116,44 +116,44 @@ def _query_spans(text: str) -> Iterator[Span]:
 
 @dataclass(slots=True)
 class _Builder:
-    """Turns lark's trees into ours, and gathers what the grammar is too loose to refuse."""
+    """Converts lark's trees to ours, and collects errors that the grammar cannot refuse."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def query(self, tree: Tree[Token]) -> ast.QueryNode:
         (name,) = _tokens(tree)
-        remarks: dict[str, str] = {}
+        annotations: dict[str, str] = {}
         parameters: list[ast.ParameterNode] = []
         statements: list[ast.Statement] = []
-        read_: ast.Read | None = None
-        for each in _trees(tree):
-            match each.data:
+        read_body: ast.Read | None = None
+        for child in _trees(tree):
+            match child.data:
                 case "parameter":
-                    parameters.append(self._parameter(each))
+                    parameters.append(self._parameter(child))
                 case "remark":
-                    self._remark(each, remarks)
+                    self._annotation(child, annotations)
                 case "read":
-                    read_ = self._read(each)
+                    read_body = self._read(child)
                 case _:
-                    statements.append(self._statement(each))
+                    statements.append(self._statement(child))
         self._refuse_mixture(statements)
         return ast.QueryNode(
             _name(name),
             tuple(parameters),
-            remarks.get("description"),
-            remarks.get("instruction"),
-            tuple(statements) if read_ is None else read_,
+            annotations.get("description"),
+            annotations.get("instruction"),
+            tuple(statements) if read_body is None else read_body,
         )
 
-    def _remark(self, tree: Tree[Token], remarks: dict[str, str]) -> None:
+    def _annotation(self, tree: Tree[Token], annotations: dict[str, str]) -> None:
         name, text = _tokens(tree)
         known = ("description", "instruction")
         if name not in known:
             hint = did_you_mean(name, known, otherwise="a query has a description, an instruction")
             self._refuse(span_of(name), f"unknown remark @{name}", hint)
-        elif name in remarks:
+        elif name in annotations:
             self._refuse(span_of(name), f"a second @{name}")
-        remarks[str(name)] = self._text(text).value
+        annotations[str(name)] = self._text(text).value
 
     def _parameter(self, tree: Tree[Token]) -> ast.ParameterNode:
         variable, *nullable = _tokens(tree)
@@ -173,11 +173,11 @@ class _Builder:
         clauses, projections, *rest = _trees(tree)
         orderings: tuple[ast.Ordering, ...] = ()
         limit: ast.Integer | ast.Variable | None = None
-        for each in rest:
-            if each.data == "orderings":
-                orderings = tuple(map(self._ordering, _trees(each)))
+        for part in rest:
+            if part.data == "orderings":
+                orderings = tuple(map(self._ordering, _trees(part)))
             else:
-                (token,) = _tokens(each)
+                (token,) = _tokens(part)
                 limit = _variable(token) if token.type == "VAR" else self._integer(token)
         return ast.Read(
             self._clauses(clauses),
@@ -213,7 +213,7 @@ class _Builder:
 
     def _traversal(self, tree: Tree[Token]) -> ast.Traversal:
         source, *edge_variable, edge, destination = (
-            each for each in _tokens(tree) if each.type != "LESS"
+            token for token in _tokens(tree) if token.type != "LESS"
         )
         hops = next(map(self._hops, _trees(tree)), None)
         return ast.Traversal(
@@ -231,7 +231,7 @@ class _Builder:
 
     def _property_match(self, tree: Tree[Token]) -> ast.PropertyMatch:
         name, value = tree.children
-        return ast.PropertyMatch(_name(name), self._given(value))
+        return ast.PropertyMatch(_name(name), self._row_independent_value(value))
 
     def _test(self, tree: Tree[Token]) -> ast.Clause:
         call = self._call(tree)
@@ -254,26 +254,28 @@ class _Builder:
     def _statement(self, tree: Tree[Token]) -> ast.Statement:
         (type_,) = _tokens(tree)
         parts = _trees(tree)
-        given = tuple(self._assignment(each) for each in parts if each.data == "assignment")
+        assignments = tuple(self._assignment(each) for each in parts if each.data == "assignment")
         predicate = tuple(self._condition(each) for each in parts if each.data != "assignment")
         match tree.data:
             case "insert":
-                return ast.Insert(_name(type_), given, span_of(tree))
+                return ast.Insert(_name(type_), assignments, span_of(tree))
             case "update":
-                return ast.Update(_name(type_), given, predicate, span_of(tree))
+                return ast.Update(_name(type_), assignments, predicate, span_of(tree))
             case _:
                 return ast.Delete(_name(type_), predicate, span_of(tree))
 
     def _assignment(self, tree: Tree[Token]) -> ast.Assignment:
         name, value = tree.children
-        return ast.Assignment(_name(name), self._given(value))
+        return ast.Assignment(_name(name), self._row_independent_value(value))
 
     def _condition(self, tree: Tree[Token]) -> ast.Condition | ast.NullCondition:
         if tree.data == "null_condition":
             name, *negated = _tokens(tree)
             return ast.NullCondition(_name(name), bool(negated))
         name_, sign, value = tree.children
-        return ast.Condition(_name(name_), _sign(sign), self._given(value), span_of(tree))
+        return ast.Condition(
+            _name(name_), _sign(sign), self._row_independent_value(value), span_of(tree)
+        )
 
     def _refuse_mixture(self, statements: Sequence[ast.Statement]) -> None:
         deletes = [isinstance(each, ast.Delete) for each in statements]
@@ -288,7 +290,7 @@ class _Builder:
                 )
             )
 
-    def _given(self, part: Token | Tree[Token]) -> ast.Expression:
+    def _row_independent_value(self, part: Token | Tree[Token]) -> ast.Expression:
         """A value that depends on no row."""
         value = self._expression(part)
         match value:

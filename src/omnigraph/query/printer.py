@@ -1,11 +1,11 @@
-"""Syntax to `.gq` text in one canonical layout, which reads back as equal syntax."""
+"""Syntax to `.gq` text in one canonical layout that parses to equal syntax."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
-from omnigraph.lang.spelling import positional, quoted
+from omnigraph.lang.spelling import format_float, quote
 from omnigraph.query import ast
 
 _INDENT = "  "
@@ -31,21 +31,21 @@ def print_queries(queries: Iterable[ast.QueryNode]) -> str:
     return "\n".join(_query(each) for each in queries)
 
 
-def print_expression(each: ast.Expression, *, sigil: str = "$") -> str:
-    """The text of one expression; without a sigil, the name that a column gets from it."""
-    match each:
+def print_expression(expression: ast.Expression, *, sigil: str = "$") -> str:
+    """The text of one expression; with an empty sigil, the default name of its column."""
+    match expression:
         case ast.Text(value):
-            return quoted(value)
+            return quote(value)
         case ast.Integer(value):
             return str(value)
         case ast.Decimal(value):
-            return positional(value)
+            return format_float(value)
         case ast.Boolean(value):
             return str(value).lower()
         case ast.Null():
             return "null"
         case ast.Moment(kind, text):
-            return f"{kind}({quoted(text)})"
+            return f"{kind}({quote(text)})"
         case ast.ListLiteral(items):
             return f"[{', '.join(map(print_expression, items))}]"
         case ast.Variable(name):
@@ -60,25 +60,25 @@ def print_expression(each: ast.Expression, *, sigil: str = "$") -> str:
             word = "distinct " if distinct else ""
             return f"{function}({word}{print_expression(argument, sigil=sigil)})"
         case ast.SearchCall(function, arguments):
-            printed = (print_expression(argument, sigil=sigil) for argument in arguments)
-            return f"{function}({', '.join(printed)})"
+            texts = (print_expression(argument, sigil=sigil) for argument in arguments)
+            return f"{function}({', '.join(texts)})"
         case _:
-            assert_never(each)
+            assert_never(expression)
 
 
-def _query(each: ast.QueryNode) -> str:
-    parameters = ", ".join(map(_parameter, each.parameters))
-    words = [f"query {each.name.text}({parameters})"]
-    if each.description is not None:
-        words.append(f"@description({quoted(each.description)})")
-    if each.instruction is not None:
-        words.append(f"@instruction({quoted(each.instruction)})")
-    body = _read(each.body) if isinstance(each.body, ast.Read) else _statements(each.body)
+def _query(query: ast.QueryNode) -> str:
+    parameters = ", ".join(map(_parameter, query.parameters))
+    words = [f"query {query.name.text}({parameters})"]
+    if query.description is not None:
+        words.append(f"@description({quote(query.description)})")
+    if query.instruction is not None:
+        words.append(f"@instruction({quote(query.instruction)})")
+    body = _read(query.body) if isinstance(query.body, ast.Read) else _statements(query.body)
     return "\n".join([*_block(" ".join(words), body), ""])
 
 
-def _parameter(each: ast.ParameterNode) -> str:
-    match each.type:
+def _parameter(parameter: ast.ParameterNode) -> str:
+    match parameter.type:
         case ast.NamedType(name):
             type_ = name.text
         case ast.ListOf(item):
@@ -86,8 +86,8 @@ def _parameter(each: ast.ParameterNode) -> str:
         case ast.VectorOf(dimension):
             type_ = f"Vector({dimension.value})"
         case _:
-            assert_never(each.type)
-    return f"${each.variable.name}: {type_}{'?' if each.nullable else ''}"
+            assert_never(parameter.type)
+    return f"${parameter.variable.name}: {type_}{'?' if parameter.nullable else ''}"
 
 
 def _read(read: ast.Read) -> Iterator[str]:
@@ -100,31 +100,31 @@ def _read(read: ast.Read) -> Iterator[str]:
 
 
 def _clauses(clauses: Iterable[ast.Clause]) -> Iterator[str]:
-    for each in clauses:
-        match each:
+    for clause in clauses:
+        match clause:
             case ast.Negation(inner):
                 yield from _block("not", _clauses(inner))
             case ast.Binding(variable, type_, matches):
                 braces = f" {{ {', '.join(map(_assignment, matches))} }}" if matches else ""
                 yield f"${variable.name}: {type_.text}{braces}"
             case ast.Traversal():
-                yield _traversal(each)
+                yield _traversal(clause)
             case ast.Comparison(left, sign, right):
                 yield f"{print_expression(left)} {sign} {print_expression(right)}"
             case ast.NullTest(operand, negated):
                 yield f"{print_expression(operand)} {_null_test(negated=negated)}"
             case ast.SearchCall():
-                yield print_expression(each)
+                yield print_expression(clause)
             case _:
-                assert_never(each)
+                assert_never(clause)
 
 
-def _traversal(each: ast.Traversal) -> str:
-    edge = f"<{each.edge.text}>" if each.undirected else each.edge.text
-    if each.edge_variable is not None:
-        edge = f"${each.edge_variable.name}:{edge}"
-    hops = "" if each.hops is None else _hops(each.hops)
-    return f"${each.source.name} {edge}{hops} ${each.destination.name}"
+def _traversal(traversal: ast.Traversal) -> str:
+    edge = f"<{traversal.edge.text}>" if traversal.undirected else traversal.edge.text
+    if traversal.edge_variable is not None:
+        edge = f"${traversal.edge_variable.name}:{edge}"
+    hops = "" if traversal.hops is None else _hops(traversal.hops)
+    return f"${traversal.source.name} {edge}{hops} ${traversal.destination.name}"
 
 
 def _hops(hops: ast.Hops) -> str:
@@ -132,19 +132,19 @@ def _hops(hops: ast.Hops) -> str:
     return f"{{{low},{high}}}"
 
 
-def _projection(each: ast.Projection) -> str:
-    alias = "" if each.alias is None else f" as {each.alias.text}"
-    return f"{print_expression(each.expression)}{alias}"
+def _projection(projection: ast.Projection) -> str:
+    alias = "" if projection.alias is None else f" as {projection.alias.text}"
+    return f"{print_expression(projection.expression)}{alias}"
 
 
-def _ordering(each: ast.Ordering) -> str:
-    direction = "" if each.direction is None else f" {each.direction}"
-    return f"{print_expression(each.expression)}{direction}"
+def _ordering(ordering: ast.Ordering) -> str:
+    direction = "" if ordering.direction is None else f" {ordering.direction}"
+    return f"{print_expression(ordering.expression)}{direction}"
 
 
 def _statements(statements: Iterable[ast.Statement]) -> Iterator[str]:
-    for each in statements:
-        match each:
+    for statement in statements:
+        match statement:
             case ast.Insert(type_, assignments):
                 yield from _block(f"insert {type_.text}", map(_assignment, assignments))
             case ast.Update(type_, assignments, predicate):
@@ -154,25 +154,25 @@ def _statements(statements: Iterable[ast.Statement]) -> Iterator[str]:
             case ast.Delete(type_, predicate):
                 yield f"delete {type_.text} where {_predicate(predicate)}"
             case _:
-                assert_never(each)
+                assert_never(statement)
 
 
-def _assignment(each: ast.Assignment | ast.PropertyMatch) -> str:
-    return f"{each.property.text}: {print_expression(each.value)}"
+def _assignment(assignment: ast.Assignment | ast.PropertyMatch) -> str:
+    return f"{assignment.property.text}: {print_expression(assignment.value)}"
 
 
 def _predicate(predicate: ast.Predicate) -> str:
     return " and ".join(map(_condition, predicate))
 
 
-def _condition(each: ast.Condition | ast.NullCondition) -> str:
-    match each:
+def _condition(condition: ast.Condition | ast.NullCondition) -> str:
+    match condition:
         case ast.Condition(property_, sign, value):
             return f"{property_.text} {sign} {print_expression(value)}"
         case ast.NullCondition(property_, negated):
             return f"{property_.text} {_null_test(negated=negated)}"
         case _:
-            assert_never(each)
+            assert_never(condition)
 
 
 def _null_test(*, negated: bool) -> str:

@@ -1,4 +1,4 @@
-"""The report: what is found wrong with queries, as it is found."""
+"""The report: collects the diagnostics of a query text."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from omnigraph.lang.source import Span
 from omnigraph.query.codes import QueryCode
 
 DIAGNOSTICS_MAX: Final = 100
-"""Nobody reads more, and each may cost a search for the nearest name."""
+"""A longer list helps no reader, and each entry may cost a search for the nearest name."""
 
 
 @dataclass(slots=True)
 class Report:
-    """Gathers diagnostics, `DIAGNOSTICS_MAX` of each severity; later ones are dropped."""
+    """Collects at most `DIAGNOSTICS_MAX` diagnostics of each severity; later ones are dropped."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
     _room: dict[Severity, int] = field(
@@ -24,14 +24,14 @@ class Report:
     )
 
     def add(self, code: QueryCode, span: Span, message: str, hint: str = "") -> None:
-        """Report that a rule is broken, or nearly so."""
+        """Report a broken rule or a warning."""
         if self._room[code.severity]:
             self._room[code.severity] -= 1
             self.diagnostics.append(Diagnostic(code, span, message, hint, code.severity))
 
-    def add_misspelt(
+    def add_unknown_name(
         self, code: QueryCode, name: str, span: Span, message: str, known: Iterable[str]
     ) -> None:
-        """Report a name that is unknown, with the nearest known one."""
+        """Report an unknown name, with the nearest known one as a hint."""
         if self._room[code.severity]:
             self.add(code, span, message, did_you_mean(name, known))

@@ -18,13 +18,13 @@ from omnigraph.query.searches import ranking
 from omnigraph.schema.catalog import Catalog
 
 _LIMIT_MAX: Final = 2**63 - 1
-_LIMITED: Final = frozenset({ast.SearchName.NEAREST, ast.SearchName.RRF})
+_NEEDS_LIMIT: Final = frozenset({ast.SearchName.NEAREST, ast.SearchName.RRF})
 
 
 def resolve_read(
     query: ast.QueryNode, read: ast.Read, parameters: tuple[ir.Parameter, ...], scope: Scope
 ) -> ir.ReadQuery:
-    """What a read query means; if something was reported, only good for finding more."""
+    """Resolve a read query; if an error was reported, the result serves only to find more."""
     match = resolve_block(read.clauses, scope)
     if not scope.variables:
         message = "the match binds no variable"
@@ -34,7 +34,7 @@ def resolve_read(
     limit = _limit(read, scope)
     variables = tuple(sorted(scope.variables))
     ids = (ir.ColumnValue(name, "id", Scalar.STRING, nullable=False) for name in variables)
-    resolved = ir.ReadQuery(
+    read_query = ir.ReadQuery(
         query.name.text,
         query.description,
         query.instruction,
@@ -47,63 +47,67 @@ def resolve_read(
         limit,
         frozenset(_tables(match, scope.catalog)),
     )
-    return _grouped(resolved) if resolved.is_grouped else resolved
+    return _break_ties_by_group(read_query) if read_query.is_grouped else read_query
 
 
-def _grouped(query: ir.ReadQuery) -> ir.ReadQuery:
+def _break_ties_by_group(query: ir.ReadQuery) -> ir.ReadQuery:
     return replace(query, tie_breakers=query.group_keys)
 
 
 def _columns(projections: Sequence[ast.Projection], scope: Scope) -> tuple[ir.Column, ...]:
-    keyed = any(not isinstance(each.expression, ast.AggregateCall) for each in projections)
-    grouped = any(isinstance(each.expression, ast.AggregateCall) for each in projections)
+    has_keys = any(not isinstance(each.expression, ast.AggregateCall) for each in projections)
+    is_grouped = any(isinstance(each.expression, ast.AggregateCall) for each in projections)
     columns: dict[str, ir.Column] = {}
-    for each in projections:
-        name = each.alias.text if each.alias else print_expression(each.expression, sigil="")
-        expression = _expression(each.expression, scope, keyed=keyed)
-        if grouped and expression is not None:
-            _check_group_key(expression, each.expression, scope)
+    for projection in projections:
+        name = (
+            projection.alias.text
+            if projection.alias
+            else print_expression(projection.expression, sigil="")
+        )
+        expression = _expression(projection.expression, scope, has_keys=has_keys)
+        if is_grouped and expression is not None:
+            _check_group_key(expression, projection.expression, scope)
         if name in columns:
-            span = each.alias.span if each.alias else each.expression.span
+            span = projection.alias.span if projection.alias else projection.expression.span
             message = f"two columns are called {name[:200]}"
             hint = "name one of them with 'as'"
             scope.report.add(QueryCode.DUPLICATE_NAME, span, message, hint)
         elif expression is not None:
             columns[name] = ir.Column(name, expression)
         else:
-            # Reported already; the name is kept so that an order by it is not reported too.
+            # Already reported; keep the name, so that an order by it is not reported too.
             columns[name] = ir.Column(name, ir.Constant(None, Scalar.STRING))
     return tuple(columns.values())
 
 
-def _check_group_key(found: ir.Expression, written: ast.Expression, scope: Scope) -> None:
-    match found:
+def _check_group_key(expression: ir.Expression, syntax: ast.Expression, scope: Scope) -> None:
+    match expression:
         case ir.Aggregate():
             return
         case ir.Nearest() | ir.Bm25() | ir.Rrf():
             message = "a ranking of rows has no meaning for groups of them"
-            scope.report.add(QueryCode.CALL_PLACE, written.span, message)
+            scope.report.add(QueryCode.CALL_PLACE, syntax.span, message)
         case _:
-            if not can_be_sorted(found.type):
-                message = f"rows cannot be grouped by {found.type}"
-                scope.report.add(QueryCode.AGGREGATE_ARGUMENT, written.span, message)
+            if not can_be_sorted(expression.type):
+                message = f"rows cannot be grouped by {expression.type}"
+                scope.report.add(QueryCode.AGGREGATE_ARGUMENT, syntax.span, message)
 
 
-def _expression(written: ast.Expression, scope: Scope, *, keyed: bool) -> ir.Expression | None:
-    match written:
+def _expression(syntax: ast.Expression, scope: Scope, *, has_keys: bool) -> ir.Expression | None:
+    match syntax:
         case ast.AggregateCall():
-            return _aggregate(written, scope, keyed=keyed)
+            return _aggregate(syntax, scope, has_keys=has_keys)
         case ast.SearchCall():
-            return ranking(written, scope)
+            return ranking(syntax, scope)
         case ast.Null():
             message = "a column cannot be null and nothing else"
-            scope.report.add(QueryCode.NULL_VALUE, written.span, message)
+            scope.report.add(QueryCode.NULL_VALUE, syntax.span, message)
             return None
         case _:
-            return operand(written, scope)
+            return operand(syntax, scope)
 
 
-def _aggregate(call: ast.AggregateCall, scope: Scope, *, keyed: bool) -> ir.Aggregate | None:
+def _aggregate(call: ast.AggregateCall, scope: Scope, *, has_keys: bool) -> ir.Aggregate | None:
     argument = operand(call.argument, scope)
     if argument is None:
         return None
@@ -115,13 +119,13 @@ def _aggregate(call: ast.AggregateCall, scope: Scope, *, keyed: bool) -> ir.Aggr
         message = f"{function}({word}…) does not take {type_}"
         scope.report.add(QueryCode.AGGREGATE_ARGUMENT, call.argument.span, message)
         return None
-    # Without keys there is one group even of no rows, and nothing but a count is known of that.
-    nullable = function is not ir.AggregateFunction.COUNT and (argument.nullable or not keyed)
+    # Without keys there is one group even of no rows, for which all aggregates but COUNT are null.
+    nullable = function is not ir.AggregateFunction.COUNT and (argument.nullable or not has_keys)
     return ir.Aggregate(function, argument, call.distinct, result, nullable)
 
 
 def _result_type(function: ir.AggregateFunction, argument: ir.Operand) -> Scalar | None:
-    """The type of an aggregate; None if the function does not take such an argument."""
+    """The type of an aggregate; None if the function does not accept the argument's type."""
     type_ = argument.type
     if function is ir.AggregateFunction.COUNT:
         return Scalar.I64
@@ -137,84 +141,88 @@ def _result_type(function: ir.AggregateFunction, argument: ir.Operand) -> Scalar
 
 
 def _order_key(
-    written: ast.Ordering, columns: tuple[ir.Column, ...], scope: Scope
+    syntax: ast.Ordering, columns: tuple[ir.Column, ...], scope: Scope
 ) -> ir.OrderKey | None:
-    grouped = any(isinstance(each.expression, ir.Aggregate) for each in columns)
-    found = _ordered(written.expression, columns, scope)
-    if found is None:
+    is_grouped = any(isinstance(each.expression, ir.Aggregate) for each in columns)
+    expression = _order_expression(syntax.expression, columns, scope)
+    if expression is None:
         return None
-    descending = written.direction is ast.SortDirection.DESC
-    wrong: tuple[str, str] | None = None
-    if not can_be_sorted(found.type):
-        wrong = f"rows cannot be sorted by {found.type}", ""
-    elif isinstance(found, ir.Aggregate) and not grouped:
-        wrong = "return has no aggregate, so there are no groups", "return an aggregate"
-    elif grouped and not isinstance(found, ir.Aggregate) and not _is_column(found, columns):
-        wrong = "a group has no such value", "order by a column of return, or by an aggregate"
-    elif isinstance(written.expression, ast.SearchCall):
-        descending = not isinstance(found, ir.Nearest)
+    descending = syntax.direction is ast.SortDirection.DESC
+    fault: tuple[str, str] | None = None
+    if not can_be_sorted(expression.type):
+        fault = f"rows cannot be sorted by {expression.type}", ""
+    elif isinstance(expression, ir.Aggregate) and not is_grouped:
+        fault = "return has no aggregate, so there are no groups", "return an aggregate"
+    elif (
+        is_grouped
+        and not isinstance(expression, ir.Aggregate)
+        and not _is_column(expression, columns)
+    ):
+        fault = "a group has no such value", "order by a column of return, or by an aggregate"
+    elif isinstance(syntax.expression, ast.SearchCall):
+        descending = not isinstance(expression, ir.Nearest)
         best = ast.SortDirection.DESC if descending else ast.SortDirection.ASC
-        if written.direction not in (None, best):
-            wrong = "a ranking starts with the best", "leave the direction out"
-    if wrong is not None:
-        scope.report.add(QueryCode.ORDER, written.expression.span, *wrong)
+        if syntax.direction not in (None, best):
+            fault = "a ranking starts with the best", "leave the direction out"
+    if fault is not None:
+        scope.report.add(QueryCode.ORDER, syntax.expression.span, *fault)
         return None
-    return ir.OrderKey(found, descending)
+    return ir.OrderKey(expression, descending)
 
 
-def _is_column(found: ir.Expression, columns: tuple[ir.Column, ...]) -> bool:
-    return any(each.expression == found for each in columns)
+def _is_column(expression: ir.Expression, columns: tuple[ir.Column, ...]) -> bool:
+    return any(each.expression == expression for each in columns)
 
 
-def _ordered(
-    written: ast.Expression, columns: tuple[ir.Column, ...], scope: Scope
+def _order_expression(
+    syntax: ast.Expression, columns: tuple[ir.Column, ...], scope: Scope
 ) -> ir.Expression | None:
-    if isinstance(written, ast.Alias):
-        for each in columns:
-            if each.name == written.name.text:
-                return each.expression
-        name = written.name.text
+    if isinstance(syntax, ast.Alias):
+        for column in columns:
+            if column.name == syntax.name.text:
+                return column.expression
+        name = syntax.name.text
         message = f"return has no column {name[:200]}"
         known = (each.name for each in columns)
-        scope.report.add_misspelt(QueryCode.UNKNOWN_NAME, name, written.span, message, known)
+        scope.report.add_unknown_name(QueryCode.UNKNOWN_NAME, name, syntax.span, message, known)
         return None
-    keyed = any(not isinstance(each.expression, ir.Aggregate) for each in columns)
-    return _expression(written, scope, keyed=keyed)
+    has_keys = any(not isinstance(each.expression, ir.Aggregate) for each in columns)
+    return _expression(syntax, scope, has_keys=has_keys)
 
 
 def _limit(read: ast.Read, scope: Scope) -> int | ir.ParameterValue | None:
-    written = read.limit
-    if written is None:
+    syntax = read.limit
+    if syntax is None:
         _check_unlimited(read, scope)
         return None
-    if isinstance(written, ast.Integer):
-        if 0 <= written.value <= _LIMIT_MAX:
-            return written.value
+    if isinstance(syntax, ast.Integer):
+        if 0 <= syntax.value <= _LIMIT_MAX:
+            return syntax.value
         message = "a limit is a whole number from 0 up"
-        scope.report.add(QueryCode.LIMIT, written.span, message)
+        scope.report.add(QueryCode.LIMIT, syntax.span, message)
         return None
-    found = operand(written, scope)
-    match found:
+    limit = operand(syntax, scope)
+    match limit:
         case ir.ParameterValue(name, Scalar() as type_, nullable):
             if type_.is_integer and not nullable:
                 scope.uses.bound(name, 0)
-                return found
+                return limit
             spelling = f"{type_}?" if nullable else f"{type_}"
             message, hint = f"${name} is {spelling}", "declare it as I64"
         case None:
             return None
         case _:
-            message, hint = f"${written.name} is not a number", "a limit is a number or a parameter"
-    scope.report.add(QueryCode.LIMIT, written.span, message, hint)
+            message, hint = f"${syntax.name} is not a number", "a limit is a number or a parameter"
+    scope.report.add(QueryCode.LIMIT, syntax.span, message, hint)
     return None
 
 
 def _check_unlimited(read: ast.Read, scope: Scope) -> None:
-    projected = [each.expression for each in read.projections]
-    for each in [*projected, *(key.expression for key in read.orderings)]:
-        if isinstance(each, ast.SearchCall) and each.function in _LIMITED:
-            message = f"{each.function} needs a limit: every row is near to some degree"
-            scope.report.add(QueryCode.LIMIT, each.span, message, "write limit 10")
+    projections = [each.expression for each in read.projections]
+    for expression in [*projections, *(key.expression for key in read.orderings)]:
+        if isinstance(expression, ast.SearchCall) and expression.function in _NEEDS_LIMIT:
+            message = f"{expression.function} needs a limit: every row is near to some degree"
+            scope.report.add(QueryCode.LIMIT, expression.span, message, "write limit 10")
             return
 
 

@@ -1,4 +1,4 @@
-"""Scopes: what each name of a query stands for, and where it may be read."""
+"""Scopes: the meaning of each name of a query, and where it is visible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from omnigraph.schema.catalog import ENDPOINTS, Catalog, EdgeType, NodeType, Sch
 
 @dataclass(slots=True)
 class Uses:
-    """What a query makes of its parameters, gathered while it is checked.
+    """How a query uses its parameters, collected while it is checked.
 
     Attributes:
         parameters: Those that are read.
@@ -25,7 +25,7 @@ class Uses:
     bounds: dict[str, tuple[int, int | None]] = field(default_factory=dict)
 
     def bound(self, name: str, low: int, high: int | None = None) -> None:
-        """Demand that a parameter lie between the two, beside what was demanded before."""
+        """Require a parameter to be between the two, in addition to earlier bounds."""
         least, greatest = self.bounds.get(name, (low, high))
         highs = [each for each in (greatest, high) if each is not None]
         self.bounds[name] = max(least, low), min(highs, default=None)
@@ -33,15 +33,15 @@ class Uses:
 
 @dataclass(slots=True)
 class Scope:
-    """The names that one block of clauses can read: its own, then those of the blocks around it.
+    """The names that one block of clauses can read: its own, then those of enclosing blocks.
 
     Attributes:
-        parameters: By name; None if the type is none that the language has.
-        variables: What each variable bound in this block stands for; None if that could not be
-            worked out, which has then been reported.
-        enclosing: The scope of the block around this one.
+        parameters: By name; None if the type is unknown to the language.
+        variables: The type of each variable bound in this block; None if it could not be resolved,
+            which has then been reported.
+        enclosing: The scope of the enclosing block.
         outer: The variables of enclosing blocks that this one has used so far.
-        hidden: Names that only negations inside bind, for advice.
+        hidden: Names that only inner negations bind, for hints.
     """
 
     catalog: Catalog
@@ -61,26 +61,26 @@ class Scope:
             self.parameters,
             self.uses,
             enclosing=self,
-            hidden=names_hidden_in(clauses),
+            hidden=negated_names(clauses),
         )
 
     def binds(self, name: str) -> bool:
-        """Whether this block, or one around it, binds the variable."""
-        return any(name in scope.variables for scope in self._around())
+        """Whether this block, or an enclosing one, binds the variable."""
+        return any(name in scope.variables for scope in self._outward())
 
     def bound_type(self, name: str) -> SchemaType | None:
-        """What a variable stands for, noting its use; None if it is not bound, or not known."""
-        passed: list[Scope] = []
-        for scope in self._around():
+        """The type of a variable, recording its use; None if it is not bound, or not known."""
+        crossed: list[Scope] = []
+        for scope in self._outward():
             if name in scope.variables:
-                for each in passed:
-                    each.outer.add(name)
+                for inner in crossed:
+                    inner.outer.add(name)
                 return scope.variables[name]
-            passed.append(scope)
+            crossed.append(scope)
         return None
 
     def read(self, variable: ast.Variable) -> SchemaType | ir.Parameter | None:
-        """What a variable that is read stands for; None if that has been reported."""
+        """The type or the parameter that a variable refers to; None if an error was reported."""
         name = variable.name
         if name in self.parameters:
             self.uses.parameters.add(name)
@@ -99,28 +99,30 @@ class Scope:
             self.report.add(QueryCode.UNKNOWN_NAME, variable.span, message, hint)
         else:
             known = [f"${name}" for name in self._visible()]
-            written = f"${variable.name}"
-            self.report.add_misspelt(QueryCode.UNKNOWN_NAME, written, variable.span, message, known)
+            name = f"${variable.name}"
+            self.report.add_unknown_name(
+                QueryCode.UNKNOWN_NAME, name, variable.span, message, known
+            )
 
     def _visible(self) -> Iterator[str]:
         yield from self.parameters
-        for scope in self._around():
+        for scope in self._outward():
             yield from scope.variables
 
-    def _around(self) -> Iterator[Scope]:
+    def _outward(self) -> Iterator[Scope]:
         scope: Scope | None = self
         while scope is not None:
             yield scope
             scope = scope.enclosing
 
 
-def names_hidden_in(clauses: Iterable[ast.Clause]) -> frozenset[str]:
-    """Every name that negations among these clauses mention in order to bind it."""
+def negated_names(clauses: Iterable[ast.Clause]) -> frozenset[str]:
+    """Every name that negations among these clauses may bind."""
     names: set[str] = set()
-    for each in clauses:
-        if isinstance(each, ast.Negation):
-            names |= names_hidden_in(each.clauses)
-            for inner in each.clauses:
+    for clause in clauses:
+        if isinstance(clause, ast.Negation):
+            names |= negated_names(clause.clauses)
+            for inner in clause.clauses:
                 if isinstance(inner, ast.Binding):
                     names.add(inner.variable.name)
                 elif isinstance(inner, ast.Traversal):
@@ -130,20 +132,20 @@ def names_hidden_in(clauses: Iterable[ast.Clause]) -> frozenset[str]:
 
 
 def node_type(name: ast.Name, catalog: Catalog, report: Report) -> NodeType | None:
-    """The node type that a binding names; None if that has been reported."""
-    found = schema_type(name, catalog, report)
-    if isinstance(found, EdgeType):
-        hint = f"an edge is bound where it is walked: $a $e:{found.word} $b"
-        report.add(QueryCode.UNKNOWN_TYPE, name.span, f"{found.name} is an edge type", hint)
+    """The node type that a binding names; None if an error was reported."""
+    type_ = schema_type(name, catalog, report)
+    if isinstance(type_, EdgeType):
+        hint = f"an edge is bound where it is walked: $a $e:{type_.word} $b"
+        report.add(QueryCode.UNKNOWN_TYPE, name.span, f"{type_.name} is an edge type", hint)
         return None
-    return found
+    return type_
 
 
 def schema_type(name: ast.Name, catalog: Catalog, report: Report) -> SchemaType | None:
-    """The node or edge type of that name; None if that has been reported."""
-    for each in catalog.types:
-        if each.name == name.text:
-            return each
+    """The node or edge type of that name; None if an error was reported."""
+    for type_ in catalog.types:
+        if type_.name == name.text:
+            return type_
     if any(each.name == name.text for each in catalog.interfaces):
         hint = "name one of the node types that implement it"
         message = f"{name.text} is an interface, which has no rows"
@@ -151,25 +153,25 @@ def schema_type(name: ast.Name, catalog: Catalog, report: Report) -> SchemaType 
         return None
     message = f"the schema has no type {name.text[:200]}"
     known = (each.name for each in catalog.types)
-    report.add_misspelt(QueryCode.UNKNOWN_TYPE, name.text, name.span, message, known)
+    report.add_unknown_name(QueryCode.UNKNOWN_TYPE, name.text, name.span, message, known)
     return None
 
 
 def edge_type(word: ast.Name, catalog: Catalog, report: Report) -> EdgeType | None:
-    """The edge type that a word means; None if that has been reported."""
-    found = edge_named(word.text, catalog)
-    if found is not None and word.text[0].isupper():
+    """The edge type that a word names; None if an error was reported."""
+    type_ = find_edge_type(word.text, catalog)
+    if type_ is not None and word.text[0].isupper():
         message = f"{word.text} is a type, and an edge word starts lower-case"
-        report.add(QueryCode.UNKNOWN_EDGE, word.span, message, f"write {found.word}")
-    elif found is None:
+        report.add(QueryCode.UNKNOWN_EDGE, word.span, message, f"write {type_.word}")
+    elif type_ is None:
         message = f"the schema has no edge {word.text[:200]}"
         known = (each.word for each in catalog.edge_types)
-        report.add_misspelt(QueryCode.UNKNOWN_EDGE, word.text, word.span, message, known)
-    return found
+        report.add_unknown_name(QueryCode.UNKNOWN_EDGE, word.text, word.span, message, known)
+    return type_
 
 
-def edge_named(word: str, catalog: Catalog) -> EdgeType | None:
-    """The edge type that a word means, whatever its case; no two differ only by case."""
+def find_edge_type(word: str, catalog: Catalog) -> EdgeType | None:
+    """The edge type that a word names, ignoring case; no two differ only by case."""
     folded = word.casefold()
     return next((each for each in catalog.edge_types if each.name.casefold() == folded), None)
 
@@ -177,14 +179,14 @@ def edge_named(word: str, catalog: Catalog) -> EdgeType | None:
 def column(
     variable: str, type_: SchemaType, name: ast.Name, report: Report
 ) -> ir.ColumnValue | None:
-    """A column of what a variable stands for; None if that has been reported."""
-    for each in type_.properties:
-        if each.name == name.text:
-            return ir.ColumnValue(variable, each.name, each.type, each.nullable)
-    kept = ("id", *ENDPOINTS) if isinstance(type_, EdgeType) else ("id",)
-    if name.text in kept:
+    """A column of a variable's type; None if an error was reported."""
+    for property_ in type_.properties:
+        if property_.name == name.text:
+            return ir.ColumnValue(variable, property_.name, property_.type, property_.nullable)
+    system_columns = ("id", *ENDPOINTS) if isinstance(type_, EdgeType) else ("id",)
+    if name.text in system_columns:
         return ir.ColumnValue(variable, name.text, Scalar.STRING, nullable=False)
     message = f"{type_.name} has no property {name.text[:200]}"
-    known = (*(each.name for each in type_.properties), *kept)
-    report.add_misspelt(QueryCode.UNKNOWN_PROPERTY, name.text, name.span, message, known)
+    known = (*(each.name for each in type_.properties), *system_columns)
+    report.add_unknown_name(QueryCode.UNKNOWN_PROPERTY, name.text, name.span, message, known)
     return None

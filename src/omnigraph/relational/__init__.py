@@ -1,1 +1,1 @@
-"""Relational plans: one tree over named relations, run by whichever engine is given it."""
+"""Relational plans: one tree over named relations that every engine can run."""

@@ -1,7 +1,7 @@
-"""Typed expressions over columns and bound values, meaning the same on every engine.
+"""Typed expressions over columns and bound values, with the same meaning on every engine.
 
-Where an engine would round (an integer beside a float), the comparison is rewritten so that it need
-not: `number = 2.7` is never true of a whole number, and 2**53 + 1 is not 2**53. NaN equals itself
+Where an engine would round (an integer compared with a float), the comparison is rewritten to avoid
+it: `number = 2.7` is never true of a whole number, and 2**53 + 1 is not 2**53. NaN equals itself
 and is greater than every other number, as in both engines' own order.
 """
 
@@ -22,7 +22,7 @@ from omnigraph.model.types import (
     Scalar,
     VectorType,
 )
-from omnigraph.relational.numbers import Comparator, exactly, moved
+from omnigraph.relational.numbers import Comparator, rewrite_comparison, to_exact
 from omnigraph.relational.plans import BoundValue
 
 _SQL_TYPES: Final[dict[Scalar, str]] = {
@@ -48,7 +48,7 @@ _TREES: Final[dict[Comparator, type[exp.Binary]]] = {
     Comparator.GE: exp.GTE,
 }
 
-_FLIPPED: Final[dict[Comparator, Comparator]] = {
+_MIRROR: Final[dict[Comparator, Comparator]] = {
     Comparator.EQ: Comparator.EQ,
     Comparator.NE: Comparator.NE,
     Comparator.LT: Comparator.GT,
@@ -65,7 +65,7 @@ _HOLDS: Final[dict[Comparator, Callable[[Any, Any], bool]]] = {
     Comparator.GT: operator.gt,
     Comparator.GE: operator.ge,
 }
-"""What each comparison says of two numbers; Python rounds neither."""
+"""The outcome of each comparison of two numbers; Python rounds neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,10 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A value that is known before any row is looked at.
+    """A value that is known before any row is read.
 
     Attributes:
-        source: What gave it, if nothing but the value itself changes when another is given.
+        source: The parameter (or `now()`) it is from, if another value would change nothing else.
     """
 
     value: Any
@@ -94,7 +94,7 @@ Side = Typed | Known
 
 @dataclass(slots=True)
 class Bindings:
-    """Collects the values that a plan binds beside its text."""
+    """Collects the values that a plan binds outside its text."""
 
     values: dict[str, BoundValue] = field(default_factory=dict)
 
@@ -114,18 +114,18 @@ class Bindings:
 
 
 def sql_type(type_: PropertyType) -> exp.DataType:
-    """The type that values of a property type have in a plan."""
-    return exp.DataType.build(_spelt(type_))
+    """The SQL type of a property type in a plan."""
+    return exp.DataType.build(_sql_type_name(type_))
 
 
-def _spelt(type_: PropertyType) -> str:
+def _sql_type_name(type_: PropertyType) -> str:
     match type_:
         case Scalar():
             return _SQL_TYPES[type_]
         case EnumType():
             return "TEXT"
         case ListType(item):
-            return f"ARRAY<{_spelt(item)}>"
+            return f"ARRAY<{_sql_type_name(item)}>"
         case VectorType():
             return "ARRAY<FLOAT>"
         case BlobType():
@@ -135,13 +135,13 @@ def _spelt(type_: PropertyType) -> str:
 
 
 def compare(comparator: Comparator, left: Side, right: Side, bindings: Bindings) -> exp.Expr:
-    """A comparison that is true exactly when it holds of both values; never true of a null."""
+    """A comparison that is true exactly when it holds for both values; never for a null."""
     if isinstance(left, Known) and isinstance(right, Typed):
-        return compare(_FLIPPED[comparator], right, left, bindings)
+        return compare(_MIRROR[comparator], right, left, bindings)
     if isinstance(right, Known) and right.value is None:
         return exp.false()
     if isinstance(left, Known) and left.value is not None and _is_number(left.type):
-        assert isinstance(right, Known), "a column stands on the left"
+        assert isinstance(right, Known), "a column is on the left"
         return exp.convert(_HOLDS[comparator](left.value, right.value))
     if isinstance(left, Typed) and _is_number(left.type):
         if isinstance(right, Known):
@@ -152,12 +152,12 @@ def compare(comparator: Comparator, left: Side, right: Side, bindings: Bindings)
 
 
 def contains_item(items: Side, item: Side, bindings: Bindings) -> exp.Expr:
-    """Whether a list holds a value equal to `item`; never true of a null."""
+    """Whether a list holds a value equal to `item`; never true for a null."""
     assert isinstance(items.type, ListType)
-    wanted = _as_item(item, items.type.item, bindings)
-    if wanted is None:
+    item_tree = _as_item(item, items.type.item, bindings)
+    if item_tree is None:
         return exp.false()
-    return exp.ArrayContains(this=bindings.tree(items), expression=wanted)
+    return exp.ArrayContains(this=bindings.tree(items), expression=item_tree)
 
 
 def is_null(side: Side, bindings: Bindings) -> exp.Expr:
@@ -166,7 +166,7 @@ def is_null(side: Side, bindings: Bindings) -> exp.Expr:
 
 
 def without_negative_zero(tree: exp.Expr, type_: PropertyType) -> exp.Expr:
-    """The value, with -0.0 as 0.0: they are equal, so they are one group and one distinct value."""
+    """The value, with -0.0 as 0.0: they are equal, so they form one group and distinct value."""
     if not _is_float(type_):
         return tree.copy()
     zero = exp.Cast(this=exp.Literal.number(0), to=sql_type(type_))
@@ -178,7 +178,7 @@ def _compare_with_number(
     comparator: Comparator, column: Typed, known: Known, bindings: Bindings
 ) -> exp.Expr:
     assert isinstance(column.type, Scalar)
-    outcome = moved(comparator, known.value, column.type)
+    outcome = rewrite_comparison(comparator, known.value, column.type)
     if outcome is True:
         return exp.Not(this=is_null(column, bindings))
     if outcome is False:
@@ -191,8 +191,8 @@ def _compare_with_number(
 def _compare_mixed(comparator: Comparator, left: Typed, right: Typed) -> exp.Expr:
     """Compare an integer column with a float column.
 
-    As doubles; where they then look equal the integer may have been rounded, and the double is
-    whole and small enough to be compared as a decimal.
+    Both are compared as doubles; if these are equal, the integer may have been rounded, but the
+    double is whole and small enough to be compared as a decimal.
     """
     tree = _TREES[comparator]
     ours, theirs = _cast(left, "DOUBLE"), _cast(right, "DOUBLE")
@@ -204,17 +204,17 @@ def _compare_mixed(comparator: Comparator, left: Typed, right: Typed) -> exp.Exp
     return exp.Case(ifs=[exp.If(this=looks_equal, true=exact)], default=rounded)
 
 
-def _as_item(item: Side, wanted: Scalar | BlobType, bindings: Bindings) -> exp.Expr | None:
-    """The value in the list's own type, null where no item can equal it; None if none ever can."""
+def _as_item(item: Side, item_type: Scalar | BlobType, bindings: Bindings) -> exp.Expr | None:
+    """The value in the list's item type, null if no item can equal it; None if none ever can."""
     if isinstance(item, Known):
         value = item.value
-        if value is not None and isinstance(wanted, Scalar) and wanted.is_numeric:
-            value = exactly(value, wanted)
-        return None if value is None else bindings.tree(replace(item, value=value, type=wanted))
-    if item.type == wanted or not _is_number(wanted):
+        if value is not None and isinstance(item_type, Scalar) and item_type.is_numeric:
+            value = to_exact(value, item_type)
+        return None if value is None else bindings.tree(replace(item, value=value, type=item_type))
+    if item.type == item_type or not _is_number(item_type):
         return item.tree.copy()
-    cast = exp.TryCast(this=item.tree.copy(), to=sql_type(wanted), safe=True)
-    same = compare(Comparator.EQ, Typed(cast, wanted), item, bindings)
+    cast = exp.TryCast(this=item.tree.copy(), to=sql_type(item_type), safe=True)
+    same = compare(Comparator.EQ, Typed(cast, item_type), item, bindings)
     return exp.Case(ifs=[exp.If(this=same, true=cast.copy())])
 
 

@@ -1,4 +1,4 @@
-"""Moving a number into a column's own type without changing what a comparison with it says."""
+"""Converts a number to a column's type without changing the outcome of a comparison with it."""
 
 from __future__ import annotations
 
@@ -22,18 +22,22 @@ class Comparator(Enum):
     GE = ">="
 
 
-def moved(comparator: Comparator, value: Number, type_: Scalar) -> tuple[Comparator, Number] | bool:
-    """The comparison `column comparator value` with a number of the column's type instead.
+def rewrite_comparison(
+    comparator: Comparator, value: Number, type_: Scalar
+) -> tuple[Comparator, Number] | bool:
+    """An equivalent of `column comparator value` with a number of the column's type.
 
-    A plain bool if it has the same outcome for every number of the type. NaN is greater than every
+    A plain bool if the outcome is the same for every number of the type. NaN is greater than every
     other number.
 
-    >>> moved(Comparator.LT, 2.7, Scalar.I64)
+    >>> rewrite_comparison(Comparator.LT, 2.7, Scalar.I64)
     (<Comparator.LE: '<='>, 2)
-    >>> moved(Comparator.EQ, 2.7, Scalar.I64), moved(Comparator.NE, 2**40, Scalar.I32)
-    (False, True)
+    >>> rewrite_comparison(Comparator.EQ, 2.7, Scalar.I64)
+    False
+    >>> rewrite_comparison(Comparator.NE, 2**40, Scalar.I32)
+    True
     """
-    exact = exactly(value, type_)
+    exact = to_exact(value, type_)
     if exact is not None:
         return comparator, exact
     if comparator in (Comparator.EQ, Comparator.NE):
@@ -45,14 +49,14 @@ def moved(comparator: Comparator, value: Number, type_: Scalar) -> tuple[Compara
     return Comparator.LE if wants_less else Comparator.GT, below
 
 
-def exactly(value: Number, type_: Scalar) -> Number | None:
+def to_exact(value: Number, type_: Scalar) -> Number | None:
     """The same number as a value of the type, or None if the type has no such number.
 
-    >>> exactly(3.0, Scalar.I32), exactly(2**53 + 1, Scalar.F64), exactly(0.1, Scalar.F32)
+    >>> to_exact(3.0, Scalar.I32), to_exact(2**53 + 1, Scalar.F64), to_exact(0.1, Scalar.F32)
     (3, None, None)
     """
     if type_.is_float:
-        rounded = _rounded(value, type_)
+        rounded = _round(value, type_)
         return rounded if rounded == value or math.isnan(rounded) else None
     if isinstance(value, float):
         if not value.is_integer():
@@ -63,9 +67,9 @@ def exactly(value: Number, type_: Scalar) -> Number | None:
 
 
 def _greatest_below(value: Number, type_: Scalar) -> Number | None:
-    """The greatest number of the type that is less than a value which the type does not have."""
+    """The greatest number of the type below a value that the type does not have."""
     if type_.is_float:
-        rounded = _rounded(value, type_)
+        rounded = _round(value, type_)
         return rounded if rounded < value else _next_below(rounded, type_)
     low, high = INTEGER_BOUNDS[type_]
     if isinstance(value, float):
@@ -75,7 +79,7 @@ def _greatest_below(value: Number, type_: Scalar) -> Number | None:
     return None if value < low else min(value, high)
 
 
-def _rounded(value: Number, type_: Scalar) -> float:
+def _round(value: Number, type_: Scalar) -> float:
     try:
         double = float(value)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Plans: a sqlglot tree, the relations it names, the values it binds, the columns it gives."""
+"""Plans: a sqlglot tree, the relations it names, the values it binds, its result columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TableRows:
     """The rows of one type at the snapshot that a plan is run on.
 
     Attributes:
-        columns: What the plan uses of them; an engine reads no other.
+        columns: The columns that the plan uses; an engine reads no other.
     """
 
     table: TableKey
@@ -26,7 +26,7 @@ class TableRows:
 
 @dataclass(frozen=True, slots=True)
 class GivenRows:
-    """Rows that whoever runs the plan brings along, such as the delta of a write."""
+    """Rows that the caller provides with the plan, such as the delta of a write."""
 
 
 Relation = TableRows | GivenRows
@@ -34,10 +34,10 @@ Relation = TableRows | GivenRows
 
 @dataclass(frozen=True, slots=True)
 class BoundValue:
-    """A value that reaches the engine beside the text, never in it.
+    """A value that is passed to the engine outside the text.
 
     Attributes:
-        source: What gave the value, if the same tree serves other values of it too.
+        source: The parameter (or `now()`) it is from, if the tree is valid for its other values.
     """
 
     value: Any
@@ -47,7 +47,7 @@ class BoundValue:
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
-    """One column of a plan's result, in the type that the caller gets."""
+    """One column of a plan's result, in the type that the caller receives."""
 
     name: str
     type: PropertyType
@@ -56,7 +56,7 @@ class OutputColumn:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A column of a relation that holds the ids of something."""
+    """A column of a relation that holds ids."""
 
     relation: str
     column: str
@@ -88,7 +88,7 @@ class ReachedFrom:
     """The rows are edges that a walk from another relation's column can use.
 
     Attributes:
-        onward: The column that the walk goes on from.
+        onward: The column that the walk continues from.
         hops_max: How many edges the walk has at most.
         both_ways: Whether edges are walked from `onward` too.
     """
@@ -105,9 +105,9 @@ class ReachedFrom:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """A licence to read less: rows of `relation` that break the condition change no answer.
+    """Permission to read less: rows of `relation` that break the condition change no answer.
 
-    An engine may use any of them, in any order, or none.
+    An engine may use any reductions of a plan, in any order, or none.
     """
 
     relation: str
@@ -117,7 +117,7 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The row of a table that has an id, if there is one, and the columns wanted of it."""
+    """A read of the row with one id, if there is one, and of some of its columns."""
 
     table: TableKey
     id: str
@@ -126,15 +126,15 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One question to an engine.
+    """One query for an engine to run.
 
     Attributes:
         tree: A query over the named relations. Its columns are positional: their names in the tree
-            mean nothing, so that names which engines would fold or refuse cannot matter.
-        values: What each placeholder of the tree stands for.
-        columns: What the caller gets, in the order of the tree's columns.
-        lookup: Set where the answer is one row found by its id: the `Lookup` says the same as the
-            tree, and an engine with an index on ids may read just that.
+            are ignored, so names that engines would fold or refuse cannot matter.
+        values: The value of each placeholder of the tree.
+        columns: The columns of the result, in the order of the tree's columns.
+        lookup: Set if the answer is one row with a known id: the `Lookup` is equivalent to the
+            tree, and an engine with an index on ids may read just that row.
     """
 
     tree: exp.Query

@@ -1,4 +1,4 @@
-"""Pieces of trees: columns, names and tables, always quoted or of our own naming."""
+"""Builders of tree nodes: columns, aliases and tables, always quoted or with generated names."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ def column(name: str, table: str) -> exp.Column:
 
 
 def named(tree: exp.Expr, name: str) -> exp.Alias:
-    """An expression under one of our own names."""
+    """An expression under a generated name."""
     return exp.Alias(this=tree, alias=exp.to_identifier(name))
 
 
-def table(name: str, known_as: str) -> exp.Table:
+def table(name: str, alias_name: str) -> exp.Table:
     """A relation or intermediate table, under an alias."""
-    return exp.Table(this=exp.to_identifier(name), alias=alias(known_as))
+    return exp.Table(this=exp.to_identifier(name), alias=alias(alias_name))
 
 
-def nested(query: exp.Query, known_as: str) -> exp.Subquery:
+def subquery(query: exp.Query, alias_name: str) -> exp.Subquery:
     """A query in the place of a table."""
-    return exp.Subquery(this=query, alias=alias(known_as))
+    return exp.Subquery(this=query, alias=alias(alias_name))
 
 
 def alias(name: str) -> exp.TableAlias:
-    """The name that the rest of a query knows a table by."""
+    """The alias of a table."""
     return exp.TableAlias(this=exp.to_identifier(name))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import date
 from typing import assert_never
 
-from omnigraph.lang.spelling import positional, quoted
+from omnigraph.lang.spelling import format_float, quote
 from omnigraph.model.types import PropertyType, Scalar
 from omnigraph.schema.catalog import (
     UNLIMITED,
@@ -88,8 +88,8 @@ def _property(owner: Declaration, property_: Property) -> str:
     if property_.default is not None:
         words.append(f"@default({_value(property_.type, property_.default)})")
     if property_.embed is not None:
-        model = "" if property_.embed.model is None else f", model={quoted(property_.embed.model)}"
-        words.append(f"@embed({quoted(property_.embed.source)}{model})")
+        model = "" if property_.embed.model is None else f", model={quote(property_.embed.model)}"
+        words.append(f"@embed({quote(property_.embed.source)}{model})")
     return " ".join([*words, *_remarks(property_, property_.rename_from)])
 
 
@@ -109,14 +109,14 @@ def _constraints(owner: Declaration) -> Iterator[str]:
         high = "" if range_.high is None else _value(type_, range_.high)
         yield f"@range({range_.property}, {low}..{high})"
     for check in owner.checks:
-        yield f"@check({check.property}, {quoted(check.pattern)})"
+        yield f"@check({check.property}, {quote(check.pattern)})"
 
 
 def _remarks(owner: Declaration | Property, rename_from: str | None) -> Iterator[str]:
     if rename_from is not None:
-        yield f"@rename_from({quoted(rename_from)})"
+        yield f"@rename_from({quote(rename_from)})"
     if owner.description is not None:
-        yield f"@description({quoted(owner.description)})"
+        yield f"@description({quote(owner.description)})"
     yield from map(_annotation, owner.annotations)
 
 
@@ -129,7 +129,7 @@ def _annotation(annotation: Annotation) -> str:
 
 def _value(type_: PropertyType, value: Value) -> str:
     if type_ is Scalar.F32 and isinstance(value, float):
-        return positional(_shortest_f32(value))
+        return format_float(_shortest_f32(value))
     return _literal(value)
 
 
@@ -140,11 +140,11 @@ def _literal(value: Value) -> str:
         case int():
             return str(value)
         case float():
-            return positional(value)
+            return format_float(value)
         case str():
-            return quoted(value)
+            return quote(value)
         case date():
-            return quoted(value.isoformat().replace("+00:00", "Z"))
+            return quote(value.isoformat().replace("+00:00", "Z"))
         case _:
             assert_never(value)
 

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from omnigraph.errors import InvalidInputError, InvalidParameterError, NotFoundError
-from omnigraph.lang.source import Source, decoded
+from omnigraph.lang.source import Source, decode_text
 from omnigraph.model.arguments import misfit
 from omnigraph.storage.nearby import near_file
 
@@ -74,4 +74,4 @@ def read_file(
         reason = cause.strerror if isinstance(cause, OSError) else cause
         message = f"the {what} {path} cannot be read: {reason}"
         raise InvalidInputError(message, hint=hint) from cause
-    return decoded(data, str(path))
+    return decode_text(data, str(path))

@@ -7,7 +7,7 @@ import pytest
 from omnigraph.errors import InvalidInputError, NotFoundError
 from omnigraph.graph import Graph
 from omnigraph.graph import init as init_graph
-from omnigraph.lang.spelling import quoted
+from omnigraph.lang.spelling import quote
 from tests.support.graphs import graph_with
 
 HOSTILE = {
@@ -54,14 +54,14 @@ def test_a_hostile_parameter_is_data(texts: Graph, engine: str, label: str) -> N
 
 @pytest.mark.parametrize("label", [label for label in HOSTILE if label != "a megabyte"])
 def test_a_hostile_literal_is_data_or_refused(texts: Graph, engine: str, label: str) -> None:
-    literal = quoted(HOSTILE[label])
+    literal = quote(HOSTILE[label])
     query = f"query q() {{ match {{ $t: Text {{name: {literal}}} }} return {{ $t.label }} }}"
     found = texts.query(query, engine=engine).rows()
     assert found == [{"t.label": label}]
 
 
 def test_a_megabyte_of_literal_is_refused_with_the_limit(texts: Graph) -> None:
-    literal = quoted(HOSTILE["a megabyte"])
+    literal = quote(HOSTILE["a megabyte"])
     query = f"query q() {{ match {{ $t: Text {{name: {literal}}} }} return {{ $t.label }} }}"
     with pytest.raises(InvalidInputError, match=r"1,048,576|1048576|too long|at most"):
         texts.query(query)

@@ -1,4 +1,4 @@
-"""Keys that a query fixes: the id they make, and queries that ask for nothing but that row."""
+"""Keys that a query fixes: the id they determine, and queries for exactly that row."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from omnigraph.model.identity import KeyType, identity_of
 from omnigraph.model.tables import TableKey, TableKind
 from omnigraph.model.types import Scalar
 from omnigraph.query import ir
-from omnigraph.query.lowering.operands import Given, texts_of, texts_wanted
+from omnigraph.query.lowering.operands import Given, texts_allowed, texts_column
 from omnigraph.relational.plans import IsOneOf, Lookup, Reduction
 from omnigraph.schema.catalog import ENDPOINTS, Catalog, EdgeType, SchemaType
 
 
 @dataclass(frozen=True, slots=True)
 class FixedKey:
-    """A key whose every member a filter fixes to a value that the query is given."""
+    """A key whose every member a filter fixes to a value known before any row is read."""
 
     types: tuple[KeyType, ...]
     operands: tuple[ir.GivenValue, ...]
@@ -32,10 +32,10 @@ class FixedKey:
 
 def fixed_key(type_: SchemaType, filters: Iterable[ir.Filter], given: Given) -> FixedKey | None:
     """The key of a type that these filters on it fix, if they fix all of it."""
-    fixed = dict(filter(None, (_equals(each, given) for each in filters)))
-    if not type_.key or not fixed.keys() >= set(type_.key):
+    operands = dict(filter(None, (_equals(each, given) for each in filters)))
+    if not type_.key or not operands.keys() >= set(type_.key):
         return None
-    return FixedKey(key_types(type_), tuple(fixed[name] for name in type_.key))
+    return FixedKey(key_types(type_), tuple(operands[name] for name in type_.key))
 
 
 def key_types(type_: SchemaType) -> tuple[KeyType, ...]:
@@ -52,9 +52,9 @@ def _member_type(type_: SchemaType, name: str) -> KeyType:
 def seeds_of(
     type_: SchemaType, relation: str, filters: Sequence[ir.Filter], given: Given
 ) -> Iterator[Callable[[Given], Reduction]]:
-    """Which ids and texts the filters on rows of a type leave, for engines that look those up."""
+    """The ids and texts that the filters on rows of a type allow, for engines with indexes."""
     for condition in filters:
-        if at := texts_wanted(condition, given):
+        if at := texts_column(condition, given):
             yield partial(_texts_seed, relation, at, condition)
     key = fixed_key(type_, filters, given)
     if key is not None:
@@ -62,7 +62,7 @@ def seeds_of(
 
 
 def _texts_seed(relation: str, at: ir.ColumnValue, condition: ir.Filter, given: Given) -> Reduction:
-    return Reduction(relation, at.column, IsOneOf(texts_of(condition, given)))
+    return Reduction(relation, at.column, IsOneOf(texts_allowed(condition, given)))
 
 
 def _key_seed(relation: str, key: FixedKey, given: Given) -> Reduction:
@@ -72,7 +72,7 @@ def _key_seed(relation: str, key: FixedKey, given: Given) -> Reduction:
 def key_lookup(
     query: ir.ReadQuery, catalog: Catalog, given: Given
 ) -> Callable[[Given], Lookup] | None:
-    """How to look the answer up, if the query asks for one node by its key and nothing else."""
+    """A lookup that answers the query, if it selects one node by its key and nothing else."""
     block = query.match
     is_plain = len(block.nodes) == 1 and not block.traversals and not block.negations
     columns = [each.expression for each in query.columns]
@@ -82,7 +82,7 @@ def key_lookup(
         return None
     (node,) = block.nodes
     key = fixed_key(catalog.node_type(node.type_name), block.filters, given)
-    # Keys that are equal, and only those, have one id: no other filter may be left to test.
+    # An id matches exactly the rows of its key, so no filter beyond the key may remain.
     if key is None or len(block.filters) != len(key.operands):
         return None
     names = tuple(each.column for each in columns if isinstance(each, ir.ColumnValue))

@@ -1,4 +1,4 @@
-"""Operands and filters as expressions over the columns that rows have."""
+"""Operands and filters as expressions over columns of rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from omnigraph.relational.numbers import Comparator
 from omnigraph.relational.plans import BoundValue
 
 Scope: TypeAlias = "Mapping[tuple[str, str], exp.Expr]"
-"""Where a row has the value of (variable, column)."""
+"""The expression of each (variable, column) in a row."""
 
 _COMPARATORS: Final[Mapping[ir.Operator, Comparator]] = {
     ir.Operator.EQ: Comparator.EQ,
@@ -44,10 +44,10 @@ NOW: Final = "now()"
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a query is run with: the values of its parameters, and its instant.
+    """The arguments of a run: the values of a query's parameters, and its instant.
 
     Attributes:
-        numbers: The parameters whose numbers stand in a tree as they are (`unmoved_numbers`).
+        numbers: The parameters whose numbers enter a tree unconverted (`unconverted_numbers`).
     """
 
     values: Mapping[str, ir.Value]
@@ -55,7 +55,7 @@ class Given:
     numbers: frozenset[str] = frozenset()
 
     def known(self, operand: ir.GivenValue) -> Known:
-        """The value of an operand that needs no row."""
+        """The value of an operand that depends on no row."""
         match operand:
             case ir.ParameterValue(name, type_):
                 value = self.values[name]
@@ -73,25 +73,25 @@ class Given:
             return Typed(scope[operand.variable, operand.column], operand.type)
         return self.known(operand)
 
-    def again(self, bound: BoundValue) -> BoundValue:
-        """The same placeholder for these values."""
+    def rebind(self, bound: BoundValue) -> BoundValue:
+        """The same placeholder with these values."""
         if bound.source is None:
             return bound
         return replace(bound, value=self.now if bound.source == NOW else self.values[bound.source])
 
     @property
     def shape(self) -> Hashable:
-        """What a tree depends on: of late values only that they are there, of others the value."""
+        """Everything a tree depends on: of late values only their presence, of others the value."""
         return tuple(
             (name, None if self._is_late(name) else (type(value), repr(value)))
             for name, value in sorted(self.values.items())
         )
 
     def _is_late(self, name: str) -> bool:
-        """Whether a value stands in a tree as a placeholder and nothing else.
+        """Whether a value enters a tree only as a placeholder.
 
-        Nulls and lists change the tree's form, and so do most numbers: they are moved into the type
-        of what they are compared with.
+        Nulls and lists change the tree's form, and so do most numbers: they are converted to the
+        type of the other side of the comparison.
         """
         value = self.values[name]
         if isinstance(value, int) and name in self.numbers:
@@ -99,45 +99,45 @@ class Given:
         return isinstance(value, str | bool | bytes | date)
 
 
-def unmoved_numbers(query: ir.ReadQuery) -> frozenset[str]:
+def unconverted_numbers(query: ir.ReadQuery) -> frozenset[str]:
     """The parameters that are whole numbers, and only compared with columns of their own type."""
-    everywhere = Counter(_parameters_in(query))
-    unmoved = Counter(_parameters_in([*_unmoving(query.match)]))
+    all_uses = Counter(_parameters_in(query))
+    unconverted = Counter(_parameters_in([*_exact_comparisons(query.match)]))
     return frozenset(
-        each.name
-        for each in query.parameters
-        if isinstance(each.type, Scalar)
-        and each.type.is_integer
-        and everywhere[each.name] == unmoved[each.name]
+        parameter.name
+        for parameter in query.parameters
+        if isinstance(parameter.type, Scalar)
+        and parameter.type.is_integer
+        and all_uses[parameter.name] == unconverted[parameter.name]
     )
 
 
-def _unmoving(block: ir.Block) -> Iterator[ir.Comparison]:
-    """The comparisons that a number passes into as it is."""
-    for each in block.filters:
-        if not isinstance(each, ir.Comparison) or each.operator not in _COMPARATORS:
+def _exact_comparisons(block: ir.Block) -> Iterator[ir.Comparison]:
+    """The comparisons that use a number without converting it."""
+    for condition in block.filters:
+        if not isinstance(condition, ir.Comparison) or condition.operator not in _COMPARATORS:
             continue
-        has_column = ir.ColumnValue in (type(each.left), type(each.right))
-        if has_column and each.left.type == each.right.type:
-            yield each
+        has_column = ir.ColumnValue in (type(condition.left), type(condition.right))
+        if has_column and condition.left.type == condition.right.type:
+            yield condition
     for negation in block.negations:
-        yield from _unmoving(negation.block)
+        yield from _exact_comparisons(negation.block)
 
 
 def _parameters_in(node: object) -> Iterator[str]:
-    """The name of a parameter, once for each time that it stands in a part of a query."""
+    """The name of each parameter, once per occurrence in a part of a query."""
     if isinstance(node, ir.ParameterValue):
         yield node.name
     elif isinstance(node, tuple | list):
-        for each in node:
-            yield from _parameters_in(each)
+        for child in node:
+            yield from _parameters_in(child)
     elif is_dataclass(node):
-        for each in fields(node):
-            yield from _parameters_in(getattr(node, each.name))
+        for child in fields(node):
+            yield from _parameters_in(getattr(node, child.name))
 
 
 def filter_tree(condition: ir.Filter, scope: Scope, given: Given, bindings: Bindings) -> exp.Expr:
-    """A condition that is true of exactly the rows the filter keeps."""
+    """A condition that is true for exactly the rows the filter keeps."""
     match condition:
         case ir.Comparison(left, operator, right):
             sides = given.side(left, scope), given.side(right, scope)
@@ -146,7 +146,7 @@ def filter_tree(condition: ir.Filter, scope: Scope, given: Given, bindings: Bind
             test = is_null(given.side(operand, scope), bindings)
             return exp.Not(this=test) if negated else test
         case ir.TextMatch(test):
-            raise not_yet(test)
+            raise unsupported_function(test)
         case _:
             assert_never(condition)
 
@@ -163,20 +163,22 @@ def _comparison(operator: ir.Operator, left: Side, right: Side, bindings: Bindin
             return compare(_COMPARATORS[operator], left, right, bindings)
 
 
-def texts_wanted(condition: ir.Filter, given: Given) -> ir.ColumnValue | None:
-    """The column that must be one of a few texts, if that is what the filter says."""
-    column, known = _wanted(condition, given)
-    values = _listed(known)
+def texts_column(condition: ir.Filter, given: Given) -> ir.ColumnValue | None:
+    """The column that a filter restricts to a list of texts; None for any other filter."""
+    column, known = _known_comparison(condition, given)
+    values = _items(known)
     return column if values and all(isinstance(each, str) for each in values) else None
 
 
-def texts_of(condition: ir.Filter, given: Given) -> tuple[str, ...]:
-    """Those texts, for the values the query is run with now."""
-    _, known = _wanted(condition, given)
-    return tuple(_listed(known))
+def texts_allowed(condition: ir.Filter, given: Given) -> tuple[str, ...]:
+    """The texts that such a filter allows, for these arguments."""
+    _, known = _known_comparison(condition, given)
+    return tuple(_items(known))
 
 
-def _wanted(condition: ir.Filter, given: Given) -> tuple[ir.ColumnValue, Known] | tuple[None, None]:
+def _known_comparison(
+    condition: ir.Filter, given: Given
+) -> tuple[ir.ColumnValue, Known] | tuple[None, None]:
     if not isinstance(condition, ir.Comparison):
         return None, None
     left, operator, right = condition.left, condition.operator, condition.right
@@ -188,14 +190,14 @@ def _wanted(condition: ir.Filter, given: Given) -> tuple[ir.ColumnValue, Known] 
     return None, None
 
 
-def _listed(known: Known | None) -> tuple[Any, ...]:
+def _items(known: Known | None) -> tuple[Any, ...]:
     if known is None or known.value is None:
         return ()
     return tuple(known.value) if isinstance(known.type, ListType) else (known.value,)
 
 
 def operands_of(condition: ir.Filter) -> tuple[ir.Operand, ...]:
-    """The operands a filter looks at."""
+    """The operands of a filter."""
     match condition:
         case ir.Comparison(left, _, right):
             return left, right
@@ -207,8 +209,8 @@ def operands_of(condition: ir.Filter) -> tuple[ir.Operand, ...]:
             assert_never(condition)
 
 
-def not_yet(what: str) -> InvalidInputError:
-    """What to raise for a part of the language that no engine runs so far."""
+def unsupported_function(what: str) -> InvalidInputError:
+    """The error for a function of the language that no engine runs yet."""
     message = f"{what}(…) is understood, but cannot be run yet"
     hint = "search functions come with a later release; use =, contains or starts_with"
     return InvalidInputError(message, hint=hint, code=ErrorCode.NOT_YET)

@@ -1,4 +1,4 @@
-"""From a typed read query and what it is run with to one plan."""
+"""Lowers a typed read query and its arguments to one plan."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlglot import exp
 from omnigraph.model.types import Scalar
 from omnigraph.query import ir
 from omnigraph.query.lowering.keys import key_lookup
-from omnigraph.query.lowering.operands import Given, Scope, not_yet
+from omnigraph.query.lowering.operands import Given, Scope, unsupported_function
 from omnigraph.query.lowering.rows import block_rows
 from omnigraph.query.lowering.usage import uses_of_block, uses_of_results
 from omnigraph.query.lowering.workbench import Workbench
@@ -25,7 +25,7 @@ _ROWS: Final = "q"
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A lowered query, for every set of values of one `Given.shape`."""
+    """A lowered query, valid for all values of one `Given.shape`."""
 
     tree: exp.Query
     relations: Mapping[str, Relation]
@@ -41,14 +41,14 @@ class Template:
             tree=self.tree,
             relations=self.relations,
             columns=self.columns,
-            values={name: given.again(bound) for name, bound in self.values.items()},
+            values={name: given.rebind(bound) for name, bound in self.values.items()},
             reductions=(*(seed(given) for seed in self.seeds), *self.reductions),
             lookup=None if self.lookup is None else self.lookup(given),
         )
 
 
 def lower(query: ir.ReadQuery, catalog: Catalog, given: Given) -> Template:
-    """Lower a query for values like the given ones.
+    """Lower a query for all values that have the shape of the given ones.
 
     Raises:
         InvalidInputError: the query uses a search function, which no engine runs yet.
@@ -58,7 +58,11 @@ def lower(query: ir.ReadQuery, catalog: Catalog, given: Given) -> Template:
     rows = block_rows(bench, query.match, uses)
     results = _Results(bench, rows.scope(_ROWS))
     source = exp.Select().from_(table(rows.table, _ROWS))
-    tree = results.grouped(query, source) if query.is_grouped else results.plain(query, source)
+    tree = (
+        results.grouped_select(query, source)
+        if query.is_grouped
+        else results.plain_select(query, source)
+    )
     limit = _limit(query, given.values)
     if limit is not None:
         tree = tree.limit(limit)
@@ -66,8 +70,8 @@ def lower(query: ir.ReadQuery, catalog: Catalog, given: Given) -> Template:
         tree=bench.finished(tree),
         relations=bench.relations,
         columns=tuple(
-            OutputColumn(each.name, each.expression.type, each.expression.nullable)
-            for each in query.columns
+            OutputColumn(column_.name, column_.expression.type, column_.expression.nullable)
+            for column_ in query.columns
         ),
         values=bench.bindings.values,
         reductions=tuple(bench.reductions),
@@ -87,7 +91,7 @@ class _Results:
     def operand(self, expression: ir.Expression) -> exp.Expr:
         match expression:
             case ir.Nearest() | ir.Bm25() | ir.Rrf():
-                raise not_yet(type(expression).__name__.lower())
+                raise unsupported_function(type(expression).__name__.lower())
             case ir.Aggregate():
                 message = "an aggregate makes the query a grouped one"
                 raise AssertionError(message)
@@ -96,35 +100,39 @@ class _Results:
             case _:
                 assert_never(expression)
 
-    def plain(self, query: ir.ReadQuery, source: exp.Select) -> exp.Select:
-        """One row of the result for each row."""
+    def plain_select(self, query: ir.ReadQuery, source: exp.Select) -> exp.Select:
+        """One result row per row."""
         columns = [self.operand(each.expression) for each in query.columns]
-        keys = [(each.expression, each.descending) for each in query.order]
-        keys += [(each, False) for each in query.tie_breakers]
-        order = [(self.operand(each), down) for each, down in keys if _varies(each)]
-        tree = source.select(*map(_numbered, range(len(columns)), columns))
-        return _ordered(tree, order)
+        order_keys = [(each.expression, each.descending) for each in query.order]
+        order_keys += [(each, False) for each in query.tie_breakers]
+        order = [(self.operand(each), down) for each, down in order_keys if _varies(each)]
+        tree = source.select(*map(_number_column, range(len(columns)), columns))
+        return _order_by(tree, order)
 
-    def grouped(self, query: ir.ReadQuery, source: exp.Select) -> exp.Select:
+    def grouped_select(self, query: ir.ReadQuery, source: exp.Select) -> exp.Select:
         """Group rows by the plain columns.
 
-        What is grouped and aggregated is computed first, under names of our own: a constant is
-        then a group key like any other, and no engine takes it for the number of a column.
+        Group keys and aggregated values are computed first, under generated names: a constant is
+        then a group key like any other, and no engine mistakes it for the number of a column.
         """
         columns = [self._over_groups(each.expression) for each in query.columns]
-        sorted_by = [(each.expression, each.descending) for each in query.order]
-        sorted_by += [(each, False) for each in query.tie_breakers]
-        order = [(self._over_groups(each), down) for each, down in sorted_by if _varies(each)]
-        computed = [
-            named(without_negative_zero(self.operand(each), each.type), name)
-            for each, name in self.inner.items()
+        order_keys = [(each.expression, each.descending) for each in query.order]
+        order_keys += [(each, False) for each in query.tie_breakers]
+        order = [(self._over_groups(each), down) for each, down in order_keys if _varies(each)]
+        inner_columns = [
+            named(without_negative_zero(self.operand(operand), operand.type), name)
+            for operand, name in self.inner.items()
         ]
-        inner = self.bench.define(source.select(*(computed or [_numbered(0, exp.true())])))
-        tree = exp.select(*map(_numbered, range(len(columns)), columns)).from_(table(inner, _ROWS))
+        inner = self.bench.define(
+            source.select(*(inner_columns or [_number_column(0, exp.true())]))
+        )
+        tree = exp.select(*map(_number_column, range(len(columns)), columns)).from_(
+            table(inner, _ROWS)
+        )
         keys = [self._over_groups(each) for each in dict.fromkeys(query.group_keys)]
         if keys:
             tree = tree.group_by(*keys)
-        return _ordered(tree, order) if keys else tree
+        return _order_by(tree, order) if keys else tree
 
     def _over_groups(self, expression: ir.Expression) -> exp.Expr:
         match expression:
@@ -166,12 +174,12 @@ def _aggregate(
 
 
 def _summand(value: exp.Expr, argument: ir.Operand) -> exp.Expr:
-    """The value in a type whose sums neither round nor overflow before they are cast back."""
+    """The value cast to a type whose sums neither round nor overflow before they are cast back."""
     is_whole = isinstance(argument.type, Scalar) and argument.type.is_integer
     return exp.Cast(this=value, to=exp.DataType.build("DECIMAL(20, 0)" if is_whole else "DOUBLE"))
 
 
-def _ordered(query: exp.Select, keys: Sequence[tuple[exp.Expr, bool]]) -> exp.Select:
+def _order_by(query: exp.Select, keys: Sequence[tuple[exp.Expr, bool]]) -> exp.Select:
     order = [
         exp.Ordered(this=tree, desc=descending, nulls_first=not descending)
         for tree, descending in keys
@@ -180,11 +188,11 @@ def _ordered(query: exp.Select, keys: Sequence[tuple[exp.Expr, bool]]) -> exp.Se
 
 
 def _varies(expression: ir.Expression) -> bool:
-    """Whether rows can differ in it; sorting by anything else is no sorting."""
+    """Whether rows can differ in it; sorting by anything else has no effect."""
     return not isinstance(expression, ir.ParameterValue | ir.Constant | ir.Now)
 
 
-def _numbered(place: int, tree: exp.Expr) -> exp.Alias:
+def _number_column(place: int, tree: exp.Expr) -> exp.Alias:
     return named(tree, f"c{place}")
 
 
@@ -192,5 +200,5 @@ def _limit(query: ir.ReadQuery, values: Mapping[str, ir.Value]) -> int | None:
     if not isinstance(query.limit, ir.ParameterValue):
         return query.limit
     value = values[query.limit.name]
-    assert value is None or isinstance(value, int), "parameters.bind has seen to it"
+    assert value is None or isinstance(value, int), "parameters.bind checks this"
     return value

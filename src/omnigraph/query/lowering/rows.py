@@ -1,4 +1,4 @@
-"""Blocks as tables of rows: bindings and traversals joined, filtered, negations taken out."""
+"""Blocks as tables of rows: joins bindings and traversals, filters, and subtracts negations."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from omnigraph.query.lowering.walks import (
 )
 from omnigraph.query.lowering.workbench import Workbench
 from omnigraph.relational.plans import Place
-from omnigraph.relational.trees import column, named, nested, table
+from omnigraph.relational.trees import column, named, subquery, table
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A table of rows: which of its columns holds what, and where the ids were read from."""
+    """A table of rows: the column of each used value, and the places its ids were read from."""
 
     table: str
     columns: Mapping[Use, str]
     places: Mapping[str, tuple[Place, ...]]
 
     def scope(self, alias: str) -> Scope:
-        """How a query over this table, under an alias, names the values of variables."""
+        """The values of variables as columns of this table under an alias."""
         return {use: column(name, alias) for use, name in self.columns.items()}
 
-    def only(self, uses: Iterable[Use], bench: Workbench) -> Rows:
+    def distinct_columns(self, uses: Iterable[Use], bench: Workbench) -> Rows:
         """The distinct values of a few columns."""
-        kept = {use: self.columns[use] for use in sorted(uses)}
-        values = [column(name, "o") for name in kept.values()]
+        columns = {use: self.columns[use] for use in sorted(uses)}
+        values = [column(name, "o") for name in columns.values()]
         query = exp.select(*values).from_(table(self.table, "o")).distinct()
-        variables = {variable for variable, _ in kept}
+        variables = {variable for variable, _ in columns}
         places = {name: self.places.get(name, ()) for name in variables}
-        return Rows(bench.define(query, reused=True), kept, places)
+        return Rows(bench.define(query, reused=True), columns, places)
 
 
 def block_rows(
@@ -58,40 +58,40 @@ def block_rows(
     """The rows of a block, for each row of the variables outside it.
 
     Args:
-        uses: What is looked at of the variables bound here, in the block and after it.
+        uses: The columns that the block and later steps use of the variables bound here.
     """
     joins = _Joins(bench, block, uses, outer)
     joins.run()
     rows = joins.rows()
     for negation in block.negations:
-        rows = _without(bench, rows, negation)
+        rows = _subtract(bench, rows, negation)
     return rows
 
 
-def _without(bench: Workbench, rows: Rows, negation: ir.Negation) -> Rows:
+def _subtract(bench: Workbench, rows: Rows, negation: ir.Negation) -> Rows:
     """The rows for which the negated block has none."""
     inner_uses = frozenset(uses_of_block(negation.block))
     ids = [(variable, "id") for variable in negation.outer]
-    asked = {use for use in inner_uses if use[0] in negation.outer} | set(ids)
-    outer = rows.only(asked, bench)
-    found = block_rows(bench, negation.block, inner_uses, outer)
-    matched = [named(column(found.columns[use], "f"), rows.columns[use]) for use in ids]
-    hits = exp.select(*matched).from_(table(found.table, "f")).distinct()
+    needed_uses = {use for use in inner_uses if use[0] in negation.outer} | set(ids)
+    outer = rows.distinct_columns(needed_uses, bench)
+    inner_rows = block_rows(bench, negation.block, inner_uses, outer)
+    ids_found = [named(column(inner_rows.columns[use], "f"), rows.columns[use]) for use in ids]
+    hits = exp.select(*ids_found).from_(table(inner_rows.table, "f")).distinct()
     on = exp.and_(
         *(
             exp.EQ(this=column(rows.columns[use], "k"), expression=column(rows.columns[use], "x"))
             for use in ids
         )
     )
-    kept = [column(name, "k") for name in rows.columns.values()]
-    query = exp.select(*kept).from_(table(rows.table, "k"))
-    query = query.join(nested(hits, "x"), on=on, join_type="anti")
+    columns = [column(name, "k") for name in rows.columns.values()]
+    query = exp.select(*columns).from_(table(rows.table, "k"))
+    query = query.join(subquery(hits, "x"), on=on, join_type="anti")
     return replace(rows, table=bench.define(query))
 
 
 @dataclass(slots=True)
 class _Joins:
-    """Joins the tables of one block, each to what is there already wherever they connect."""
+    """Joins the tables of one block, connected ones first."""
 
     bench: Workbench
     block: ir.Block
@@ -102,23 +102,23 @@ class _Joins:
     places: dict[str, list[Place]] = field(default_factory=dict)
     nodes: dict[str, str] = field(default_factory=dict)
     """The tables of node variables, filtered, by variable."""
-    joined: set[str] = field(default_factory=set)
+    joined_variables: set[str] = field(default_factory=set)
     conditions: list[exp.Expr] = field(default_factory=list)
-    reached: list[tuple[str, Place]] = field(default_factory=list)
-    """Variables at the far end of a walk, and where their ids are found among others."""
+    far_ends: list[tuple[str, Place]] = field(default_factory=list)
+    """Variables at the far end of a walk, and the places that contain their ids among others."""
     aliases: int = 0
 
     def run(self) -> None:
         if self.outer is not None:
             self._join(self.outer.table, [])
             self.scope.update(self.outer.scope("j0"))
-            self.joined.update(variable for variable, _ in self.outer.columns)
+            self.joined_variables.update(variable for variable, _ in self.outer.columns)
         local = self._define_nodes()
         traversals = list(self.block.traversals)
         nodes = [each.variable for each in self.block.nodes if each.variable in self.nodes]
-        while traversals or any(each not in self.joined for each in nodes):
+        while traversals or any(each not in self.joined_variables for each in nodes):
             connected = [each for each in traversals if self._touches(each)]
-            waiting = [each for each in nodes if each not in self.joined]
+            waiting = [each for each in nodes if each not in self.joined_variables]
             if connected or not waiting:
                 traversal = (connected or traversals)[0]
                 traversals.remove(traversal)
@@ -131,7 +131,7 @@ class _Joins:
                 self.conditions.append(self._filter(condition, self.scope))
 
     def rows(self) -> Rows:
-        """The joined rows, every column that is looked at under a name of ours."""
+        """The joined rows, every used column under a generated name."""
         if self.conditions:
             self.query = self.query.where(*self.conditions)
         columns = {use: f"v{place}" for place, use in enumerate(self.scope)}
@@ -143,14 +143,14 @@ class _Joins:
         return Rows(self.bench.define(self.query.select(*values)), columns, outer_places | places)
 
     def _define_nodes(self) -> list[ir.Filter]:
-        """Give each node variable that needs one a filtered table; the filters that went there."""
+        """Define a filtered table for each node variable that needs one; return those filters."""
         ends = {end for each in self.block.traversals for end in (each.source, each.destination)}
         local = []
         for node in self.block.nodes:
             mine = [each for each in self.block.filters if _variables(each) == {node.variable}]
             columns = [name for variable, name in sorted(self.uses) if variable == node.variable]
             if node.variable in ends and not mine and set(columns) <= {"id"}:
-                # Edges lead only to nodes that exist, so their own columns have the ids.
+                # The ends of edges always exist, so the edge table's columns have the ids.
                 continue
             self._define_node(node, ["id", *columns], mine)
             local += mine
@@ -178,7 +178,7 @@ class _Joins:
             (traversal.source, FROM, ends.source_places),
             (traversal.destination, TO, ends.destination_places),
         )
-        arrived = []
+        new_ends = []
         for end, name, places in sides:
             if not isinstance(end, str):
                 continue
@@ -188,18 +188,18 @@ class _Joins:
                 on.append(exp.EQ(this=self.scope[end, "id"].copy(), expression=value))
             else:
                 self.scope[end, "id"] = value
-                arrived.append(end)
+                new_ends.append(end)
         self._join(ends.table, on)
         if traversal.edge_variable is not None:
             for place, name in enumerate(ends.edge_columns):
                 self.scope[traversal.edge_variable, name] = column(f"c{place}", alias)
-        for end in arrived:
+        for end in new_ends:
             if end in self.nodes:
                 same = exp.EQ(
                     this=self.scope[end, "id"].copy(), expression=column("id", self._next_alias())
                 )
                 self._join_node(end, [same])
-            self.joined.add(end)
+            self.joined_variables.add(end)
 
     def _ends(self, traversal: ir.Traversal) -> Ends:
         if traversal.edge_variable is not None:
@@ -215,11 +215,11 @@ class _Joins:
             start, far = self._start(traversal.destination), traversal.source
         ends = walk_ends(self.bench, traversal, start, backward=backward and start is not None)
         if ends.reached is not None and start is not None and isinstance(far, str):
-            self.reached.append((far, ends.reached))
+            self.far_ends.append((far, ends.reached))
         return ends
 
     def _start(self, end: str | ir.Anonymous) -> Start | None:
-        """Where a walk can start from this end, if that is fewer than every node of its type."""
+        """The start of a walk from this end, if it is restricted to some nodes of its type."""
         if not isinstance(end, str):
             return None
         if self.outer is not None and (end, "id") in self.outer.columns:
@@ -236,37 +236,40 @@ class _Joins:
         for owner, name in sorted(self.uses | {(variable, "id")}):
             if owner == variable:
                 self.scope[variable, name] = column(name, alias)
-        self.joined.add(variable)
+        self.joined_variables.add(variable)
 
     def _join(self, name: str, on: list[exp.Expr]) -> None:
-        joined = table(name, self._next_alias())
+        table_ = table(name, self._next_alias())
         if self.aliases == 0:
-            self.query = self.query.from_(joined)
+            self.query = self.query.from_(table_)
             self.conditions += on
         elif on:
-            self.query = self.query.join(joined, on=exp.and_(*on))
+            self.query = self.query.join(table_, on=exp.and_(*on))
         else:
-            self.query = self.query.join(joined, join_type="cross")
+            self.query = self.query.join(table_, join_type="cross")
         self.aliases += 1
 
     def _next_alias(self) -> str:
         return f"j{self.aliases}"
 
     def _touches(self, traversal: ir.Traversal) -> bool:
-        return traversal.source in self.joined or traversal.destination in self.joined
+        return (
+            traversal.source in self.joined_variables
+            or traversal.destination in self.joined_variables
+        )
 
     def _filter(self, condition: ir.Filter, scope: Scope) -> exp.Expr:
         return filter_tree(condition, scope, self.bench.given, self.bench.bindings)
 
     def _link_places(self) -> None:
-        """Let the ids of a variable that are found in one place cut down the others."""
-        for variable, place in self.reached:
+        """Let the ids of a variable in one place reduce what is read from its other places."""
+        for variable, place in self.far_ends:
             self.bench.link([place], self.places.get(variable, ()))
-        for variable, found in self.places.items():
-            for each in found:
-                self.bench.link([each], [other for other in found if other != each])
+        for variable, places in self.places.items():
+            for place in places:
+                self.bench.link([place], [other for other in places if other != place])
             if self.outer is not None:
-                self.bench.link(self.outer.places.get(variable, ()), found)
+                self.bench.link(self.outer.places.get(variable, ()), places)
 
 
 def _variables(condition: ir.Filter) -> set[str]:

@@ -1,4 +1,4 @@
-"""Which columns of which variables a query looks at, so that no other is read."""
+"""Which columns of which variables a query uses, so that no other is read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Use = tuple[str, str]
 
 
 def uses_of_block(block: ir.Block) -> Iterator[Use]:
-    """What the filters of a block and of its negations look at, and the ids they connect by."""
+    """The columns that the filters of a block and of its negations use, and the joining ids."""
     for condition in block.filters:
         yield from _uses(operands_of(condition))
     for negation in block.negations:
@@ -22,7 +22,7 @@ def uses_of_block(block: ir.Block) -> Iterator[Use]:
 
 
 def uses_of_results(query: ir.ReadQuery) -> Iterator[Use]:
-    """What the columns, the order and its tie breakers look at."""
+    """The columns that the result, the order and its tie breakers use."""
     columns = [each.expression for each in query.columns]
     for expression in (*columns, *(each.expression for each in query.order)):
         yield from _uses(_operands(expression))

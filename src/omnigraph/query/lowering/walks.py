@@ -1,4 +1,4 @@
-"""Traversals as tables of ends: one hop, both ways, bound edges, and walks of several hops."""
+"""Traversals as tables of ends: single hops, both directions, bound edges, and longer walks."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from omnigraph.model.tables import TableKey, TableKind
 from omnigraph.query import ir
 from omnigraph.query.lowering.workbench import Workbench
 from omnigraph.relational.plans import Place, ReachedFrom, Reduction
-from omnigraph.relational.trees import column, named, nested, table
+from omnigraph.relational.trees import column, named, subquery, table
 from omnigraph.schema.catalog import ENDPOINTS
 
 FROM, TO = "a", "b"
 """The columns of a table of ends: the traversal's source and its destination."""
 
 HOPS = "h"
-"""The least number of hops that leads from one to the other, while a walk is going on."""
+"""The least number of hops from one to the other, in the intermediate tables of a walk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a walk may start: a table whose `column` holds the ids, and where those come from."""
+    """The start of a walk: a table whose `column` holds the ids, and the places those are from."""
 
     table: str
     column: str
@@ -36,9 +36,9 @@ class Ends:
 
     Attributes:
         edge_columns: The columns of the bound edge, by their own names.
-        source_places: Where the ids of the source are read from, to cut down what is read.
-        reached: Where every id that a walk leads to is found too, among others on its way: those
-            must not be cut down by what the walk's end is.
+        source_places: The places that the ids of the source are read from, to reduce what is read.
+        reached: A place that holds every id a walk reaches, and also the ids on its way: conditions
+            on the walk's end must not reduce it.
     """
 
     table: str
@@ -49,18 +49,18 @@ class Ends:
 
 
 def edge_ends(bench: Workbench, traversal: ir.Traversal, columns: Sequence[str]) -> Ends:
-    """One row per edge, with the columns that the query looks at."""
+    """One row per edge, with the columns that the query uses."""
     relation = bench.scan(_key(traversal), [*ENDPOINTS, "id", *columns])
-    kept = tuple(dict.fromkeys(["id", *columns]))
+    edge_columns = tuple(dict.fromkeys(["id", *columns]))
     source, destination = _ends(traversal.direction)
-    every = _edges(relation, source, destination, kept)
+    forward = _edges(relation, source, destination, edge_columns)
     if traversal.direction is not ir.Direction.BOTH:
         places = Place(relation, source), Place(relation, destination)
-        return Ends(bench.define(every), kept, (places[0],), (places[1],))
-    backward = _edges(relation, destination, source, kept).where(
+        return Ends(bench.define(forward), edge_columns, (places[0],), (places[1],))
+    backward = _edges(relation, destination, source, edge_columns).where(
         exp.NEQ(this=column(source, "e"), expression=column(destination, "e"))
     )
-    return Ends(bench.define(exp.union(every, backward, distinct=False)), kept)
+    return Ends(bench.define(exp.union(forward, backward, distinct=False)), edge_columns)
 
 
 def pair_ends(bench: Workbench, traversal: ir.Traversal) -> Ends:
@@ -80,11 +80,11 @@ def pair_ends(bench: Workbench, traversal: ir.Traversal) -> Ends:
 def walk_ends(
     bench: Workbench, traversal: ir.Traversal, start: Start | None, *, backward: bool
 ) -> Ends:
-    """One row per pair whose least number of hops lies within the traversal's bounds.
+    """One row per pair whose least number of hops is within the traversal's bounds.
 
     Breadth first, a level at a time: each level is the pairs reached so far with their least number
-    of hops, and only what was reached last goes on. Each level names the one before it once, so
-    that a plan grows with the number of hops and not with its power.
+    of hops, and only the pairs of the last level are extended. Each level names the previous one
+    once, so the size of the plan is linear in the number of hops and not exponential.
 
     Args:
         start: The ids to walk from; every node of the type when None.
@@ -118,10 +118,10 @@ def _ends(direction: ir.Direction) -> tuple[str, str]:
     return ("dst", "src") if direction is ir.Direction.IN else ("src", "dst")
 
 
-def _edges(relation: str, source: str, destination: str, kept: Sequence[str]) -> exp.Select:
+def _edges(relation: str, source: str, destination: str, edge_columns: Sequence[str]) -> exp.Select:
     ends = named(column(source, "e"), FROM), named(column(destination, "e"), TO)
-    # Edge columns are numbered, as a property may be called what an end is.
-    others = [named(column(each, "e"), f"c{place}") for place, each in enumerate(kept)]
+    # Edge columns are numbered, because a property may have the name of an end.
+    others = [named(column(each, "e"), f"c{place}") for place, each in enumerate(edge_columns)]
     return exp.select(*ends, *others).from_(table(relation, "e"))
 
 
@@ -133,7 +133,7 @@ def _step(
         return exp.union(forward, _edges(relation, destination, source, ()), distinct=True)
     edge_type = bench.catalog.edge_type(traversal.edge_type)
     has_no_parallels = any(
-        set(each) <= set(ENDPOINTS) for each in (edge_type.key, *edge_type.uniques) if each
+        set(columns) <= set(ENDPOINTS) for columns in (edge_type.key, *edge_type.uniques) if columns
     )
     return forward if has_no_parallels else forward.distinct()
 
@@ -145,22 +145,22 @@ def _first_level(step: str, start: Start | None) -> exp.Select:
         return level
     ids = exp.select(named(column(start.column, "i"), "x")).from_(table(start.table, "i"))
     on = exp.EQ(this=column("x", "o"), expression=column(FROM, "s"))
-    return level.join(nested(ids.distinct(), "o"), on=on)
+    return level.join(subquery(ids.distinct(), "o"), on=on)
 
 
 def _next_level(level: str, step: str, hops: int) -> exp.Select:
-    """What was reached so far, and what one more hop reaches from what was reached last."""
+    """The pairs reached so far, and those that one more hop reaches from the last level."""
     was_last = exp.EQ(this=column(HOPS, "l"), expression=exp.Literal.number(hops - 1))
     leads_on = exp.EQ(this=column(TO, "l"), expression=column(FROM, "s"))
-    # Two rows stand for each: the pair as it was, and the pair that the hop makes of it.
+    # Each pair yields two rows: the pair itself, and the pair extended by the hop.
     ways = exp.values([(0,), (1,)], alias="w", columns=["onward"])
     stays = exp.EQ(this=exp.column("onward", table="w"), expression=exp.Literal.number(0))
     reached = exp.Case(ifs=[exp.If(this=stays, true=column(TO, "l"))], default=column(TO, "s"))
-    took = exp.Case(
+    hops_taken = exp.Case(
         ifs=[exp.If(this=stays.copy(), true=column(HOPS, "l"))], default=exp.Literal.number(hops)
     )
     both = (
-        exp.select(column(FROM, "l"), named(reached, TO), named(took, HOPS))
+        exp.select(column(FROM, "l"), named(reached, TO), named(hops_taken, HOPS))
         .from_(table(level, "l"))
         .join(table(step, "s"), on=exp.and_(leads_on, was_last), join_type="left")
         .join(ways, join_type="cross")
@@ -168,7 +168,7 @@ def _next_level(level: str, step: str, hops: int) -> exp.Select:
     least = named(exp.Min(this=column(HOPS, "b")), HOPS)
     return (
         exp.select(column(FROM, "b"), column(TO, "b"), least)
-        .from_(nested(both, "b"))
+        .from_(subquery(both, "b"))
         .where(exp.Not(this=exp.Is(this=column(TO, "b"), expression=exp.Null())))
         .group_by(column(FROM, "b"), column(TO, "b"))
     )
