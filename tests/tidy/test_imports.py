@@ -20,6 +20,7 @@ ROOMS: Final = {
         "pipeline/*",
         "changes/spark/*",
         "export/spark/*",
+        "integrity/proofs/by_key_counts.py",
         "maintenance/spark/*",
         "merge/spark/*",
     ),

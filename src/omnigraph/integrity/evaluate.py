@@ -11,6 +11,7 @@ import pyarrow as pa
 from omnigraph.engine.protocol import Data, Engine
 from omnigraph.integrity.deltas import Delta, Shape
 from omnigraph.integrity.drafts import Question
+from omnigraph.integrity.proofs.proof import Proof, nothing
 from omnigraph.integrity.rows import RowRules
 from omnigraph.integrity.rules import RuleSet, SetRule
 from omnigraph.integrity.violations import Report, Tally
@@ -23,7 +24,7 @@ def evaluate(
     data: Data,
     engine: Engine,
     *,
-    is_kept: Callable[[RowRules | SetRule], bool] | None = None,
+    is_proven: Proof = nothing,
 ) -> Report:
     """What the graph would break if it had the delta; the same report on every engine.
 
@@ -33,7 +34,7 @@ def evaluate(
     `OFFENDERS_SHOWN_MAX` offenders of a rule are ever held.
 
     Args:
-        is_kept: Whether the writer knows that its delta keeps a rule, which is then not asked for.
+        is_proven: Shows rules that the delta keeps; no engine is run for them.
 
     Raises:
         StorageError: a table could not be read.
@@ -41,10 +42,10 @@ def evaluate(
     asked = _Asked(delta, delta.shape(), data, engine)
     tally = Tally()
     for rules in rule_set.row_rules_for(asked.shape):
-        if is_kept is None or not is_kept(rules):
+        if not is_proven(rules):
             _check_rows(rules, asked, tally)
     for rule in rule_set.set_rules_for(asked.shape):
-        if is_kept is None or not is_kept(rule):
+        if not is_proven(rule):
             tally.add_report(check_set(rule, asked.shape, asked.answer))
     return tally.report()
 

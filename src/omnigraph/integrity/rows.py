@@ -1,37 +1,34 @@
-"""Row rules: what one row can break by itself, all of a type found in one pass."""
+"""Row rules as plans: all that a type states are counted in one pass over its rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeAlias, assert_never
+from typing import Final, TypeAlias
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from omnigraph.integrity.deltas import ORIGIN, Shape
 from omnigraph.integrity.drafts import Draft, Offenders, Question, aliased, origin_of
-from omnigraph.integrity.patterns import BEYOND_ASCII, STAND_IN, portable
-from omnigraph.integrity.violations import Breach, Rule, Violation, shortened
-from omnigraph.model.types import (
-    BlobType,
-    EnumType,
-    ListType,
-    PropertyType,
-    Scalar,
-    VectorType,
-)
-from omnigraph.relational.expressions import Bindings, Known, Typed, compare, is_null, sql_type
-from omnigraph.relational.numbers import Comparator
+from omnigraph.integrity.violations import Breach, Violation, shortened
+from omnigraph.model.types import EnumType, PropertyType, Scalar
+from omnigraph.relational.expressions import Bindings
 from omnigraph.relational.plans import OutputColumn
 from omnigraph.relational.trees import column, named, table
-from omnigraph.schema.arrow import table_schema
-from omnigraph.schema.catalog import Property, Range, SchemaType, Value
+from omnigraph.schema.catalog import SchemaType, Value
 
 _ROW: Final = "d"
-_ITEM: Final = "x"
+
+ITEM: Final = "x"
+"""What `has_items` calls an item in the condition that it is given."""
 
 Condition: TypeAlias = "Callable[[Bindings], exp.Expr]"
 """True of the rows that break a rule; false or null of all others."""
+
+ColumnProof: TypeAlias = "Callable[[pa.ChunkedArray], bool]"
+"""Whether Arrow shows that no value of a column breaks a rule; False where it is in doubt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +36,15 @@ class RowRule:
     """One rule about one column.
 
     Attributes:
+        broken: The condition that an engine counts.
+        holds: Where it is true of a column, no engine finds an offender.
         type: The type of the column's values, if an offender's value is worth showing.
         complaint: What is wrong, to follow the name of the type and the property.
     """
 
     breach: Breach
     broken: Condition
+    holds: ColumnProof
     type: Scalar | EnumType | None
     complaint: str
 
@@ -104,151 +104,24 @@ class RowRules:
         return draft.offenders(query.where(rule.broken(draft.bindings)), *more)
 
 
-def row_rules(type_: SchemaType) -> RowRules:
-    """The row rules that a type states, in the order of its columns."""
-    return RowRules(type_, tuple(_stated(type_)))
+def value_of(name: str) -> exp.Column:
+    """A column of the rows that a condition is about."""
+    return column(name, _ROW)
 
 
-def _stated(type_: SchemaType) -> Iterator[RowRule]:
-    kept = len(table_schema(type_)) - len(type_.properties)
-    for name in table_schema(type_).names[:kept]:
-        yield _required(type_, name)
-    for property_ in type_.properties:
-        if not property_.nullable:
-            yield _required(type_, property_.name)
-        yield from _typed(type_, property_)
-        if property_.name in type_.key and _is_float(property_.type):
-            yield _finite(type_, property_)
-    for range_ in type_.ranges:
-        yield _in_range(type_, range_)
-    for check in type_.checks:
-        yield _checked(type_, check.property, check.pattern)
-
-
-def _required(type_: SchemaType, name: str) -> RowRule:
-    def broken(bindings: Bindings) -> exp.Expr:
-        return is_null(Typed(column(name, _ROW), Scalar.STRING), bindings)
-
-    return RowRule(Breach(Rule.REQUIRED, type_.name, (name,)), broken, None, "may not be null")
-
-
-def _typed(type_: SchemaType, property_: Property) -> Iterator[RowRule]:
-    match property_.type:
-        case EnumType() as enum:
-            yield _one_of(type_, property_.name, enum)
-        case ListType():
-            breach = Breach(Rule.REQUIRED, type_.name, (property_.name,))
-            yield RowRule(breach, _null_items(property_.name), None, "has an item that is null")
-        case VectorType(dimension):
-            breach = Breach(Rule.TYPE, type_.name, (property_.name,))
-            complaint = f"is not {dimension} finite numbers"
-            yield RowRule(breach, _no_vector(property_.name, dimension), None, complaint)
-        case Scalar() | BlobType():
-            return
-        case _:
-            assert_never(property_.type)
-
-
-def _one_of(type_: SchemaType, name: str, enum: EnumType) -> RowRule:
-    def broken(bindings: Bindings) -> exp.Expr:
-        values = [bindings.tree(Known(each, Scalar.STRING)) for each in enum.values]
-        return exp.Not(this=exp.In(this=column(name, _ROW), expressions=values))
-
-    breach = Breach(Rule.ENUM, type_.name, (name,))
-    return RowRule(breach, broken, Scalar.STRING, f"is not one of {', '.join(enum.values)}")
-
-
-def _null_items(name: str) -> Condition:
-    def broken(bindings: Bindings) -> exp.Expr:  # noqa: ARG001
-        is_missing = exp.Is(this=exp.column(_ITEM), expression=exp.Null())
-        return _has_items(column(name, _ROW), is_missing)
-
-    return broken
-
-
-def _no_vector(name: str, dimension: int) -> Condition:
-    def broken(bindings: Bindings) -> exp.Expr:
-        # The local engine has vectors as arrays of fixed length, which few functions take.
-        numbers = exp.Cast(this=column(name, _ROW), to=sql_type(VectorType(dimension)))
-        item = Typed(exp.column(_ITEM), Scalar.F32)
-        wrong = exp.or_(is_null(item, bindings), _is_not_finite(item, bindings))
-        length = exp.NEQ(this=exp.ArraySize(this=numbers), expression=exp.Literal.number(dimension))
-        is_there = exp.Not(this=is_null(Typed(column(name, _ROW), Scalar.F32), bindings))
-        return exp.and_(is_there, exp.or_(length, _has_items(numbers, wrong)))
-
-    return broken
-
-
-def _has_items(items: exp.Expr, condition: exp.Expr) -> exp.Expr:
+def has_items(items: exp.Expr, condition: exp.Expr) -> exp.Expr:
+    """Whether a list has an item, named `ITEM`, that meets a condition."""
     # Not the test whether any item meets a condition: in that, a null answers for all of them.
-    each = exp.Lambda(this=condition, expressions=[exp.to_identifier(_ITEM)])
-    found = exp.ArraySize(this=exp.ArrayFilter(this=items.copy(), expression=each))
-    return exp.GT(this=found, expression=exp.Literal.number(0))
+    test = exp.Lambda(this=condition, expressions=[exp.to_identifier(ITEM)])
+    count = exp.ArraySize(this=exp.ArrayFilter(this=items.copy(), expression=test))
+    return exp.GT(this=count, expression=exp.Literal.number(0))
 
 
-def _finite(type_: SchemaType, property_: Property) -> RowRule:
-    assert isinstance(property_.type, Scalar), "a list cannot be part of a key"
-    value = Typed(column(property_.name, _ROW), property_.type)
-
-    def broken(bindings: Bindings) -> exp.Expr:
-        return _is_not_finite(value, bindings)
-
-    breach = Breach(Rule.KEY, type_.name, (property_.name,))
-    return RowRule(breach, broken, property_.type, "cannot be part of a key: it is not finite")
+def all_true(truths: pa.ChunkedArray) -> bool:
+    """Whether none of some truths is false."""
+    return bool(pc.all(truths, min_count=0).as_py())
 
 
-def _is_not_finite(value: Typed, bindings: Bindings) -> exp.Expr:
-    infinite = [
-        compare(Comparator.EQ, value, Known(each, Scalar.F64), bindings)
-        for each in (float("inf"), float("-inf"))
-    ]
-    return exp.or_(exp.IsNan(this=value.tree.copy()), *infinite)
-
-
-def _in_range(type_: SchemaType, range_: Range) -> RowRule:
-    kind = type_.property_named(range_.property).type
-    assert isinstance(kind, Scalar), "only numbers and dates have a range"
-    value = Typed(column(range_.property, _ROW), kind)
-
-    def broken(bindings: Bindings) -> exp.Expr:
-        outside: list[exp.Expr] = []
-        if range_.low is not None:
-            outside.append(compare(Comparator.LT, value, Known(range_.low, kind), bindings))
-        if range_.high is not None:
-            outside.append(compare(Comparator.GT, value, Known(range_.high, kind), bindings))
-        if kind.is_float:
-            # NaN is above every bound there is, and within a range that has none above.
-            outside.append(exp.IsNan(this=value.tree.copy()))
-        return exp.or_(*outside)
-
-    breach = Breach(Rule.RANGE, type_.name, (range_.property,))
-    return RowRule(breach, broken, kind, f"is not in {_spelt(range_.low)}..{_spelt(range_.high)}")
-
-
-def _checked(type_: SchemaType, name: str, pattern: str) -> RowRule:
-    words = portable(pattern)
-
-    def broken(bindings: Bindings) -> exp.Expr:
-        def text(value: str) -> exp.Expr:
-            return bindings.tree(Known(value, Scalar.STRING))
-
-        searched: exp.Expr = column(name, _ROW)
-        if words.is_searched_in_ascii:
-            searched = exp.RegexpReplace(
-                this=searched,
-                expression=text(BEYOND_ASCII),
-                replacement=text(STAND_IN),
-                modifiers=exp.Literal.string("g"),
-            )
-        return exp.Not(this=exp.RegexpLike(this=searched, expression=text(words.text)))
-
-    breach = Breach(Rule.CHECK, type_.name, (name,))
-    return RowRule(breach, broken, Scalar.STRING, f"does not match {pattern!r}")
-
-
-def _is_float(type_: PropertyType) -> bool:
-    return isinstance(type_, Scalar) and type_.is_float
-
-
-def _spelt(bound: Value | None) -> str:
+def format_bound(bound: Value | None) -> str:
+    """A bound as a schema has it; nothing where the end is open."""
     return "" if bound is None else str(bound)

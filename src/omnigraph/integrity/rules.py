@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Self, assert_never
 
 from omnigraph.integrity.cardinalities import Least, Most
 from omnigraph.integrity.deltas import Shape
 from omnigraph.integrity.ends import Endpoint, Stranded
 from omnigraph.integrity.keys import DistinctIds, NewIds
-from omnigraph.integrity.rows import RowRules, row_rules
+from omnigraph.integrity.row_rules.checks import matches
+from omnigraph.integrity.row_rules.enums import one_of
+from omnigraph.integrity.row_rules.finite import finite_key, finite_vector
+from omnigraph.integrity.row_rules.ranges import in_range
+from omnigraph.integrity.row_rules.required import required, required_items
+from omnigraph.integrity.rows import RowRule, RowRules
 from omnigraph.integrity.uniques import Unique
 from omnigraph.integrity.violations import Rule
-from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.types import BlobType, EnumType, ListType, Scalar, VectorType
+from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, Property, SchemaType
 
 SetRule = DistinctIds | NewIds | Unique | Endpoint | Most | Least | Stranded
 """A rule about rows together. Each says to what deltas it applies and finds its offenders."""
@@ -32,7 +39,7 @@ class RuleSet:
         """Everything that the catalog demands."""
         return cls(
             catalog,
-            row_rules=tuple(map(row_rules, catalog.types)),
+            row_rules=tuple(RowRules(type_, tuple(_row_rules(type_))) for type_ in catalog.types),
             set_rules=tuple(_set_rules(catalog)),
         )
 
@@ -51,6 +58,39 @@ class RuleSet:
     def set_rules_for(self, shape: Shape) -> Iterator[SetRule]:
         """The rules about rows together that a delta of this shape could break."""
         return (each for each in self.set_rules if each.applies(shape))
+
+
+def _row_rules(type_: SchemaType) -> Iterator[RowRule]:
+    """The row rules that a type states, in the order of its columns."""
+    names = table_schema(type_).names
+    for name in names[: len(names) - len(type_.properties)]:
+        yield required(type_, name)
+    for property_ in type_.properties:
+        if not property_.nullable:
+            yield required(type_, property_.name)
+        yield from _type_rules(type_, property_)
+    for range_ in type_.ranges:
+        yield in_range(type_, range_)
+    for check in type_.checks:
+        yield matches(type_, check)
+
+
+def _type_rules(type_: SchemaType, property_: Property) -> Iterator[RowRule]:
+    """What the type of a property demands of its values."""
+    match property_.type:
+        case EnumType() as enum:
+            yield one_of(type_, property_.name, enum)
+        case ListType():
+            yield required_items(type_, property_.name)
+        case VectorType(dimension):
+            yield finite_vector(type_, property_.name, dimension)
+        case Scalar() as scalar:
+            if scalar.is_float and property_.name in type_.key:
+                yield finite_key(type_, property_.name, scalar)
+        case BlobType():
+            return
+        case _:
+            assert_never(property_.type)
 
 
 def _set_rules(catalog: Catalog) -> Iterator[SetRule]:

@@ -51,6 +51,14 @@ class Snapshot:
             raise TypeNotFoundError(message, hint=f"it has {have}")
         return found
 
+    def row_count(self, key: TableKey) -> int:
+        """How many rows a type has.
+
+        Raises:
+            TypeNotFoundError: the graph has no such type at this commit.
+        """
+        return self.pin(key).row_count
+
     def owns(self, pin: TablePin) -> bool:
         """Whether only this branch moves the head of a table that it pins."""
         if self.ref is None:

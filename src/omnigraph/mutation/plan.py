@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, partial
@@ -13,15 +13,15 @@ from omnigraph.clock import Clock
 from omnigraph.engine.queries import Queries, chosen
 from omnigraph.errors import InvalidInputError
 from omnigraph.integrity import footprint
-from omnigraph.integrity.deltas import Delta
 from omnigraph.integrity.evaluate import evaluate
-from omnigraph.integrity.rows import RowRules
-from omnigraph.integrity.rules import RuleSet, SetRule
+from omnigraph.integrity.proofs.by_columns import by_columns
+from omnigraph.integrity.proofs.by_lookup import by_lookup
+from omnigraph.integrity.proofs.by_statements import by_statements
+from omnigraph.integrity.proofs.proof import any_of
+from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import require_clean
 from omnigraph.lang.source import Source
 from omnigraph.model.arguments import checked_names
-from omnigraph.mutation.glances import glance_at
-from omnigraph.mutation.kept import kept_by
 from omnigraph.mutation.matching import Matcher
 from omnigraph.mutation.pending import Pending, PendingTable
 from omnigraph.mutation.results import MutationReport
@@ -69,10 +69,16 @@ class Mutations:
         delta = pending.delta()
         shape = delta.shape()
         rule_set = self._rule_set(view.snapshot.schema_digest)
-        is_kept = kept_by(query.statements, view.catalog)
         applicable = tuple(rule_set.set_rules_for(shape))
-        doubtful = tuple(rule for rule in applicable if not is_kept(rule))
-        self._require_kept(rule_set, delta, view, is_kept, doubtful)
+        is_safe = by_statements(query.statements, view.catalog)
+        doubtful = tuple(rule for rule in applicable if not is_safe(rule))
+        is_proven = any_of(
+            is_safe,
+            by_columns(delta, view.snapshot.row_count),
+            by_lookup(doubtful, delta, view.data),
+        )
+        local = self._queries.local
+        require_clean(evaluate(rule_set, delta, view.data, local, is_proven=is_proven))
         return Work(
             _report(pending),
             changes={key: _stage(table) for key, table in pending.changed()},
@@ -84,23 +90,6 @@ class Mutations:
                 for statement in query.statements
             ),
         )
-
-    def _require_kept(
-        self,
-        rule_set: RuleSet,
-        delta: Delta,
-        view: View,
-        is_kept: Callable[[SetRule], bool],
-        doubtful: Iterable[SetRule],
-    ) -> None:
-        """Refuse a change that breaks rules, asking the engine for no more than it must be."""
-        is_plain = glance_at(doubtful, delta, view.data)
-
-        def is_known(rule: RowRules | SetRule) -> bool:
-            return (not isinstance(rule, RowRules) and is_kept(rule)) or is_plain(rule)
-
-        report = evaluate(rule_set, delta, view.data, self._queries.local, is_kept=is_known)
-        require_clean(report)
 
     def _compile_rules(self, digest: str) -> RuleSet:
         return RuleSet.compile(self._queries.catalog(digest))

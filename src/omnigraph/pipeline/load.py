@@ -23,13 +23,13 @@ from omnigraph.errors import (
 from omnigraph.integrity import footprint
 from omnigraph.integrity.deltas import Delta, TableDelta
 from omnigraph.integrity.evaluate import evaluate
+from omnigraph.integrity.proofs.by_columns import by_columns
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import IntegrityError, Rule, Tally, require_clean
 from omnigraph.limits import REPLANS_MAX
 from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey
 from omnigraph.pipeline.choice import choose_engine
-from omnigraph.pipeline.plain import plainly_kept
 from omnigraph.pipeline.positions import position_of
 from omnigraph.pipeline.quarantine import Rows, Sifted, require_new, sift, write_rejects
 from omnigraph.pipeline.reading import read_input
@@ -333,8 +333,8 @@ class _Load:
             tally = Tally()
             tally.add_report(read.gathered.report())
             delta = to_delta(read.rows)
-            is_kept = plainly_kept(delta, view.snapshot)
-            tally.add_report(evaluate(rule_set, delta, view.data, self.engine, is_kept=is_kept))
+            is_proven = by_columns(delta, view.snapshot.row_count)
+            tally.add_report(evaluate(rule_set, delta, view.data, self.engine, is_proven=is_proven))
             require_clean(tally.report())
             self._tell("check", 1, 1)
             return Sifted(read.rows)

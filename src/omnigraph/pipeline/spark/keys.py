@@ -45,6 +45,11 @@ class KeyRows:
     def __len__(self) -> int:
         return self.written.row_count - self.fault_count
 
+    @property
+    def has_given_ids(self) -> bool:
+        """Whether any row has an id that was not minted."""
+        return self.written.minted_count < self.written.row_count
+
     def without(self, faults: tuple[ScratchFile, ...], fault_count: int) -> KeyRows:
         """The rows that are not among those with faults, of which there are so many."""
         return replace(self, faults=faults, fault_count=fault_count)

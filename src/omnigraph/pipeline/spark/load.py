@@ -17,6 +17,8 @@ from omnigraph.errors import InvalidParameterError
 from omnigraph.integrity import footprint
 from omnigraph.integrity.deltas import Delta, Shape
 from omnigraph.integrity.evaluate import evaluate
+from omnigraph.integrity.proofs.by_key_counts import by_key_counts
+from omnigraph.integrity.proofs.proof import Proof, any_of, rows_checked
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import IntegrityError, Report, Tally, require_clean
 from omnigraph.limits import LOAD_CONCURRENCY_DEFAULT, QUARANTINE_ROUNDS_MAX
@@ -37,7 +39,6 @@ from omnigraph.pipeline.spark.intake import (
     report_of_rows,
 )
 from omnigraph.pipeline.spark.keys import KeyRows
-from omnigraph.pipeline.spark.ledger import kept_by_ledger
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.pipeline.spark.sifting import count_faulty, find_faults, rejects_in_order
 from omnigraph.pipeline.spark.splits import pack_splits, plan_splits
@@ -208,15 +209,15 @@ class SparkLoad:
         for turn in range(QUARANTINE_ROUNDS_MAX):
             rows = self.rows(view)
             delta = to_delta(rows)
-            is_kept = kept_by_ledger(self.engine, self.rule_set, delta.shape(), rows, view)
+            is_proven = self._proof(delta, rows, view)
             found = find_faults(
-                self.engine, self.rule_set, delta, view, is_kept, scratch, turn=turn
+                self.engine, self.rule_set, delta, view, is_proven, scratch, turn=turn
             )
             new = (*new, *found)
             if not new:
                 # What is broken now is no row's fault.
                 require_clean(
-                    evaluate(self.rule_set, delta, view.data, self.engine, is_kept=is_kept)
+                    evaluate(self.rule_set, delta, view.data, self.engine, is_proven=is_proven)
                 )
                 return unshaped + sum(self.sifted.counts.values())
             faults = (*self.sifted.faults, *new)
@@ -237,8 +238,15 @@ class SparkLoad:
         return tally.report()
 
     def _evaluated(self, delta: Delta, view: View) -> Report:
-        is_kept = kept_by_ledger(self.engine, self.rule_set, delta.shape(), self.rows(view), view)
-        return evaluate(self.rule_set, delta, view.data, self.engine, is_kept=is_kept)
+        is_proven = self._proof(delta, self.rows(view), view)
+        return evaluate(self.rule_set, delta, view.data, self.engine, is_proven=is_proven)
+
+    def _proof(self, delta: Delta, rows: Mapping[TableKey, KeyRows], view: View) -> Proof:
+        shape = delta.shape()
+        rules = self.rule_set.set_rules_for(shape)
+        counts = by_key_counts(self.engine, rules, shape, rows, view.data)
+        # Executors checked the row rules when they read the rows.
+        return any_of(rows_checked, counts)
 
     def changes(self, view: View, follow: Follow | None = None) -> dict[TableKey, Stage]:
         """How to stage each table: what takes long has been done, where its ref is there already.

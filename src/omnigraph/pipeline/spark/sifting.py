@@ -24,6 +24,7 @@ from omnigraph.engine.spark.failures import reporting
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.formats.lines import envelope_lines
 from omnigraph.integrity.deltas import Delta
+from omnigraph.integrity.proofs.proof import Proof
 from omnigraph.integrity.rules import RuleSet, SetRule
 from omnigraph.integrity.violations import Violation
 from omnigraph.model.tables import TableKey
@@ -40,7 +41,6 @@ from omnigraph.pipeline.spark.intake import (
     Taken,
 )
 from omnigraph.pipeline.spark.keys import KeyRows, faults_frame
-from omnigraph.pipeline.spark.ledger import IsKept
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.pipeline.spark.splits import Origins
 from omnigraph.pipeline.spark.stage import UNIT, packed, paths_of, unit_frame
@@ -58,7 +58,7 @@ def find_faults(
     rule_set: RuleSet,
     delta: Delta,
     view: View,
-    is_kept: IsKept,
+    is_proven: Proof,
     scratch: Scratch,
     *,
     turn: int,
@@ -68,7 +68,7 @@ def find_faults(
     parts: list[DataFrame] = []
     for place, rule in enumerate(rule_set.set_rules_for(shape)):
         blame = blamed(rule)
-        if blame is None or is_kept(rule) or blame.table not in delta.tables:
+        if blame is None or is_proven(rule) or blame.table not in delta.tables:
             continue
         rows = delta.tables[blame.table].upserts
         if rows is not None and len(rows):

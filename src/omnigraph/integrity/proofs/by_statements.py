@@ -1,13 +1,15 @@
-"""Rules that a mutation keeps by the way it works, and that need not be asked for."""
+"""Proof by statements: rules that a mutation cannot break, whatever its values are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import assert_never
 
 from omnigraph.integrity.cardinalities import Least, Most
 from omnigraph.integrity.ends import Endpoint, Stranded
 from omnigraph.integrity.keys import DistinctIds, NewIds
+from omnigraph.integrity.proofs.proof import Proof
+from omnigraph.integrity.rows import RowRules
 from omnigraph.integrity.rules import SetRule
 from omnigraph.integrity.uniques import Unique
 from omnigraph.model.tables import TableKey
@@ -15,17 +17,17 @@ from omnigraph.query import ir
 from omnigraph.schema.catalog import Catalog
 
 
-def kept_by(statements: Iterable[ir.Statement], catalog: Catalog) -> Callable[[SetRule], bool]:
-    """Whether statements cannot break a rule that what is committed keeps.
+def by_statements(statements: Iterable[ir.Statement], catalog: Catalog) -> Proof:
+    """Show the rules that committed rows keep and the statements cannot break.
 
-    Pending rows have distinct ids, an update changes neither ids nor ends, and what deletes a node
-    deletes its edges.
+    Pending rows have distinct ids, an update changes neither ids nor ends, and a statement that
+    deletes a node deletes its edges.
     """
     inserted: set[TableKey] = set()
     assigned: set[tuple[TableKey, str]] = set()
     deletes = False
-    for each in statements:
-        match each:
+    for statement in statements:
+        match statement:
             case ir.InsertNode(type_name) | ir.InsertEdge(type_name):
                 inserted.add(catalog.type_named(type_name).table_key)
             case ir.Update(table, assignments):
@@ -33,10 +35,12 @@ def kept_by(statements: Iterable[ir.Statement], catalog: Catalog) -> Callable[[S
             case ir.Delete():
                 deletes = True
             case _:
-                assert_never(each)
+                assert_never(statement)
 
-    def is_kept(rule: SetRule) -> bool:
+    def is_proven(rule: RowRules | SetRule) -> bool:
         match rule:
+            case RowRules():
+                return False
             case DistinctIds() | NewIds() | Stranded():
                 return True
             case Unique(type_, members):
@@ -49,4 +53,4 @@ def kept_by(statements: Iterable[ir.Statement], catalog: Catalog) -> Callable[[S
             case _:
                 assert_never(rule)
 
-    return is_kept
+    return is_proven

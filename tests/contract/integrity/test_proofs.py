@@ -1,4 +1,4 @@
-"""Glances: small deltas that break nothing need no engine, and none that breaks a rule passes."""
+"""Proofs: small deltas that break nothing need no engine, and none that breaks a rule passes."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +13,11 @@ from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.engine.protocol import Data, Engine, EngineName
 from omnigraph.integrity.deltas import Delta, delta_schema
 from omnigraph.integrity.evaluate import evaluate
+from omnigraph.integrity.proofs.by_columns import by_columns
+from omnigraph.integrity.proofs.by_lookup import LOOKUP_ROWS_MAX, by_lookup
+from omnigraph.integrity.proofs.proof import any_of
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import Report
-from omnigraph.mutation.glances import GLANCED_ROWS_MAX, glance_at
 from omnigraph.relational.plans import Plan
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.parser import parse_schema
@@ -115,44 +117,47 @@ def delta_of(change: Change) -> Delta:
 
 
 def checked(here: World, change: Change) -> Report:
-    return glanced(CATALOG, delta_of(change), here.data(CATALOG, COMMITTED), Unasked())
+    return prove_and_evaluate(CATALOG, delta_of(change), here.data(CATALOG, COMMITTED), Unasked())
 
 
-def glanced(catalog: Catalog, delta: Delta, data: Data, engine: Engine) -> Report:
-    """What a delta breaks, the engine being asked only where a glance is in doubt."""
+def prove_and_evaluate(catalog: Catalog, delta: Delta, data: Data, engine: Engine) -> Report:
+    """What a delta breaks, the engine being run only for what no proof shows."""
     rules = RuleSet.compile(catalog)
-    is_plain = glance_at(rules.set_rules_for(delta.shape()), delta, data)
-    return evaluate(rules, delta, data, engine, is_kept=is_plain)
+    is_proven = any_of(
+        by_columns(delta, lambda key: data.table(key).count_rows()),
+        by_lookup(rules.set_rules_for(delta.shape()), delta, data),
+    )
+    return evaluate(rules, delta, data, engine, is_proven=is_proven)
 
 
 @pytest.mark.parametrize("change", CLEAN.values(), ids=CLEAN.keys())
-def test_a_delta_that_plainly_keeps_every_rule_needs_no_engine(here: World, change: Change):
+def test_a_delta_that_is_proven_to_keep_every_rule_needs_no_engine(here: World, change: Change):
     assert checked(here, change).is_clean
 
 
 def test_many_rows_are_left_to_the_engine(here: World):
-    many = [{"id": f"k{n}", "src": "p0", "dst": "p1"} for n in range(GLANCED_ROWS_MAX + 1)]
+    many = [{"id": f"k{n}", "src": "p0", "dst": "p1"} for n in range(LOOKUP_ROWS_MAX + 1)]
     with pytest.raises(AssertionError, match="the engine was asked"):
         checked(here, Change({"K": many}))
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_a_glance_changes_no_answer(here: World, case: Case):
+def test_a_proof_changes_no_answer(here: World, case: Case):
     catalog = parse_schema(case.schema)
     data = here.data(catalog, case.committed)
-    report = glanced(catalog, case.change.delta(catalog), data, here.engine)
+    report = prove_and_evaluate(catalog, case.change.delta(catalog), data, here.engine)
 
     assert same(found(report), case.broken), found(report)
 
 
 @pytest.mark.hypothesis
-def test_a_glance_overlooks_nothing(here: World):
+def test_a_proof_overlooks_nothing(here: World):
     @settings(slow_to_draw)
     @given(worlds(), st.booleans())
     def holds(made, indexed):
         catalog, committed, change = made
         data = here.data(catalog, committed, indexed=indexed)
-        report = glanced(catalog, change.delta(catalog), data, here.engine)
+        report = prove_and_evaluate(catalog, change.delta(catalog), data, here.engine)
 
         assert counted(report) == counts(catalog, committed, change)
 

@@ -1,0 +1,46 @@
+"""Ranges: `@range` bounds the numbers, dates and instants of a property."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from omnigraph.integrity.rows import RowRule, all_true, format_bound, value_of
+from omnigraph.integrity.violations import Breach, Rule
+from omnigraph.model.types import Scalar
+from omnigraph.relational.expressions import Bindings, Known, Typed, compare
+from omnigraph.relational.numbers import Comparator
+from omnigraph.schema.catalog import Range, SchemaType
+
+
+def in_range(type_: SchemaType, range_: Range) -> RowRule:
+    """Every value is within the bounds, both included; NaN is within none."""
+    kind = type_.property_named(range_.property).type
+    assert isinstance(kind, Scalar), "only numbers and dates have a range"
+    low, high = range_.low, range_.high
+
+    def broken(bindings: Bindings) -> exp.Expr:
+        value = Typed(value_of(range_.property), kind)
+        outside: list[exp.Expr] = []
+        if low is not None:
+            outside.append(compare(Comparator.LT, value, Known(low, kind), bindings))
+        if high is not None:
+            outside.append(compare(Comparator.GT, value, Known(high, kind), bindings))
+        if kind.is_float:
+            # NaN is above every bound there is, and within a range that has none above.
+            outside.append(exp.IsNan(this=value.tree.copy()))
+        return exp.or_(*outside)
+
+    def holds(values: pa.ChunkedArray) -> bool:
+        if kind.is_float and not all_true(pc.is_finite(values.drop_null())):
+            return False
+        extremes = pc.min_max(values).as_py()
+        least, greatest = extremes["min"], extremes["max"]
+        if least is None:
+            return True
+        return bool((low is None or low <= least) and (high is None or greatest <= high))
+
+    breach = Breach(Rule.RANGE, type_.name, (range_.property,))
+    complaint = f"is not in {format_bound(low)}..{format_bound(high)}"
+    return RowRule(breach, broken, holds, kind, complaint)
