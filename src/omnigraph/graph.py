@@ -1027,16 +1027,16 @@ class Commits:
         Raises:
             BranchNotFoundError: the graph has no such branch.
         """
-        from omnigraph.drawings.lanes import ordered
+        from omnigraph.drawings.lanes import sort_newest_first
 
         if branch is not None:
-            return tuple(ordered(self._of(BranchName.parse(branch))))
+            return tuple(sort_newest_first(self._of(BranchName.parse(branch))))
         found: dict[CommitId, Commit] = {}
         for name in self._manifest.branches():
             # One that is deleted while we look is left out.
             with suppress(BranchNotFoundError):
                 found |= {each.commit_id: each for each in self._of(name)}
-        return tuple(ordered(found.values()))
+        return tuple(sort_newest_first(found.values()))
 
     def _of(self, branch: BranchName) -> Iterator[Commit]:
         return self._manifest.history(self._manifest.current(branch)).every()

@@ -8,10 +8,10 @@ import pytest
 
 from omnigraph.clock import encode_ulid
 from omnigraph.drawings.histories import history_svg
-from omnigraph.drawings.lanes import Row, laid_out, ordered
+from omnigraph.drawings.lanes import Row, lay_out, sort_newest_first
 from omnigraph.drawings.mermaid import schema_mermaid
 from omnigraph.drawings.schemas import schema_svg
-from omnigraph.drawings.terminal import drawn, plain
+from omnigraph.drawings.terminal import draw_lines, to_ascii
 from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN
@@ -49,13 +49,16 @@ def history(text: str) -> list[Commit]:
 
 def rows_of(text: str) -> list[Row]:
     commits = history(text)
-    assert ordered(reversed(commits)) == commits, "the case lists commits as they are drawn"
-    return laid_out(commits, {each.commit_id: each for each in commits})
+    assert sort_newest_first(reversed(commits)) == commits, (
+        "the case lists commits as they are drawn"
+    )
+    return lay_out(commits, {each.commit_id: each for each in commits})
 
 
 def in_the_terminal(text: str) -> str:
     words = (
-        (marks, "" if row is None else row.commit.message) for marks, row in drawn(rows_of(text))
+        (marks, "" if row is None else row.commit.message)
+        for marks, row in draw_lines(rows_of(text))
     )
     return "".join(f"{marks} {said}".rstrip() + "\n" for marks, said in words)
 
@@ -78,9 +81,9 @@ SCHEMAS = {each.title: each.text for each in cases(FOLDER / "schema.case")}
 
 @pytest.mark.parametrize("title", HISTORIES)
 def test_a_terminal_without_lines_gets_letters(title: str) -> None:
-    for marks, _ in drawn(rows_of(HISTORIES[title])):
-        assert plain(marks).isascii()
-        assert len(plain(marks)) == len(marks)
+    for marks, _ in draw_lines(rows_of(HISTORIES[title])):
+        assert to_ascii(marks).isascii()
+        assert len(to_ascii(marks)) == len(marks)
 
 
 @pytest.mark.parametrize("title", HISTORIES)

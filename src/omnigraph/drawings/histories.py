@@ -38,17 +38,17 @@ def history_svg(rows: Sequence[Row], tips: Mapping[CommitId, Sequence[str]], *, 
 def _words(row: Row, tips: Sequence[str]) -> tuple[str, str, str]:
     commit = row.commit
     when = f"{commit.created_at:%Y-%m-%d %H:%M}"
-    said = (commit.message or "").partition("\n")[0][:_MESSAGE_MAX]
+    message = (commit.message or "").partition("\n")[0][:_MESSAGE_MAX]
     names = " ".join(f"[{each}]" for each in tips)
     who = f"by {commit.actor}" if commit.actor else ""
-    rest = [when, str(commit.operation), who, said]
+    rest = [when, str(commit.operation), who, message]
     return commit.commit_id, names, " ".join(each for each in rest if each)
 
 
 def _commit(row: Row, place: int, words: tuple[str, str, str], left: float) -> list[str]:
     x, y = _x(row.lane), _y(place)
     fill = "#ffffff" if row.commit.merged_parent else _colour(row.lane)
-    found = [
+    elements = [
         svg.element(
             "circle", cx=x, cy=y, r=_RADIUS, fill=fill, stroke=_colour(row.lane), stroke_width=2
         )
@@ -56,26 +56,26 @@ def _commit(row: Row, place: int, words: tuple[str, str, str], left: float) -> l
     at = float(left)
     for text, style in zip(words, ("dim", "strong", ""), strict=True):
         if text:
-            found.append(svg.element("text", text, x=at, y=y + 4, class_=style))
+            elements.append(svg.element("text", text, x=at, y=y + 4, class_=style))
             at += svg.text_width(text) + svg.GLYPH_WIDTH
-    return found
+    return elements
 
 
 def _lines(rows: Sequence[Row]) -> list[str]:
-    """Every line from a commit to a parent, in the lane that it takes."""
+    """Every line from a commit to a parent, in its lane."""
     open_: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    found = []
+    paths = []
     for place, row in enumerate(rows):
         for lane in (row.lane, *row.joins):
-            found += [_line(each, lane, (place, row.lane)) for each in open_.pop(lane, [])]
-        if row.goes_on:
+            paths += [_line(each, lane, (place, row.lane)) for each in open_.pop(lane, [])]
+        if row.continues:
             open_[row.lane].append((place, row.lane))
         if row.starts is not None:
             open_[row.starts].append((place, row.lane))
-    # What is left leads to commits below the picture.
+    # The lines that remain open lead to commits below the picture.
     for lane, starts in sorted(open_.items()):
-        found += [_line(start, lane, (len(rows), lane)) for start in starts]
-    return found
+        paths += [_line(start, lane, (len(rows), lane)) for start in starts]
+    return paths
 
 
 def _line(start: tuple[int, int], lane: int, end: tuple[int, int]) -> str:

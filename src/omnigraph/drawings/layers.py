@@ -1,7 +1,7 @@
-"""Boxes in layers: which goes where, so that lines between them run from left to right.
+"""Places boxes in layers, so that lines between them run from left to right.
 
-The usual four steps, each simple and all deterministic: cycles are broken, boxes are ranked by the
-longest way to them, layers are ordered by where their neighbours stand, and then moved beside them.
+The usual four steps, each simple and all deterministic: break cycles, rank boxes by the longest
+path to them, sort each layer by the positions of neighbours, and move boxes towards neighbours.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Final
 
 _SWEEPS: Final = 6
-"""Times that layers are ordered, and moved, by their neighbours; more would change little."""
+"""How often layers are sorted, and moved, by their neighbours; more would change little."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much room a box needs."""
+    """The size of a box."""
 
     width: float
     height: float
@@ -24,7 +24,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a box stands: its upper left corner, and its size."""
+    """The place of a box: its upper left corner, and its size."""
 
     x: float
     y: float
@@ -33,12 +33,12 @@ class Place:
 
     @property
     def centre(self) -> float:
-        """How far down its middle is."""
+        """The vertical position of its middle."""
         return self.y + self.height / 2
 
 
 def ranks(names: Sequence[str], links: Iterable[tuple[str, str]]) -> dict[str, int]:
-    """How far to the right each name belongs: to the right of what leads to it, cycles apart.
+    """The rank of each name, from the left: greater than those that lead to it, except in cycles.
 
     >>> ranks(["a", "b", "c"], [("a", "b"), ("b", "c"), ("c", "a"), ("b", "b")])
     {'a': 0, 'b': 1, 'c': 2}
@@ -48,17 +48,17 @@ def ranks(names: Sequence[str], links: Iterable[tuple[str, str]]) -> dict[str, i
         if source != target and target not in following[source]:
             following[source].append(target)
     forward = _acyclic(names, following)
-    found = dict.fromkeys(names, 0)
-    # As many rounds as names: the longest way has no more steps.
+    rank_by_name = dict.fromkeys(names, 0)
+    # As many rounds as names, because the longest path has no more steps.
     for _ in names:
         for source in names:
             for target in forward[source]:
-                found[target] = max(found[target], found[source] + 1)
-    return found
+                rank_by_name[target] = max(rank_by_name[target], rank_by_name[source] + 1)
+    return rank_by_name
 
 
 def _acyclic(names: Sequence[str], following: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """The links, with those turned round that lead back to where a walk came from."""
+    """The links, with those reversed that lead back to the path of a depth-first walk."""
     forward: dict[str, list[str]] = {name: [] for name in names}
     done: set[str] = set()
     for start in names:
@@ -82,7 +82,7 @@ def _acyclic(names: Sequence[str], following: Mapping[str, Sequence[str]]) -> di
     return forward
 
 
-def placed(
+def place_boxes(
     layers: Sequence[Sequence[str]],
     sizes: Mapping[str, Size],
     links: Sequence[tuple[str, str]],
@@ -90,33 +90,33 @@ def placed(
     across: float,
     between: float,
 ) -> dict[str, Place]:
-    """Where each box stands.
+    """The place of each box.
 
     Args:
         links: Between names of neighbouring layers.
-        across: The room between layers.
-        between: The room between the boxes of a layer.
+        across: The distance between layers.
+        between: The distance between the boxes of a layer.
     """
-    beside: dict[str, list[str]] = {name: [] for layer in layers for name in layer}
+    neighbours: dict[str, list[str]] = {name: [] for layer in layers for name in layer}
     for one, other in links:
-        beside[one].append(other)
-        beside[other].append(one)
-    ordered = [list(layer) for layer in layers]
+        neighbours[one].append(other)
+        neighbours[other].append(one)
+    sorted_layers = [list(layer) for layer in layers]
     for sweep in range(_SWEEPS):
-        for layer in ordered if sweep % 2 == 0 else reversed(ordered):
-            _order(layer, ordered, beside)
+        for layer in sorted_layers if sweep % 2 == 0 else reversed(sorted_layers):
+            _order(layer, sorted_layers, neighbours)
     tops = {
         name: top
-        for layer in ordered
-        for name, top in zip(layer, _stacked(layer, sizes, between), strict=True)
+        for layer in sorted_layers
+        for name, top in zip(layer, _stack(layer, sizes, between), strict=True)
     }
     for sweep in range(_SWEEPS):
-        for layer in ordered if sweep % 2 == 0 else reversed(ordered):
-            _move(layer, tops, sizes, beside, between)
+        for layer in sorted_layers if sweep % 2 == 0 else reversed(sorted_layers):
+            _move(layer, tops, sizes, neighbours, between)
     least = min(tops.values(), default=0.0)
     places: dict[str, Place] = {}
     left = 0.0
-    for layer in ordered:
+    for layer in sorted_layers:
         widest = max((sizes[name].width for name in layer), default=0.0)
         for name in layer:
             size = sizes[name]
@@ -127,46 +127,48 @@ def placed(
 
 
 def _order(
-    layer: list[str], layers: Sequence[Sequence[str]], beside: Mapping[str, Sequence[str]]
+    layer: list[str], layers: Sequence[Sequence[str]], neighbours: Mapping[str, Sequence[str]]
 ) -> None:
-    """Put the boxes of a layer in the order of where their neighbours stand."""
+    """Sort the boxes of a layer by the mean position of their neighbours."""
     positions = {name: place / len(each) for each in layers for place, name in enumerate(each)}
-    layer.sort(key=lambda name: _mean([positions[each] for each in beside[name]], positions[name]))
+    layer.sort(
+        key=lambda name: _mean([positions[each] for each in neighbours[name]], positions[name])
+    )
 
 
 def _move(
     layer: Sequence[str],
     tops: dict[str, float],
     sizes: Mapping[str, Size],
-    beside: Mapping[str, Sequence[str]],
+    neighbours: Mapping[str, Sequence[str]],
     between: float,
 ) -> None:
-    """Move the boxes of a layer towards their neighbours, as far as they have room."""
+    """Move the boxes of a layer towards their neighbours, as far as there is space."""
 
     def centre(name: str) -> float:
         return tops[name] + sizes[name].height / 2
 
-    wanted = [
-        _mean([centre(each) for each in beside[name]], centre(name)) - sizes[name].height / 2
+    wanted_tops = [
+        _mean([centre(each) for each in neighbours[name]], centre(name)) - sizes[name].height / 2
         for name in layer
     ]
-    found: list[float] = []
+    new_tops: list[float] = []
     free = float("-inf")
-    for name, top in zip(layer, wanted, strict=True):
-        found.append(max(top, free))
-        free = found[-1] + sizes[name].height + between
-    # Those that had to make way all went down: half of it is given back.
-    shift = _mean([want - got for want, got in zip(wanted, found, strict=True)], 0.0)
-    for name, top in zip(layer, found, strict=True):
+    for name, top in zip(layer, wanted_tops, strict=True):
+        new_tops.append(max(top, free))
+        free = new_tops[-1] + sizes[name].height + between
+    # Boxes that had to give way all moved down, so the layer moves back up by the mean.
+    shift = _mean([want - got for want, got in zip(wanted_tops, new_tops, strict=True)], 0.0)
+    for name, top in zip(layer, new_tops, strict=True):
         tops[name] = top + shift
 
 
-def _stacked(layer: Sequence[str], sizes: Mapping[str, Size], between: float) -> list[float]:
-    found, top = [], 0.0
+def _stack(layer: Sequence[str], sizes: Mapping[str, Size], between: float) -> list[float]:
+    tops, top = [], 0.0
     for name in layer:
-        found.append(top)
+        tops.append(top)
         top += sizes[name].height + between
-    return found
+    return tops
 
 
 def _mean(values: Sequence[float], otherwise: float) -> float:

@@ -1,4 +1,4 @@
-"""A schema as Mermaid's entity diagram, which many pages and editors draw by themselves."""
+"""A schema as Mermaid's entity diagram, which many sites and editors can render."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ def _entity(node: NodeType) -> Iterator[str]:
         yield f"  {node.name}"
         return
     yield f"  {node.name} {{"
-    for each in node.properties:
-        yield f"    {_attribute(node, each)}"
+    for property_ in node.properties:
+        yield f"    {_attribute(node, property_)}"
     yield "  }"
 
 
-def _attribute(node: NodeType, each: Property) -> str:
+def _attribute(node: NodeType, property_: Property) -> str:
     marks = []
-    if each.name in node.key:
+    if property_.name in node.key:
         marks.append("PK")
-    if any(each.name in members for members in node.uniques):
+    if any(property_.name in members for members in node.uniques):
         marks.append("UK")
-    said = []
-    if each.nullable:
-        said.append("optional")
-    if isinstance(each.type, EnumType):
-        said.append(f"one of {', '.join(each.type.values)}")
-    words = [_word(each.type), each.name]
+    remarks = []
+    if property_.nullable:
+        remarks.append("optional")
+    if isinstance(property_.type, EnumType):
+        remarks.append(f"one of {', '.join(property_.type.values)}")
+    words = [_word(property_.type), property_.name]
     words += [", ".join(marks)] if marks else []
-    words += [f'"{"; ".join(said)}"'] if said else []
+    words += [f'"{"; ".join(remarks)}"'] if remarks else []
     return " ".join(words)
 
 
 def _word(type_: PropertyType) -> str:
-    """A type as one word, which is all that Mermaid takes."""
+    """A type as one word, because Mermaid accepts no more."""
     if isinstance(type_, EnumType):
         return "enum"
     if isinstance(type_, ListType):
@@ -60,7 +60,7 @@ def _relation(edge: EdgeType) -> str:
 
 
 def _ending(cardinality: Cardinality) -> str:
-    """How many targets one source has, as a crow's foot.
+    """The number of targets of one source, as a crow's foot.
 
     >>> [_ending(Cardinality(*each)) for each in ((0, 1), (1, 1), (0, None), (2, 5))]
     ['o|', '||', 'o{', '|{']

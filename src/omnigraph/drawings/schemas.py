@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from omnigraph.drawings import svg
-from omnigraph.drawings.layers import Place, Size, placed, ranks
+from omnigraph.drawings.layers import Place, Size, place_boxes, ranks
 from omnigraph.schema.catalog import (
     UNLIMITED,
     Catalog,
@@ -56,32 +56,32 @@ def schema_svg(catalog: Catalog, *, title: str) -> str:
         layers[layer].append(edge.name)
         colour = svg.COLOURS[number % len(svg.COLOURS)]
         room = _Room(layers, sizes, edge.name)
-        coming = room.stops((edge.source, edge.name), source, layer)
-        going = room.stops((edge.name, edge.target), layer, target)
-        links += [_Link(coming, has_arrow=False, colour=colour)]
-        links += [_Link(going, has_arrow=True, colour=colour)]
-    ordered = [layers[each] for each in sorted(layers)]
+        source_stops = room.stops((edge.source, edge.name), source, layer)
+        target_stops = room.stops((edge.name, edge.target), layer, target)
+        links += [_Link(source_stops, has_arrow=False, colour=colour)]
+        links += [_Link(target_stops, has_arrow=True, colour=colour)]
+    sorted_layers = [layers[each] for each in sorted(layers)]
     pairs = [pair for link in links for pair in zip(link.stops, link.stops[1:], strict=False)]
-    places = placed(ordered, sizes, pairs, across=_ACROSS, between=_BETWEEN)
+    places = place_boxes(sorted_layers, sizes, pairs, across=_ACROSS, between=_BETWEEN)
     elements = [*_lines(links, places)]
     for name, place in places.items():
         if name in types:
             elements += _box(types[name], place, _colour_of(name, catalog))
     width = max((each.x + each.width for each in places.values()), default=0.0)
     height = max((each.y + each.height for each in places.values()), default=0.0)
-    moved = f'<g transform="translate({_MARGIN} {_MARGIN})">'
-    whole = [moved, *elements, "</g>"]
-    return svg.document(width + 2 * _MARGIN, height + 2 * _MARGIN, whole, title=title)
+    group = f'<g transform="translate({_MARGIN} {_MARGIN})">'
+    picture = [group, *elements, "</g>"]
+    return svg.document(width + 2 * _MARGIN, height + 2 * _MARGIN, picture, title=title)
 
 
 def lines_of(type_: SchemaType) -> list[str]:
-    """What a box says of a type below its name."""
+    """The lines of a type's box below its title."""
     lines = [f"implements {each}" for each in getattr(type_, "implements", ())]
-    return [_shortened(each) for each in [*lines, *(_property(type_, p) for p in type_.properties)]]
+    return [_shorten(each) for each in [*lines, *(_property(type_, p) for p in type_.properties)]]
 
 
 def title_of(type_: SchemaType) -> str:
-    """What a box says at its top.
+    """The title of a type's box.
 
     >>> from omnigraph.schema.catalog import Cardinality
     >>> title_of(EdgeType("Knows", "Person", "Person", Cardinality(0, 3)))
@@ -93,18 +93,20 @@ def title_of(type_: SchemaType) -> str:
     return f"{type_.name} {type_.cardinality.minimum}..{high}"
 
 
-def _property(owner: SchemaType, each: Property) -> str:
+def _property(owner: SchemaType, property_: Property) -> str:
     marks = [
         mark
         for mark, members in (("@key", owner.key), ("@index", owner.indexes))
-        if each.name in members
+        if property_.name in members
     ]
-    if any(each.name in members for members in owner.uniques):
+    if any(property_.name in members for members in owner.uniques):
         marks.insert(0, "@unique")
-    return " ".join([f"{each.name}: {each.type}{'?' if each.nullable else ''}", *marks])
+    return " ".join(
+        [f"{property_.name}: {property_.type}{'?' if property_.nullable else ''}", *marks]
+    )
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _TEXT_MAX else f"{text[: _TEXT_MAX - 1]}…"
 
 
@@ -117,19 +119,19 @@ def _size(type_: SchemaType) -> Size:
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """Keeps places for the lines of one edge type in the layers that they cross."""
+    """Reserves places for the lines of one edge type in the layers that they cross."""
 
     layers: dict[int, list[str]]
     sizes: dict[str, Size]
     name: str
 
     def stops(self, ends: tuple[str, str], start: int, end: int) -> tuple[str, ...]:
-        """The boxes of a line, and between them the places kept for it."""
+        """The boxes of a line, and between them the places reserved for it."""
         step = 1 if end > start else -1
         crossed = [f"{self.name}:{layer}" for layer in range(start + step, end, step)]
-        for layer, kept in zip(range(start + step, end, step), crossed, strict=True):
-            self.layers[layer].append(kept)
-            self.sizes[kept] = Size(0, 0)
+        for layer, stop in zip(range(start + step, end, step), crossed, strict=True):
+            self.layers[layer].append(stop)
+            self.sizes[stop] = Size(0, 0)
         return (ends[0], *crossed, ends[1])
 
 
@@ -162,7 +164,7 @@ def _lines(links: Sequence[_Link], places: dict[str, Place]) -> Iterator[str]:
 
 
 def _ports(links: Sequence[_Link], places: dict[str, Place]) -> dict[tuple[int, int, int], float]:
-    """How far down each piece of a line leaves and meets its boxes: no two at one point."""
+    """The heights at which each segment of a line meets its boxes: no two at one point."""
     sides: dict[tuple[str, bool], list[tuple[float, tuple[int, int, int]]]] = defaultdict(list)
     for number, link in enumerate(links):
         for at, (one, other) in enumerate(zip(link.stops, link.stops[1:], strict=False)):
@@ -170,12 +172,12 @@ def _ports(links: Sequence[_Link], places: dict[str, Place]) -> dict[tuple[int, 
             to_the_right = b.x >= a.x + a.width
             sides[one, to_the_right].append((b.centre, (number, at, 0)))
             sides[other, not to_the_right].append((a.centre, (number, at, 1)))
-    found = {}
+    heights = {}
     for (name, _), ends in sides.items():
         place = places[name]
         for position, (_, end) in enumerate(sorted(ends), start=1):
-            found[end] = place.y + place.height * position / (len(ends) + 1)
-    return found
+            heights[end] = place.y + place.height * position / (len(ends) + 1)
+    return heights
 
 
 def _box(type_: SchemaType, place: Place, colour: str) -> Iterator[str]:

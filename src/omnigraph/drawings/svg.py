@@ -1,4 +1,4 @@
-"""SVG in the making: elements as text, their attributes in the order they were given."""
+"""Builds SVG: elements as text, with their attributes in the order of the arguments."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from xml.sax.saxutils import escape, quoteattr
 
 FONT: Final = "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace"
 GLYPH_WIDTH: Final = 7.25
-"""How wide a letter of the font is at 12 pixels, with room to spare: nothing can measure it."""
+"""The width of a letter of the font at 12 pixels, rounded up, since it cannot be measured here."""
 
 COLOURS: Final = (
     "#2f6feb", "#d1570c", "#1a7f37", "#8250df", "#bf3989", "#9a6700", "#0b7285", "#6e7781",
 )  # fmt: skip
-"""For lanes and groups, told apart on white and on black."""
+"""For lanes and groups, distinguishable on white and on black."""
 
 _STYLE: Final = (
     "text{font:12px " + FONT + ";fill:#1f2328}"
@@ -24,22 +24,26 @@ _STYLE: Final = (
 
 
 def element(name: str, content: str | None = None, **attributes: object) -> str:
-    """One element; a trailing underscore of an attribute's name is for Python alone.
+    """One element; a trailing underscore of an attribute's name is removed (`class_`).
 
     >>> element("text", "a < b", x=1.5, class_="dim")
     '<text x="1.5" class="dim">a &lt; b</text>'
     """
-    spelt = "".join(
-        f" {name.strip('_').replace('_', '-')}={quoteattr(_spelt(value))}"
+    attribute_text = "".join(
+        f" {name.strip('_').replace('_', '-')}={quoteattr(_format_value(value))}"
         for name, value in attributes.items()
     )
-    return f"<{name}{spelt}/>" if content is None else f"<{name}{spelt}>{_text(content)}</{name}>"
+    return (
+        f"<{name}{attribute_text}/>"
+        if content is None
+        else f"<{name}{attribute_text}>{_text(content)}</{name}>"
+    )
 
 
 def document(width: float, height: float, elements: Iterable[str], *, title: str) -> str:
     """A whole picture."""
-    size = f'width="{_spelt(width)}" height="{_spelt(height)}"'
-    box = f'viewBox="0 0 {_spelt(width)} {_spelt(height)}"'
+    size = f'width="{_format_value(width)}" height="{_format_value(height)}"'
+    box = f'viewBox="0 0 {_format_value(width)} {_format_value(height)}"'
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} {box} role="img">',
         element("title", title),
@@ -52,11 +56,11 @@ def document(width: float, height: float, elements: Iterable[str], *, title: str
 
 
 def text_width(text: str) -> float:
-    """How much room a text needs."""
+    """The width of a text in pixels."""
     return len(text) * GLYPH_WIDTH
 
 
-def _spelt(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.1f}".removesuffix(".0")
     return _clean(str(value))
@@ -67,5 +71,5 @@ def _text(content: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Text without what XML has no spelling for."""
+    """Text without characters that XML cannot represent."""
     return "".join(each if each.isprintable() else " " for each in text)

@@ -1,4 +1,4 @@
-"""A history in a terminal: lines and corners before each commit's words."""
+"""A history in a terminal: lines and corners before each commit's text."""
 
 from __future__ import annotations
 
@@ -25,45 +25,45 @@ _LINES: Final = {
 _PLAIN: Final = str.maketrans("│─├┤┼╯╰╮╭┴┬●", "|-|||/\\\\/++*")
 
 
-def plain(line: str) -> str:
-    r"""A line in ASCII, for terminals that have no other letters.
+def to_ascii(line: str) -> str:
+    r"""A line in ASCII, for terminals without Unicode.
 
-    >>> plain("│ ●"), plain("├─╮")
+    >>> to_ascii("│ ●"), to_ascii("├─╮")
     ('| *', '|-\\')
     """
     return line.translate(_PLAIN)
 
 
-def drawn(rows: Iterable[Row]) -> Iterator[tuple[str, Row | None]]:
-    """The lines of a picture; those that a commit stands on come with its row."""
+def draw_lines(rows: Iterable[Row]) -> Iterator[tuple[str, Row | None]]:
+    """The lines of a picture; a line that has a commit is returned with its row."""
     for row in rows:
         if row.joins:
-            yield _joining(row), None
+            yield _joining_line(row), None
         width = 1 + max([row.lane, *row.passing])
         marks = ["│" if place in row.passing else " " for place in range(width)]
         marks[row.lane] = "●"
         yield " ".join(marks), row
         if row.starts is not None:
-            yield _starting(row, row.starts), None
+            yield _starting_line(row, row.starts), None
 
 
-def _joining(row: Row) -> str:
+def _joining_line(row: Row) -> str:
     """The line above a commit on which other lanes that lead to it end."""
     sides = dict.fromkeys((*row.passing, row.lane), _UP | _DOWN)
     sides |= dict.fromkeys(row.joins, _UP)
-    return _crossed(sides, row.lane, row.joins)
+    return _crossing_line(sides, row.lane, row.joins)
 
 
-def _starting(row: Row, lane: int) -> str:
-    """The line below a merge on which the lane of what it merged begins, or is met."""
+def _starting_line(row: Row, lane: int) -> str:
+    """The line below a merge on which the lane of the merged commit begins, or is joined."""
     sides = dict.fromkeys(row.passing, _UP | _DOWN)
-    sides[row.lane] = _UP | (_DOWN if row.goes_on else 0)
+    sides[row.lane] = _UP | (_DOWN if row.continues else 0)
     if row.is_new:
         sides[lane] = _DOWN
-    return _crossed(sides, row.lane, (lane,))
+    return _crossing_line(sides, row.lane, (lane,))
 
 
-def _crossed(sides: dict[int, int], lane: int, others: Iterable[int]) -> str:
+def _crossing_line(sides: dict[int, int], lane: int, others: Iterable[int]) -> str:
     """Lanes with a line across them, from one of them to others."""
     ends = [lane, *others]
     first, last = min(ends), max(ends)

@@ -1,1 +1,1 @@
-"""Test machinery that ships with the package: strategies for now; nothing else imports it."""
+"""Test machinery that ships with the package; no other room imports it."""

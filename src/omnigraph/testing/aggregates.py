@@ -1,4 +1,4 @@
-"""Aggregates of the reference: exact, with the room that engines which add floats need."""
+"""Aggregates of the reference: exact, with a tolerance for engines that add floats."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ class SumTooLargeError(ArithmeticError):
     """The sum of integers does not fit the type that a sum of them has."""
 
 
-class Rounded(float):
+class RoundedFloat(float):
     """A number that depends on how, and in which order, floats were added.
 
     Attributes:
-        slack: How far off an engine's number may be; infinite if adding may have overflowed.
+        slack: The tolerance for an engine's number; infinite if adding may have overflowed.
     """
 
     __slots__ = ("slack",)
     slack: float
 
     def __new__(cls, value: float, slack: float) -> Self:
-        """Give the exact result its slack."""
-        made = super().__new__(cls, value)
-        made.slack = slack
-        return made
+        """Attach the slack to the exact result."""
+        number = super().__new__(cls, value)
+        number.slack = slack
+        return number
 
 
 def aggregate(function: AggregateFunction, values: list[Value], type_: PropertyType) -> Value:
-    """What the function makes of values, none of which is null; a sum may be too large for `type_`.
+    """The function's result for values without nulls; a sum may be too large for `type_`.
 
     Args:
         type_: Of the result.
@@ -61,11 +61,11 @@ def aggregate(function: AggregateFunction, values: list[Value], type_: PropertyT
             assert_never(function)
 
 
-def fitting(total: Value, type_: PropertyType) -> Value:
-    """The same value, which is returned and so has to fit its type.
+def require_fit(total: Value, type_: PropertyType) -> Value:
+    """The same value, if it fits the type of its column.
 
     Raises:
-        SumTooLargeError: it is an integer, and no `type_`.
+        SumTooLargeError: it is an integer out of the range of `type_`.
     """
     if isinstance(total, int) and isinstance(type_, Scalar) and type_ in INTEGER_BOUNDS:
         low, high = INTEGER_BOUNDS[type_]
@@ -81,12 +81,12 @@ def _numbers(values: list[Value]) -> list[int | float]:
 
 def _sum(numbers: list[int | float], type_: PropertyType) -> int | float:
     if type_ is Scalar.F64:
-        return Rounded(_exact_sum(numbers), _slack(numbers))
+        return RoundedFloat(_exact_sum(numbers), _slack(numbers))
     return sum(each for each in numbers if isinstance(each, int))
 
 
 def _average(numbers: list[int | float]) -> float:
-    return Rounded(_exact_sum(numbers) / len(numbers), _slack(numbers) / len(numbers))
+    return RoundedFloat(_exact_sum(numbers) / len(numbers), _slack(numbers) / len(numbers))
 
 
 def _exact_sum(numbers: list[int | float]) -> float:

@@ -1,4 +1,4 @@
-"""Equality and order of values, as the query language means them; one definition for all tests."""
+"""Equality and order of values in the query language; one definition for all tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SortKey = tuple[Any, ...]
 
 
 def sort_key(value: Value) -> SortKey:
-    """What values of one kind are sorted by: null, then all others, then NaN.
+    """The sort key of values of one kind: null, then all others, then NaN.
 
     Python compares integers with floats exactly, texts by code point, and false before true.
 
@@ -28,7 +28,7 @@ def sort_key(value: Value) -> SortKey:
 
 
 def are_equal(left: Value, right: Value) -> bool:
-    """Whether two values are one and the same: NaN is itself, and zero has no sign.
+    """Whether two values are equal: NaN equals itself, and zero has no sign.
 
     >>> are_equal(math.nan, math.nan), are_equal(0.0, -0.0), are_equal(2, 2.7)
     (True, True, False)
@@ -37,18 +37,18 @@ def are_equal(left: Value, right: Value) -> bool:
 
 
 def unsigned_zero(value: Value) -> Value:
-    """The value by which equal ones are known: minus zero becomes zero."""
+    """The canonical one of equal values: minus zero becomes zero."""
     return 0.0 if isinstance(value, float) and value == 0 else value
 
 
 def distinct(values: list[Value]) -> list[Value]:
-    """Each value once, where it was first.
+    """Each value once, at its first position.
 
     >>> distinct([1.0, -0.0, 0.0, 1.0])
     [1.0, 0.0]
     """
-    found: list[Value] = []
+    unique_values: list[Value] = []
     for value in values:
-        if not any(are_equal(value, each) for each in found):
-            found.append(unsigned_zero(value))
-    return found
+        if not any(are_equal(value, each) for each in unique_values):
+            unique_values.append(unsigned_zero(value))
+    return unique_values

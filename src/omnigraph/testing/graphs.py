@@ -1,7 +1,7 @@
 """Hypothesis strategies: small graphs that a catalog allows, and catalogs made for query tests.
 
-Values come from small pools, those of `query_strategies` among them, so that joins, filters and
-groups of random queries really meet.
+Values are from small pools, those of `query_strategies` among them, so that joins, filters and
+groups of random queries have rows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NODES_MAX: Final = 8
 _EDGES_MAX: Final = 12
 _NODES_LEAST: Final = (3, 4, 5, 6, 0)
 _EDGES_LEAST: Final = (4, 6, 8, 10, 0)
-"""How many rows to draw at least: none comes last, since most queries find nothing in little."""
+"""How many rows to draw at least: 0 is last, since most queries find nothing in few rows."""
 
 _IDS: Final = ("a", "b", "c", "A", "é", "😀", "1", "2", "10", "%", "_", 'q"', "it's", "x\ny", " ")
 
@@ -67,31 +67,31 @@ _MORE: Final[Mapping[Scalar, tuple[str | int | float | bool | date, ...]]] = {
         datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
     ),
 }
-"""What data may hold beside what queries name: extremes, and what no literal can spell."""
+"""Values of data beyond those that queries use: extremes, and values without a literal."""
 
 
 def stored_values(type_: PropertyType) -> st.SearchStrategy[Value]:
     """A value that a row may hold in a property of this type; never null."""
     match type_:
         case Scalar():
-            named = _named_values(type_)
-            return st.one_of(named, named, named, st.sampled_from(_MORE[type_]))
+            pool_values = _pool_values(type_)
+            return st.one_of(pool_values, pool_values, pool_values, st.sampled_from(_MORE[type_]))
         case ListType(Scalar() as item):
             items: st.SearchStrategy[Any] = stored_values(item)
             return st.lists(items, max_size=3).map(tuple)
         case VectorType(dimension):
-            # Drawing each number of a wide vector would leave nothing to draw the rest from.
+            # Drawing each number of a wide vector would exhaust Hypothesis's entropy.
             numbers = st.sampled_from((-1.0, 0.0, 0.5, 1.0))
             return st.tuples(numbers, numbers).map(
                 lambda pair: (pair[0],) * (dimension - 1) + pair[1:]
             )
         case ListType():
-            return _named_values(type_).map(tuple)
+            return _pool_values(type_).map(tuple)
         case _:
-            return _named_values(type_)
+            return _pool_values(type_)
 
 
-def _named_values(type_: PropertyType) -> st.SearchStrategy[Any]:
+def _pool_values(type_: PropertyType) -> st.SearchStrategy[Any]:
     return values(type_)
 
 
@@ -99,15 +99,17 @@ def _named_values(type_: PropertyType) -> st.SearchStrategy[Any]:
 def graphs(draw: st.DrawFn, catalog: Catalog) -> ReferenceGraph:
     """A small graph that breaks no rule of the catalog; any table of it may be empty.
 
-    Ids of different types collide; edges may be loops, parallel, and make cycles.
+    Ids of different types collide; edges may be loops, parallel, and form cycles.
     """
-    # A node that must have edges needs nodes that they can lead to.
+    # A node that must have edges needs target nodes for them.
     least = 1 if any(each.cardinality.minimum for each in catalog.edge_types) else 0
     rows: dict[str, list[Row]] = {}
     for node in catalog.node_types:
         low = max(least, draw(st.sampled_from(_NODES_LEAST)))
-        drawn = draw(st.lists(_properties(node), min_size=low, max_size=_NODES_MAX))
-        rows[node.name] = _admitted(node, [draw(_identified(node, each)) for each in drawn])
+        properties = draw(st.lists(_properties(node), min_size=low, max_size=_NODES_MAX))
+        rows[node.name] = _without_duplicates(
+            node, [draw(_add_id(node, each)) for each in properties]
+        )
     for edge in catalog.edge_types:
         rows[edge.name] = draw(_edges(edge, rows))
     return ReferenceGraph(rows)
@@ -123,16 +125,16 @@ def _edges(draw: st.DrawFn, edge: EdgeType, rows: Mapping[str, list[Row]]) -> li
     least = draw(st.sampled_from(_EDGES_LEAST))
     more = st.lists(st.sampled_from(sources), min_size=least, max_size=_EDGES_MAX)
     starts = [source for source in sources for _ in range(low)] + draw(more)
-    drawn: list[Row] = []
+    rows_drawn: list[Row] = []
     for source in starts:
-        if high is None or sum(each["src"] == source for each in drawn) < high:
+        if high is None or sum(each["src"] == source for each in rows_drawn) < high:
             target = draw(st.sampled_from(targets))
             row = {"src": source, "dst": target, **draw(_properties(edge))}
-            drawn.append(draw(_identified(edge, row)))
-    admitted = _admitted(edge, drawn)
-    counts = Counter(each["src"] for each in admitted)
+            rows_drawn.append(draw(_add_id(edge, row)))
+    valid_rows = _without_duplicates(edge, rows_drawn)
+    counts = Counter(each["src"] for each in valid_rows)
     assume(all(counts[source] >= low for source in sources))
-    return admitted
+    return valid_rows
 
 
 def _properties(type_: SchemaType) -> st.SearchStrategy[dict[str, Value]]:
@@ -140,28 +142,32 @@ def _properties(type_: SchemaType) -> st.SearchStrategy[dict[str, Value]]:
 
 
 def _property(type_: SchemaType, property_: Property) -> st.SearchStrategy[Value]:
-    drawn = stored_values(property_.type)
+    values_drawn = stored_values(property_.type)
     if property_.name in type_.key:
-        drawn = drawn.map(lambda value: value if _is_finite(value) else 1.0)
-    for each in type_.ranges:
-        if each.property == property_.name:
-            drawn = drawn.map(_brought_into(each))
+        values_drawn = values_drawn.map(lambda value: value if _is_finite(value) else 1.0)
+    for range_ in type_.ranges:
+        if range_.property == property_.name:
+            values_drawn = values_drawn.map(_clamp_to(range_))
     checks = [each for each in type_.checks if each.property == property_.name]
     if checks:
         pattern = re.compile(checks[0].pattern, re.ASCII)
-        drawn = st.from_regex(pattern).filter(lambda text: _passes(text, checks))
-    # Null is one value of many, so that it meets others as often as they meet each other.
-    return st.one_of(st.none(), drawn, drawn, drawn) if property_.nullable else drawn
+        values_drawn = st.from_regex(pattern).filter(lambda text: _passes(text, checks))
+    # Null is one of four, so that it does not dominate comparisons.
+    return (
+        st.one_of(st.none(), values_drawn, values_drawn, values_drawn)
+        if property_.nullable
+        else values_drawn
+    )
 
 
 def _is_finite(value: Value) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 
 
-def _brought_into(range_: Range) -> Callable[[Value], Value]:
-    """Values that the range leaves out become its nearest bound."""
+def _clamp_to(range_: Range) -> Callable[[Value], Value]:
+    """A function that replaces values outside the range by its nearest bound."""
 
-    def within(value: Value) -> Value:
+    def clamp(value: Value) -> Value:
         if isinstance(value, float) and math.isnan(value):
             return range_.high if range_.low is None else range_.low
         if range_.low is not None and sort_key(value) < sort_key(range_.low):
@@ -170,18 +176,18 @@ def _brought_into(range_: Range) -> Callable[[Value], Value]:
             return range_.high
         return value
 
-    return within
+    return clamp
 
 
 def _passes(text: str, checks: list[Check]) -> bool:
     # Python's `$` also matches before a final newline, which the language rules out.
     return not text.endswith("\n") and all(
-        re.search(each.pattern, text, re.ASCII) for each in checks
+        re.search(check.pattern, text, re.ASCII) for check in checks
     )
 
 
 @st.composite
-def _identified(draw: st.DrawFn, type_: SchemaType, row: dict[str, Value]) -> Row:
+def _add_id(draw: st.DrawFn, type_: SchemaType, row: dict[str, Value]) -> Row:
     if not type_.key:
         return {"id": draw(st.sampled_from(_IDS)), **row}
     members = [row[name] for name in type_.key]
@@ -192,14 +198,14 @@ def _identified(draw: st.DrawFn, type_: SchemaType, row: dict[str, Value]) -> Ro
 def _key_type(type_: SchemaType, name: str) -> KeyType:
     if name in ENDPOINTS:
         return Scalar.STRING
-    found = type_.property_named(name).type
-    assert isinstance(found, Scalar | EnumType), "a key has scalars and enums only"
-    return found
+    property_type = type_.property_named(name).type
+    assert isinstance(property_type, Scalar | EnumType), "a key has scalars and enums only"
+    return property_type
 
 
-def _admitted(type_: SchemaType, rows: list[Row]) -> list[Row]:
+def _without_duplicates(type_: SchemaType, rows: list[Row]) -> list[Row]:
     """The rows without those that share an id or a unique tuple with an earlier one."""
-    admitted: list[Row] = []
+    valid_rows: list[Row] = []
     taken: set[object] = set()
     for row in rows:
         claims: set[object] = {row["id"]}
@@ -207,9 +213,9 @@ def _admitted(type_: SchemaType, rows: list[Row]) -> list[Row]:
             if all(row[name] is not None for name in members):
                 claims.add((members, tuple(sort_key(row[name]) for name in members)))
         if not claims & taken:
-            admitted.append(row)
+            valid_rows.append(row)
             taken |= claims
-    return admitted
+    return valid_rows
 
 
 _UNIVERSE: Final[Mapping[str, PropertyType]] = {
@@ -240,11 +246,11 @@ def query_catalogs(draw: st.DrawFn) -> Catalog:
     """A catalog of two or three node types and two to four edge types, made for query tests.
 
     There is always an edge between nodes of one type and one between nodes of two types; one of the
-    edges that may be left out has the key `src, dst`.
+    optional edges has the key `src, dst`.
     """
     keys = draw(st.permutations(_NODE_KEYS))
     names = ["Person", "Company", "Tag"][: draw(st.integers(2, 3))]
-    made: list[Declaration] = [
+    nodes: list[Declaration] = [
         NodeType(name, draw(_some_properties(3, 6, key)), key=key)
         for name, key in zip(names, keys, strict=False)
     ]
@@ -258,7 +264,7 @@ def query_catalogs(draw: st.DrawFn) -> Catalog:
         EdgeType("PartOf", names[-1], names[-1], properties=draw(_some_properties(0, 2))),
     ]
     chosen = draw(st.lists(st.sampled_from(range(3)), max_size=2, unique=True))
-    return catalog_of(*made, *edges, *(optional[each] for each in chosen))
+    return catalog_of(*nodes, *edges, *(optional[each] for each in chosen))
 
 
 @st.composite

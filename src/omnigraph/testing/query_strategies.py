@@ -20,12 +20,12 @@ from omnigraph.query.operands import are_comparable, can_be_sorted, has_order
 from omnigraph.query.printer import print_expression, print_queries
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, Property, SchemaType
 
-_Drawn = TypeVar("_Drawn")
+_ValueT = TypeVar("_ValueT")
 
 _NOWHERE: Final = Span(0, 0)
 _DEPTH_MAX: Final = 2
 _EQUALITY: Final = (ast.Sign.EQ, ast.Sign.NE)
-_ORDERING: Final = (ast.Sign.LT, ast.Sign.LE, ast.Sign.GT, ast.Sign.GE)
+_ORDER_SIGNS: Final = (ast.Sign.LT, ast.Sign.LE, ast.Sign.GT, ast.Sign.GE)
 _ALIASES: Final = ("n", "total", "order", "limit", "count", "as", "from", "desc", "true_")
 
 _POOLS: Final[Mapping[Scalar, tuple[str | int | float | bool | date, ...]]] = {
@@ -92,28 +92,28 @@ def values(type_: PropertyType) -> st.SearchStrategy[object]:
 def read_queries(catalog: Catalog) -> st.SearchStrategy[QueryCase]:
     """Read queries that compile against the catalog, which must have a node type.
 
-    They bind, walk in every form, negate, filter by every operator, group, order and limit. Search
-    functions are not among them: what they score is not for two engines to agree on.
+    They bind, walk in every form, negate, filter by every operator, group, order and limit, but
+    use no search functions, whose scores may differ between engines.
     """
     return _cases(catalog)
 
 
 @st.composite
 def _cases(draw: st.DrawFn, catalog: Catalog) -> QueryCase:
-    made = _Query(draw, catalog)
-    clauses = made.block({}, depth=0)
-    grouped = draw(st.booleans())
-    projections = made.grouped_columns() if grouped else made.columns()
-    orderings = made.orderings(projections, grouped=grouped)
-    limit = made.limit()
+    builder = _Query(draw, catalog)
+    clauses = builder.block({}, depth=0)
+    is_grouped = draw(st.booleans())
+    projections = builder.grouped_columns() if is_grouped else builder.columns()
+    orderings = builder.orderings(projections, grouped=is_grouped)
+    limit = builder.limit()
     query = ast.QueryNode(
         ast.Name(draw(st.sampled_from(("q", "query", "match", "limit"))), _NOWHERE),
-        tuple(made.parameters),
+        tuple(builder.parameters),
         draw(st.none() | st.sampled_from(("", 'say "hi"\n'))),
         None,
         ast.Read(clauses, projections, orderings, limit),
     )
-    return QueryCase(query, made.values)
+    return QueryCase(query, builder.values)
 
 
 _Scope = Mapping[str, SchemaType]
@@ -121,10 +121,10 @@ _Scope = Mapping[str, SchemaType]
 
 @dataclass(slots=True)
 class _Query:
-    """One query in the making.
+    """One query under construction.
 
     Attributes:
-        scope: What the variables of the outermost block stand for, once it is made.
+        scope: The types of the variables of the outermost block, once it is complete.
     """
 
     draw: st.DrawFn
@@ -135,10 +135,10 @@ class _Query:
     names: int = 0
 
     def chance(self, percent: int) -> bool:
-        """True in about so many of a hundred."""
+        """True with about this probability."""
         return self.draw(st.integers(1, 100)) <= percent
 
-    def choose(self, options: Sequence[_Drawn]) -> _Drawn:
+    def choose(self, options: Sequence[_ValueT]) -> _ValueT:
         """One of these."""
         return self.draw(st.sampled_from(options))
 
@@ -167,36 +167,36 @@ class _Query:
         return tuple(clauses)
 
     def columns(self) -> tuple[ast.Projection, ...]:
-        """Columns of a query that does not group; no blobs, which engines read on demand."""
+        """Columns of an ungrouped query; no blobs, which engines read on demand."""
         expressions: list[ast.Expression] = [_variable(self.choose(sorted(self.scope)))]
         readable = [
-            each
-            for each, type_, _ in _columns(self.scope)
+            column
+            for column, type_, _ in _columns(self.scope)
             if type_ not in (BlobType(), ListType(BlobType()))
         ]
         for _ in range(self.draw(st.integers(0, 3))):
-            given = self.chance(20)
-            expressions.append(self.value(Scalar.I64) if given else self.choose(readable))
-        return self._named(expressions)
+            is_constant = self.chance(20)
+            expressions.append(self.value(Scalar.I64) if is_constant else self.choose(readable))
+        return self._with_aliases(expressions)
 
     def grouped_columns(self) -> tuple[ast.Projection, ...]:
         """Columns of which at least one is an aggregate."""
         keys = [each for each, type_, _ in _columns(self.scope) if can_be_sorted(type_)]
         chosen = [self.choose(keys) for _ in range(self.draw(st.integers(0, 2)))]
         aggregates = [self._aggregate() for _ in range(self.draw(st.integers(1, 3)))]
-        return self._named(self.draw(st.permutations([*chosen, *aggregates])))
+        return self._with_aliases(self.draw(st.permutations([*chosen, *aggregates])))
 
     def orderings(
         self, projections: Sequence[ast.Projection], *, grouped: bool
     ) -> tuple[ast.Ordering, ...]:
         """Order keys: columns by name or by value, other values of the rows, other aggregates."""
         sortable = [each for each, type_, _ in _columns(self.scope) if can_be_sorted(type_)]
-        projected = [each for each in projections if grouped or each.expression in sortable]
+        candidates = [each for each in projections if grouped or each.expression in sortable]
         orderings: list[ast.Ordering] = []
         for _ in range(self.draw(st.integers(0, 2))):
             expression: ast.Expression = self._aggregate() if grouped else self.choose(sortable)
-            if projected and self.chance(60):
-                column = self.choose(projected)
+            if candidates and self.chance(60):
+                column = self.choose(candidates)
                 expression = ast.Alias(column.alias) if column.alias else column.expression
             direction = self.choose((None, ast.SortDirection.ASC, ast.SortDirection.DESC))
             orderings.append(ast.Ordering(expression, direction))
@@ -218,12 +218,12 @@ class _Query:
         drawn = self.draw(values(type_))
         if self.chance(60):
             return _literal(drawn)
-        declared = Scalar.STRING if isinstance(type_, EnumType) else type_
+        parameter_type = Scalar.STRING if isinstance(type_, EnumType) else type_
         missing = null and self.chance(15)
-        return self._parameter(declared, None if missing else drawn, nullable=missing)
+        return self._parameter(parameter_type, None if missing else drawn, nullable=missing)
 
     def _start(self, scope: dict[str, SchemaType]) -> ast.Clause:
-        """A binding, or a walk between ends that nothing binds."""
+        """A binding, or a walk between unbound ends."""
         edges = _walkable(self.catalog.edge_types)
         if edges and self.chance(25):
             edge = self.choose(edges)
@@ -237,33 +237,33 @@ class _Query:
 
     def _binding(self, name: str, node: NodeType) -> ast.Binding:
         matchable = [
-            each
-            for each in node.properties
-            if isinstance(each.type, Scalar | EnumType)
-            or (isinstance(each.type, ListType) and isinstance(each.type.item, Scalar))
+            property_
+            for property_ in node.properties
+            if isinstance(property_.type, Scalar | EnumType)
+            or (isinstance(property_.type, ListType) and isinstance(property_.type.item, Scalar))
         ]
-        matched: list[Property] = []
+        properties: list[Property] = []
         if node.key and self.chance(40):
-            # Engines look a key up instead of reading the table.
-            matched = [node.property_named(each) for each in node.key]
+            # Engines have a separate path that looks up a key instead of reading the table.
+            properties = [node.property_named(name) for name in node.key]
         elif matchable and self.chance(30):
-            matched = [self.choose(matchable)]
+            properties = [self.choose(matchable)]
         matches: list[ast.PropertyMatch] = []
-        for each in matched:
-            type_ = each.type.item if isinstance(each.type, ListType) else each.type
+        for property_ in properties:
+            type_ = property_.type.item if isinstance(property_.type, ListType) else property_.type
             value = self.value(type_, null=True)
-            matches.append(ast.PropertyMatch(ast.Name(each.name, _NOWHERE), value))
+            matches.append(ast.PropertyMatch(ast.Name(property_.name, _NOWHERE), value))
         return ast.Binding(_variable(name), ast.Name(node.name, _NOWHERE), tuple(matches))
 
     def _walk(self, origins: _Scope, scope: dict[str, SchemaType]) -> ast.Clause:
-        """A walk that touches a node of `origins`; more about it, if no edge joins its type."""
+        """A walk from or to a node of `origins`; a binding of it if its type has no edges."""
         origin = self.choose(_nodes(origins))
         node = origins[origin]
-        assert isinstance(node, NodeType), "_nodes leaves edges out"
+        assert isinstance(node, NodeType), "_nodes omits edges"
         edges = [
-            each
-            for each in _walkable(self.catalog.edge_types)
-            if node.name in (each.source, each.target)
+            edge_type
+            for edge_type in _walkable(self.catalog.edge_types)
+            if node.name in (edge_type.source, edge_type.target)
         ]
         if not edges:
             return self._binding(origin, node)
@@ -306,7 +306,7 @@ class _Query:
         )
 
     def _filter(self, scope: _Scope) -> ast.Clause | None:
-        """A condition on a column of the scope; None if nothing fits the one that was drawn."""
+        """A condition on a column of the scope; None if no operator fits the drawn column."""
         column, type_, nullable = self.choose(_columns(scope))
         if nullable and self.chance(15):
             return ast.NullTest(column, negated=self.draw(st.booleans()))
@@ -327,7 +327,7 @@ class _Query:
         if self.chance(15):
             items = self.draw(st.lists(values(type_), min_size=1, max_size=3))
             return _comparison(_literal(items), ast.Sign.CONTAINS, column)
-        sign = self.choose((*_EQUALITY, *_ORDERING) if has_order(type_) else _EQUALITY)
+        sign = self.choose((*_EQUALITY, *_ORDER_SIGNS) if has_order(type_) else _EQUALITY)
         others = [
             other
             for other, other_type, _ in _columns(scope)
@@ -344,7 +344,7 @@ class _Query:
         return ast.Comparison(sides[0], sign, sides[1], _NOWHERE)
 
     def _foreign_number(self, type_: Scalar) -> ast.Expression:
-        """A number of another type than the one that it meets."""
+        """A number of another type than the one it is compared with."""
         if type_.is_integer and self.chance(50):
             return _literal(self.draw(values(Scalar.F64)))
         if type_.is_float and self.chance(50):
@@ -354,7 +354,7 @@ class _Query:
 
     def _aggregate(self) -> ast.AggregateCall:
         function = self.choose(list(ast.AggregateName))
-        columns = [each for each in _columns(self.scope) if _takes(function, each[1])]
+        columns = [each for each in _columns(self.scope) if _accepts(function, each[1])]
         if not columns:
             function, columns = ast.AggregateName.COUNT, _columns(self.scope)
         argument, type_, _ = self.choose(columns)
@@ -364,12 +364,12 @@ class _Query:
             function, distinct, argument.variable if bare else argument, _NOWHERE
         )
 
-    def _named(self, expressions: Sequence[ast.Expression]) -> tuple[ast.Projection, ...]:
-        """Columns of these, with an alias where two would have one name, and elsewhere at times."""
+    def _with_aliases(self, expressions: Sequence[ast.Expression]) -> tuple[ast.Projection, ...]:
+        """Columns of these, with an alias where names collide, and sometimes elsewhere."""
         taken: set[str] = set()
         projections: list[ast.Projection] = []
-        for each in expressions:
-            name = print_expression(each, sigil="")
+        for expression in expressions:
+            name = print_expression(expression, sigil="")
             alias: ast.Name | None = None
             if name in taken or self.chance(40):
                 name = self.choose(_ALIASES)
@@ -377,7 +377,7 @@ class _Query:
                     name = f"{name}{len(taken)}"
                 alias = ast.Name(name, _NOWHERE)
             taken.add(name)
-            projections.append(ast.Projection(each, alias))
+            projections.append(ast.Projection(expression, alias))
         return tuple(projections)
 
     def _parameter(
@@ -399,23 +399,24 @@ def _nodes(scope: _Scope) -> list[str]:
 
 
 def _walkable(edges: Sequence[EdgeType]) -> list[EdgeType]:
-    """The edges whose words are never read as an operator."""
+    """The edges whose words are never parsed as an operator."""
     return [each for each in edges if each.word.lower() not in set(ast.Sign)]
 
 
 def _columns(scope: _Scope) -> list[tuple[ast.PropertyOf, PropertyType, bool]]:
     """Every column that can be read, its type, and whether it may be null."""
-    found: list[tuple[ast.PropertyOf, PropertyType, bool]] = []
+    columns: list[tuple[ast.PropertyOf, PropertyType, bool]] = []
     for name, type_ in scope.items():
-        kept = ("id",) if isinstance(type_, NodeType) else ("id", "src", "dst")
-        found += [(_property(name, column), Scalar.STRING, False) for column in kept]
-        found += [
-            (_property(name, each.name), each.type, each.nullable) for each in type_.properties
+        system_columns = ("id",) if isinstance(type_, NodeType) else ("id", "src", "dst")
+        columns += [(_property(name, column), Scalar.STRING, False) for column in system_columns]
+        columns += [
+            (_property(name, property_.name), property_.type, property_.nullable)
+            for property_ in type_.properties
         ]
-    return found
+    return columns
 
 
-def _takes(function: ast.AggregateName, type_: PropertyType) -> bool:
+def _accepts(function: ast.AggregateName, type_: PropertyType) -> bool:
     match function:
         case ast.AggregateName.COUNT:
             return True

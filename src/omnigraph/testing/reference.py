@@ -1,7 +1,7 @@
-"""The reference: what a query returns, found by trying everything; engines are held to it.
+"""The reference evaluator: runs queries by exhaustive search; engines must return the same rows.
 
-Nothing here is shared with an engine, and nothing is clever: a match takes every combination of
-nodes and keeps those for which each clause is true. `query.ir` says what the clauses mean.
+It shares no code with an engine and optimizes nothing: a match enumerates every combination of
+nodes and keeps those for which each clause is true. `query.ir` defines the clauses.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from typing import assert_never
 
 from omnigraph.query import ir
 from omnigraph.query.ir import Value
-from omnigraph.testing.aggregates import aggregate, fitting
+from omnigraph.testing.aggregates import aggregate, require_fit
 from omnigraph.testing.equality import SortKey, are_equal, distinct, sort_key, unsigned_zero
 
 Row = Mapping[str, Value]
 """A node or an edge: `id`, for an edge `src` and `dst`, and every property, null as None."""
 
 Assignment = Mapping[str, Row]
-"""What each variable stands for."""
+"""The row of each variable."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceGraph:
     """A graph as dictionaries: the rows of each type, by the name of the type.
 
-    It is taken to be valid: ids are unique in their type, and the ends of edges exist.
+    It must be valid: ids are unique in their type, and the ends of edges exist.
     """
 
     rows: Mapping[str, Sequence[Row]]
 
     def rows_of(self, type_name: str) -> Sequence[Row]:
-        """All rows of a type; none if nothing was said about it."""
+        """All rows of a type; none if the graph does not mention it."""
         return self.rows.get(type_name, ())
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
-    """What stays the same while a query is answered."""
+class _Run:
+    """The inputs of one evaluation."""
 
     graph: ReferenceGraph
     values: Mapping[str, Value]
@@ -59,72 +59,74 @@ def evaluate(
 ) -> list[dict[str, Value]]:
     """The rows of a query in their final order, each by the names of its columns.
 
-    A number that depends on the order in which floats were added is `aggregates.Rounded`, and says
-    how far from it an engine may be.
+    A number that depends on the order in which floats were added is `aggregates.RoundedFloat`,
+    which has the tolerance for engines.
 
     Args:
-        values: As `query.parameters.bind` gives them.
+        values: As `query.parameters.bind` returns them.
 
     Raises:
         SumTooLargeError: a sum of integers that is returned does not fit its type.
         NotImplementedError: the query searches or ranks, which has no naive meaning.
     """
-    question = _Question(graph, values, now)
-    assignments = list(_solutions(query.match, {}, question))
+    run = _Run(graph, values, now)
+    assignments = list(_solutions(query.match, {}, run))
     rows: Sequence[Assignment | _Group] = assignments
     if query.is_grouped:
-        rows = _groups(query, assignments, question)
-    returned: list[tuple[dict[str, Value], list[SortKey]]] = []
+        rows = _groups(query, assignments, run)
+    results: list[tuple[dict[str, Value], list[SortKey]]] = []
     for row in rows:
-        columns = {
-            each.name: _value(each.expression, row, query, question) for each in query.columns
-        }
-        keys = [_value(each, row, query, question) for each in _sorted_by(query)]
-        returned.append((columns, [sort_key(each) for each in keys]))
+        columns = {each.name: _value(each.expression, row, query, run) for each in query.columns}
+        keys = [_value(each, row, query, run) for each in _order_expressions(query)]
+        results.append((columns, [sort_key(each) for each in keys]))
     # The last key first, since sorting is stable; reversed sorting is stable too.
     directions = [*(each.descending for each in query.order), *(False for _ in query.tie_breakers)]
     for place in reversed(range(len(directions))):
-        returned.sort(key=lambda each: each[1][place], reverse=directions[place])
+        results.sort(key=lambda each: each[1][place], reverse=directions[place])
     types = {each.name: each.expression.type for each in query.columns}
-    # Rows are cut first: order goes by exact sums, and only those that are returned have to fit.
+    # The limit applies first: sorting uses exact sums, and only returned sums have to fit.
     return [
-        {name: fitting(value, types[name]) for name, value in columns.items()}
-        for columns, _ in returned[: _limit(query, question)]
+        {name: require_fit(value, types[name]) for name, value in columns.items()}
+        for columns, _ in results[: _limit(query, run)]
     ]
 
 
-def _sorted_by(query: ir.ReadQuery) -> list[ir.Expression]:
+def _order_expressions(query: ir.ReadQuery) -> list[ir.Expression]:
     return [*(each.expression for each in query.order), *query.tie_breakers]
 
 
-def _limit(query: ir.ReadQuery, question: _Question) -> int | None:
+def _limit(query: ir.ReadQuery, run: _Run) -> int | None:
     if not isinstance(query.limit, ir.ParameterValue):
         return query.limit
-    limit = question.values[query.limit.name]
+    limit = run.values[query.limit.name]
     assert isinstance(limit, int), "a limit is a whole number"
     return limit
 
 
-def _solutions(block: ir.Block, outer: Assignment, question: _Question) -> Iterator[Assignment]:
-    """Every way to complete the outer assignment so that all clauses of the block are true."""
-    found = [outer]
+def _solutions(block: ir.Block, outer: Assignment, run: _Run) -> Iterator[Assignment]:
+    """Every completion of the outer assignment for which all clauses of the block are true."""
+    assignments = [outer]
     for node in block.nodes:
-        found = [
-            {**each, node.variable: row}
-            for each in found
-            for row in question.graph.rows_of(node.type_name)
+        assignments = [
+            {**assignment, node.variable: row}
+            for assignment in assignments
+            for row in run.graph.rows_of(node.type_name)
         ]
     for traversal in block.traversals:
-        found = [after for each in found for after in _crossings(traversal, each, question.graph)]
-    for each in found:
-        if all(_holds(filter_, each, question) for filter_ in block.filters) and not any(
-            _has_solution(negation.block, each, question) for negation in block.negations
+        assignments = [
+            extended
+            for assignment in assignments
+            for extended in _crossings(traversal, assignment, run.graph)
+        ]
+    for assignment in assignments:
+        if all(_is_true(filter_, assignment, run) for filter_ in block.filters) and not any(
+            _has_solution(negation.block, assignment, run) for negation in block.negations
         ):
-            yield each
+            yield assignment
 
 
-def _has_solution(block: ir.Block, outer: Assignment, question: _Question) -> bool:
-    return any(True for _ in _solutions(block, outer, question))
+def _has_solution(block: ir.Block, outer: Assignment, run: _Run) -> bool:
+    return any(True for _ in _solutions(block, outer, run))
 
 
 def _crossings(
@@ -139,7 +141,7 @@ def _crossings(
                     yield assignment
                 continue
             for edge in graph.rows_of(traversal.edge_type):
-                if _leads(edge, traversal.direction, source["id"], destination["id"]):
+                if _connects(edge, traversal.direction, source["id"], destination["id"]):
                     yield {**assignment, traversal.edge_variable: edge}
 
 
@@ -156,10 +158,10 @@ def _distance(
 ) -> int | None:
     """The least number of hops from the source to the destination, up to `hops_max`.
 
-    The source itself is only ever reached by one hop from itself.
+    The source itself is reached only by a self-loop, at one hop.
     """
     edges = graph.rows_of(traversal.edge_type)
-    if any(_leads(each, traversal.direction, source, destination) for each in edges):
+    if any(_connects(each, traversal.direction, source, destination) for each in edges):
         return 1
     visited, frontier = {source}, {source}
     for hops in range(1, traversal.hops_max + 1):
@@ -173,17 +175,17 @@ def _distance(
 
 
 def _neighbours(nodes: set[Value], direction: ir.Direction, edges: Sequence[Row]) -> set[Value]:
-    found: set[Value] = set()
-    for each in edges:
-        if direction is not ir.Direction.IN and each["src"] in nodes:
-            found.add(each["dst"])
-        if direction is not ir.Direction.OUT and each["dst"] in nodes:
-            found.add(each["src"])
-    return found
+    neighbours: set[Value] = set()
+    for edge in edges:
+        if direction is not ir.Direction.IN and edge["src"] in nodes:
+            neighbours.add(edge["dst"])
+        if direction is not ir.Direction.OUT and edge["dst"] in nodes:
+            neighbours.add(edge["src"])
+    return neighbours
 
 
-def _leads(edge: Row, direction: ir.Direction, source: Value, destination: Value) -> bool:
-    """Whether one walk over the edge goes from the source to the destination."""
+def _connects(edge: Row, direction: ir.Direction, source: Value, destination: Value) -> bool:
+    """Whether the edge leads from the source to the destination in this direction."""
     forwards = (edge["src"], edge["dst"]) == (source, destination)
     backwards = (edge["dst"], edge["src"]) == (source, destination)
     match direction:
@@ -197,16 +199,16 @@ def _leads(edge: Row, direction: ir.Direction, source: Value, destination: Value
             assert_never(direction)
 
 
-def _holds(filter_: ir.Filter, assignment: Assignment, question: _Question) -> bool:
+def _is_true(filter_: ir.Filter, assignment: Assignment, run: _Run) -> bool:
     match filter_:
         case ir.Comparison(left, operator, right):
             return _compares(
-                _operand(left, assignment, question),
+                _operand(left, assignment, run),
                 operator,
-                _operand(right, assignment, question),
+                _operand(right, assignment, run),
             )
         case ir.NullTest(operand, negated):
-            return (_operand(operand, assignment, question) is None) is not negated
+            return (_operand(operand, assignment, run) is None) is not negated
         case ir.TextMatch():
             message = "the reference does not search texts"
             raise NotImplementedError(message)
@@ -245,27 +247,25 @@ def _compares(left: Value, operator: ir.Operator, right: Value) -> bool:
             assert_never(operator)
 
 
-def _operand(operand: ir.Operand, assignment: Assignment, question: _Question) -> Value:
+def _operand(operand: ir.Operand, assignment: Assignment, run: _Run) -> Value:
     match operand:
         case ir.ColumnValue(variable, column):
             return assignment[variable][column]
         case ir.ParameterValue(name):
-            return question.values[name]
+            return run.values[name]
         case ir.Constant(value):
             return value
         case ir.Now():
-            return question.now
+            return run.now
         case _:
             assert_never(operand)
 
 
-def _groups(
-    query: ir.ReadQuery, assignments: Sequence[Assignment], question: _Question
-) -> list[_Group]:
+def _groups(query: ir.ReadQuery, assignments: Sequence[Assignment], run: _Run) -> list[_Group]:
     """The assignments by their group keys; without keys one group, even of nothing."""
     groups = [] if query.group_keys else [_Group((), [])]
     for assignment in assignments:
-        keys = tuple(_operand(each, assignment, question) for each in query.group_keys)
+        keys = tuple(_operand(each, assignment, run) for each in query.group_keys)
         for group in groups:
             if all(map(are_equal, group.keys, keys)):
                 group.members.append(assignment)
@@ -279,24 +279,24 @@ def _value(
     expression: ir.Expression,
     row: Assignment | _Group,
     query: ir.ReadQuery,
-    question: _Question,
+    run: _Run,
 ) -> Value:
-    """The value that an expression has for a row of the result."""
+    """The value of an expression for a row of the result."""
     match expression:
         case ir.Nearest() | ir.Bm25() | ir.Rrf():
             message = "the reference does not rank rows"
             raise NotImplementedError(message)
         case ir.Aggregate():
             assert isinstance(row, _Group), "only groups have aggregates"
-            return _aggregate(expression, row, question)
+            return _aggregate(expression, row, run)
         case _:
             if isinstance(row, _Group):
                 return row.keys[query.group_keys.index(expression)]
-            return _operand(expression, row, question)
+            return _operand(expression, row, run)
 
 
-def _aggregate(expression: ir.Aggregate, group: _Group, question: _Question) -> Value:
-    values = [_operand(expression.argument, each, question) for each in group.members]
+def _aggregate(expression: ir.Aggregate, group: _Group, run: _Run) -> Value:
+    values = [_operand(expression.argument, each, run) for each in group.members]
     values = [each for each in values if each is not None]
     if expression.distinct:
         values = distinct(values)

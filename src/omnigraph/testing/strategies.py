@@ -1,4 +1,4 @@
-"""Hypothesis strategies: random schemas, valid by construction, and texts that once were."""
+"""Hypothesis strategies: random schemas, valid by construction."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _plain_values = st.one_of(
     st.floats(allow_nan=False).filter(lambda value: abs(value) != float("inf")),
 )
 _annotation_names = st.from_regex(r"x_[a-z]{1,5}", fullmatch=True)
-remarks: st.SearchStrategy[Annotation] = st.builds(
+metadata_annotations: st.SearchStrategy[Annotation] = st.builds(
     Annotation,
     _annotation_names,
     _plain_values,
@@ -108,7 +108,7 @@ def properties(draw: st.DrawFn) -> Property:
         nullable=draw(st.booleans()),
         default=draw(st.none() | values) if values is not None else None,
         description=draw(st.none() | texts),
-        annotations=tuple(draw(st.lists(remarks, max_size=1))),
+        annotations=tuple(draw(st.lists(metadata_annotations, max_size=1))),
     )
 
 
@@ -144,15 +144,17 @@ def _some(names: list[str], most: int) -> st.SearchStrategy[list[str]]:
 
 @st.composite
 def _ranges(draw: st.DrawFn, body: list[Property]) -> tuple[Range, ...]:
-    chosen = []
-    for each in body:
-        bounded = isinstance(each.type, Scalar) and (each.type.is_numeric or each.type.is_temporal)
-        bounds = values_of(each.type)
-        if bounded and bounds is not None and draw(st.booleans()):
+    ranges = []
+    for property_ in body:
+        has_order = isinstance(property_.type, Scalar) and (
+            property_.type.is_numeric or property_.type.is_temporal
+        )
+        bounds = values_of(property_.type)
+        if has_order and bounds is not None and draw(st.booleans()):
             ends: list[Any] = draw(st.lists(bounds, min_size=1, max_size=2))
             low, high = min(ends), max(ends)
-            chosen.append(Range(each.name, *draw(st.sampled_from(_open_ends(low, high)))))
-    return tuple(chosen)
+            ranges.append(Range(property_.name, *draw(st.sampled_from(_open_ends(low, high)))))
+    return tuple(ranges)
 
 
 def _open_ends(low: Any, high: Any) -> list[tuple[Any, Any]]:
@@ -164,24 +166,29 @@ def _body(
     draw: st.DrawFn, *, endpoints: tuple[str, ...] = (), single: bool = False
 ) -> dict[str, Any]:
     body = draw(_bodies)
-    sources = [each.name for each in body if each.type is Scalar.STRING]
+    sources = [property_.name for property_ in body if property_.type is Scalar.STRING]
     if sources:
         body = [
-            Property(each.name, each.type, each.nullable, embed=draw(st.none() | _embeds(sources)))
-            if isinstance(each.type, VectorType)
-            else each
-            for each in body
+            Property(
+                property_.name,
+                property_.type,
+                property_.nullable,
+                embed=draw(st.none() | _embeds(sources)),
+            )
+            if isinstance(property_.type, VectorType)
+            else property_
+            for property_ in body
         ]
-    made = draw(_constraints(body, endpoints=endpoints, single=single))
-    made["properties"] = tuple(body)
-    made["description"] = draw(st.none() | texts)
-    made["annotations"] = tuple(draw(st.lists(remarks, max_size=1)))
+    fields = draw(_constraints(body, endpoints=endpoints, single=single))
+    fields["properties"] = tuple(body)
+    fields["description"] = draw(st.none() | texts)
+    fields["annotations"] = tuple(draw(st.lists(metadata_annotations, max_size=1)))
     if not single:
-        made["ranges"] = draw(_ranges(body))
-        made["checks"] = tuple(
+        fields["ranges"] = draw(_ranges(body))
+        fields["checks"] = tuple(
             Check(name, draw(st.sampled_from(_PATTERNS))) for name in draw(_some(sources, 2))
         )
-    return made
+    return fields
 
 
 def _embeds(sources: list[str]) -> st.SearchStrategy[Embed]:
@@ -190,22 +197,22 @@ def _embeds(sources: list[str]) -> st.SearchStrategy[Embed]:
 
 @st.composite
 def declarations(draw: st.DrawFn) -> list[Declaration]:
-    """Declarations that together make a valid schema, in no particular order."""
+    """Declarations that together form a valid schema, in random order."""
     names = draw(st.lists(type_names, max_size=6, unique_by=str.casefold))
     cut = draw(st.integers(0, len(names)))
     shared, rest = names[: cut // 2], names[cut // 2 :]
     interfaces = [Interface(name, **draw(_body(single=True))) for name in shared]
     nodes = [NodeType(name, **draw(_body())) for name in rest[: max(1, len(rest) // 2)]]
-    made: list[Declaration] = [
+    result: list[Declaration] = [
         *interfaces,
-        *(draw(_implementing(each, interfaces)) for each in nodes),
+        *(draw(_add_interface(each, interfaces)) for each in nodes),
     ]
     if nodes:
         ends = st.sampled_from([each.name for each in nodes])
         for name in rest[len(nodes) :]:
             low = draw(st.integers(0, 3))
             high = draw(st.none() | st.integers(low, 5))
-            made.append(
+            result.append(
                 EdgeType(
                     name,
                     draw(ends),
@@ -214,12 +221,12 @@ def declarations(draw: st.DrawFn) -> list[Declaration]:
                     **draw(_body(endpoints=ENDPOINTS)),
                 )
             )
-    return draw(st.permutations(made))
+    return draw(st.permutations(result))
 
 
 @st.composite
-def _implementing(draw: st.DrawFn, node: NodeType, interfaces: list[Interface]) -> NodeType:
-    """The node type, implementing an interface if one can be added to it as it is."""
+def _add_interface(draw: st.DrawFn, node: NodeType, interfaces: list[Interface]) -> NodeType:
+    """The node type, implementing an interface if one can be added without other changes."""
     taken = {each.name.casefold() for each in node.properties}
     possible = [
         each
@@ -233,5 +240,5 @@ def _implementing(draw: st.DrawFn, node: NodeType, interfaces: list[Interface]) 
     return replace(node, implements=(chosen.name,))
 
 
-catalogs: st.SearchStrategy[Catalog] = declarations().map(lambda made: catalog_of(*made))
+catalogs: st.SearchStrategy[Catalog] = declarations().map(lambda each: catalog_of(*each))
 """Catalogs of every shape the language has."""

@@ -1,4 +1,4 @@
-"""Reference graphs as Arrow tables, and the rows of Arrow tables as the reference has them."""
+"""Converts reference graphs to Arrow tables, and Arrow tables to rows of the reference."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def to_table(type_: SchemaType, rows: Iterable[Row]) -> pa.Table:
 
 
 def to_rows(table: pa.Table) -> list[dict[str, Value]]:
-    """The rows of a table in its order, with the Python values that `query.ir` says.
+    """The rows of a table in its order, with the Python values that `query.ir` defines.
 
     >>> to_rows(pa.table({"tags": [["a"], None]}))
     [{'tags': ('a',)}, {'tags': None}]
@@ -48,5 +48,5 @@ def to_rows(table: pa.Table) -> list[dict[str, Value]]:
 
 
 def _value(value: object) -> Value:
-    # Arrow gives the very Python types that we want, save for lists.
+    # Arrow returns the Python types of `query.ir`, except for lists.
     return tuple(value) if isinstance(value, list) else value  # type: ignore[return-value]

@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.model.types import Scalar
 from omnigraph.query.ir import AggregateFunction
-from omnigraph.testing.aggregates import Rounded, aggregate
+from omnigraph.testing.aggregates import RoundedFloat, aggregate
 from omnigraph.testing.comparisons import assert_same_rows
 from tests.support.query_cases.case import answer, ask
 from tests.support.query_cases.graphs import values
@@ -38,15 +38,16 @@ def rows(*pairs):
 # fmt: off
 SAME = [
     (1.5, 1.5), (nan, nan), (inf, inf), (None, None), ("a", "a"), (2, 2), (-0.0, -0.0),
-    ((1.0, nan), (1.0, nan)), (NOON, NOON), (Rounded(nan, 0.0), nan),
-    (Rounded(1.0, 1e-15), 1.0 + 2e-16), (Rounded(1e308, inf), inf), (Rounded(0.0, 0.0), -0.0),
+    ((1.0, nan), (1.0, nan)), (NOON, NOON), (RoundedFloat(nan, 0.0), nan),
+    (RoundedFloat(1.0, 1e-15), 1.0 + 2e-16), (RoundedFloat(1e308, inf), inf),
+    (RoundedFloat(0.0, 0.0), -0.0),
 ]
 DIFFERENT = [
     (1.5, 1.6), (nan, None), (None, nan), (nan, inf), (1, 1.0), (1.0, 1), (1, True), (0.0, -0.0),
     ("a", "A"), ((1, 2), (1,)), ((1, 2), (2, 1)), ((), None), ((1,), [1]),
     (NOON, NOON.replace(tzinfo=None)), (NOON, NOON.astimezone(timezone(timedelta(hours=1)))),
-    (Rounded(1.0, 1e-15), 1.1), (Rounded(1.0, 1e-15), 1), (Rounded(1.0, 1e-15), nan),
-    (Rounded(1.0, 0.0), None),
+    (RoundedFloat(1.0, 1e-15), 1.1), (RoundedFloat(1.0, 1e-15), 1), (RoundedFloat(1.0, 1e-15), nan),
+    (RoundedFloat(1.0, 0.0), None),
 ]
 # fmt: on
 
@@ -82,7 +83,7 @@ def test_the_names_of_columns_count():
 
 
 def test_an_order_by_a_rounded_sum_may_differ():
-    expected = rows(("a", Rounded(1.0, 1e-9)), ("b", Rounded(1.0 + 1e-10, 1e-9)))
+    expected = rows(("a", RoundedFloat(1.0, 1e-9)), ("b", RoundedFloat(1.0 + 1e-10, 1e-9)))
 
     assert_same_rows(RANKED, expected, rows(("b", 1.0), ("a", 1.0 + 1e-10)))
     with pytest.raises(AssertionError):
@@ -93,7 +94,7 @@ def test_a_sum_says_how_far_it_may_be_off():
     tenths = [0.1] * 10
     exact = aggregate(AggregateFunction.SUM, list(tenths), Scalar.F64)
 
-    assert isinstance(exact, Rounded)
+    assert isinstance(exact, RoundedFloat)
     assert exact == 1.0
     assert 0 < abs(sum(tenths) - exact) <= exact.slack < 1e-13
 
@@ -101,5 +102,5 @@ def test_a_sum_says_how_far_it_may_be_off():
 def test_a_sum_that_may_overflow_on_the_way_says_so():
     exact = aggregate(AggregateFunction.SUM, [1e308, 1e308, -1e308], Scalar.F64)
 
-    assert isinstance(exact, Rounded)
+    assert isinstance(exact, RoundedFloat)
     assert (exact, exact.slack) == (1e308, inf)

@@ -60,7 +60,7 @@ def log(
     """Show the history of all branches, newest first."""
     from omnigraph import graph as graphs
     from omnigraph.drawings.histories import history_svg
-    from omnigraph.drawings.lanes import laid_out
+    from omnigraph.drawings.lanes import lay_out
 
     wanted = _chosen(format_, json=json, graph=graph)
     opened = graphs.open(options.required_store(store), read_only=True)
@@ -71,9 +71,9 @@ def log(
         render.show_json([_facts(each, tips) for each in shown])
     elif wanted is LogFormat.SVG:
         title = f"history of {opened.uri}"
-        render.show_text(history_svg(laid_out(shown, known), tips, title=title))
+        render.show_text(history_svg(lay_out(shown, known), tips, title=title))
     elif graph:
-        output.write_text("".join(f"{line}\n" for line in _drawn(laid_out(shown, known), tips)))
+        output.write_text("".join(f"{line}\n" for line in _drawn(lay_out(shown, known), tips)))
     else:
         columns = ["commit", "branches", "created", "operation", "actor", "message"]
         render.show_table(columns, [_cells(each, tips) for each in shown])
@@ -124,11 +124,11 @@ def _cells(commit: Commit, tips: Tips) -> tuple[object, ...]:
 def _drawn(rows: Sequence[Row], tips: Tips) -> Iterator[str]:
     from omnigraph.drawings import terminal
 
-    lines = list(terminal.drawn(rows))
+    lines = list(terminal.draw_lines(rows))
     width = max((len(marks) for marks, _ in lines), default=0)
     has_lines = _takes("│●")
     for marks, row in lines:
-        shown = marks if has_lines else terminal.plain(marks)
+        shown = marks if has_lines else terminal.to_ascii(marks)
         words = "" if row is None else _words(row.commit, tips)
         yield f"{shown:<{width}}  {words}".rstrip()
 
