@@ -16,6 +16,7 @@ from omnigraph.clock import ULID_LENGTH, Clock, SystemClock, is_ulid
 from omnigraph.engine.extras import require_spark
 from omnigraph.engine.protocol import EngineName
 from omnigraph.engine.queries import Explanation, Queries, QueryResult
+from omnigraph.engine.snapshots import data_at
 from omnigraph.errors import (
     AlreadyExistsError,
     BranchNotFoundError,
@@ -46,8 +47,7 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.storage import lookups
 from omnigraph.storage.store import Store
 from omnigraph.storage.texts import query_text, schema_text
-from omnigraph.transaction.view import data_at, reading, view_at
-from omnigraph.transaction.work import View
+from omnigraph.transaction.view import View, reading, view_at
 
 # What a query does not need is imported where it is used: those who read need not wait for it.
 if TYPE_CHECKING:
@@ -181,8 +181,8 @@ class Graph:
         self._store = store
         self._clock = clock
         self._manifest = Manifest(store)
-        self._queries = Queries(store, clock)
         self._catalogs = Catalogs(store.objects)
+        self._queries = Queries(store, self._catalogs, clock)
         self._actor = actor
         self._target = target or Target()
         self.read_only = read_only

@@ -14,7 +14,8 @@ from omnigraph.model.tables import TableKey
 from omnigraph.storage import staging
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.protocol import Order
-from omnigraph.transaction.work import Landed, Stage, View, Work
+from omnigraph.transaction.view import View
+from omnigraph.transaction.work import Landed, Stage, Work
 from tests.support.graphs import graph_with
 from tests.support.publishing import CITY, KNOWS, PERSON, SCHEMA
 

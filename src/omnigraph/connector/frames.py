@@ -1,7 +1,7 @@
 """Frames: the types of a graph as Spark DataFrames, one alone, or all nodes or edges together.
 
-Together they have the columns that GraphFrames asks for, `id`, or `src` and `dst`, then `type`, and
-then a column for each name of a property, null in rows whose type has none of it. Where two types
+Together they have the columns that GraphFrames requires, `id`, or `src` and `dst`, then `type`, and
+then a column for each name of a property, null in rows whose type lacks it. Where two types
 disagree about the type of a property, each has its own column, called `Person.name`.
 """
 
@@ -21,7 +21,7 @@ from omnigraph.engine.spark.relations import table_frame
 from omnigraph.engine.spark.types import spark_type
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, NodeType, SchemaType
-from omnigraph.transaction.work import View
+from omnigraph.transaction.view import View
 
 _TYPE: Final = "type"
 
@@ -52,15 +52,15 @@ def vertices(
     """All nodes: `id`, `type` and their properties.
 
     Args:
-        qualified: Whether ids are spelt `Person/ada`. An id is unique within its type; where types
-            share ids, GraphFrames needs them told apart.
+        qualified: Whether ids are written `Person/ada`. An id is unique within its type; where
+            types share ids, GraphFrames needs distinct ones.
 
     Raises:
         TypeNotFoundError: the schema has no type of a name.
     """
     nodes = [each for each in view.catalog.types_named(types) if isinstance(each, NodeType)]
-    ids = {each.name: {"id": _spelt("id", each.name, qualified=qualified)} for each in nodes}
-    return _together(view, nodes, ["id"], ids, SparkEngine(session).session)
+    ids = {each.name: {"id": _id_column("id", each.name, qualified=qualified)} for each in nodes}
+    return _unite(view, nodes, ["id"], ids, SparkEngine(session).session)
 
 
 def edges(
@@ -73,30 +73,30 @@ def edges(
     """All edges: `src`, `dst`, `id`, `type` and their properties.
 
     Args:
-        qualified: Whether all ids are spelt as `vertices` does then.
+        qualified: Whether all ids are written as in `vertices`.
 
     Raises:
         TypeNotFoundError: the schema has no type of a name.
     """
-    chosen = [each for each in view.catalog.types_named(types) if isinstance(each, EdgeType)]
+    edge_types = [each for each in view.catalog.types_named(types) if isinstance(each, EdgeType)]
     ids = {
         each.name: {
-            name: _spelt(name, owner, qualified=qualified)
+            name: _id_column(name, owner, qualified=qualified)
             for name, owner in zip(
                 ("src", "dst", "id"), (each.source, each.target, each.name), strict=True
             )
         }
-        for each in chosen
+        for each in edge_types
     }
-    return _together(view, chosen, [*ENDPOINTS, "id"], ids, SparkEngine(session).session)
+    return _unite(view, edge_types, [*ENDPOINTS, "id"], ids, SparkEngine(session).session)
 
 
-def _spelt(column: str, type_name: str, *, qualified: bool) -> Column:
-    found = sql.col(column)
-    return sql.concat(sql.lit(f"{type_name}/"), found) if qualified else found
+def _id_column(column: str, type_name: str, *, qualified: bool) -> Column:
+    id_ = sql.col(column)
+    return sql.concat(sql.lit(f"{type_name}/"), id_) if qualified else id_
 
 
-def _together(
+def _unite(
     view: View,
     types: Iterable[NodeType] | Iterable[EdgeType],
     kept: list[str],
@@ -124,8 +124,8 @@ def property_places(types: Iterable[SchemaType]) -> _Places:
     """Which columns hold the properties of rows of several types, in the order of their names."""
     kinds: dict[str, dict[str, DataType]] = defaultdict(dict)
     for type_ in types:
-        for each in type_.properties:
-            kinds[each.name][type_.name] = spark_type(each.type)
+        for property_ in type_.properties:
+            kinds[property_.name][type_.name] = spark_type(property_.type)
     places: dict[str, tuple[DataType, Mapping[str, str]]] = {}
     for name, by_type in sorted(kinds.items()):
         first = next(iter(by_type.values()))

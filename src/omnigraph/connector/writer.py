@@ -1,14 +1,14 @@
-"""Saving: what `df.write.format("omnigraph")` does, a load of rows that executors left for it.
+"""The writer behind `df.write.format("omnigraph")`: a load of rows that executors stored.
 
-Executors write their rows beside the tables; where all of them are done, the process that Spark
-commits in loads these rows with all checks, in one commit. That process has no session of Spark's,
-so it loads by itself what one process can, and starts a Spark of its own for more.
+Executors write their rows beside the tables. When all of them are done, the process in which Spark
+commits loads these rows with all checks, in one commit. That process has no Spark session, so it
+loads by itself what one process can, and starts a Spark of its own for more.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -18,15 +18,17 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from omnigraph.clock import SystemClock
+from omnigraph.connector.options import PinnedType, by_name, pin
 from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.engine.protocol import EngineName
 from omnigraph.engine.spark.failures import reporting
 from omnigraph.engine.spark.session import open_session
+from omnigraph.errors import ErrorCode, InvalidParameterError, NotAllowedError
 from omnigraph.limits import LOAD_HELD_BYTES_MAX, LOAD_LOCAL_BYTES_MAX, LOAD_LOCAL_ROWS_MAX
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import Catalogs
-from omnigraph.model.commits import OperationKind
-from omnigraph.model.names import BranchName
+from omnigraph.model.commits import OperationKind, checked_actor, checked_message
+from omnigraph.model.names import MAIN, BranchName
 from omnigraph.pipeline.load import LoadRequest, Loads
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.storage.store import Store
@@ -35,12 +37,12 @@ from omnigraph.transaction.protocol import Order, Transactions
 
 @dataclass(frozen=True, slots=True)
 class SaveTask:
-    """What to load, once it is there.
+    """What to load when all rows are stored.
 
     Attributes:
         columns: Those of the frame.
         mode: As a load's.
-        scratch: Where executors leave rows.
+        scratch: Where executors store rows.
     """
 
     type_name: str
@@ -53,8 +55,8 @@ class SaveTask:
 
 
 @dataclass(frozen=True)
-class Left(WriterCommitMessage):
-    """The rows that one task left: the files, in their order, and how much is in them."""
+class PartitionRows(WriterCommitMessage):
+    """The rows that one task stored: the files, in their order, and their size."""
 
     paths: tuple[str, ...]
     rows: int
@@ -67,56 +69,56 @@ class LoadWriter(DataSourceArrowWriter):
     def __init__(self, task: SaveTask) -> None:
         self._task = task
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Left:
-        """Leave one partition's rows. Runs in an executor; safe to run twice."""
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> PartitionRows:
+        """Store one partition's rows. Runs in an executor; safe to run twice."""
         context = TaskContext.get()
         part = 0 if context is None else context.partitionId()
         paths: list[str] = []
         held: list[pa.RecordBatch] = []
         rows = size = held_size = 0
 
-        def leave() -> None:
+        def store() -> None:
             name = f"part-{part:05}-{len(paths):05}"
             paths.append(self._task.scratch.write(name, pa.Table.from_batches(held)))
 
         with reporting():
             for batch in iterator:
                 if held and held_size + batch.nbytes > LOAD_HELD_BYTES_MAX:
-                    leave()
+                    store()
                     held, held_size = [], 0
                 held.append(batch)
                 rows, size = rows + batch.num_rows, size + batch.nbytes
                 held_size += batch.nbytes
             if held:
-                leave()
-        return Left(tuple(paths), rows, size)
+                store()
+        return PartitionRows(tuple(paths), rows, size)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Load what was left, and clear it away.
+        """Load the stored rows, and delete their files.
 
         Raises:
             IntegrityError: rows break rules of the schema. Nothing became visible.
             ConflictError: others changed the same tables meanwhile. Nothing became visible.
         """
         with self._task.scratch.held():
-            left = [each for each in messages if isinstance(each, Left) and each.rows]
+            parts = [each for each in messages if isinstance(each, PartitionRows) and each.rows]
             # The order of tasks is that of the frame's partitions.
-            paths = sorted(path for each in left for path in each.paths)
-            rows, size = sum(each.rows for each in left), sum(each.bytes for each in left)
+            paths = sorted(path for part in parts for path in part.paths)
+            rows, size = sum(part.rows for part in parts), sum(part.bytes for part in parts)
             if rows > LOAD_LOCAL_ROWS_MAX or size > LOAD_LOCAL_BYTES_MAX:
                 self._load_on_spark(paths)
             elif paths:
-                found = pa.concat_tables([self._task.scratch.read(each) for each in paths])
-                self._load(found, EngineName.LOCAL)
+                table = pa.concat_tables([self._task.scratch.read(path) for path in paths])
+                self._load(table, EngineName.LOCAL)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002
-        """Clear away what was left."""
+        """Delete the files with rows."""
         self._task.scratch.clear()
 
     def _load_on_spark(self, paths: Sequence[str]) -> None:
         # The session that writes cannot be reached from the process that commits.
         is_ours = SparkSession.getActiveSession() is None
-        # How the other JVM was told to start, whose child this process is.
+        # The options of the JVM whose child this process is; a new one must not inherit them.
         os.environ.pop("SPARK_SUBMIT_OPTS", None)
         session = open_session()
         try:
@@ -133,3 +135,34 @@ class LoadWriter(DataSourceArrowWriter):
         order = Order(OperationKind.LOAD, task.branch, actor=task.actor, message=task.message)
         request = LoadRequest({task.type_name: rows}, mode=task.mode, engine=engine)
         Loads(transactions, LocalEngine(), clock).run(order, request)
+
+
+def open_writer(options: Mapping[str, str], columns: StructType, *, overwrites: bool) -> LoadWriter:
+    """A writer that loads rows of a type.
+
+    Raises:
+        InvalidParameterError: the options do not say where to, or contradict each other.
+        NotAllowedError: they name the past.
+    """
+    given = by_name(options)
+    if given.keys() & {"commit", "version"}:
+        message = "the past cannot be written"
+        raise NotAllowedError(message, hint="name a branch", code=ErrorCode.READ_ONLY)
+    pinned = pin(given)
+    if not isinstance(pinned, PinnedType):
+        message = "rows are written to a type"
+        raise InvalidParameterError(message, hint='.save("Person")', name="query")
+    mode = given.get("mode", "overwrite" if overwrites else "append")
+    if overwrites and mode != "overwrite":
+        message = f"the option mode is {mode}, and Spark's mode is overwrite"
+        raise InvalidParameterError(message, hint='use .mode("append") with it', name="mode")
+    task = SaveTask(
+        pinned.type.name,
+        columns,
+        BranchName.parse(given.get("branch", MAIN)),
+        mode,
+        Scratch(pinned.address.root, SystemClock().ulid()),
+        actor=checked_actor(given.get("actor")),
+        message=checked_message(given.get("message")),
+    )
+    return LoadWriter(task)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,23 +15,21 @@ from omnigraph.engine.choose import Choice, choose
 from omnigraph.engine.extras import require_pandas, require_spark
 from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.engine.protocol import Data, Engine, EngineName
+from omnigraph.engine.snapshots import data_at
 from omnigraph.errors import InvalidInputError, InvalidParameterError
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.lang.source import Source
 from omnigraph.limits import COMPILED_QUERIES_MAX
-from omnigraph.manifest import schemas
+from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.arguments import checked_names, checked_text
-from omnigraph.model.tables import TableKey
 from omnigraph.query import ir
 from omnigraph.query.compile import compile_queries
 from omnigraph.query.lowering.operands import Given, unconverted_numbers
 from omnigraph.query.lowering.plan import Template, lower
 from omnigraph.query.parameters import bind
 from omnigraph.relational.plans import Plan, TableRows
-from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.store import Store
-from omnigraph.storage.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +50,7 @@ class QueryResult:
     engine: EngineName
     why: str
     _table: pa.Table = field(repr=False)
-    _query: _Prepared = field(repr=False)
+    _query: _PreparedQuery = field(repr=False)
 
     def arrow(self) -> pa.Table:
         """The rows as an Arrow table."""
@@ -93,7 +91,7 @@ class QueryResult:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How a query would be run; as a text, it tells a person.
+    """How a query would be run; its text is for people.
 
     Attributes:
         engine: The engine that would run it, and `why` it was chosen.
@@ -118,20 +116,20 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class _PreparedQuery:
     plan: Plan
     data: Data
     choice: Choice
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Shaped:
+class _GivenShape:
     """What a query is run with, equal to anything that the same lowered query serves."""
 
     given: Given
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Shaped) and self.given.shape == other.given.shape
+        return isinstance(other, _GivenShape) and self.given.shape == other.given.shape
 
     def __hash__(self) -> int:
         return hash(self.given.shape)
@@ -146,11 +144,11 @@ class Queries:
         compiled: The queries of a text, for the schema of a digest.
     """
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, catalogs: Catalogs, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self.local = LocalEngine()
-        self.catalog = lru_cache(maxsize=8)(self._load_catalog)
+        self.catalog = catalogs.of
         self.compiled = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._compile)
         self._numbers = lru_cache(maxsize=COMPILED_QUERIES_MAX)(unconverted_numbers)
         self._lowered = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._lower)
@@ -203,7 +201,7 @@ class Queries:
         sql = plan.tree.sql(dialect=dialect, pretty=True)
         return Explanation(prepared.choice.engine, prepared.choice.why, sql, reads, looks_up)
 
-    def _answer(self, prepared: _Prepared) -> pa.Table:
+    def _answer(self, prepared: _PreparedQuery) -> pa.Table:
         return self.engine(prepared.choice.engine).run(prepared.plan, prepared.data)
 
     def engine(self, name: EngineName) -> Engine:
@@ -223,32 +221,25 @@ class Queries:
         *,
         name: str | None,
         engine: str | None,
-    ) -> _Prepared:
-        query = chosen(self.compiled(snapshot.schema_digest, source), name)
+    ) -> _PreparedQuery:
+        query = choose_query(self.compiled(snapshot.schema_digest, source), name)
         if not isinstance(query, ir.ReadQuery):
             message = f"the query {query.name} changes the graph"
             raise InvalidInputError(message, hint="run it with mutate")
         values = bind(query, checked_names(parameters, "params"))
         given = Given(values, self._clock.now(), self._numbers(query))
-        plan = self._lowered(snapshot.schema_digest, query, _Shaped(given)).plan(given)
-        data = Data(cache(partial(self._open, snapshot)))
-        return _Prepared(plan, data, choose(plan, data, engine))
-
-    def _open(self, snapshot: Snapshot, key: TableKey) -> Table:
-        pin = snapshot.pin(key)
-        return self._store.tables.open(pin.location, ref=pin.ref, version=pin.version)
-
-    def _load_catalog(self, digest: str) -> Catalog:
-        return schemas.load(self._store.objects, digest).catalog
+        plan = self._lowered(snapshot.schema_digest, query, _GivenShape(given)).plan(given)
+        data = data_at(self._store, snapshot)
+        return _PreparedQuery(plan, data, choose(plan, data, engine))
 
     def _compile(self, digest: str, source: Source) -> tuple[ir.Query, ...]:
         return compile_queries(source.text, self.catalog(digest), source.name)
 
-    def _lower(self, digest: str, query: ir.ReadQuery, shaped: _Shaped) -> Template:
-        return lower(query, self.catalog(digest), shaped.given)
+    def _lower(self, digest: str, query: ir.ReadQuery, shape: _GivenShape) -> Template:
+        return lower(query, self.catalog(digest), shape.given)
 
 
-def chosen(queries: tuple[ir.Query, ...], name: str | None) -> ir.Query:
+def choose_query(queries: tuple[ir.Query, ...], name: str | None) -> ir.Query:
     """The query of that name, or the only one.
 
     Raises:
@@ -267,9 +258,9 @@ def chosen(queries: tuple[ir.Query, ...], name: str | None) -> ir.Query:
             return queries[0]
         message = f"the text has {len(queries)} queries, and none was named"
         raise InvalidParameterError(message, hint=f"name one of them: {listed}", name="name")
-    for each in queries:
-        if each.name == name:
-            return each
+    for query in queries:
+        if query.name == name:
+            return query
     hint = did_you_mean(checked_text(name, "name"), names, otherwise=f"it has {listed}")
     message = f"the text has no query {json.dumps(name)}"
     raise InvalidParameterError(message, hint=hint, name="name")

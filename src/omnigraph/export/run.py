@@ -26,7 +26,7 @@ from omnigraph.formats.sinks import STANDARD_OUTPUT, Sink, open_sink, standard_o
 from omnigraph.limits import LOCAL_BYTES_MAX
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
-from omnigraph.transaction.work import View
+from omnigraph.transaction.view import View
 
 Progress = Callable[[str, int, int], None]
 """Told a type, how many of its rows are written, and how many it has."""

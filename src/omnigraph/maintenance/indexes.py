@@ -18,7 +18,8 @@ from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
 from omnigraph.storage.indexes import Gap, IndexSpec, build_segment, find_gaps, stage_segments
 from omnigraph.storage.staging import Staged
 from omnigraph.storage.tables import Table
-from omnigraph.transaction.work import Landed, Stage, View, Work
+from omnigraph.transaction.view import View
+from omnigraph.transaction.work import Landed, Stage, Work
 
 Gaps: TypeAlias = "Mapping[TableKey, tuple[Gap, ...]]"
 """What the indexes of each table lack; tables that lack nothing are not there."""

@@ -147,7 +147,7 @@ def _as_read(source: Source) -> pa.Table:
 
 
 def _recounted(store: Store, pin: TablePin) -> TablePin:
-    table = store.tables.open(pin.location, ref=pin.ref, version=pin.version)
+    table = store.tables.open_pin(pin)
     return replace(pin, row_count=table.count_rows())
 
 

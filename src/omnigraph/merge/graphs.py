@@ -34,7 +34,8 @@ from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.staging import Staged, stage_rows
 from omnigraph.storage.tables import Table
-from omnigraph.transaction.work import Stage, View, Work
+from omnigraph.transaction.view import View
+from omnigraph.transaction.work import Stage, Work
 
 if TYPE_CHECKING:
     from omnigraph.merge.spark.tables import SparkRows

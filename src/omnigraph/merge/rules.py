@@ -30,7 +30,7 @@ from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import EdgeType, NodeType, SchemaType
 from omnigraph.storage import lookups
 from omnigraph.storage.tables import Table
-from omnigraph.transaction.work import View
+from omnigraph.transaction.view import View
 
 _ROUNDS_MAX: Final = 100
 """Times that a decision about one row makes another break a rule, before people have to look."""

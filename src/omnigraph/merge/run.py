@@ -12,6 +12,7 @@ from omnigraph.changes.choice import choose_by_difference
 from omnigraph.changes.graphs import Side, has_moved, size_of_difference
 from omnigraph.engine.choose import Choice, asked_engine
 from omnigraph.engine.protocol import Engine, EngineName
+from omnigraph.engine.snapshots import data_at
 from omnigraph.errors import CommitNotFoundError, ErrorCode, InvalidInputError, StorageError
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import Rule
@@ -31,8 +32,8 @@ from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 from omnigraph.storage.pairs import Size
 from omnigraph.transaction.protocol import Order, Transactions
-from omnigraph.transaction.view import data_at, reading, view_of
-from omnigraph.transaction.work import View, Work
+from omnigraph.transaction.view import View, reading, view_of
+from omnigraph.transaction.work import Work
 
 
 @dataclass(frozen=True, slots=True)

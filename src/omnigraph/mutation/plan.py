@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 import pyarrow as pa
 
 from omnigraph.clock import Clock
-from omnigraph.engine.queries import Queries, chosen
+from omnigraph.engine.queries import Queries, choose_query
 from omnigraph.errors import InvalidInputError
 from omnigraph.integrity import footprint
 from omnigraph.integrity.evaluate import evaluate
@@ -33,7 +33,8 @@ from omnigraph.schema.arrow import to_table
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage import staging
 from omnigraph.storage.tables import Table
-from omnigraph.transaction.work import Stage, View, Work
+from omnigraph.transaction.view import View
+from omnigraph.transaction.work import Stage, Work
 
 
 class Mutations:
@@ -59,7 +60,7 @@ class Mutations:
     def plan(self, mutation: Mutation, view: View) -> Work[MutationReport]:
         """What `Mutation.plan` says."""
         digest = view.snapshot.schema_digest
-        query = chosen(self._queries.compiled(digest, mutation.source), mutation.name)
+        query = choose_query(self._queries.compiled(digest, mutation.source), mutation.name)
         if not isinstance(query, ir.MutationQuery):
             message = f"the query {query.name} changes nothing"
             raise InvalidInputError(message, hint="run it with query")

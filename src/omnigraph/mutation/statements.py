@@ -20,7 +20,7 @@ from omnigraph.query.lowering.keys import key_types
 from omnigraph.query.lowering.operands import Given
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, SchemaType
 from omnigraph.storage import lookups
-from omnigraph.transaction.work import View
+from omnigraph.transaction.view import View
 
 
 @dataclass(frozen=True, slots=True)

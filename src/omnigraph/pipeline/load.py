@@ -41,7 +41,8 @@ from omnigraph.schema.catalog import Catalog, SchemaType
 from omnigraph.storage import staging
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.protocol import Order, Transactions
-from omnigraph.transaction.work import Landed, Stage, View, Work
+from omnigraph.transaction.view import View
+from omnigraph.transaction.work import Landed, Stage, Work
 
 if TYPE_CHECKING:
     from omnigraph.pipeline.spark.load import SparkLoad

@@ -15,6 +15,7 @@ from lance.fragment import FragmentMetadata
 
 from omnigraph.errors import ErrorCode, NotFoundError, StorageError
 from omnigraph.limits import OWN_TABLE_BLOCK_BYTES, PINNED_TABLES_MAX
+from omnigraph.model.tables import TablePin
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.roots import Root
@@ -254,6 +255,15 @@ class Tables:
         with translating("opening", str(address)):
             handle = self.main(location).checkout_version((ref, version))
         return self._recognised(address, handle)
+
+    def open_pin(self, pin: TablePin) -> Table:
+        """The table at exactly the version that a snapshot pins.
+
+        Raises:
+            NotFoundError: there is no such table.
+            StorageError: the version or the ref is gone, or cannot be read.
+        """
+        return self.open(pin.location, ref=pin.ref, version=pin.version)
 
     def _recognised(self, address: TableAddress, handle: LanceDataset) -> Table:
         """The table of this address that is known already, or this one from now on."""

@@ -54,8 +54,8 @@ from omnigraph.storage import heads
 from omnigraph.storage.staging import Staged
 from omnigraph.storage.tables import REF_FOLDER, Table
 from omnigraph.storage.turns import turn
-from omnigraph.transaction.view import view_of
-from omnigraph.transaction.work import Landed, Report, View, Work
+from omnigraph.transaction.view import View, view_of
+from omnigraph.transaction.work import Landed, Report, Work
 
 _log: Final = logging.getLogger(__name__)
 

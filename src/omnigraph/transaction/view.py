@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from dataclasses import dataclass
 
 from omnigraph.engine.protocol import Data
+from omnigraph.engine.snapshots import data_at
 from omnigraph.errors import BranchNotFoundError, ConflictError, OmnigraphError, StorageError
 from omnigraph.manifest.branches import Branches
 from omnigraph.manifest.layout import MANIFEST
@@ -14,10 +15,21 @@ from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.names import BranchName
-from omnigraph.model.tables import TableKey
+from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.store import Store
-from omnigraph.storage.tables import Table
-from omnigraph.transaction.work import View
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The graph at one commit, as a writer plans on it.
+
+    Attributes:
+        data: Opens the tables at this commit.
+    """
+
+    snapshot: Snapshot
+    catalog: Catalog
+    data: Data
 
 
 def view_of(manifest: Manifest, catalogs: Catalogs, branch: BranchName) -> View:
@@ -34,22 +46,11 @@ def view_at(store: Store, catalogs: Catalogs, snapshot: Snapshot) -> View:
     return View(snapshot, catalogs.of(snapshot.schema_digest), data_at(store, snapshot))
 
 
-def data_at(store: Store, snapshot: Snapshot) -> Data:
-    """The rows of one commit."""
-
-    @cache
-    def table(key: TableKey) -> Table:
-        pin = snapshot.pin(key)
-        return store.tables.open(pin.location, ref=pin.ref, version=pin.version)
-
-    return Data(table)
-
-
 @contextmanager
 def reading(store: Store, *snapshots: Snapshot) -> Iterator[None]:
     """Distinguish a storage failure from a branch that was deleted while it was read.
 
-    For readers: a writer, whose work is lost with its branch, is told so by the transaction.
+    For readers. The transaction reports the same to a writer, whose work is lost with its branch.
 
     Raises:
         BranchNotFoundError: the branch of a snapshot was deleted.
@@ -58,13 +59,13 @@ def reading(store: Store, *snapshots: Snapshot) -> Iterator[None]:
     try:
         yield
     except StorageError as failure:
-        for each in snapshots:
-            if _is_gone(store, each):
-                raise _deleted(store, each) from failure
+        for snapshot in snapshots:
+            if _is_deleted(store, snapshot):
+                raise _deletion_error(store, snapshot) from failure
         raise
 
 
-def _is_gone(store: Store, snapshot: Snapshot) -> bool:
+def _is_deleted(store: Store, snapshot: Snapshot) -> bool:
     if snapshot.ref is None:
         return False
     with suppress(StorageError):
@@ -72,7 +73,7 @@ def _is_gone(store: Store, snapshot: Snapshot) -> bool:
     return False
 
 
-def _deleted(store: Store, snapshot: Snapshot) -> OmnigraphError:
+def _deletion_error(store: Store, snapshot: Snapshot) -> OmnigraphError:
     try:
         Branches(store).find(snapshot.branch)
     except BranchNotFoundError as missing:

@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
-from omnigraph.engine.protocol import Data
-from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import Commit
 from omnigraph.model.tables import TableKey
-from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.staging import Staged
 from omnigraph.storage.tables import Table
+from omnigraph.transaction.view import View
 
 Report = TypeVar("Report")
 
@@ -20,19 +18,6 @@ Stage: TypeAlias = "Callable[[Table], Staged | None]"
 """Writes the files of one table's change, on the table it will be committed to; no head moves.
 
 None says that there is nothing to change after all."""
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """The graph at one commit, as a writer plans on it.
-
-    Attributes:
-        data: Opens the tables at this commit.
-    """
-
-    snapshot: Snapshot
-    catalog: Catalog
-    data: Data
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from omnigraph.connector import options as connector
-from omnigraph.connector import writer as saving
+from omnigraph.connector import writer as writers
 from omnigraph.engine.spark import types
 from omnigraph.limits import LOAD_LOCAL_ROWS_MAX
 from omnigraph.schema.catalog import NodeType, Property
@@ -305,12 +304,11 @@ def test_rows_that_break_rules_are_refused_and_nothing_is_written(session, writt
 def test_more_than_one_process_holds_is_left_in_files_and_loaded_by_spark(
     session, written, monkeypatch
 ):
-    monkeypatch.setattr(saving, "LOAD_LOCAL_ROWS_MAX", 3)
-    monkeypatch.setattr(saving, "LOAD_HELD_BYTES_MAX", 1)
+    monkeypatch.setattr(writers, "LOAD_LOCAL_ROWS_MAX", 3)
+    monkeypatch.setattr(writers, "LOAD_HELD_BYTES_MAX", 1)
     columns = session.createDataFrame([], "name string, age long").schema
     options = {"graph": written.uri, "path": "Person", "mode": "merge", "message": "much"}
-    writer = connector.writer_of(options, columns, overwrites=False)
-    assert isinstance(writer, saving.LoadWriter)
+    writer = writers.open_writer(options, columns, overwrites=False)
     rows = [{"name": f"p{number}", "age": number} for number in range(6)] + [{"name": "Ada"}]
     schema = pa.schema([("name", pa.string()), ("age", pa.int64())])
     batches = pa.Table.from_pylist(rows, schema).to_batches(max_chunksize=2)

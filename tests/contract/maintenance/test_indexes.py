@@ -12,6 +12,7 @@ import pytest
 
 import omnigraph
 from omnigraph.engine.protocol import EngineName
+from omnigraph.engine.snapshots import data_at
 from omnigraph.engine.spark import relations
 from omnigraph.errors import InvalidParameterError
 from omnigraph.failpoints import Failpoint, armed
@@ -21,7 +22,6 @@ from omnigraph.maintenance.spark import indexes as indexing
 from omnigraph.model.tables import TableKey
 from omnigraph.storage.indexes import Gap, IndexSpec, Segment, covered_fragments, find_gaps
 from omnigraph.storage.tables import Table
-from omnigraph.transaction.view import data_at
 from tests.support.crashes import Cut, cut_off
 from tests.support.tables import ids
 

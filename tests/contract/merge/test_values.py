@@ -8,8 +8,8 @@ import pytest
 
 from omnigraph.changes.graphs import Side, compare_graphs
 from omnigraph.engine.protocol import Engine
+from omnigraph.engine.snapshots import data_at
 from omnigraph.graph import Graph
-from omnigraph.transaction.view import data_at
 from tests.contract.merge.worlds import change, rows_of, told, use, world
 
 SCHEMA = """

@@ -16,8 +16,8 @@ from omnigraph.model.names import MAIN
 from omnigraph.mutation.plan import Mutation, Mutations
 from omnigraph.mutation.results import MutationReport, MutationResult, result_of
 from omnigraph.transaction.protocol import Order, Transactions
-from omnigraph.transaction.view import view_of
-from omnigraph.transaction.work import View, Work
+from omnigraph.transaction.view import View, view_of
+from omnigraph.transaction.work import Work
 from tests.support.graphs import Rows, add_indexes, graph_with
 
 Counts = tuple[int, int, int]

@@ -35,7 +35,7 @@ from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.scans import open_address, scan_schema
 from omnigraph.storage.tables import Table, TableAddress
-from omnigraph.transaction.work import View
+from omnigraph.transaction.view import View
 
 _PART: Final = "part of the export"
 """The column with a row's part; no property has a name with spaces."""

@@ -67,7 +67,7 @@ def check_table(
     address = tables.address(pin.location, ref=pin.ref, version=pin.version)
     subject, place = str(pin.key), place_of(address)
     try:
-        table = tables.open(pin.location, ref=pin.ref, version=pin.version)
+        table = tables.open_pin(pin)
         rows = table.count_rows()
         missing = files.missing(table)
     except OmnigraphError as failure:

@@ -34,7 +34,8 @@ from omnigraph.storage.indexes import (
 from omnigraph.storage.scans import open_address
 from omnigraph.storage.staging import Staged
 from omnigraph.storage.tables import Table, TableAddress
-from omnigraph.transaction.work import Stage, View
+from omnigraph.transaction.view import View
+from omnigraph.transaction.work import Stage
 
 Gaps: TypeAlias = "Mapping[TableKey, tuple[Gap, ...]]"
 

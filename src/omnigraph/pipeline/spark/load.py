@@ -47,7 +47,8 @@ from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.staging import Staged, stage_change, stage_whole
 from omnigraph.storage.tables import Table, TableAddress
-from omnigraph.transaction.work import Stage, View
+from omnigraph.transaction.view import View
+from omnigraph.transaction.work import Stage
 
 ToDelta: TypeAlias = "Callable[[Mapping[TableKey, KeyRows]], Delta]"
 """Says what the rows are to their tables."""

@@ -46,7 +46,7 @@ from omnigraph.pipeline.spark.splits import Origins
 from omnigraph.pipeline.spark.stage import UNIT, packed, paths_of, unit_frame
 from omnigraph.relational.plans import Plan
 from omnigraph.schema.catalog import SchemaType
-from omnigraph.transaction.work import View
+from omnigraph.transaction.view import View
 
 _FAULTS_OF_ROW: Final = "@faults"
 _SETS_FROM: Final = 1 << 20

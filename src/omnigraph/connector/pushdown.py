@@ -1,0 +1,107 @@
+"""Filter pushdown: Spark's filters as texts that Lance answers exactly as Spark would."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Any, Final
+
+from pyspark.sql import datasource as spark
+from pyspark.sql.datasource import Filter
+
+from omnigraph.limits import KEYS_PER_LOOKUP_MAX
+from omnigraph.model.types import INTEGER_BOUNDS, EnumType, PropertyType, Scalar
+from omnigraph.storage import filters
+
+_NEW_CALENDAR_YEAR: Final = 1600
+"""Days from 1582-10-15 on are the same in both calendars, and this year is well after it."""
+
+_OPERATORS: Final[Mapping[type[Filter], str]] = {
+    spark.EqualTo: "=",
+    spark.LessThan: "<",
+    spark.LessThanOrEqual: "<=",
+    spark.GreaterThan: ">",
+    spark.GreaterThanOrEqual: ">=",
+}
+
+
+def filter_text(pushed: Filter, types: Mapping[str, PropertyType]) -> str | None:
+    """The filter as Lance reads it; None where Lance would not answer exactly as Spark does.
+
+    Args:
+        types: Properties by name; other columns are ids.
+    """
+    if isinstance(pushed, spark.Not):
+        # Null-safe comparison is never null, so its negation lets nulls pass.
+        if isinstance(pushed.child, spark.EqualNullSafe):
+            return None
+        text = filter_text(pushed.child, types)
+        return None if text is None else filters.negated(text)
+    path: tuple[str, ...] = getattr(pushed, "attribute", ())
+    if len(path) != 1:
+        return None
+    type_ = types.get(path[0], Scalar.STRING)
+    return _column_filter(pushed, path[0], type_) if _is_exact(type_) else None
+
+
+def _column_filter(pushed: Filter, name: str, type_: PropertyType) -> str | None:
+    match pushed:
+        case spark.IsNull():
+            return filters.is_null(name)
+        case spark.IsNotNull():
+            return filters.negated(filters.is_null(name))
+        case spark.EqualNullSafe(value=None):
+            return filters.is_null(name)
+        case spark.In(value=values):
+            # A null among them makes no row pass.
+            wanted = [each for each in values if each is not None]
+            if len(wanted) > KEYS_PER_LOOKUP_MAX or not all(_fits(each, type_) for each in wanted):
+                return None
+            return filters.is_one_of(name, wanted)
+        case spark.StringStartsWith(value=text):
+            return filters.starts_with(name, text) if _fits(text, type_) else None
+        case spark.EqualNullSafe(value=value):
+            return filters.compared(name, "=", value) if _fits(value, type_) else None
+        case _ if (operator := _OPERATORS.get(type(pushed))) is not None:
+            operand: Any = getattr(pushed, "value", None)
+            return filters.compared(name, operator, operand) if _fits(operand, type_) else None
+        case _:
+            return None
+
+
+def _is_exact(type_: PropertyType) -> bool:
+    match type_:
+        case Scalar.STRING | Scalar.BOOL | Scalar.I32 | Scalar.I64 | Scalar.DATE | Scalar.DATETIME:
+            return True
+        case EnumType():
+            return True
+        case _:
+            return False
+
+
+def _fits(value: Any, type_: PropertyType) -> bool:
+    """Whether a value is of the column's own type, so that no engine converts it."""
+    match type_:
+        case Scalar.STRING | EnumType():
+            return isinstance(value, str)
+        case Scalar.BOOL:
+            return isinstance(value, bool)
+        case Scalar.I32 | Scalar.I64:
+            low, high = INTEGER_BOUNDS[type_]
+            is_whole = isinstance(value, int) and not isinstance(value, bool)
+            return is_whole and low <= value <= high
+        case Scalar.DATE:
+            return (
+                isinstance(value, date)
+                and not isinstance(value, datetime)
+                and _is_new_calendar(value)
+            )
+        case Scalar.DATETIME:
+            return isinstance(value, datetime) and _is_new_calendar(value)
+        case _:
+            return False
+
+
+def _is_new_calendar(value: date) -> bool:
+    """Whether Spark passed the day as it was written: it shifts days of the old calendar."""
+    return value.year >= _NEW_CALENDAR_YEAR

@@ -1,0 +1,195 @@
+"""Readers: the rows of a type in parallel, or the answer of a query in one task.
+
+Planning runs beside the driver, reading in executors.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from omnigraph.connector.options import Pinned, PinnedQuery, PinnedType
+from omnigraph.connector.pushdown import filter_text
+from omnigraph.engine.choose import choose
+from omnigraph.engine.local.execute import LocalEngine
+from omnigraph.engine.protocol import EngineName
+from omnigraph.engine.queries import choose_query
+from omnigraph.engine.results import output_schema
+from omnigraph.engine.spark.relations import pack
+from omnigraph.engine.spark.types import spark_schema, to_crossing
+from omnigraph.errors import InvalidInputError, InvalidParameterError, LimitExceededError
+from omnigraph.limits import SPARK_BATCH_BYTES_MAX
+from omnigraph.manifest.reader import Manifest
+from omnigraph.manifest.schemas import Catalogs
+from omnigraph.query import ir
+from omnigraph.query.compile import compile_queries
+from omnigraph.query.lowering.operands import Given
+from omnigraph.query.lowering.plan import lower
+from omnigraph.query.parameters import bind
+from omnigraph.relational.plans import Plan
+from omnigraph.schema.arrow import table_schema
+from omnigraph.storage import filters
+from omnigraph.storage.scans import open_address, scan_batches, scan_schema
+from omnigraph.storage.store import Store
+from omnigraph.transaction.view import View, view_at
+
+
+def declared_schema(pinned: Pinned) -> StructType:
+    """The columns that can be read, in Spark's types."""
+    match pinned:
+        case PinnedType():
+            table = open_address(pinned.address)
+            return spark_schema(scan_schema(table, table_schema(pinned.type).names))
+        case PinnedQuery():
+            plan, _ = plan_query(pinned)
+            return spark_schema(output_schema(plan.columns))
+
+
+def open_reader(pinned: Pinned, schema: StructType) -> DataSourceReader:
+    """A reader of the columns of the schema, in its order.
+
+    Raises:
+        InvalidInputError: the schema has a column that is not there, or of another type.
+    """
+    declared = {column.name: column.dataType for column in declared_schema(pinned)}
+    for column in schema:
+        type_ = declared.get(column.name)
+        if type_ != column.dataType:
+            fact = "is not there" if type_ is None else f"is {type_.simpleString()}"
+            message = f"{column.name} {column.dataType.simpleString()} was asked for, and {fact}"
+            names = ", ".join(f"{name} {kind.simpleString()}" for name, kind in declared.items())
+            raise InvalidInputError(message, hint=f"the columns are {names}")
+    match pinned:
+        case PinnedType():
+            reader = FilteringReader if pinned.pushes_filters else TypeReader
+            return reader(pinned, schema)
+        case PinnedQuery():
+            return QueryReader(pinned, schema)
+
+
+class FragmentGroup(InputPartition):
+    """The fragments that one task reads, by their places in the table."""
+
+    def __init__(self, fragments: tuple[int, ...]) -> None:
+        super().__init__(fragments)
+
+
+class TypeReader(DataSourceReader):
+    """Reads the rows of a type, a group of fragments in each task."""
+
+    def __init__(self, pinned: PinnedType, schema: StructType) -> None:
+        self._pinned = pinned
+        self._schema = schema
+        self._filters: list[str] = []
+
+    def partitions(self) -> list[InputPartition]:
+        """Groups of fragments that are neither tiny nor huge."""
+        table = open_address(self._pinned.address)
+        sizes = [fragment.num_rows for fragment in table.fragments()]
+        groups = pack(sizes, self._pinned.parallelism)
+        # Without any group, Spark would make one partition of its own, without a value.
+        return [FragmentGroup(group) for group in groups or ((),)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Stream the rows of a group. Runs in an executor; safe to run twice."""
+        table = open_address(self._pinned.address)
+        expected = to_arrow_schema(self._schema, timezone="UTC")
+        if not partition.value:
+            return
+        for batch in scan_batches(
+            table,
+            self._schema.names,
+            fragments=partition.value,
+            filter_text=filters.conjoined(self._filters),
+            batch_bytes=SPARK_BATCH_BYTES_MAX,
+        ):
+            yield to_crossing(batch).cast(expected)
+
+
+class FilteringReader(TypeReader):
+    """A reader that Spark pushes filters to.
+
+    Spark applies the filters that one use of a frame pushed down to its other uses too, even those
+    without a filter (tests/contract/spark/facts/test_data_sources.py). So this is for frames that
+    are used once, and only on request.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Apply the filters that Lance answers as Spark would; return the others."""
+        types = {each.name: each.type for each in self._pinned.type.properties}
+        for pushed in filters:
+            text = filter_text(pushed, types)
+            if text is None:
+                yield pushed
+            else:
+                self._filters.append(text)
+
+
+class QueryReader(DataSourceReader):
+    """Answers a query in one task, on the local engine."""
+
+    def __init__(self, pinned: PinnedQuery, schema: StructType) -> None:
+        self._pinned = pinned
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        """One partition, if the query is small enough for one task.
+
+        Raises:
+            LimitExceededError: its tables are too large for the local engine.
+        """
+        plan, view = plan_query(self._pinned)
+        choice = choose(plan, view.data, None)
+        if choice.engine is not EngineName.LOCAL:
+            message = f"this query is too large for one task: {choice.why}"
+            hint = 'use graph.query(text, engine="spark").frame()'
+            raise LimitExceededError(message, hint=hint)
+        return [InputPartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """Compute the answer. Runs in an executor; safe to run twice."""
+        plan, view = plan_query(self._pinned)
+        answer = LocalEngine().run(plan, view.data).select(self._schema.names)
+        expected = to_arrow_schema(self._schema, timezone="UTC")
+        for batch in answer.to_batches(max_chunksize=_rows_max(answer)):
+            yield to_crossing(batch).cast(expected)
+
+
+def _rows_max(answer: pa.Table) -> int:
+    return max(1, int(SPARK_BATCH_BYTES_MAX * answer.num_rows / max(1, answer.nbytes)))
+
+
+def plan_query(pinned: PinnedQuery) -> tuple[Plan, View]:
+    """The plan of a query, and the view that it runs on.
+
+    Raises:
+        DiagnosticsError: the text is no query of this graph.
+        InvalidInputError: it changes the graph.
+        InvalidParameterError: a parameter is missing, unknown or ill-typed.
+    """
+    store = Store.open(pinned.graph)
+    snapshot = Manifest(store).at_commit(pinned.commit_id)
+    view = view_at(store, Catalogs(store.objects), snapshot)
+    query = choose_query(compile_queries(pinned.text, view.catalog), pinned.name)
+    if not isinstance(query, ir.ReadQuery):
+        message = f"the query {query.name} changes the graph"
+        raise InvalidInputError(message, hint="run it with graph.mutate")
+    given = Given(bind(query, _read_parameters(pinned.parameters)), pinned.now)
+    return lower(query, view.catalog, given).plan(given), view
+
+
+def _read_parameters(text: str) -> dict[str, object]:
+    try:
+        parameters = json.loads(text)
+    except ValueError as cause:
+        message = f"the option params is no JSON: {cause}"
+        raise InvalidParameterError(message, name="params") from cause
+    if not isinstance(parameters, dict):
+        message = "the option params must be an object by parameter"
+        raise InvalidParameterError(message, hint='such as {"name": "Ada"}', name="params")
+    return parameters
