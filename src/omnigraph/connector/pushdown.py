@@ -36,7 +36,7 @@ def filter_text(pushed: Filter, types: Mapping[str, PropertyType]) -> str | None
         if isinstance(pushed.child, spark.EqualNullSafe):
             return None
         text = filter_text(pushed.child, types)
-        return None if text is None else filters.negated(text)
+        return None if text is None else filters.negate(text)
     path: tuple[str, ...] = getattr(pushed, "attribute", ())
     if len(path) != 1:
         return None
@@ -49,7 +49,7 @@ def _column_filter(pushed: Filter, name: str, type_: PropertyType) -> str | None
         case spark.IsNull():
             return filters.is_null(name)
         case spark.IsNotNull():
-            return filters.negated(filters.is_null(name))
+            return filters.negate(filters.is_null(name))
         case spark.EqualNullSafe(value=None):
             return filters.is_null(name)
         case spark.In(value=values):
@@ -61,10 +61,10 @@ def _column_filter(pushed: Filter, name: str, type_: PropertyType) -> str | None
         case spark.StringStartsWith(value=text):
             return filters.starts_with(name, text) if _fits(text, type_) else None
         case spark.EqualNullSafe(value=value):
-            return filters.compared(name, "=", value) if _fits(value, type_) else None
+            return filters.compare(name, "=", value) if _fits(value, type_) else None
         case _ if (operator := _OPERATORS.get(type(pushed))) is not None:
             operand: Any = getattr(pushed, "value", None)
-            return filters.compared(name, operator, operand) if _fits(operand, type_) else None
+            return filters.compare(name, operator, operand) if _fits(operand, type_) else None
         case _:
             return None
 

@@ -105,7 +105,7 @@ class TypeReader(DataSourceReader):
             table,
             self._schema.names,
             fragments=partition.value,
-            filter_text=filters.conjoined(self._filters),
+            filter_text=filters.conjoin(self._filters),
             batch_bytes=SPARK_BATCH_BYTES_MAX,
         ):
             yield to_crossing(batch).cast(expected)

@@ -1,8 +1,8 @@
-"""Differences: which rows two versions of one table do not have in common, found by their places.
+"""Differences: which rows two versions of one table do not share, determined by row addresses.
 
-Files never change, so a fragment of the same files and the same deletions holds the same rows and
-is not read. Of one that lost rows, only the list of what is left is read, and then those rows, or
-all that it has where they are many.
+Files never change, so a fragment with the same files and the same deletions holds the same rows and
+is not read. Of a fragment that lost rows, only the addresses of the remaining rows are read, and
+then the lost rows, or the whole fragment where those are many.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from omnigraph.storage.pairs import Pair, unequal_pairs
 from omnigraph.storage.places import offsets_of, to_addresses
 from omnigraph.storage.tables import ROW_ADDRESS, Fragment, Table
 
-_Placed: TypeAlias = tuple[int, Fragment]
+_PlacedFragment: TypeAlias = tuple[int, Fragment]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +28,7 @@ class Part:
 
     Attributes:
         fragment: The position in `Table.fragments()`.
-        offsets: Where in the fragment the rows are; None for all that it has.
+        offsets: The offsets of the rows in the fragment; None for all of its rows.
     """
 
     fragment: int
@@ -40,7 +40,7 @@ class Part:
 class Difference:
     """The parts of either version that may not be in the other.
 
-    A row may be in both: written anew, in another place, with the values it had.
+    A row may be in both: rewritten at another address with unchanged values.
     """
 
     before: tuple[Part, ...] = ()
@@ -48,7 +48,7 @@ class Difference:
 
 
 def difference(before: Table, after: Table, pairs: Iterable[Pair] | None = None) -> Difference:
-    """What to read of two versions to know how their rows differ.
+    """The parts of two versions to read in order to know how their rows differ.
 
     Args:
         pairs: Some of their unequal fragments; all of them when None.
@@ -56,96 +56,96 @@ def difference(before: Table, after: Table, pairs: Iterable[Pair] | None = None)
     if pairs is None:
         pairs = unequal_pairs(before, after)
     olds, news = before.fragments(), after.fragments()
-    gone: list[Part] = []
-    come: list[Part] = []
-    for each in pairs:
-        old = None if each.before is None else (each.before, olds[each.before])
-        new = None if each.after is None else (each.after, news[each.after])
+    before_parts: list[Part] = []
+    after_parts: list[Part] = []
+    for pair in pairs:
+        old = None if pair.before is None else (pair.before, olds[pair.before])
+        new = None if pair.after is None else (pair.after, news[pair.after])
         if old is None or new is None:
-            gone += [_whole(old)] if old is not None else []
-            come += [_whole(new)] if new is not None else []
+            before_parts += [_whole_part(old)] if old is not None else []
+            after_parts += [_whole_part(new)] if new is not None else []
             continue
-        kept_before, kept_after = _kept(before, old), _kept(after, new)
-        gone += _lost(old, kept_before, kept_after)
-        come += _lost(new, kept_after, kept_before)
-    return Difference(_ordered(gone), _ordered(come))
+        live_before, live_after = _live_offsets(before, old), _live_offsets(after, new)
+        before_parts += _lost_rows(old, live_before, live_after)
+        after_parts += _lost_rows(new, live_after, live_before)
+    return Difference(_sort_parts(before_parts), _sort_parts(after_parts))
 
 
 def read_parts(
     table: Table, parts: Sequence[Part], columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Stream the rows of some parts; of what lies around them is read as little as pays."""
-    whole = [each.fragment for each in parts if each.offsets is None]
+    """Stream the rows of some parts; read a whole fragment only where that is cheaper."""
+    whole = [part.fragment for part in parts if part.offsets is None]
     if whole:
         yield from table.scan(columns, fragments=whole)
-    every = table.fragments()
-    for each in parts:
-        if each.offsets is None:
+    fragments = table.fragments()
+    for part in parts:
+        if part.offsets is None:
             continue
-        fragment = every[each.fragment]
-        picked_max = max(KEYS_PER_LOOKUP_MAX, PICKED_SHARE_MAX * fragment.num_rows)
-        if each.row_count > picked_max:
-            yield from _sifted(table, (each.fragment, fragment), each.offsets, columns)
+        placed = (part.fragment, fragments[part.fragment])
+        picked_max = max(KEYS_PER_LOOKUP_MAX, PICKED_SHARE_MAX * placed[1].num_rows)
+        if part.row_count > picked_max:
+            yield from _read_and_filter(table, placed, part.offsets, columns)
         else:
-            yield from _picked(table, (each.fragment, fragment), each.offsets, columns)
+            yield from _read_by_address(table, placed, part.offsets, columns)
 
 
-def _picked(
-    table: Table, placed: _Placed, offsets: np.ndarray, columns: Sequence[str] | None
+def _read_by_address(
+    table: Table, placed: _PlacedFragment, offsets: np.ndarray, columns: Sequence[str] | None
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of a fragment, looked up by their addresses."""
+    """Rows of a fragment, read by their addresses."""
     place, fragment = placed
     addresses = to_addresses(fragment.id, offsets=offsets)
     for start in range(0, len(addresses), KEYS_PER_LOOKUP_MAX):
-        some = addresses[start : start + KEYS_PER_LOOKUP_MAX].tolist()
-        wanted = f"{ROW_ADDRESS} IN ({', '.join(map(str, some))})"
+        page = addresses[start : start + KEYS_PER_LOOKUP_MAX].tolist()
+        wanted = f"{ROW_ADDRESS} IN ({', '.join(map(str, page))})"
         yield from table.scan(columns, filter_text=wanted, fragments=[place])
 
 
-def _sifted(
-    table: Table, placed: _Placed, offsets: np.ndarray, columns: Sequence[str] | None
+def _read_and_filter(
+    table: Table, placed: _PlacedFragment, offsets: np.ndarray, columns: Sequence[str] | None
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of a fragment, out of all that it has."""
+    """Rows of a fragment, filtered from a scan of all of them."""
     place, fragment = placed
-    wanted = _marked(fragment, offsets)
-    named = table.schema.names if columns is None else list(columns)
-    for batch in table.scan(list(dict.fromkeys([*named, ROW_ADDRESS])), fragments=[place]):
-        kept = wanted[offsets_of(batch.column(ROW_ADDRESS).to_numpy())]
-        yield batch.select(named).filter(pa.array(kept))
+    wanted = _mask(fragment, offsets)
+    names = table.schema.names if columns is None else list(columns)
+    for batch in table.scan(list(dict.fromkeys([*names, ROW_ADDRESS])), fragments=[place]):
+        is_wanted = wanted[offsets_of(batch.column(ROW_ADDRESS).to_numpy())]
+        yield batch.select(names).filter(pa.array(is_wanted))
 
 
 def count_rows(parts: Sequence[Part]) -> int:
     """How many rows the parts have."""
-    return sum(each.row_count for each in parts)
+    return sum(part.row_count for part in parts)
 
 
-def _whole(placed: _Placed) -> Part:
+def _whole_part(placed: _PlacedFragment) -> Part:
     place, fragment = placed
     return Part(place, fragment.num_rows)
 
 
-def _kept(table: Table, placed: _Placed) -> np.ndarray:
-    """The offsets of the rows that a version still has of a fragment. Reads no data."""
+def _live_offsets(table: Table, placed: _PlacedFragment) -> np.ndarray:
+    """The offsets of a fragment's rows that are not deleted in this version. Reads no data."""
     place, fragment = placed
     if fragment.deletion_file is None:
         return np.arange(fragment.physical_rows, dtype=np.uint64)
     return offsets_of(table.read([ROW_ADDRESS], fragments=[place])[ROW_ADDRESS].to_numpy())
 
 
-def _lost(placed: _Placed, kept: np.ndarray, kept_by_other: np.ndarray) -> list[Part]:
+def _lost_rows(placed: _PlacedFragment, live: np.ndarray, live_in_other: np.ndarray) -> list[Part]:
     place, fragment = placed
-    is_lost = _marked(fragment, kept)
-    is_lost[kept_by_other] = False
+    is_lost = _mask(fragment, live)
+    is_lost[live_in_other] = False
     offsets = np.flatnonzero(is_lost).astype(np.uint64)
     return [Part(place, len(offsets), offsets)] if len(offsets) else []
 
 
-def _marked(fragment: Fragment, offsets: np.ndarray) -> np.ndarray:
-    """Of each row that a fragment was written with, whether it is among these."""
-    marked = np.zeros(fragment.physical_rows, np.bool_)
-    marked[offsets] = True
-    return marked
+def _mask(fragment: Fragment, offsets: np.ndarray) -> np.ndarray:
+    """For each physical row of a fragment, whether its offset is among `offsets`."""
+    mask = np.zeros(fragment.physical_rows, np.bool_)
+    mask[offsets] = True
+    return mask
 
 
-def _ordered(parts: list[Part]) -> tuple[Part, ...]:
-    return tuple(sorted(parts, key=lambda each: each.fragment))
+def _sort_parts(parts: list[Part]) -> tuple[Part, ...]:
+    return tuple(sorted(parts, key=lambda part: part.fragment))

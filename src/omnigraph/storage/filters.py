@@ -1,8 +1,8 @@
-"""Lance filter texts, built from values that may hold anything.
+"""Lance filter texts, built from arbitrary values.
 
 Lance takes filters as SQL text and uses its scalar indexes for them; the same filter as a pyarrow
-expression costs several times more, and exponentially so for long OR chains (lance-facts 12).
-Quoting lives here and nowhere else.
+expression costs several times more, and exponentially more for long OR chains (docs/substrate.md,
+Filters). Quoting is done here and nowhere else.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def text_in(name: str, values: Iterable[str]) -> str:
 
 
 Literal: TypeAlias = "str | bool | int | date | datetime"
-"""Values that can stand in a filter and mean the same there. Floats do not: Lance tells -0.0 from
-0.0. Unsigned integers do not: Lance refuses them."""
+"""Values that keep their meaning in a filter. Floats do not: Lance distinguishes -0.0 from 0.0.
+Unsigned integers do not: Lance rejects them."""
 
 
 def literal(value: Literal) -> str:
     """A literal that means exactly this value; an instant without a zone is UTC.
 
-    Lance converts it to the column's type, and refuses one that does not fit.
+    Lance converts it to the column's type, and rejects one that does not fit.
 
     >>> literal(date(1999, 12, 31)), literal(True), literal(-7)
     ("date '1999-12-31'", 'true', '-7')
@@ -62,7 +62,7 @@ def literal(value: Literal) -> str:
         case bool():
             return "true" if value else "false"
         case int():
-            # Lance reads the sign apart from the digits, which then do not fit.
+            # Lance parses the digits without the sign, and 2**63 does not fit.
             return str(value) if value > I64_MIN else f"CAST('{value}' AS BIGINT)"
         case datetime():
             instant = value.astimezone(UTC) if value.tzinfo else value
@@ -75,10 +75,10 @@ def literal(value: Literal) -> str:
             assert_never(value)
 
 
-def compared(name: str, operator: str, value: Literal) -> str:
-    """Rows whose `name` stands in this relation to a value; null stands in none.
+def compare(name: str, operator: str, value: Literal) -> str:
+    """Rows whose `name` satisfies this comparison with a value; null satisfies none.
 
-    >>> compared("age", ">=", 18)
+    >>> compare("age", ">=", 18)
     '`age` >= 18'
     """
     assert operator in OPERATORS, operator
@@ -86,26 +86,26 @@ def compared(name: str, operator: str, value: Literal) -> str:
 
 
 def is_one_of(name: str, values: Iterable[Literal]) -> str:
-    """Rows whose `name` is one of `values`, which may be none."""
-    told = ", ".join(map(literal, values))
-    return f"{column(name)} IN ({told})" if told else NOTHING
+    """Rows whose `name` is one of `values`, which may be empty."""
+    literals = ", ".join(map(literal, values))
+    return f"{column(name)} IN ({literals})" if literals else NOTHING
 
 
 def is_null(name: str) -> str:
-    """Rows without a value there."""
+    """Rows whose `name` is null."""
     return f"{column(name)} IS NULL"
 
 
 def starts_with(name: str, text: str) -> str:
-    """Rows whose text begins so, letter by letter: there are no wildcards."""
+    """Rows whose `name` begins with `text`, taken literally: there are no wildcards."""
     return f"starts_with({column(name)}, {text_literal(text)})"
 
 
-def negated(text: str) -> str:
-    """Rows for which a filter is false; those for which it is unknown pass neither."""
+def negate(text: str) -> str:
+    """Rows for which a filter is false; rows for which it is unknown pass neither filter."""
     return f"NOT ({text})"
 
 
-def conjoined(texts: Iterable[str]) -> str | None:
-    """Rows that pass all of these; None if there are none."""
-    return " AND ".join(f"({each})" for each in texts) or None
+def conjoin(texts: Iterable[str]) -> str | None:
+    """Rows that pass all of these filters; None if there are no filters."""
+    return " AND ".join(f"({text})" for text in texts) or None

@@ -1,4 +1,4 @@
-"""Table heads: the only code that moves one, and how to tell who did."""
+"""Table heads: the only code that moves one, and the authorship record of each move."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import OperationId
 from omnigraph.storage.staging import Staged
 from omnigraph.storage.tables import Table
-from omnigraph.storage.translate import translating
+from omnigraph.storage.translate import translate_errors
 
 _OPERATION: Final = "omnigraph.operation"
 _WRITER: Final = "omnigraph.writer"
@@ -23,7 +23,7 @@ _WRITER: Final = "omnigraph.writer"
 
 @dataclass(frozen=True, slots=True)
 class Authorship:
-    """Whose transaction made a table version; written into it, so that recovery can prove it."""
+    """Which operation made a table version; stored in the version as proof for recovery."""
 
     operation_id: OperationId
     writer: OperationKind
@@ -33,15 +33,15 @@ def apply(staged: Staged, author: Authorship) -> Table:
     """Move the table's head from its pin to the staged transaction.
 
     Raises:
-        TableConflictError: the head was not at the pin. Where Lance let the commit through all the
-            same, it lies above somebody else's and must not be published; `details` has both
+        TableConflictError: the head was not at the pin. If Lance accepted the commit nevertheless,
+            it is on top of another writer's and must not be published; `details` has both
             versions.
-        StorageError: the commit failed, and whether it landed is not known.
+        StorageError: the commit failed, and whether it landed is unknown.
     """
     address = staged.address
-    transaction = _transaction(address.version, staged.operation, author)
+    transaction = _make_transaction(address.version, staged.operation, author)
     base = staged.base.handle if isinstance(staged.base, Table) else address.uri
-    with translating("applying a write to", address.uri):
+    with translate_errors("applying a write to", address.uri):
         committed = LanceDataset.commit(
             base, transaction, max_retries=0, enable_stable_row_ids=True
         )
@@ -61,41 +61,44 @@ def apply(staged: Staged, author: Authorship) -> Table:
             actual=committed.version,
         )
     if isinstance(staged.base, Table):
-        return staged.base.moved(expected, committed, changed=_changed(staged.operation))
+        return staged.base.successor(
+            expected, committed, changed=_changed_fragments(staged.operation)
+        )
     return Table(replace(address, version=expected), committed, staged.base)
 
 
-def _changed(operation: LanceOperation.BaseOperation) -> Iterable[int] | None:
-    """The fragments that an operation changed, where it only added others; else None."""
+def _changed_fragments(operation: LanceOperation.BaseOperation) -> Iterable[int] | None:
+    """The fragments an operation changed or removed, if it only added others; else None."""
     if isinstance(operation, LanceOperation.Append):
         return ()
     if not isinstance(operation, LanceOperation.Update):
         return None
-    return (*operation.removed_fragment_ids, *(each.id for each in operation.updated_fragments))
+    updated_ids = (fragment.id for fragment in operation.updated_fragments)
+    return (*operation.removed_fragment_ids, *updated_ids)
 
 
 def restore(head: Table, version: int, author: Authorship) -> Table:
-    """Make the rows of `version` the newest again, as a new version above `head`.
+    """Make the rows of `version` current again, as a new version above `head`.
 
-    Lance refuses every transaction staged before a restore, so this fences sleeping writers
-    (docs/decisions/0004). Lance never refuses the restore itself: callers exclude each other first.
+    Lance rejects every transaction staged before a restore, so this fences stalled writers
+    (docs/decisions/0004). Lance never rejects the restore itself: callers exclude each other first.
     """
     operation = LanceOperation.Restore(version)
-    with translating("restoring", head.address.uri):
+    with translate_errors("restoring", head.address.uri):
         committed = LanceDataset.commit(
-            head.handle, _transaction(head.version, operation, author), max_retries=0
+            head.handle, _make_transaction(head.version, operation, author), max_retries=0
         )
-    return head.moved(committed.version, committed)
+    return head.successor(committed.version, committed)
 
 
 def author_of(table: Table) -> Authorship | None:
-    """Who made this version, or None where it was not one of our writers."""
-    with translating("reading the transaction of", table.address.uri):
+    """The author of this version, or None if it was not made by one of our writers."""
+    with translate_errors("reading the transaction of", table.address.uri):
         try:
             transaction = table.handle.read_transaction(table.version)
         except TypeError:
-            # Lance cannot read back a compaction that rewrote indexes (lance-facts 3); those carry
-            # no properties of ours.
+            # Lance cannot read back a compaction that rewrote indexes (docs/substrate.md,
+            # Recognising a commit); those carry no properties of ours.
             return None
     properties = (transaction and transaction.transaction_properties) or {}
     if _OPERATION not in properties or properties.get(_WRITER) not in set(OperationKind):
@@ -103,7 +106,7 @@ def author_of(table: Table) -> Authorship | None:
     return Authorship(OperationId(properties[_OPERATION]), OperationKind(properties[_WRITER]))
 
 
-def _transaction(
+def _make_transaction(
     read_version: int, operation: LanceOperation.BaseOperation, author: Authorship
 ) -> Transaction:
     properties = {_OPERATION: author.operation_id, _WRITER: author.writer.value}

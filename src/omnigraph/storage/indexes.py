@@ -1,7 +1,7 @@
-"""Scalar indexes: what a table has, what they cover, and staging what is missing.
+"""Scalar indexes: which ones a table has, what they cover, and staging what is missing.
 
 An index is a set of segments, each over some fragments. Segments can be built by many processes at
-once and joined afterwards; a lookup asks every one of them, so few are better.
+once and joined afterwards; a lookup reads every segment, so few are better.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from lance import LanceOperation
 from lance.dataset import Index
 
 from omnigraph.errors import OmnigraphError
-from omnigraph.storage import written
+from omnigraph.storage import truncation
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.staging import Staged
 from omnigraph.storage.tables import Table, TableAddress
-from omnigraph.storage.translate import translating
+from omnigraph.storage.translate import translate_errors
 
 Segment = Index
-"""Files of an index over some fragments, which nothing refers to until they are committed. Opaque
-outside storage, and small: it can be shipped to any process."""
+"""Index files over some fragments; unreferenced until they are committed. Opaque outside storage,
+and small: it can be sent to any process."""
 
 
 class IndexKind(StrEnum):
-    """The index structures we build; Lance's own words."""
+    """The index structures we build; the values are Lance's names."""
 
     BTREE = "BTREE"
 
@@ -60,72 +60,72 @@ def covered_fragments(table: Table, spec: IndexSpec) -> frozenset[int]:
 
 
 def indexed_columns(table: Table) -> frozenset[str]:
-    """The columns that an index of ours finds values in, if not in every fragment."""
-    with translating("reading the indexes of", table.address.uri):
-        names = {each.name for each in table.handle.describe_indices()}
+    """The columns that have an index of ours, which need not cover every fragment."""
+    with translate_errors("reading the indexes of", table.address.uri):
+        names = {index.name for index in table.handle.describe_indices()}
     return frozenset(name for name in table.schema.names if IndexSpec(name).name in names)
 
 
 def find_gaps(table: Table, specs: Iterable[IndexSpec]) -> tuple[Gap, ...]:
-    """What the wanted indexes lack; nothing for those that cover every fragment."""
+    """The gaps of the wanted indexes; none for an index that covers every fragment."""
     every = frozenset(table.handle.fragment_ids())
     coverage = _coverage(table)
-    lacking = ((each, every - coverage.get(each.name, frozenset())) for each in specs)
-    return tuple(Gap(spec, tuple(sorted(missing))) for spec, missing in lacking if missing)
+    uncovered = ((spec, every - coverage.get(spec.name, frozenset())) for spec in specs)
+    return tuple(Gap(spec, tuple(sorted(missing))) for spec, missing in uncovered if missing)
 
 
 def _coverage(table: Table) -> dict[str, frozenset[int]]:
-    with translating("reading the indexes of", table.address.uri):
+    with translate_errors("reading the indexes of", table.address.uri):
         return {
-            index.name: frozenset(id_ for each in index.segments for id_ in each.fragment_ids)
+            index.name: frozenset(id_ for segment in index.segments for id_ in segment.fragment_ids)
             for index in table.handle.describe_indices()
         }
 
 
 def stage_indexes(table: Table, specs: Iterable[IndexSpec]) -> Staged | None:
-    """Build what the wanted indexes lack, for all columns in one transaction; None if nothing.
+    """Fill the gaps of the wanted indexes in one transaction; None if there are no gaps.
 
-    An index that exists is extended by a segment over the fragments it does not cover yet.
+    An existing index is extended by a segment over the fragments it does not cover yet.
     """
     gaps = find_gaps(table, specs)
-    return stage_segments(table, [build_segment(table, each) for each in gaps]) if gaps else None
+    return stage_segments(table, [build_segment(table, gap) for gap in gaps]) if gaps else None
 
 
 def build_segment(table: Table, gap: Gap) -> Segment:
-    """Index the fragments of a gap, and read no others; nothing refers to the files yet.
+    """Index the fragments of a gap, and read no others; the files are still unreferenced.
 
     Safe to run in any process and to run twice: only segments named in a staged write count.
     """
-    with translating(f"indexing {gap.spec.column} of", table.address.uri):
+    with translate_errors(f"indexing {gap.spec.column} of", table.address.uri):
         segment = table.handle.create_index_uncommitted(
             gap.spec.column,
             gap.spec.kind.value,
             name=gap.spec.name,
-            # Replaces nothing: it lets the name be that of an index which this segment extends.
+            # Replaces nothing: it allows the name of an existing index, which this one extends.
             replace=True,
             fragment_ids=list(gap.fragments),
         )
-    written.require_index(table.address, segment.uuid)
+    truncation.require_index(table.address, segment.uuid)
     return segment
 
 
 def join_segments(table: Table, segments: Sequence[Segment]) -> Segment:
-    """Make one segment of several of one index, without reading the table.
+    """Join several segments of one index into one, without reading the table.
 
-    Safe to run in any process and to run twice, as `build_segment` is.
+    Safe to run in any process and to run twice, like `build_segment`.
     """
-    with translating("joining indexes of", table.address.uri):
+    with translate_errors("joining indexes of", table.address.uri):
         joined: Segment = table.handle.merge_existing_index_segments(list(segments))
-    written.require_index(table.address, joined.uuid)
+    truncation.require_index(table.address, joined.uuid)
     return joined
 
 
 def discard_segments(address: TableAddress, segments: Iterable[Segment]) -> None:
-    """Remove segments that were joined and never committed. What cannot be removed stays."""
+    """Delete segments that were joined and never committed. Failures to delete are ignored."""
     objects = Objects(address.root, Meter())
-    for each in segments:
+    for segment in segments:
         with suppress(OmnigraphError):
-            objects.clear(f"{address.folder}/_indices/{each.uuid}")
+            objects.clear(f"{address.folder}/_indices/{segment.uuid}")
 
 
 def stage_segments(table: Table, segments: Sequence[Segment]) -> Staged:

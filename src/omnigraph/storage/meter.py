@@ -11,7 +11,7 @@ from lance import LanceDataset
 
 @dataclass(frozen=True, slots=True)
 class IOCount:
-    """How much a stretch of work read and wrote."""
+    """How much was read and written."""
 
     reads: int = 0
     writes: int = 0
@@ -30,8 +30,9 @@ class IOCount:
 class Meter:
     """Adds up the requests of every table handle and of the object store below one root.
 
-    Lance counts per family of handles (lance-facts 14): a handle, its checkouts and its commits
-    share one counter, so each family is registered once, by the handle it started from.
+    Lance counts per family of handles (docs/substrate.md, Counting reads and writes): a handle, its
+    checkouts and its commits share one counter, so each family is registered once, by the handle it
+    started from.
     """
 
     def __init__(self) -> None:
@@ -54,8 +55,8 @@ class Meter:
         with self._lock:
             for handle in self._families:
                 self._total += _from_lance(handle.io_stats_incremental())
-            taken, self._total = self._total, IOCount()
-            return taken
+            total, self._total = self._total, IOCount()
+            return total
 
 
 def _from_lance(stats: Any) -> IOCount:

@@ -1,4 +1,4 @@
-"""What a mistyped path may have been meant for: files and graphs of this machine that are near."""
+"""Suggestions for a mistyped path: files and graphs of this machine with a similar name."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Final
 from omnigraph.lang.diagnostics import nearest
 from omnigraph.storage.roots import Root
 
-_LOOKED_AT_MAX: Final = 1000
-"""Entries of a directory that are looked at: a hint is worth no more."""
+_ENTRIES_MAX: Final = 1000
+"""Entries of a directory that are compared: a hint is not worth more."""
 
 
 def near_file(path: Path, *, otherwise: str = "check the path") -> str:
-    """A hint for a file that is not there."""
+    """A hint for a file that does not exist."""
     by_stem: dict[str, str] = {}
-    for each in _beside(path):
-        # Suffixes alone make no two names alike; among those that are, the right one has the same.
-        if each.suffix == path.suffix or each.stem not in by_stem:
-            by_stem[each.stem] = each.name
+    for sibling in _beside(path):
+        # Stems decide which names are similar; of equal stems, prefer the one with our suffix.
+        if sibling.suffix == path.suffix or sibling.stem not in by_stem:
+            by_stem[sibling.stem] = sibling.name
     near = nearest(path.stem, by_stem)
     return otherwise if near is None else f"did you mean {by_stem[near]}?"
 
 
 def near_graph(root: Root, mark: str) -> str | None:
-    """The graph that was meant by a directory which is none: around it, within it or beside it.
+    """The graph probably meant by a directory that is none: a parent, child or sibling of it.
 
     Args:
-        mark: What every graph has at its root.
+        mark: The name of the directory that every graph has at its root.
     """
     if not root.is_local:
         return None
@@ -48,7 +48,7 @@ def _beside(path: Path) -> list[Path]:
 
 def _inside(path: Path) -> list[Path]:
     try:
-        return sorted(islice(path.iterdir(), _LOOKED_AT_MAX))
+        return sorted(islice(path.iterdir(), _ENTRIES_MAX))
     except OSError:
         return []
 

@@ -23,7 +23,7 @@ from omnigraph.errors import ErrorCode, InvalidInputError, StorageError
 from omnigraph.limits import UPDATE_TURN_SECONDS_MAX
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.roots import Root
-from omnigraph.storage.translate import translating
+from omnigraph.storage.translate import translate_errors
 from omnigraph.storage.turns import turn
 
 
@@ -49,14 +49,14 @@ class Objects:
         return S3Store(self._root.bucket, prefix=self._root.prefix)
 
     def read(self, path: str) -> StoredObject | None:
-        """The object at `path`, or None where there is none."""
+        """The object at `path`, or None."""
         self._meter.count(reads=1)
         if not self._has_root():
             return None
-        with self._translating("reading", path):
-            return self._found(path)
+        with self._translate_errors("reading", path):
+            return self._fetch(path)
 
-    def _found(self, path: str) -> StoredObject | None:
+    def _fetch(self, path: str) -> StoredObject | None:
         try:
             answer = obstore.get(self._store, path)
             data = bytes(answer.bytes())
@@ -64,20 +64,20 @@ class Objects:
             _require_bucket(cause)
             return None
         except ObjectStoreError:
-            if self._lies_below_a_file(path):
+            if self._is_below_a_file(path):
                 return None
             raise
         return StoredObject(data, self._tag(data, answer.meta["e_tag"]))
 
-    def _lies_below_a_file(self, path: str) -> bool:
-        """Whether a folder of the path is a file here, so that nothing can be at the path."""
+    def _is_below_a_file(self, path: str) -> bool:
+        """Whether a parent of the path is a local file, so that nothing can be at the path."""
         folders = Path(path).parents[:-1]
         return self._root.is_local and any(Path(self._root.uri, each).is_file() for each in folders)
 
     def _tag(self, data: bytes, e_tag: str | None) -> str:
         if self._root.is_local:
-            # A disk's own tag is inode, time and size. Both a number and a clock's tick can be had
-            # again by a later object, so there the content speaks for itself, as it does on S3.
+            # A disk's own tag is inode, time and size, and a later object can have the same ones.
+            # So the tag is made from the content, as on S3.
             return sha256(data).hexdigest()
         assert e_tag is not None, "S3 tags every object"
         return e_tag
@@ -86,14 +86,14 @@ class Objects:
         """Store `data` at `path`, replacing what was there."""
         self._meter.count(writes=1)
         self._make_directory()
-        with self._translating("writing", path):
+        with self._translate_errors("writing", path):
             obstore.put(self._store, path, data, mode="overwrite", use_multipart=False)
 
     def upload(self, path: str, file: Path) -> None:
-        """Store a file of this machine at `path`, of any size, replacing what was there."""
+        """Store a local file of any size at `path`, replacing what was there."""
         self._meter.count(writes=1)
         self._make_directory()
-        with self._translating("writing", path):
+        with self._translate_errors("writing", path):
             obstore.put(self._store, path, file, mode="overwrite")
 
     def exists(self, path: str) -> bool:
@@ -101,7 +101,7 @@ class Objects:
         self._meter.count(reads=1)
         if not self._has_root():
             return False
-        with self._translating("reading", path):
+        with self._translate_errors("reading", path):
             try:
                 obstore.head(self._store, path)
             except (FileNotFoundError, ObjectNotFoundError) as cause:
@@ -113,7 +113,7 @@ class Objects:
         """Store `data` only if nothing is at `path`; of several callers exactly one gets True."""
         self._meter.count(writes=1)
         self._make_directory()
-        with self._translating("writing", path):
+        with self._translate_errors("writing", path):
             try:
                 obstore.put(self._store, path, data, mode="create", use_multipart=False)
             except ObjectExistsError:
@@ -121,11 +121,11 @@ class Objects:
             return True
 
     def update(self, path: str, data: bytes, *, expecting: str) -> bool:
-        """Replace the object only if its tag is still `expecting`; False if it changed or went."""
+        """Replace the object only if its tag is still `expecting`; False if changed or deleted."""
         self._meter.count(writes=1)
         if not self._has_root():
             return False
-        with self._translating("updating", path):
+        with self._translate_errors("updating", path):
             if self._root.is_local:
                 return self._update_locally(path, data, expecting)
             try:
@@ -136,16 +136,16 @@ class Objects:
             return True
 
     def _update_locally(self, path: str, data: bytes, expecting: str) -> bool:
-        # obstore has no conditional update for local disks (lance-facts 11), so updaters take turns
-        # on the directory. One that cannot have its turn must not write.
-        if self._found(path) is None:
+        # obstore has no conditional update for local disks (docs/substrate.md, Single objects), so
+        # updates of one directory take turns. An update that does not get its turn must not write.
+        if self._fetch(path) is None:
             return False
         folder = str(Path(path).parent)
-        with turn(self._root, folder, seconds_max=UPDATE_TURN_SECONDS_MAX) as had:
-            if not had:
+        with turn(self._root, folder, seconds_max=UPDATE_TURN_SECONDS_MAX) as acquired:
+            if not acquired:
                 message = f"the object {path} of {self._root.uri} is being updated by a process"
                 raise StorageError(message, hint="look for a process that hangs, then try again")
-            current = self._found(path)
+            current = self._fetch(path)
             if current is None or current.tag != expecting:
                 return False
             obstore.put(self._store, path, data, mode="overwrite", use_multipart=False)
@@ -156,78 +156,78 @@ class Objects:
         return tuple(sorted(self.times(prefix)))
 
     def times(self, prefix: str) -> dict[str, datetime]:
-        """The paths below the folder `prefix`, each with when it was last written."""
-        return dict(self._listed(prefix))
+        """The paths below the folder `prefix`, each with the time it was last written."""
+        return dict(self._list_entries(prefix))
 
     def holds_any(self, prefix: str = "") -> bool:
-        """Whether any object lies below the folder `prefix`; reads one page at the most."""
-        return next(self._listed(prefix), None) is not None
+        """Whether any object is below the folder `prefix`; reads at most one page."""
+        return next(self._list_entries(prefix), None) is not None
 
-    def _listed(self, prefix: str) -> Iterator[tuple[str, datetime]]:
+    def _list_entries(self, prefix: str) -> Iterator[tuple[str, datetime]]:
         self._meter.count(reads=1)
         if not self._has_root():
             return
-        with self._translating("listing", prefix):
+        with self._translate_errors("listing", prefix):
             for page in obstore.list(self._store, prefix or None):
-                yield from ((each["path"], each["last_modified"]) for each in page)
+                yield from ((entry["path"], entry["last_modified"]) for entry in page)
 
     def delete(self, path: str) -> None:
-        """Remove the object; one that is not there is as good as removed."""
+        """Delete the object; it need not exist."""
         self._remove(path)
 
     def _remove(self, path: str) -> None:
         self._meter.count(writes=1)
         if not self._has_root():
             return
-        with self._translating("deleting", path):
+        with self._translate_errors("deleting", path):
             try:
                 obstore.delete(self._store, path)
             except (FileNotFoundError, ObjectNotFoundError) as cause:
                 _require_bucket(cause)
 
     def clear(self, prefix: str) -> None:
-        """Remove every object below the folder `prefix`, and the folder itself."""
+        """Delete every object below the folder `prefix`, and the folder itself."""
         for path in self.list(prefix):
             self._remove(path)
         if self._root.is_local:
-            # Nothing but empty directories is left, unless somebody writes there still.
+            # Only empty directories are left, unless another process is still writing there.
             shutil.rmtree(Path(self._root.uri, prefix), ignore_errors=True)
 
     def _has_root(self) -> bool:
-        """Whether anything can be there: a bucket is asked later, a directory may not exist yet."""
+        """Whether a local root exists; for a bucket, the next request reports that."""
         if not self._root.is_local:
             return True
-        with self._translating("opening", ""):
-            # Not Path.is_dir, which takes a directory that may not be searched for one that is not.
+        with self._translate_errors("opening", ""):
+            # Not Path.is_dir, which returns False for a directory that may not be searched.
             try:
                 mode = Path(self._root.uri).stat().st_mode
             except FileNotFoundError:
                 return False
             except NotADirectoryError as cause:
-                raise _not_a_directory(self._root) from cause
+                raise _is_a_file_error(self._root) from cause
         if not S_ISDIR(mode):
-            raise _not_a_directory(self._root)
+            raise _is_a_file_error(self._root)
         return True
 
     def _make_directory(self) -> None:
         if self._root.is_local and not self._has_root():
-            with self._translating("creating", ""):
+            with self._translate_errors("creating", ""):
                 Path(self._root.uri).mkdir(parents=True, exist_ok=True)
 
     @contextmanager
-    def _translating(self, action: str, path: str) -> Iterator[None]:
+    def _translate_errors(self, action: str, path: str) -> Iterator[None]:
         where = f"{self._root.uri}/{path}" if path else self._root.uri
-        with translating(action, where):
+        with translate_errors(action, where):
             yield
 
 
 def _require_bucket(cause: Exception) -> None:
-    """Let an object be absent, but not the bucket it would be in: S3 says both the same way."""
+    """Accept a missing object, but not a missing bucket: S3 reports both the same way."""
     if "NoSuchBucket" in str(cause):
         raise cause
 
 
-def _not_a_directory(root: Root) -> InvalidInputError:
+def _is_a_file_error(root: Root) -> InvalidInputError:
     message = f"{root.uri} is a file, and a graph is a directory"
     hint = "check the path, or choose another place"
     return InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_URI)

@@ -1,6 +1,6 @@
-"""Pairs: which fragments of two versions may hold different rows, by their metadata alone.
+"""Pairs: which fragments of two versions may hold different rows, from their metadata alone.
 
-Files never change, so a fragment of the same files and the same deletions holds the same rows.
+Files never change, so a fragment with the same files and the same deletions holds the same rows.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _Files: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A fragment before and after, by its position in `Table.fragments()`; None where it is not.
+    """A fragment before and after, by its position in `Table.fragments()`; None where absent.
 
-    Small, and can be shipped to any process.
+    Small, and can be sent to any process.
     """
 
     before: int | None
@@ -27,7 +27,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """About how much there is to read."""
+    """An estimate of how much there is to read."""
 
     row_count: int = 0
     byte_count: int = 0
@@ -42,33 +42,33 @@ def unequal_pairs(before: Table, after: Table) -> tuple[Pair, ...]:
         return ()
     old, new = places_by_files(before), places_by_files(after)
     olds, news = before.fragments(), after.fragments()
-    found = [Pair(place, None) for files, place in old.items() if files not in new]
+    pairs = [Pair(place, None) for files, place in old.items() if files not in new]
     for files, place in new.items():
         was = old.get(files)
         if was is None or deletions_of(olds[was]) != deletions_of(news[place]):
-            found.append(Pair(was, place))
-    return tuple(found)
+            pairs.append(Pair(was, place))
+    return tuple(pairs)
 
 
 def places_by_files(table: Table) -> dict[_Files, int]:
-    """The position of each fragment, by the files that it is made of."""
-    return {files_of(each): place for place, each in enumerate(table.fragments())}
+    """The position of each fragment, by the fragment's files."""
+    return {files_of(fragment): place for place, fragment in enumerate(table.fragments())}
 
 
 def files_of(fragment: Fragment) -> _Files:
-    """What names a fragment's rows for good, but for those that were deleted since."""
+    """The files of a fragment: they identify its rows permanently, apart from deletions."""
     return tuple(file.path for file in fragment.files)
 
 
 def deletions_of(fragment: Fragment) -> tuple[int, int] | None:
-    """What names the rows that a fragment has lost."""
-    found = fragment.deletion_file
-    # Not its path: a branch knows the files of its source by another base.
-    return None if found is None else (found.read_version, found.id)
+    """The identity of a fragment's deletion file, or None."""
+    file = fragment.deletion_file
+    # Not its path: on a branch, files of the source are relative to another base.
+    return None if file is None else (file.read_version, file.id)
 
 
 def size_of(before: Table, after: Table, pairs: Iterable[Pair]) -> Size:
-    """About how much the pairs differ by: what one version has and the other not. Reads nothing."""
+    """Estimate how much the pairs differ: the rows only one version has. Reads nothing."""
     olds, news = before.fragments(), after.fragments()
     total = Size()
     for pair in pairs:
@@ -82,5 +82,5 @@ def size_of(before: Table, after: Table, pairs: Iterable[Pair]) -> Size:
 
 
 def _part(fragment: Fragment, row_count: int) -> Size:
-    written = sum(each.file_size_bytes or 0 for each in fragment.files)
-    return Size(row_count, written * row_count // max(1, fragment.physical_rows))
+    file_bytes = sum(file.file_size_bytes or 0 for file in fragment.files)
+    return Size(row_count, file_bytes * row_count // max(1, fragment.physical_rows))

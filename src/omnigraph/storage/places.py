@@ -1,4 +1,4 @@
-"""Places: where rows lie, as addresses, and rows read by them with nothing around them."""
+"""Places: row addresses, their parts, and reading rows by address."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OFFSET_MAX: Final = np.uint64(0xFFFF_FFFF)
 
 
 def to_addresses(fragment_ids: np.ndarray | int, *, offsets: np.ndarray) -> np.ndarray:
-    """Where rows lie that are so far into their fragments, or into the one that is named.
+    """The addresses of rows at these offsets, each in its own fragment or all in one.
 
     >>> to_addresses(2, offsets=np.array([0, 7], np.uint64)).tolist()
     [8589934592, 8589934599]
@@ -26,7 +26,7 @@ def to_addresses(fragment_ids: np.ndarray | int, *, offsets: np.ndarray) -> np.n
 
 
 def fragment_ids_of(addresses: np.ndarray) -> np.ndarray:
-    """The ids of the fragments that rows lie in.
+    """The ids of the fragments that these addresses are in.
 
     >>> fragment_ids_of(np.array([8589934592, 8589934599], np.uint64)).tolist()
     [2, 2]
@@ -36,7 +36,7 @@ def fragment_ids_of(addresses: np.ndarray) -> np.ndarray:
 
 
 def offsets_of(addresses: np.ndarray) -> np.ndarray:
-    """How far into their fragments rows lie, those that are deleted counted too.
+    """The offsets of these addresses in their fragments, counting deleted rows.
 
     >>> offsets_of(np.array([8589934592, 8589934599], np.uint64)).tolist()
     [0, 7]
@@ -48,10 +48,10 @@ def offsets_of(addresses: np.ndarray) -> np.ndarray:
 def read_at(table: Table, addresses: np.ndarray, columns: Sequence[str]) -> pa.Table:
     """The rows at these addresses of this same version, in their order."""
     wanted = f"{ROW_ADDRESS} IN ({', '.join(map(str, addresses.tolist()))})"
-    holding = np.unique(fragment_ids_of(addresses)).tolist()
-    found = table.read([*columns, ROW_ADDRESS], filter_text=wanted, fragment_ids=holding)
-    places = pc.index_in(pa.array(addresses), value_set=found[ROW_ADDRESS].combine_chunks())
+    fragment_ids = np.unique(fragment_ids_of(addresses)).tolist()
+    addressed = table.read([*columns, ROW_ADDRESS], filter_text=wanted, fragment_ids=fragment_ids)
+    places = pc.index_in(pa.array(addresses), value_set=addressed[ROW_ADDRESS].combine_chunks())
     assert not places.null_count, "the addresses were read from this same version"
-    rows = found.select(list(columns))
+    rows = addressed.select(list(columns))
     is_in_order = len(places) == len(rows) and np.array_equal(places, np.arange(len(rows)))
     return rows if is_in_order else rows.take(places)

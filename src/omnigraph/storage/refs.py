@@ -1,4 +1,4 @@
-"""Refs: Lance's own branches of one table, with their traps closed."""
+"""Refs: Lance's native branches of one table, made safe to create and delete."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from omnigraph.errors import (
 )
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.tables import REF_FOLDER, Table, Tables
-from omnigraph.storage.translate import translating
+from omnigraph.storage.translate import translate_errors
 
 _FOLDER: Final = "_refs/branches"
 _SUFFIX: Final = ".json"
@@ -34,7 +34,7 @@ class Refs:
 
     def list(self, location: str) -> tuple[str, ...]:
         """The names of the table's refs, main left out, sorted; one request."""
-        # Lance's own listing asks twice per branch; the names are all in the file names.
+        # Lance's own listing makes two requests per branch; the file names hold all the names.
         paths = self._objects.list(f"{location}/{_FOLDER}")
         files = [path.rpartition("/")[2] for path in paths]
         return tuple(sorted(unquote(f.removesuffix(_SUFFIX)) for f in files if f.endswith(_SUFFIX)))
@@ -49,37 +49,38 @@ class Refs:
         Raises:
             AlreadyExistsError: the table has that ref. It is untouched.
             InvalidNameError: a ref above or below it by path exists: deleting `review` while
-                `review/x` lives would leave a readable zombie (lance-facts 4).
+                `review/x` exists would leave a readable zombie (docs/substrate.md, Branches of a
+                table). Nothing was created.
             StorageError: the source is gone, storage failed, or a killed writer's files are in the
-                way (`reclaim`). There is no such ref.
+                way (`reclaim`). The ref does not exist.
         """
         self._require_path_free(location, name)
         return self.start(location, name, source=source, version=version)
 
     def start(self, location: str, name: str, *, source: str | None, version: int) -> Table:
-        """Like `create`, for a name that the caller just minted: nothing can be in its way."""
+        """Like `create`, for a name that the caller just minted: no other ref can collide."""
         self.mint(location, name, source=source, version=version)
         return self._tables.open(location, ref=name, version=version)
 
     def mint(self, location: str, name: str, *, source: str | None, version: int) -> None:
-        """Like `start`, for who does not need the table at once."""
+        """Like `start`, for callers that do not need the table at once."""
         uri = self._tables.uri(location)
-        # Not a handle that others may have, as `Tables.open` gives: while it makes a ref, Lance
-        # refuses every other call on it.
-        with translating("opening", uri):
+        # Not a shared handle such as `Tables.open` returns: while Lance creates a ref through a
+        # handle, it rejects every other call on that handle.
+        with translate_errors("opening", uri):
             own = copy(self._tables.main(location))
         try:
-            with translating("creating a ref on", uri):
+            with translate_errors("creating a ref on", uri):
                 own.create_branch(name, (source, version))
         except StorageError as failure:
-            # Lance words this failure differently each time, so ask what is there instead.
+            # Lance's text for this failure varies, so look at the refs instead.
             if self._appears(location, name):
                 message = f"{uri} already has a ref {name}"
                 raise AlreadyExistsError(message, code=ErrorCode.REF_EXISTS) from failure
             raise
 
     def delete(self, location: str, name: str) -> None:
-        """Remove a ref and the files only it refers to.
+        """Delete a ref and the files that only it refers to.
 
         Callers exclude creators of the same name first (`reclaim`).
 
@@ -94,8 +95,8 @@ class Refs:
             try:
                 return self._delete(location, name)
             except StorageError as failure:
-                # Lance reads every ref before and after it deletes one's name, and fails when any
-                # of them goes meanwhile.
+                # Lance reads every ref before and after it deletes a name, and fails if any of
+                # them is deleted meanwhile.
                 if not self.exists(location, name):
                     return self.reclaim(location, name)
                 last = failure
@@ -103,18 +104,18 @@ class Refs:
 
     def _delete(self, location: str, name: str) -> None:
         uri = self._tables.uri(location)
-        # A handle of its own, as for `create`.
-        with translating("opening", uri):
+        # A handle of its own, as in `mint`.
+        with translate_errors("opening", uri):
             own = self._tables.main(location).checkout_version((None, None))
-        with translating(f"deleting the ref {name} of", uri):
+        with translate_errors(f"deleting the ref {name} of", uri):
             own.branches.delete(name)
 
     def reclaim(self, location: str, name: str) -> None:
-        """Remove what a killed create or delete left under a name that no ref holds.
+        """Delete the files that a killed create or delete left under a name that no ref holds.
 
-        Lance writes a ref's files before its name and removes them after it, so a kill in between
-        leaves files that keep the name from being made again. A creator that is still at work looks
-        the same: callers exclude it first.
+        Lance writes a ref's files before its name and deletes them after it, so a kill in between
+        leaves files that block the name. A creator that is still running looks the same: callers
+        exclude it first.
 
         Raises:
             AlreadyExistsError: the table has that ref, or one below it. It is untouched.
@@ -127,7 +128,7 @@ class Refs:
             self._objects.delete(path)
 
     def _appears(self, location: str, name: str) -> bool:
-        """Whether the ref is there, or comes while we look: a rival makes its files first."""
+        """Whether the ref exists, or appears while we poll: a rival writes its files first."""
         for _ in range(_LOOKS_MAX):
             if self.exists(location, name):
                 return True

@@ -1,4 +1,4 @@
-"""Graph URIs: plain paths, `file://` and `s3://`, checked once."""
+"""Graph URIs: plain paths, `file://` and `s3://`, validated once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from omnigraph.errors import ErrorCode, InvalidInputError
 from omnigraph.model.arguments import checked_path
 
-# Nobody means a directory called `file:`, so of file and s3 the slashes may be missing.
+# Nobody means a directory called `file:`, so `file` and `s3` are schemes even without slashes.
 _SCHEME: Final = re.compile(r"(?i:file|s3)(?=:)|[A-Za-z][A-Za-z0-9+.\-]*(?=://)")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _URL_SYNTAX: Final = re.compile(r"[%#]")
@@ -22,7 +22,7 @@ _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """Where one graph lives: a local directory, or a prefix of an S3 bucket.
+    """The location of one graph: a local directory, or a prefix of an S3 bucket.
 
     Attributes:
         uri: An absolute path without a scheme, or `s3://bucket/prefix`; never a trailing slash.
@@ -34,7 +34,7 @@ class Root:
 
     @classmethod
     def parse(cls, place: str | PathLike[str]) -> Self:
-        """Read a graph URI as people write it.
+        """Parse a graph URI as users write it.
 
         >>> Root.parse("s3://lake/graphs/social/").uri
         's3://lake/graphs/social'
@@ -49,11 +49,11 @@ class Root:
         scheme = _SCHEME.match(text)
         if not text.strip() or _CONTROL.search(text):
             message = f"{text!r} is not a graph URI"
-            raise _refused(message)
-        # Lance cuts any path at a '?' and would put a table's branches beside the graph.
+            raise _invalid_uri(message)
+        # Lance cuts every path at a '?' and would put a table's branches beside the graph.
         if "?" in unquote(text):
             message = f"{text} has a '?', which may not be part of a graph's path"
-            raise _refused(message)
+            raise _invalid_uri(message)
         if scheme is None:
             return cls._directory(text)
         match scheme[0].lower():
@@ -63,7 +63,7 @@ class Root:
                 return cls._s3(text)
             case unknown:
                 message = f"cannot open {text}: unknown scheme {unknown}://"
-                raise _refused(message)
+                raise _invalid_uri(message)
 
     @classmethod
     def _directory(cls, text: str) -> Self:
@@ -71,19 +71,19 @@ class Root:
             return cls(str(Path(text).expanduser().absolute()))
         except RuntimeError as cause:
             message = f"{text} names the home directory of nobody"
-            raise _refused(message) from cause
+            raise _invalid_uri(message) from cause
 
     @classmethod
     def _local(cls, text: str) -> Self:
         parts = urlsplit(text)
         if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
             message = f"{text} does not name a directory of this machine"
-            raise _refused(message)
+            raise _invalid_uri(message)
         path = unquote(parts.path)
-        # Left alone, urlsplit would drop what follows and name another directory.
+        # urlsplit drops what follows a '#', and would name another directory.
         if "#" in text or _CONTROL.search(path):
             message = f"{text} is not a file URI: write '#' as %23"
-            raise _refused(message)
+            raise _invalid_uri(message)
         return cls(str(Path(path)))
 
     @classmethod
@@ -92,12 +92,12 @@ class Root:
         prefix = prefix.strip("/")
         if not _BUCKET.fullmatch(bucket) or not prefix or "//" in prefix:
             message = f"{text} does not name a bucket and a prefix in it"
-            raise _refused(message)
+            raise _invalid_uri(message)
         # Lance reads these as URL syntax and obstore as plain characters: tables and objects of
-        # one graph would lie under two prefixes.
+        # one graph would be under two prefixes.
         if _URL_SYNTAX.search(prefix) or not {".", ".."}.isdisjoint(prefix.split("/")):
             message = f"{text} has a '%', '#', '.' or '..' that means two things in its prefix"
-            raise _refused(message)
+            raise _invalid_uri(message)
         return cls(f"s3://{bucket}/{prefix}", bucket)
 
     @property
@@ -115,5 +115,5 @@ class Root:
         return f"{self.uri}/{location}"
 
 
-def _refused(message: str) -> InvalidInputError:
+def _invalid_uri(message: str) -> InvalidInputError:
     return InvalidInputError(message, hint=_HINT, code=ErrorCode.INVALID_URI)

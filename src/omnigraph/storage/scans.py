@@ -1,4 +1,4 @@
-"""Scans in other processes: a table opened by its address, and parts of it streamed."""
+"""Scans in other processes: open a table by its address, and stream some of its fragments."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from lance import LanceScanner
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.tables import Table, TableAddress, Tables
-from omnigraph.storage.translate import translating
+from omnigraph.storage.translate import translate_errors
 
 
 def open_address(address: TableAddress) -> Table:
-    """The table that an address names, opened anew: nothing is shared with other opens.
+    """Open the table at an address; nothing is shared with other open tables.
 
     Raises:
         NotFoundError: there is no such table.
@@ -26,8 +26,8 @@ def open_address(address: TableAddress) -> Table:
 
 
 def scan_schema(table: Table, columns: Sequence[str]) -> pa.Schema:
-    """The schema of what `scan_batches` streams. Reads nothing."""
-    with translating("reading", str(table.address)):
+    """The schema of the batches of `scan_batches`. Reads nothing."""
+    with translate_errors("reading", str(table.address)):
         schema: pa.Schema = _scanner(table, columns, fragments=()).projected_schema
     return schema
 
@@ -40,15 +40,15 @@ def scan_batches(
     filter_text: str | None = None,
     batch_bytes: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Stream the rows of some fragments, blobs as their bytes, about so many bytes at a time.
+    """Stream the rows of some fragments, blobs as their bytes, in batches of about `batch_bytes`.
 
     Args:
         fragments: Positions in `table.fragments()`.
 
     Raises:
-        StorageError: a file is gone or cannot be read. What was streamed before is whole.
+        StorageError: a file is gone or cannot be read. Batches streamed before are complete.
     """
-    with translating("reading", str(table.address)):
+    with translate_errors("reading", str(table.address)):
         scanner = _scanner(
             table, columns, fragments=fragments, filter_text=filter_text, batch_bytes=batch_bytes
         )
@@ -63,11 +63,11 @@ def _scanner(
     filter_text: str | None = None,
     batch_bytes: int | None = None,
 ) -> LanceScanner:
-    every = table.handle.get_fragments()
+    available = table.handle.get_fragments()
     return table.handle.scanner(
         columns=list(columns),
         filter=filter_text,
-        fragments=[every[position] for position in fragments],
+        fragments=[available[position] for position in fragments],
         batch_size_bytes=batch_bytes,
         blob_handling="all_binary",
     )

@@ -17,7 +17,7 @@ from lance.schema import LanceSchema
 
 from omnigraph.errors import InvalidInputError
 from omnigraph.limits import BYTES_PER_FILE_MAX, ROWS_PER_FILE_MAX
-from omnigraph.storage import lookups, written
+from omnigraph.storage import lookups, truncation
 from omnigraph.storage.places import fragment_ids_of, offsets_of
 from omnigraph.storage.streams import Relay
 from omnigraph.storage.tables import (
@@ -28,10 +28,10 @@ from omnigraph.storage.tables import (
     TableAddress,
     Tables,
 )
-from omnigraph.storage.translate import translating
+from omnigraph.storage.translate import translate_errors
 
 KEY: Final = "id"
-"""The column that tells rows apart in every node and edge table."""
+"""The column that identifies a row in every node and edge table."""
 
 _PLACES: Final = pa.schema([(KEY, pa.utf8()), (ROW_ID, pa.uint64()), (ROW_ADDRESS, pa.uint64())])
 
@@ -44,9 +44,9 @@ class Staged:
 
     Attributes:
         address: The table at the version it was staged on: its pin. A table that does not exist
-            yet is at version 0.
-        base: What the transaction is committed through: the pinned version, or the tables that one
-            will be among which does not exist yet.
+            yet has version 0.
+        base: What the transaction is committed through: the pinned version, or, for a table that
+            does not exist yet, the tables it will belong to.
         row_count: How many rows the table will hold.
     """
 
@@ -56,27 +56,28 @@ class Staged:
     row_count: int
 
     def __reduce__(self) -> NoReturn:
-        # Like a Table: its handle would come back as one of main (lance-facts 4).
+        # Like a Table: its handle would be unpickled as one of main (docs/substrate.md, Branches of
+        # a table).
         message = "a Staged cannot be pickled; ship Deletions and fragments, and stage them here"
         raise TypeError(message)
 
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """What removing some rows makes of the fragments that hold them."""
+    """The fragments that a deletion of rows changes or removes."""
 
     updated: tuple[Fragment, ...] = ()
     removed: tuple[int, ...] = ()
     row_count: int = 0
 
 
-def together(found: Iterable[Deletions]) -> Deletions:
-    """What several tasks deleted, each from fragments of its own."""
-    every = tuple(found)
+def combine_deletions(parts: Iterable[Deletions]) -> Deletions:
+    """The deletions of several tasks, each of which deleted from fragments of its own."""
+    parts = tuple(parts)
     return Deletions(
-        updated=tuple(fragment for each in every for fragment in each.updated),
-        removed=tuple(number for each in every for number in each.removed),
-        row_count=sum(each.row_count for each in every),
+        updated=tuple(fragment for part in parts for fragment in part.updated),
+        removed=tuple(number for part in parts for number in part.removed),
+        row_count=sum(part.row_count for part in parts),
     )
 
 
@@ -91,26 +92,26 @@ def stage_create(tables: Tables, location: str, rows: pa.Table) -> Staged:
 
 
 def stage_append(table: Table, rows: Rows) -> Staged:
-    """Prepare to add `rows`, whatever the table holds."""
+    """Prepare to insert `rows`, without looking at what the table holds."""
     return stage_change(table, files=write_files(table, rows))
 
 
 def stage_upsert(table: Table, rows: pa.Table) -> Staged:
-    """Prepare to replace the rows whose id exists, keeping their row ids, and to add the others.
+    """Prepare to update the rows whose id exists, keeping their row ids, and to insert the others.
 
     Raises:
-        InvalidInputError: an id is null, or stands twice in `rows`. Nothing was written.
+        InvalidInputError: an id is null, or occurs twice in `rows`. Nothing was written.
     """
     _require_distinct_ids(rows)
-    found = locate(table, rows[KEY])
-    places = pc.index_in(rows[KEY].combine_chunks(), value_set=found[KEY].combine_chunks())
+    existing = locate(table, rows[KEY])
+    places = pc.index_in(rows[KEY].combine_chunks(), value_set=existing[KEY].combine_chunks())
     order = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
-    replaced = rows.take(pa.array(order))
-    added = rows.filter(places.is_null())
-    kept_ids = found[ROW_ID].take(places.take(pa.array(order))).to_pylist()
-    # Replaced rows come first: Lance binds the given row ids to the leading rows of the new files.
-    files = write_files(table, pa.concat_tables([replaced, added]), row_ids=kept_ids)
-    return stage_change(table, files=files, deletions=delete_rows(table, found[ROW_ADDRESS]))
+    updated = rows.take(pa.array(order))
+    inserted = rows.filter(places.is_null())
+    row_ids = existing[ROW_ID].take(places.take(pa.array(order))).to_pylist()
+    # Updated rows come first: Lance binds the given row ids to the leading rows of the new files.
+    files = write_files(table, pa.concat_tables([updated, inserted]), row_ids=row_ids)
+    return stage_change(table, files=files, deletions=delete_rows(table, existing[ROW_ADDRESS]))
 
 
 def stage_rows(
@@ -121,15 +122,15 @@ def stage_rows(
     deleted: pa.Array,
     whole: Callable[[pa.Table], Rows] | None = None,
 ) -> Staged:
-    """Prepare to add rows, to replace others, which keep their row ids, and to remove others.
+    """Prepare to insert rows, to update others, which keep their row ids, and to delete others.
 
-    Only rows that are replaced or removed are looked up; ids of `added` are taken to be new.
+    Only updated and deleted rows are looked up; ids of `added` are assumed to be new.
 
     Args:
-        whole: Completes rows that are not whole yet, in their order; None where all are.
+        whole: Completes partial rows, keeping their order; None where all rows are complete.
     """
-    files, gone = write_rows(table, added=added, replaced=replaced, deleted=deleted, whole=whole)
-    return stage_change(table, files=files, deletions=delete_rows(table, gone))
+    files, doomed = write_rows(table, added=added, replaced=replaced, deleted=deleted, whole=whole)
+    return stage_change(table, files=files, deletions=delete_rows(table, doomed))
 
 
 def write_rows(
@@ -140,23 +141,23 @@ def write_rows(
     deleted: pa.Array,
     whole: Callable[[pa.Table], Rows] | None = None,
 ) -> tuple[tuple[Fragment, ...], pa.ChunkedArray]:
-    """Like `stage_rows`, without the deletions: the files, and the addresses of what is to go."""
+    """Like `stage_rows`, but deletes nothing: the files, and the addresses of rows to delete."""
     wanted = pa.concat_arrays([replaced[KEY].combine_chunks(), deleted])
-    found = locate(table, wanted) if len(wanted) else _PLACES.empty_table()
-    places = pc.index_in(replaced[KEY].combine_chunks(), value_set=found[KEY].combine_chunks())
-    assert not places.null_count, "what is replaced was read from this version"
+    existing = locate(table, wanted) if len(wanted) else _PLACES.empty_table()
+    places = pc.index_in(replaced[KEY].combine_chunks(), value_set=existing[KEY].combine_chunks())
+    assert not places.null_count, "replaced rows were read from this version"
     rows = pa.concat_tables([replaced, added])
-    row_ids = found[ROW_ID].take(places).to_pylist()
+    row_ids = existing[ROW_ID].take(places).to_pylist()
     files = write_files(table, rows if whole is None else whole(rows), row_ids=row_ids)
     if whole is not None:
-        lookups.know_written(table, files, rows)
-    return files, found[ROW_ADDRESS]
+        lookups.remember_rows(table, files, rows)
+    return files, existing[ROW_ADDRESS]
 
 
 def stage_delete(
     table: Table, *, ids: Sequence[str] | None = None, filter_text: str | None = None
 ) -> Staged:
-    """Prepare to remove the rows with these ids, or the rows a filter matches; give one of them."""
+    """Prepare to delete the rows with these ids, or the rows a filter matches; give one of them."""
     if (ids is None) == (filter_text is None):
         message = "a deletion needs ids or a filter, and not both"
         raise InvalidInputError(message)
@@ -170,28 +171,29 @@ def stage_delete(
 def stage_change(
     table: Table, *, files: Sequence[Fragment] = (), deletions: Deletions | None = None
 ) -> Staged:
-    """Assemble one transaction from files already written and rows already found.
+    """Assemble one transaction from files already written and rows already located.
 
     This is what bulk writers use: their executors call `write_files` and `delete_rows`, and only
     fragment metadata reaches the driver.
     """
-    gone = deletions or Deletions()
-    added = sum(each.physical_rows for each in files)
-    return _staged(table, _change(table, files, gone), table.count_rows() + added - gone.row_count)
+    deletions = deletions or Deletions()
+    inserted = sum(file.physical_rows for file in files)
+    row_count = table.count_rows() + inserted - deletions.row_count
+    return _stage(table, _change(table, files, deletions), row_count)
 
 
 def _change(
-    table: Table, files: Sequence[Fragment], gone: Deletions
+    table: Table, files: Sequence[Fragment], deletions: Deletions
 ) -> LanceOperation.Append | LanceOperation.Update:
-    keeps_row_ids = any(each.row_id_meta is not None for each in files)
-    if not (keeps_row_ids or gone.updated or gone.removed):
-        # To commit an Update, Lance holds the row id of every new row, to look for the version that
-        # made it: 22 bytes for each, in the one process that commits
-        # (tests/contract/lance/test_commit_memory.py).
+    keeps_row_ids = any(file.row_id_meta is not None for file in files)
+    if not (keeps_row_ids or deletions.updated or deletions.removed):
+        # To commit an Update, Lance holds the row id of every new row, to look up the version that
+        # made it: 22 bytes per row, in the committing process (docs/substrate.md, Memory of a
+        # commit).
         return LanceOperation.Append(list(files))
     return LanceOperation.Update(
-        removed_fragment_ids=list(gone.removed),
-        updated_fragments=list(gone.updated),
+        removed_fragment_ids=list(deletions.removed),
+        updated_fragments=list(deletions.updated),
         new_fragments=list(files),
         fields_modified=[],
         fields_for_preserving_frag_bitmap=_field_ids(table.handle.lance_schema),
@@ -206,14 +208,14 @@ def stage_overwrite(
     schema: pa.Schema | None = None,
     carrying: Sequence[Fragment] = (),
 ) -> Staged:
-    """Prepare to make `rows`, then the rows of the carried fragments, all that the table holds.
+    """Prepare to replace the table's content by `rows`, then the rows of the carried fragments.
 
     The new rows come first, in fragments of their own. Zero rows are allowed. Of all staged writes
     only this one is a true compare-and-swap on the head (docs/decisions/0002).
 
     Args:
-        schema: The table's schema from then on, with its metadata; when None, the columns are those
-            of the rows and the metadata stays.
+        schema: The table's new schema, with its metadata; when None, the columns are those of the
+            rows and the metadata is kept.
         carrying: Fragments of this same table, kept by reference and without deletions. The
             table must never have dropped a column.
     """
@@ -223,15 +225,15 @@ def stage_overwrite(
     if carrying:
         fragments = [*operation.fragments, *carrying]
         operation = LanceOperation.Overwrite(schema, fragments)
-    row_count = sum(each.physical_rows for each in operation.fragments)
-    return _staged(table, operation, row_count)
+    row_count = sum(fragment.physical_rows for fragment in operation.fragments)
+    return _stage(table, operation, row_count)
 
 
 def stage_whole(table: Table, files: Sequence[Fragment], *, schema: pa.Schema) -> Staged:
-    """Assemble the transaction that makes files of `write_whole` all that the table holds.
+    """Assemble the transaction that replaces the table's content by files of `write_whole`.
 
     Args:
-        schema: The columns of the rows in the files; the table's metadata stays.
+        schema: The columns of the rows in the files; the table's metadata is kept.
     """
     operation = _write_whole(
         table.handle,
@@ -241,11 +243,11 @@ def stage_whole(table: Table, files: Sequence[Fragment], *, schema: pa.Schema) -
         mode="overwrite",
     )
     operation = LanceOperation.Overwrite(operation.new_schema, list(files))
-    return _staged(table, operation, sum(each.physical_rows for each in files))
+    return _stage(table, operation, sum(file.physical_rows for file in files))
 
 
 def write_whole(table: Table, rows: pa.Table) -> tuple[Fragment, ...]:
-    """Like `write_files`, for files that will be all that the table holds (`stage_whole`)."""
+    """Like `write_files`, for files that will replace the table's content (`stage_whole`)."""
     schema = rows.schema.with_metadata(table.schema.metadata)
     operation = _write_whole(table.handle, table.address, rows, schema, mode="overwrite")
     return tuple(operation.fragments)
@@ -256,18 +258,18 @@ def stage_columns(
 ) -> Staged:
     """Prepare to add columns, each filled with one value or, where `values` has none, with nulls.
 
-    Columns of nulls alone cost no data file. Existing indexes stay.
+    All-null columns cost no data file. Existing indexes are kept.
 
     Raises:
         InvalidInputError: a column exists, or may not be null and was given no value.
     """
     values = values or {}
-    taken = set(table.schema.names)
+    names = set(table.schema.names)
     for field in fields:
-        if field.name in taken:
+        if field.name in names:
             message = f"column {field.name} exists already"
             raise InvalidInputError(message)
-        taken.add(field.name)
+        names.add(field.name)
         if not field.nullable and values.get(field.name) is None:
             message = f"column {field.name} may not be null, and has no value for existing rows"
             raise InvalidInputError(message)
@@ -277,11 +279,11 @@ def stage_columns(
             list(table.fragments()), LanceSchema.from_pyarrow(schema), preserves_nullability=True
         )
     else:
-        operation = _merged_columns(table, fields, values)
-    return _staged(table, operation, table.count_rows())
+        operation = _merge_columns(table, fields, values)
+    return _stage(table, operation, table.count_rows())
 
 
-def _merged_columns(
+def _merge_columns(
     table: Table, fields: Sequence[pa.Field], values: Mapping[str, Any]
 ) -> LanceOperation.Merge:
     added = pa.schema(fields)
@@ -294,7 +296,7 @@ def _merged_columns(
         return pa.record_batch(columns, schema=added)
 
     merged, schema = [], None
-    with translating("adding columns to", table.address.uri):
+    with translate_errors("adding columns to", table.address.uri):
         for fragment in table.handle.get_fragments():
             metadata, schema = fragment.merge_columns(fill, columns=[KEY])
             merged.append(metadata)
@@ -303,17 +305,17 @@ def _merged_columns(
 
 
 def write_files(table: Table, rows: Rows, *, row_ids: Sequence[int] = ()) -> tuple[Fragment, ...]:
-    """Write `rows` as data files that nothing refers to yet.
+    """Write `rows` as data files that are still unreferenced.
 
     Safe to run in any process and to run twice: only files named in a staged write count.
 
     Args:
         row_ids: Stable row ids for the leading rows; the rest get fresh ones.
     """
-    # The handle and not the URI: a branch handle's uri is the root's, and files written there
-    # would land among main's (lance-facts 4).
+    # The handle and not the URI: a branch handle's uri is the table's, and files written there
+    # would land among main's (docs/substrate.md, Branches of a table).
     relay = Relay()
-    with relay.raising(), translating("staging rows in", table.address.uri):
+    with relay.reraise(), translate_errors("staging rows in", table.address.uri):
         fragments = write_fragments(
             rows if isinstance(rows, pa.Table) else relay.carry(rows),
             table.handle,
@@ -324,16 +326,16 @@ def write_files(table: Table, rows: Rows, *, row_ids: Sequence[int] = ()) -> tup
             enable_stable_row_ids=True,
         )
     assert isinstance(fragments, list), "no transaction was asked for"
-    written.require_data(table.address, fragments)
+    truncation.require_data(table.address, fragments)
     if isinstance(rows, pa.Table):
-        lookups.know_written(table, fragments, rows)
-    bound, taken = [], 0
-    for each in fragments:
-        ids = row_ids[taken : taken + each.physical_rows]
-        taken += each.physical_rows
+        lookups.remember_rows(table, fragments, rows)
+    numbered, start = [], 0
+    for fragment in fragments:
+        ids = row_ids[start : start + fragment.physical_rows]
+        start += fragment.physical_rows
         meta = RowIdSequence(list(ids)).to_inline_metadata() if ids else None
-        bound.append(dataclasses.replace(each, row_id_meta=meta) if ids else each)
-    return tuple(bound)
+        numbered.append(dataclasses.replace(fragment, row_id_meta=meta) if ids else fragment)
+    return tuple(numbered)
 
 
 def delete_rows(table: Table, addresses: pa.ChunkedArray) -> Deletions:
@@ -344,23 +346,23 @@ def delete_rows(table: Table, addresses: pa.ChunkedArray) -> Deletions:
     fragment_ids, firsts = np.unique(fragment_ids_of(rows), return_index=True)
     parts = np.split(offsets_of(rows), firsts[1:])
     updated, removed = [], []
-    with translating("deleting from", table.address.uri):
+    with translate_errors("deleting from", table.address.uri):
         for fragment_id, part in zip(fragment_ids.tolist(), parts, strict=True):
             offsets = part.tolist()
             fragment = table.handle.get_fragment(fragment_id)
             assert fragment is not None, "the addresses were read from this same version"
-            left = fragment.delete_rows(offsets)
-            if left is None:
+            remaining = fragment.delete_rows(offsets)
+            if remaining is None:
                 removed.append(fragment_id)
             else:
-                written.require_deletions(table.address, left)
-                updated.append(left)
-                lookups.know_deleted(table, left, offsets)
+                truncation.require_deletions(table.address, remaining)
+                updated.append(remaining)
+                lookups.remember_deletions(table, remaining, offsets)
     return Deletions(tuple(updated), tuple(removed), len(rows))
 
 
 def locate(table: Table, ids: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """Where the rows with these ids lie: columns id, row id and row address."""
+    """Locate the rows with these ids: columns id, row id and row address."""
     return lookups.find(table, KEY, ids, columns=[KEY, ROW_ID, ROW_ADDRESS])
 
 
@@ -380,19 +382,19 @@ def _require_distinct_ids(rows: pa.Table) -> None:
 def _write_whole(
     base: LanceDataset | str, address: TableAddress, rows: Rows, schema: pa.Schema, *, mode: str
 ) -> LanceOperation.Overwrite:
-    """Write `rows` as all that a table will hold, under columns numbered afresh.
+    """Write `rows` as a table's whole content, with newly numbered columns.
 
     Lance's own operation is used and not one made of Arrow's schema: it knows how columns were
-    numbered in the files, which a dropped column or a blob changes (lance-facts 9 and 10).
+    numbered in the files, which a dropped column or a blob changes (docs/substrate.md, Columns).
     """
     relay = Relay()
-    # Lance takes the metadata from the rows, whatever schema it is given beside them.
+    # Lance takes the metadata from the rows and ignores that of the schema argument.
     rows = (
         rows.cast(schema)
         if isinstance(rows, pa.Table)
         else relay.carry(pa.RecordBatchReader.from_batches(schema, rows))
     )
-    with relay.raising(), translating("staging rows in", address.uri):
+    with relay.reraise(), translate_errors("staging rows in", address.uri):
         transaction = write_fragments(
             rows,
             base,
@@ -406,20 +408,21 @@ def _write_whole(
     assert isinstance(transaction, Transaction), "it was asked for"
     operation = transaction.operation
     assert isinstance(operation, LanceOperation.Overwrite), "that is what these modes make"
-    written.require_data(address, operation.fragments)
+    truncation.require_data(address, operation.fragments)
     return operation
 
 
 def _is_numbered_by_position(table: Table) -> bool:
-    """Whether Lance would number this schema's fields afresh just as they are numbered now.
+    """Whether renumbering this schema's fields by position would change no number.
 
     A table that once dropped a column fails this; committing its schema as plain Arrow would then
-    make columns read each other's data (lance-facts 9). Its files still hold a dropped column, and
-    a new one must not take its number, even where the numbers in use have no gap.
+    make columns read each other's data (docs/substrate.md, Columns). Its files still hold the
+    dropped column, and a new one must not take its number, even if the numbers in use have no gap.
     """
-    afresh = _field_ids(LanceSchema.from_pyarrow(table.schema))
-    stored = {number for each in table.fragments() for file in each.files for number in file.fields}
-    return afresh == _field_ids(table.handle.lance_schema) and stored <= set(afresh)
+    renumbered = _field_ids(LanceSchema.from_pyarrow(table.schema))
+    files = [file for fragment in table.fragments() for file in fragment.files]
+    stored = {number for file in files for number in file.fields}
+    return renumbered == _field_ids(table.handle.lance_schema) and stored <= set(renumbered)
 
 
 def _field_ids(schema: LanceSchema) -> list[int]:
@@ -432,5 +435,5 @@ def _field_ids(schema: LanceSchema) -> list[int]:
     return ids
 
 
-def _staged(table: Table, operation: LanceOperation.BaseOperation, row_count: int) -> Staged:
+def _stage(table: Table, operation: LanceOperation.BaseOperation, row_count: int) -> Staged:
     return Staged(table.address, table, operation, row_count)

@@ -1,4 +1,4 @@
-"""Everything below one root, opened together: objects, tables, refs and their meter."""
+"""The store: the objects, tables and refs below one root, with their common meter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that are read after `storage` returned: whoever consumes them, failures are ours."""
+"""Streams: rows that are read after `storage` returned, with their failures still translated."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from omnigraph.storage.translate import translating
+from omnigraph.storage.translate import translate_errors
 
 
-def translated(reader: pa.RecordBatchReader, action: str, where: str) -> pa.RecordBatchReader:
-    """The same rows; what fails while they are read is raised as `translating` raises it."""
+def translate_stream(reader: pa.RecordBatchReader, action: str, where: str) -> pa.RecordBatchReader:
+    """The same rows; failures while they are read are raised as by `translate_errors`."""
 
     def batches() -> Iterator[pa.RecordBatch]:
-        with translating(action, where):
+        with translate_errors(action, where):
             yield from reader
 
     return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
 
 class Relay:
-    """Carries an error past a consumer of streams that keeps only its text.
+    """Carries an exception past a stream consumer that keeps only its text.
 
     DuckDB and Lance read streams through Arrow's C interface, and raise an error of their own with
-    the text of the one that the stream raised (tests/contract/lance/test_errors.py). Use one relay
-    for one run of such a consumer.
+    the text of the stream's exception (docs/substrate.md, What Lance raises). Use one relay for one
+    run of such a consumer.
     """
 
     def __init__(self) -> None:
         self._held: Exception | None = None
 
     @contextmanager
-    def holding(self) -> Iterator[None]:
-        """Hold what is raised inside of the consumer, in whatever thread that is."""
+    def hold(self) -> Iterator[None]:
+        """Inside the consumer, in any thread: hold the exception that is raised."""
         try:
             yield
         except Exception as error:
@@ -44,14 +44,14 @@ class Relay:
         """The same rows, for the consumer to read."""
 
         def batches() -> Iterator[pa.RecordBatch]:
-            with self.holding():
+            with self.hold():
                 yield from reader
 
         return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
     @contextmanager
-    def raising(self) -> Iterator[None]:
-        """Around the consumer: if it fails because a stream did, raise what the stream raised."""
+    def reraise(self) -> Iterator[None]:
+        """Around the consumer: if it fails because a stream did, raise the stream's exception."""
         try:
             yield
         except Exception:

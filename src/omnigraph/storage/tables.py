@@ -19,18 +19,18 @@ from omnigraph.model.tables import TablePin
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.roots import Root
-from omnigraph.storage.streams import translated
-from omnigraph.storage.translate import translating
-from omnigraph.storage.values import Known, Values
+from omnigraph.storage.streams import translate_stream
+from omnigraph.storage.translate import translate_errors
+from omnigraph.storage.values import KnownFragments, Values
 
 ROW_ID: Final = "_rowid"
 """Stable across updates and compaction: the identity of a row."""
 
 ROW_ADDRESS: Final = "_rowaddr"
-"""Fragment id in the upper 32 bits, physical offset in the lower: where a row lies now."""
+"""Fragment id in the upper 32 bits, physical offset in the lower: where a row is in one version."""
 
 REF_FOLDER: Final = "tree"
-"""Where Lance keeps what only a ref has, each below its name."""
+"""The folder where Lance keeps each ref's own files, below the ref's name."""
 
 Fragment = FragmentMetadata
 """One fragment's metadata: which files, which deletions, which row ids. Opaque outside storage."""
@@ -38,7 +38,7 @@ Fragment = FragmentMetadata
 
 @dataclass(frozen=True, slots=True)
 class TableAddress:
-    """All that another process needs to open the same pinned table; what tasks carry."""
+    """All that another process needs to open the same pinned table; this is what tasks carry."""
 
     root: Root
     location: str
@@ -52,7 +52,7 @@ class TableAddress:
 
     @property
     def folder(self) -> str:
-        """Where files go that are written through a handle of this ref, below the root."""
+        """The folder below the root for files written through a handle of this ref."""
         return ref_folder(self.location, self.ref)
 
     def __str__(self) -> str:
@@ -65,15 +65,16 @@ class Table:
 
     Attributes:
         handle: Lance's dataset, for `storage` and for engines that scan it; it must not be used to
-            write, and its `uri` names the table's main whatever the ref (lance-facts 4).
-        owner: What opened it, and remembers for all its tables.
+            write, and its `uri` is that of main whatever the ref (docs/substrate.md, Branches of a
+            table).
+        owner: The tables it was opened by, which hold the caches.
         known: By column, which fragments `storage.lookups` need not read.
     """
 
     address: TableAddress
     handle: LanceDataset
     owner: Tables = field(repr=False, compare=False)
-    known: dict[str, Known] = field(default_factory=dict, repr=False, compare=False)
+    known: dict[str, KnownFragments] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def version(self) -> int:
@@ -87,15 +88,15 @@ class Table:
 
     def fragments(self) -> tuple[Fragment, ...]:
         """The fragments' metadata, in table order. Reads nothing."""
-        return tuple(each.metadata for each in self.handle.get_fragments())
+        return tuple(fragment.metadata for fragment in self.handle.get_fragments())
 
     def data_paths(self) -> Iterator[str]:
-        """Where its data files lie below the root, as far as they do. Reads nothing.
+        """The paths of its data files below the root; files elsewhere are left out. Reads nothing.
 
         A copy of a graph reads files of the original on its branches (docs/branches.md).
         """
         root = f"{self.address.root.uri}/"
-        folders = {number: each.path for number, each in self.handle.base_paths().items()}
+        folders = {number: base.path for number, base in self.handle.base_paths().items()}
         own = f"{root}{self.address.folder}"
         for fragment in self.fragments():
             for file in fragment.files:
@@ -103,30 +104,30 @@ class Table:
                 if folder.startswith(root):
                     yield f"{folder.removeprefix(root)}/data/{file.path}"
 
-    def moved(
+    def successor(
         self, version: int, handle: LanceDataset, *, changed: Iterable[int] | None = None
     ) -> Table:
-        """The version that a transaction made of this one, to be opened without a request.
+        """The version that a transaction made from this one, later opened without a request.
 
         Args:
             changed: The fragments that the transaction changed or removed, if it only added others;
-                what is known of the rest then stays known. None where all may have changed.
+                values of the rest stay known. None where all fragments may have changed.
         """
-        known: dict[str, Known] = {}
+        known: dict[str, KnownFragments] = {}
         if changed is not None:
-            gone = tuple(changed)
-            known = {column: each.without(gone) for column, each in self.known.copy().items()}
+            stale = tuple(changed)
+            known = {column: part.without(stale) for column, part in self.known.copy().items()}
         table = Table(replace(self.address, version=version), handle, self.owner, known)
         self.owner.follow(self, table)
         return table
 
     def count_bytes(self) -> int:
-        """The size of the data files. Reads nothing, and asks about no single fragment."""
+        """The size of the data files. Reads nothing, not even the fragments' metadata."""
         return int(self.handle.get_version()["metadata"]["total_files_size"])
 
     def count_rows(self, filter_text: str | None = None) -> int:
-        """How many rows match; without a filter this is answered from metadata."""
-        with self.translating("counting rows of"):
+        """How many rows match; without a filter the metadata has the count."""
+        with self.translate_errors("counting rows of"):
             return int(self.handle.count_rows(filter_text))
 
     def scan(
@@ -142,19 +143,19 @@ class Table:
 
         Args:
             columns: All columns when None; `ROW_ID` and `ROW_ADDRESS` may be named too.
-            filter_text: Built with `storage.filters`; scalar indexes answer it where they can.
+            filter_text: Built with `storage.filters`; scalar indexes are used where possible.
             fragments: Positions in `fragments()`; only these are opened.
-            fragment_ids: The same by their ids, which costs nothing for the others.
-            indexed_only: Leave out the fragments that the index behind the filter does not cover.
+            fragment_ids: The same by id, which costs nothing for the other fragments.
+            indexed_only: Leave out the fragments that the filter's index does not cover.
         """
         chosen = None
         if fragment_ids is not None:
-            named = (self.handle.get_fragment(each) for each in fragment_ids)
-            chosen = [each for each in named if each is not None]
+            candidates = (self.handle.get_fragment(id_) for id_ in fragment_ids)
+            chosen = [fragment for fragment in candidates if fragment is not None]
         if fragments is not None:
-            every = self.handle.get_fragments()
-            chosen = [every[position] for position in fragments]
-        with self.translating("reading"):
+            available = self.handle.get_fragments()
+            chosen = [available[position] for position in fragments]
+        with self.translate_errors("reading"):
             scanner = self.handle.scanner(
                 columns=None if columns is None else list(columns),
                 filter=filter_text,
@@ -163,7 +164,7 @@ class Table:
                 blob_handling="all_binary",
             )
             reader = scanner.to_reader()
-        return translated(reader, "reading", str(self.address))
+        return translate_stream(reader, "reading", str(self.address))
 
     def read(
         self,
@@ -185,16 +186,17 @@ class Table:
         return reader.read_all()
 
     def take(self, places: Sequence[int], columns: Sequence[str]) -> pa.Table:
-        """The rows at these places, counted over the rows that the table has."""
-        with self.translating("reading"):
+        """The rows at these positions, not counting deleted rows."""
+        with self.translate_errors("reading"):
             return self.handle.take(list(places), columns=list(columns))
 
-    def translating(self, action: str) -> AbstractContextManager[None]:
-        """Re-raise what Lance raises while it does something to this table as ours."""
-        return translating(action, str(self.address))
+    def translate_errors(self, action: str) -> AbstractContextManager[None]:
+        """Re-raise Lance's errors during an action on this table as ours."""
+        return translate_errors(action, str(self.address))
 
     def __reduce__(self) -> NoReturn:
-        # A pickled branch handle reopens main (lance-facts 4): rows of the wrong branch, silently.
+        # A pickled branch handle looks for the branch's files in main (docs/substrate.md, Branches
+        # of a table).
         message = "a Table cannot be pickled; ship its TableAddress and open it there"
         raise TypeError(message)
 
@@ -203,7 +205,7 @@ class Tables:
     """Opens the tables below one root; keeps one handle per table and shares Lance's caches.
 
     Attributes:
-        values: What small fragments hold, for `storage.lookups`.
+        values: The values of small fragments, for `storage.lookups`.
     """
 
     def __init__(self, root: Root, objects: Objects, meter: Meter) -> None:
@@ -230,12 +232,13 @@ class Tables:
         return self._objects.holds_any(f"{ref_folder(location, None)}/_versions")
 
     def has_version(self, location: str, *, ref: str | None, version: int) -> bool:
-        """Whether this ref has a version of this number, readable or not: asked when a read failed.
+        """Whether this ref has a version of this number, readable or not; used after a failed read.
 
-        A ref has the version it started at and those made on it; what lies below is its source's.
+        A ref has the version it started at and those made on it; lower ones are its source's.
         """
         paths = self._objects.list(f"{ref_folder(location, ref)}/_versions")
-        # Lance counts down from the top, so that the newest is listed first; old tables count up.
+        # Lance names versions by counting down, so that the newest is listed first; old tables
+        # count up.
         names = {f"{(1 << 64) - 1 - version:020}.manifest", f"{version}.manifest"}
         return any(path.rpartition("/")[2] in names for path in paths)
 
@@ -252,9 +255,9 @@ class Tables:
                 pinned = self._pinned.get(address)
             if pinned is not None:
                 return pinned
-        with translating("opening", str(address)):
+        with translate_errors("opening", str(address)):
             handle = self.main(location).checkout_version((ref, version))
-        return self._recognised(address, handle)
+        return self._pin(address, handle)
 
     def open_pin(self, pin: TablePin) -> Table:
         """The table at exactly the version that a snapshot pins.
@@ -265,12 +268,12 @@ class Tables:
         """
         return self.open(pin.location, ref=pin.ref, version=pin.version)
 
-    def _recognised(self, address: TableAddress, handle: LanceDataset) -> Table:
-        """The table of this address that is known already, or this one from now on."""
+    def _pin(self, address: TableAddress, handle: LanceDataset) -> Table:
+        """The table already pinned at this address, or a new one, pinned from now on."""
         with self._lock:
             pinned = self._pinned.get(address)
-        # A version of main never changes. A ref may be deleted and made again, so that its versions
-        # are told apart by when they were made.
+        # A version of main never changes. A ref may be deleted and created again, so its versions
+        # are distinguished by their creation times.
         if pinned is not None and pinned.handle.get_version() == handle.get_version():
             return pinned
         if address.ref is not None:
@@ -280,18 +283,18 @@ class Tables:
         return table
 
     def _require_shared_files(self, address: TableAddress, handle: LanceDataset) -> None:
-        """Refuse a ref whose files are elsewhere: Lance keeps whole paths of what a ref shares."""
+        """Reject a ref with missing base tables: Lance stores absolute paths of shared files."""
         here = self.uri(address.location)
-        for shared in (each.path for each in handle.base_paths().values()):
+        for shared in (base.path for base in handle.base_paths().values()):
             if shared == here:
                 continue
             try:
-                with translating("opening", shared):
+                with translate_errors("opening", shared):
                     lance.dataset(shared, session=self._session)
             except StorageError as cause:
                 if Objects(Root.parse(shared), self._meter).holds_any("_versions"):
                     raise
-                # Branches of branches share files of those below the table's own.
+                # A branch of a branch shares files below the location of the table.
                 made_at = shared.rpartition(f"/{address.location}")[0] or shared
                 message = (
                     f"a branch of {self._root.uri} shares files with {made_at}, which is not "
@@ -308,9 +311,9 @@ class Tables:
             self._pinned[table.address] = table
 
     def follow(self, before: Table, after: Table) -> None:
-        """Know a version that was just made of another one."""
+        """Pin a version that was just made from another one, instead of the other one."""
         with self._lock:
-            # Whoever reads the older version has it already: a long run of writes keeps but one.
+            # Readers of the older version hold it already: a long series of writes pins only one.
             self._pinned.pop(before.address, None)
         self._remember(after)
 
@@ -321,16 +324,16 @@ class Tables:
             NotFoundError: there is no such table.
             StorageError: the ref is gone, or cannot be read.
         """
-        with translating("opening", self.uri(location)):
+        with translate_errors("opening", self.uri(location)):
             handle = self.main(location).checkout_version((ref, None))
-        return self._recognised(self.address(location, ref=ref, version=handle.version), handle)
+        return self._pin(self.address(location, ref=ref, version=handle.version), handle)
 
     def head_version(self, location: str, *, ref: str | None) -> int:
-        """The newest version of this ref, asked of storage in one request; nothing is opened.
+        """The newest version of this ref, read from storage in one request; nothing is opened.
 
         Raises:
             NotFoundError: there is no such table.
-            StorageError: the ref is gone, or storage cannot be asked.
+            StorageError: the ref is gone, or storage failed.
         """
         if ref is None:
             handle = self.main(location)
@@ -340,13 +343,13 @@ class Tables:
             if known is None:
                 opened = self.open_latest(location, ref=ref)
                 with self._lock:
-                    # A handle only lists its own folder, so it serves a ref that is made again too.
+                    # A handle only lists its own folder, so it also serves a ref created again.
                     while len(self._ref_handles) >= PINNED_TABLES_MAX:
                         del self._ref_handles[next(iter(self._ref_handles))]
                     self._ref_handles[location, ref] = opened.handle
                 return opened.version
             handle = known
-        with translating("finding the newest version of", self.uri(location)):
+        with translate_errors("finding the newest version of", self.uri(location)):
             return int(handle.latest_version)
 
     def main(self, location: str) -> LanceDataset:
@@ -366,8 +369,8 @@ class Tables:
             message = f"there is no table at {uri}"
             hint = "its files may be gone: see 'omnigraph check'"
             raise NotFoundError(message, hint=hint, code=ErrorCode.NOT_FOUND)
-        with translating("opening", uri):
-            # Our own tables are small and read whole; types' tables are also read by the row.
+        with translate_errors("opening", uri):
+            # Internal tables are small and read whole; tables of types are also read row by row.
             block_bytes = OWN_TABLE_BLOCK_BYTES if location.startswith("__") else None
             handle = lance.dataset(uri, session=self._session, block_size=block_bytes)
         self._meter.watch(handle)
@@ -376,5 +379,5 @@ class Tables:
 
 
 def ref_folder(location: str, ref: str | None) -> str:
-    """Where a table keeps what only this ref has, below the root."""
+    """The folder below the root where a table keeps this ref's own files."""
     return f"{location}/{REF_FOLDER}/{ref}" if ref else location

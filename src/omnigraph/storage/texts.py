@@ -1,4 +1,4 @@
-"""Texts as callers give them: the text of a schema or a query itself, or the file that has it."""
+"""Schema and query texts as callers pass them: the text itself, or the path of a file with it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from omnigraph.storage.nearby import near_file
 
 
 def schema_text(given: object) -> Source:
-    """A schema's text, with what to call it in diagnostics.
+    """A schema's text, with its name for diagnostics.
 
     Raises:
         InvalidParameterError: it is empty, or neither a text nor a path.
@@ -33,10 +33,10 @@ def schema_text(given: object) -> Source:
 
 
 def query_text(given: object) -> Source:
-    """The text of queries, with what to call it in diagnostics.
+    """The text of queries, with its name for diagnostics.
 
     Raises:
-        InvalidParameterError: it is neither a text nor a path, or the name of a file as a text.
+        InvalidParameterError: it is neither a text nor a path, or a file's name given as a text.
         NotFoundError: there is no such file.
         InvalidInputError: the file cannot be read.
     """
@@ -56,10 +56,10 @@ def query_text(given: object) -> Source:
 def read_file(
     path: Path, *, what: str = "file", hint: str = "check the path, and who may read it"
 ) -> str:
-    """The text of a file in UTF-8; a byte order mark at its start is no part of it.
+    """The text of a file in UTF-8, without a byte order mark at its start.
 
     Args:
-        what: What the file is called where it is missed.
+        what: What messages call the file.
 
     Raises:
         NotFoundError: there is no such file.

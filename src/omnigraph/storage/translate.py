@@ -26,22 +26,22 @@ _NOT_FOUND: Final = "not found"
 _DATA_FILE: Final = re.compile(r"/data/[0-9a-z]+\.lance\b")
 _NO_CREDENTIALS: Final = ("no credentials", "credential provider", "metadata endpoint", "imds")
 _PREFIXES: Final = ("External error: ", "LanceError(IO): ", "Generic N/A error: ")
-"""How Arrow, Lance and its object store begin, in this order, and say nothing."""
+"""Prefixes of Arrow, Lance and its object store, in this order, that carry no information."""
 
 
 @contextmanager
-def translating(action: str, where: str) -> Iterator[None]:
-    """Re-raise what Lance or obstore raised as ours, with the original as the cause.
+def translate_errors(action: str, where: str) -> Iterator[None]:
+    """Re-raise errors of Lance and obstore as ours, with the original as the cause.
 
     Both libraries report most causes as OSError, ValueError or RuntimeError, so only conflicts are
-    told apart by class. The text is looked at to choose a better hint, never to choose what the
-    protocol does next: where that matters, callers ask (`Tables.exists`, `Refs.exists`).
-    tests/contract/lance/test_errors.py pins what is raised when.
+    distinguished by class. The text only selects a better hint, never the protocol's next step:
+    where that matters, callers look at storage (`Tables.exists`, `Refs.exists`). See
+    docs/substrate.md, What Lance raises.
 
     Raises:
-        TableConflictError: another commit came first. The staged transaction did not land.
+        TableConflictError: another commit was first. The staged transaction did not land.
         NotFoundError: the S3 bucket does not exist.
-        StorageError: anything else. For a commit, whether it landed is not known.
+        StorageError: anything else. For a commit, whether it landed is unknown.
     """
     try:
         yield
@@ -53,31 +53,31 @@ def translating(action: str, where: str) -> Iterator[None]:
         raise TableConflictError(message, hint=hint, code=ErrorCode.TABLE_HEAD_MOVED) from cause
     # A number that does not fit Lance's, such as a negative version, is an OverflowError.
     except (OSError, ValueError, RuntimeError, OverflowError, ObjectStoreError) as cause:
-        raise _translated(action, where, cause) from cause
+        raise _to_error(action, where, cause) from cause
 
 
-def _translated(action: str, where: str, cause: Exception) -> OmnigraphError:
+def _to_error(action: str, where: str, cause: Exception) -> OmnigraphError:
     text = str(cause).lower()
-    said = _first_line(cause)
+    reason = _first_line(cause)
     if "nosuchbucket" in text:
         message = f"{action} {where} failed: the bucket does not exist"
         return NotFoundError(message, hint="create the bucket", code=ErrorCode.BUCKET_NOT_FOUND)
     if any(mark in text for mark in _DENIED):
-        message = f"{action} {where} was denied: {_READ_ONLY if _READ_ONLY in text else said}"
+        message = f"{action} {where} was denied: {_READ_ONLY if _READ_ONLY in text else reason}"
         hint = "check the permissions of the directory"
         return StorageError(message, hint=hint, code=ErrorCode.STORAGE_DENIED)
     if any(mark in text for mark in _FORBIDDEN):
-        message = f"{action} {where} was denied: {said}"
+        message = f"{action} {where} was denied: {reason}"
         hint = "check the credentials for the bucket"
         return StorageError(message, hint=hint, code=ErrorCode.STORAGE_DENIED)
     if any(mark in text for mark in _NO_CREDENTIALS):
-        message = f"{action} {where} failed for want of credentials: {said}"
+        message = f"{action} {where} failed for want of credentials: {reason}"
         hint = "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION"
         return StorageError(message, hint=hint, code=ErrorCode.STORAGE_DENIED)
     if any(mark in text for mark in _FULL):
         message = f"{action} {where} failed: no space is left"
         return StorageError(message, hint="free some space and try again")
-    message = f"{action} {where} failed: {said}"
+    message = f"{action} {where} failed: {reason}"
     if _NOT_FOUND in text and _DATA_FILE.search(text):
         hint = "restore the file from a backup; 'omnigraph check' reports what else is missing"
         return StorageError(message, hint=hint)
@@ -85,7 +85,7 @@ def _translated(action: str, where: str, cause: Exception) -> OmnigraphError:
 
 
 def _first_line(cause: Exception) -> str:
-    """What went wrong, without obstore's debug dump, and Lance's classes and source positions."""
+    """The cause's text without obstore's debug dump and Lance's classes and source positions."""
     line = str(cause).strip().partition("\n")[0]
     for prefix in _PREFIXES:
         line = line.removeprefix(prefix)

@@ -20,24 +20,24 @@ _locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
 @contextmanager
 def turn(root: Root, name: str, *, seconds_max: float) -> Iterator[bool]:
-    """Hold the turn called `name` in this block; says whether it was had.
+    """Hold the turn called `name` during the block; yields whether it was acquired.
 
     After `seconds_max`, or where there is no such directory, the block runs without it: a process
-    that was stopped while it held the turn must not stop the others. Threads of one process take
-    turns anywhere; processes do so on local disks, where the kernel gives the turn back however its
-    holder ends.
+    that was suspended while it held the turn must not block the others. Threads of one process take
+    turns on any storage; processes do so on local disks, where the kernel releases the turn however
+    its holder ends.
     """
     ends = time.monotonic() + seconds_max
     lock = _locks[f"{root.uri}/{name}"]
-    had = lock.acquire(timeout=seconds_max)
+    acquired = lock.acquire(timeout=seconds_max)
     try:
-        if had and root.is_local:
-            with _directory_turn(Path(root.uri), name, ends) as had_directory:
-                yield had_directory
+        if acquired and root.is_local:
+            with _directory_turn(Path(root.uri), name, ends) as directory_acquired:
+                yield directory_acquired
         else:
-            yield had
+            yield acquired
     finally:
-        if had:
+        if acquired:
             lock.release()
 
 
@@ -50,14 +50,14 @@ def _directory_turn(root: Path, name: str, ends: float) -> Iterator[bool]:
         yield False
         return
     try:
-        yield _locked(descriptor, ends)
+        yield _try_lock(descriptor, ends)
     finally:
-        # Closing is not enough: a child forked meanwhile holds the same lock by its own descriptor.
+        # Closing is not enough: a child forked meanwhile holds the same lock by its own copy.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 
 
-def _locked(descriptor: int, ends: float) -> bool:
+def _try_lock(descriptor: int, ends: float) -> bool:
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

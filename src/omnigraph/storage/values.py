@@ -1,4 +1,4 @@
-"""Values in memory: what small fragments hold in the columns that rows are looked up by."""
+"""Values in memory: the columns of small fragments that rows are looked up by."""
 
 from __future__ import annotations
 
@@ -12,35 +12,36 @@ from lance.fragment import FragmentMetadata
 
 from omnigraph.limits import KEPT_VALUES_BYTES_MAX
 
-# About what Python needs for a text, its place in a column and that in an index, beside the text.
+# About what Python needs for a text, beside its characters, in a column and in an index.
 _VALUE_BYTES: Final = 400
 _COLUMN_BYTES: Final = 400
 
 ColumnKey: TypeAlias = tuple[str, int]
-"""A column of a table and of all its refs: the table's location, the number of the field."""
+"""A column of a table and of all its refs: the table's location and the field's number."""
 
 FilesKey: TypeAlias = tuple[str, tuple[int, int] | None]
-"""The live rows of a fragment: its data file, and which deletion file applies to that."""
+"""The live rows of a fragment: its data file, and the deletion file that applies to it."""
 
 Places: TypeAlias = tuple[str | None, ...]
-"""The values of a column in one fragment, each at its row's offset; None for rows that are gone."""
+"""The values of a column in one fragment, each at its row's offset; None for deleted rows."""
 
 
 def files_key(fragment: FragmentMetadata, field_id: int) -> FilesKey | None:
-    """What names a fragment's values of a field for good: no file is changed, no name used again.
+    """A permanent key of a fragment's values of a field: files never change, names are not reused.
 
-    None where no file holds the field: a column that was added later, of nulls alone.
+    None where no file holds the field: an all-null column that was added later.
     """
-    for each in fragment.files:
-        if field_id in each.fields:
-            gone = fragment.deletion_file
-            return str(each.path), None if gone is None else (gone.read_version, gone.id)
+    for file in fragment.files:
+        if field_id in file.fields:
+            deletions = fragment.deletion_file
+            key = None if deletions is None else (deletions.read_version, deletions.id)
+            return str(file.path), key
     return None
 
 
 @dataclass(slots=True)
 class Shelf:
-    """What is known of one column. Only `Values` changes it."""
+    """The values in memory of one column. Only `Values` changes it."""
 
     columns: dict[FilesKey, Places] = field(default_factory=dict)
     holders: dict[str, set[FilesKey]] = field(default_factory=dict)
@@ -48,9 +49,9 @@ class Shelf:
 
 
 class Values:
-    """The values of small fragments, column by column, the least recently used dropped first.
+    """The values of small fragments by column; the least recently used column is dropped first.
 
-    Threads may share it. A shelf that was dropped stays good for whoever has it.
+    Threads may share it. A dropped shelf stays valid for its holders.
     """
 
     def __init__(self) -> None:
@@ -59,7 +60,7 @@ class Values:
         self._lock = threading.Lock()
 
     def shelf(self, column: ColumnKey) -> Shelf:
-        """What is known of a column, perhaps nothing yet."""
+        """The shelf of a column, perhaps empty."""
         with self._lock:
             shelf = self._shelves.setdefault(column, Shelf())
             self._shelves.move_to_end(column)
@@ -72,7 +73,7 @@ class Values:
             return None if shelf is None else shelf.columns.get(key)
 
     def keep(self, column: ColumnKey, shelf: Shelf, key: FilesKey, places: Places) -> None:
-        """Put one fragment's values on the shelf; others are dropped if that becomes too much."""
+        """Put one fragment's values on the shelf, and drop other shelves beyond the limit."""
         with self._lock:
             if key in shelf.columns:
                 return
@@ -89,22 +90,22 @@ class Values:
                 _, dropped = self._shelves.popitem(last=False)
                 self._bytes -= dropped.byte_count
 
-    def holding(self, shelf: Shelf, wanted: Iterable[str]) -> set[FilesKey]:
-        """Of all that is on the shelf, what holds one of the wanted values."""
+    def find_holders(self, shelf: Shelf, wanted: Iterable[str]) -> set[FilesKey]:
+        """The keys on the shelf whose values include a wanted one."""
         with self._lock:
-            found = [shelf.holders[value] for value in wanted if value in shelf.holders]
-            return set().union(*found)
+            holders = [shelf.holders[value] for value in wanted if value in shelf.holders]
+            return set().union(*holders)
 
 
 @dataclass(slots=True)
-class Known:
+class KnownFragments:
     """Which of one version's fragments are on a column's shelf.
 
     Attributes:
-        keys: By fragment id; None for a fragment of nulls alone.
-        fragment_ids: The same the other way round.
+        keys: By fragment id; None for an all-null fragment.
+        fragment_ids: The inverse of `keys`.
         large: Fragments that are not kept in memory.
-        row_count: The rows of those that are.
+        row_count: The rows of the fragments that are.
     """
 
     shelf: Shelf
@@ -113,15 +114,15 @@ class Known:
     large: frozenset[int] = frozenset()
     row_count: int = 0
 
-    def without(self, changed: Iterable[int]) -> Known:
-        """What is still known when some fragments were changed or removed."""
-        left = Known(
+    def without(self, changed: Iterable[int]) -> KnownFragments:
+        """The fragments still known after some were changed or removed."""
+        remaining = KnownFragments(
             self.shelf, self.keys.copy(), self.fragment_ids.copy(), self.large, self.row_count
         )
         for fragment_id in changed:
-            key = left.keys.pop(fragment_id, None)
+            key = remaining.keys.pop(fragment_id, None)
             if key is not None:
-                left.fragment_ids.pop(key, None)
-                left.row_count -= len(self.shelf.columns[key])
-            left.large -= {fragment_id}
-        return left
+                remaining.fragment_ids.pop(key, None)
+                remaining.row_count -= len(self.shelf.columns[key])
+            remaining.large -= {fragment_id}
+        return remaining

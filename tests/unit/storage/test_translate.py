@@ -15,11 +15,11 @@ from omnigraph.errors import (
     TableConflictError,
 )
 from omnigraph.failpoints import SimulatedCrash
-from omnigraph.storage.translate import translating
+from omnigraph.storage.translate import translate_errors
 
 
-def translated(cause: Exception) -> OmnigraphError:
-    with pytest.raises(OmnigraphError) as caught, translating("reading", "/data/t"):
+def translate(cause: Exception) -> OmnigraphError:
+    with pytest.raises(OmnigraphError) as caught, translate_errors("reading", "/data/t"):
         raise cause
     assert caught.value.__cause__ is cause
     assert "/data/t" in caught.value.message
@@ -49,7 +49,7 @@ def translated(cause: Exception) -> OmnigraphError:
     ids=lambda each: None if not isinstance(each, Exception) else str(each)[:20],
 )  # fmt: skip
 def test_a_foreign_error_becomes_ours_with_a_next_step(cause, kind, code, hint):
-    error = translated(cause)
+    error = translate(cause)
 
     assert type(error) is kind
     assert error.code is code
@@ -58,19 +58,19 @@ def test_a_foreign_error_becomes_ours_with_a_next_step(cause, kind, code, hint):
 
 def test_our_own_errors_pass_as_they_are():
     ours = InvalidInputError("wrong")
-    with pytest.raises(InvalidInputError) as caught, translating("reading", "/data/t"):
+    with pytest.raises(InvalidInputError) as caught, translate_errors("reading", "/data/t"):
         raise ours
     assert caught.value is ours
 
 
 @pytest.mark.parametrize("kind", [SimulatedCrash, KeyboardInterrupt, AssertionError, TypeError])
 def test_crashes_and_bugs_are_not_dressed_up_as_storage_errors(kind):
-    with pytest.raises(kind), translating("reading", "/data/t"):
+    with pytest.raises(kind), translate_errors("reading", "/data/t"):
         raise kind
 
 
 def test_a_message_is_one_line_of_bounded_length():
-    error = translated(OSError("first line\n" + "debug dump\n" * 1_000))
+    error = translate(OSError("first line\n" + "debug dump\n" * 1_000))
     assert "first line" in error.message
     assert "\n" not in error.message
-    assert len(translated(OSError("x" * 100_000)).message) < 1_000
+    assert len(translate(OSError("x" * 100_000)).message) < 1_000

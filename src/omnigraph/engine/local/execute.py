@@ -60,7 +60,7 @@ class LocalEngine:
         relay = Relay()
         inputs = self._inputs(plan, data, relay)
         cursor = self._cursor()
-        with _registered(cursor, inputs), relay.raising(), _translating():
+        with _registered(cursor, inputs), relay.reraise(), _translating():
             values = {name: bound.value for name, bound in plan.values.items()}
             answer = cursor.sql(self._texts.of(plan.tree), params=values or None)
             computed = answer.to_arrow_table()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from omnigraph.storage.streams import Relay, translated
+from omnigraph.storage.streams import Relay, translate_stream
 from omnigraph.storage.tables import Table
 
 
@@ -66,10 +66,10 @@ class ScannedTable(ds.Dataset):  # type: ignore[misc]
     ) -> Scan:
         """One pass over the rows; DuckDB asks for as many as its plan needs."""
         wanted = self._columns if columns is None else list(columns)
-        with self._relay.holding(), self._table.translating("reading"):
+        with self._relay.hold(), self._table.translate_errors("reading"):
             rows = self._rows(wanted, filter)
         # Outermost, so that no thread of pyarrow's own waits for Python.
-        named = translated(rows, "reading", str(self._table.address))
+        named = translate_stream(rows, "reading", str(self._table.address))
         return Scan(self._relay.carry(named))
 
     def _rows(self, columns: list[str], filter_: ds.Expression | None) -> pa.RecordBatchReader:

@@ -81,7 +81,7 @@ def _spilling(
         places, (pa.RecordBatch.from_arrays(each.columns, schema=places) for each in scan)
     )
     relay = Relay()
-    with _connected(spill_directory) as connection, relay.raising(), _translating():
+    with _connected(spill_directory) as connection, relay.reraise(), _translating():
         connection.register("unsorted", relay.carry(rows))
         text = f"SELECT * FROM unsorted ORDER BY c{schema.names.index(by)}"
         for batch in connection.sql(text).to_arrow_reader(rows_max):

@@ -34,7 +34,7 @@ from omnigraph.model.ids import CommitId
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.pairs import files_of, places_by_files
-from omnigraph.storage.staging import Deletions, Staged, stage_change, together, write_rows
+from omnigraph.storage.staging import Deletions, Staged, combine_deletions, stage_change, write_rows
 from omnigraph.storage.tables import ROW_ADDRESS, Table
 
 _ACTION: Final = "the merge"
@@ -221,7 +221,7 @@ class SparkRows:
         every = sent(reduce(DataFrame.union, pieces), len(groups))
         delete = partial(delete_groups, table.address)
         told = self._run(lambda: collect_messages(every.mapInArrow(delete, MESSAGE)))
-        return together(told)
+        return combine_deletions(told)
 
     def _pieces(self, batches: Iterator[pa.RecordBatch]) -> DataFrame:
         rows = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]

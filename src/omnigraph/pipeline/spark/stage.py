@@ -42,10 +42,10 @@ from omnigraph.storage.scans import open_address
 from omnigraph.storage.staging import (
     Deletions,
     Staged,
+    combine_deletions,
     delete_rows,
     stage_change,
     stage_whole,
-    together,
 )
 from omnigraph.storage.tables import ROW_ADDRESS, ROW_ID, Fragment, Table, TableAddress
 
@@ -117,7 +117,7 @@ def stage_scratch(
     if replaces:
         return stage_whole(table, fragments, schema=table_schema(rows.type))
     return stage_change(
-        table, files=fragments, deletions=together(each.deletions for each in found)
+        table, files=fragments, deletions=combine_deletions(each.deletions for each in found)
     )
 
 

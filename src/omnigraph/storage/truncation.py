@@ -1,8 +1,8 @@
-"""Files that were written to the end: Lance does not hear when a full disk refuses the last bytes.
+"""Truncated files: checks that staged files are complete, since Lance misses errors of full disks.
 
-On a local disk, Lance loses the error of a file's last write, and would commit a file that was cut
-short (docs/substrate.md). So what was staged there is looked at before anything refers to it.
-Object stores take a file whole or refuse it.
+On a local disk, Lance loses the error of a file's last write, and would commit a truncated file
+(docs/substrate.md, Full disks). So files staged there are checked before anything refers to them.
+Object stores store a file whole or not at all.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _ARROW_END: Final = b"ARROW1"
 
 
 def require_data(address: TableAddress, fragments: Iterable[Fragment]) -> None:
-    """Refuse data files that are shorter than what was written.
+    """Reject data files that are shorter than what was written.
 
     Raises:
-        StorageError: a file was cut short. Nothing refers to it.
+        StorageError: a file is truncated. Nothing refers to it.
     """
     if not address.root.is_local:
         return
@@ -32,24 +32,24 @@ def require_data(address: TableAddress, fragments: Iterable[Fragment]) -> None:
 
 
 def require_deletions(address: TableAddress, fragment: Fragment) -> None:
-    """Refuse a list of deletions that was cut short.
+    """Reject a truncated deletion file.
 
     Raises:
-        StorageError: it was. Nothing refers to it.
+        StorageError: it is truncated. Nothing refers to it.
     """
-    found = fragment.deletion_file
-    if found is None or not address.root.is_local:
+    deletion_file = fragment.deletion_file
+    if deletion_file is None or not address.root.is_local:
         return
-    path = _folder(address) / found.path(fragment.id)
+    path = _folder(address) / deletion_file.path(fragment.id)
     end = _ARROW_END if path.suffix == ".arrow" else b""
     _require(path, None, end)
 
 
 def require_index(address: TableAddress, uuid: str) -> None:
-    """Refuse index files that were cut short.
+    """Reject truncated index files.
 
     Raises:
-        StorageError: one was. Nothing refers to it.
+        StorageError: one is truncated. Nothing refers to it.
     """
     if not address.root.is_local:
         return
