@@ -36,7 +36,7 @@ Kill = Callable[..., None]
 
 def furnish(uri: str) -> str:
     """A graph with a branch that has rows of its own."""
-    # Not a copy of one: what a branch stands on is an absolute path (lance-facts 4).
+    # Not a copy of one: a branch holds absolute paths (docs/substrate.md, Branches of a table).
     graph = furnished(uri)
     graph.branches.create("old")
     insert(graph, "eva", branch="old")

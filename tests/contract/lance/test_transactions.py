@@ -14,6 +14,7 @@ from tests.contract.lance.builders import (
     commit,
     create,
     keys_of,
+    rows,
     staged,
 )
 
@@ -131,3 +132,14 @@ def test_the_operation_reads_back_as_the_same_class(uri):
 
     assert read is not None
     assert isinstance(read.operation, LanceOperation.Append)
+
+
+def test_a_compaction_that_rewrote_indexes_cannot_be_read_back(uri):
+    lance.write_dataset(rows("a", "b"), uri, enable_stable_row_ids=True)
+    lance.write_dataset(rows("c", "d"), uri, mode="append")
+    lance.dataset(uri).create_scalar_index("key", "BTREE")
+    lance.dataset(uri).optimize.compact_files()
+
+    compacted = lance.dataset(uri)
+    with pytest.raises(TypeError, match="RewrittenIndex"):
+        compacted.read_transaction(compacted.version)

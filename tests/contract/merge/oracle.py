@@ -1,4 +1,4 @@
-"""Merging by the book: write-protocol section 7 on dictionaries, written without looking."""
+"""Merging by the book: docs/merging.md on dictionaries, written without looking at the code."""
 
 from collections.abc import Mapping
 from copy import deepcopy

@@ -10,7 +10,7 @@ from tests.support.tables import LOCATION, applied, create, latest, rows
 
 @pytest.fixture
 def s3(s3_bucket: str) -> Store:
-    """A store whose counts match the wire; on a disk Lance also writes a hint (lance-facts 14)."""
+    """A store whose counts match the requests; on a disk Lance also writes a version hint."""
     store = Store.open(f"s3://{s3_bucket}/graph")
     create(store, "abc")
     latest(store)

@@ -1,8 +1,8 @@
 """Reading less: relations that a few ids decide are looked up by Lance before DuckDB sees them.
 
-DuckDB pushes neither IN lists nor join keys into a Lance scan (lance-facts 12), so a query from one
-node would read whole edge tables. A plan says which ids can matter where; where an index or memory
-finds them (`storage.lookups`), the few rows are fetched and stand in for the table.
+DuckDB pushes neither IN lists nor join keys into a Lance scan (docs/substrate.md, Filters), so a
+query from one node would read whole edge tables. A plan says which ids can matter; where an index
+or memory finds them (`storage.lookups`), the few rows are fetched and replace the table.
 """
 
 from __future__ import annotations
