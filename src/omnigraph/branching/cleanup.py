@@ -299,7 +299,7 @@ def _look(
         for table in intent.tables
     }
     living = {each.ref: each.source_ref for each in survey.branches}
-    retired = [each for each in manifest.names.retired() if each.ref not in living]
+    retired = [each for each in manifest.names.retired_branches() if each.ref not in living]
     is_merging = any(each.merge_source_commit_id is not None for each in intents)
     least = NAMELESS_AGE_MIN if age_min is None else age_min
     old = [each for each in retired if each.retired_at and now - each.retired_at >= least]

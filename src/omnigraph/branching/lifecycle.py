@@ -153,7 +153,7 @@ def _require_free(manifest: Manifest, name: BranchName) -> None:
         raise InvalidNameError(message, hint="choose another name, such as one with a word in it")
     others = manifest.names.taken_names()
     if name in others and not manifest.names.is_ended(name):
-        raise manifest.names.taken(name)
+        raise manifest.names.name_taken_error(name)
     _require_apart(name, others)
 
 
@@ -196,7 +196,7 @@ def _require_source(manifest: Manifest, clock: Clock, source: Snapshot, made: Br
     if _has_name(manifest, clock, source):
         return
     try:
-        manifest.find(source.head.commit_id, besides=made)
+        manifest.find(source.head.commit_id, excluding=made)
     except CommitNotFoundError as missing:
         message = f"branch {source.branch} is being deleted"
         hint = "start from another branch, or finish deleting this one"

@@ -8,7 +8,7 @@ from omnigraph.errors import NotFoundError
 from omnigraph.manifest.branches import RetiredBranch
 from omnigraph.manifest.format import CURRENT
 from omnigraph.manifest.lineage import first_parents
-from omnigraph.manifest.reader import Manifest, Opened
+from omnigraph.manifest.reader import Manifest, OpenManifest
 from omnigraph.model.commits import Commit
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
@@ -19,7 +19,7 @@ def find_released(
     retired: Sequence[RetiredBranch],
     *,
     among: Collection[RetiredBranch],
-    histories: Mapping[BranchName, Opened],
+    histories: Mapping[BranchName, OpenManifest],
     sources: Collection[str | None],
 ) -> frozenset[RetiredBranch]:
     """The deleted branches whose commits no history has, and from which no branch was created.
@@ -41,7 +41,9 @@ def find_released(
 
 
 def _merged(
-    manifest: Manifest, retired: Collection[RetiredBranch], histories: Mapping[BranchName, Opened]
+    manifest: Manifest,
+    retired: Collection[RetiredBranch],
+    histories: Mapping[BranchName, OpenManifest],
 ) -> set[RetiredBranch]:
     """The branches that must stay: a history has commits of them. Who has any has the first."""
     merged: set[RetiredBranch] = set()
@@ -65,7 +67,9 @@ def _merged(
     return merged
 
 
-def _first_commit(manifest: Manifest, opened: Opened, retired: RetiredBranch) -> CommitId | None:
+def _first_commit(
+    manifest: Manifest, opened: OpenManifest, retired: RetiredBranch
+) -> CommitId | None:
     """The oldest commit that was made on a branch, if any was."""
     head = opened.contents.head
     assert head is not None, "manifests of the newest format have one"

@@ -1,1 +1,1 @@
-"""The single authority: which table versions each branch publishes, and every commit."""
+"""The manifest, the single authority: which table versions each branch publishes, every commit."""

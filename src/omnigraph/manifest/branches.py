@@ -1,10 +1,10 @@
 """Branch records: small objects that say which ref of the manifest carries each branch.
 
-A ref's name is never used twice (docs/decisions/0007), and people use a branch's name again: so a
-ref is named by an id, and the branch's name is an object that can be created, in one atomic step,
-exactly once. A branch that was deleted leaves a record of its ref, because other branches may have
-merged its commits (docs/decisions/0008). Branches of older graphs have no record: there the ref
-itself has the branch's name.
+A ref's name is never reused (docs/decisions/0007), but users reuse branch names: so a ref is named
+by an id, and the branch's name is an object that can be created, in one atomic step, exactly once.
+A deleted branch leaves a record of its ref, because other branches may have merged its commits
+(docs/decisions/0008). Branches of older graphs have no record: there the ref itself has the
+branch's name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import LEASE_SECONDS
 from omnigraph.manifest.layout import BRANCHES, MANIFEST, RETIRED
-from omnigraph.manifest.rows import corrupted
+from omnigraph.manifest.rows import corruption_error
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.storage.objects import StoredObject
@@ -37,23 +37,22 @@ from omnigraph.storage.store import Store
 
 _SUFFIX: Final = ".json"
 _SLASH: Final = "="
-"""What stands for the slash of a branch's name in the name of a file; no branch's name has it."""
+"""Replaces the slash of a branch's name in a file name; no branch's name contains it."""
 _BEFORE_REF: Final = "@"
 _CHANGES_MAX: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A branch and where it came from.
+    """A branch and its origin.
 
     Attributes:
-        ref: The ref of the manifest that carries it; also what the refs of its own tables start
-            with.
+        ref: The ref of the manifest that carries it; also the prefix of its own tables' refs.
         source_ref: The ref it was created from; None is main's.
         source_commit: The commit it started at; None where that was not recorded.
-        ending_since: When somebody began to delete it: from then on it is neither written to nor
-            branched from.
-        ending_head: The commit that it must be at for that; None if it is deleted in any case.
+        ending_since: When its deletion began: from then on it is neither written to nor branched
+            from.
+        ending_head: The commit it must be at to be deleted; None if it is deleted in any case.
     """
 
     name: BranchName
@@ -75,12 +74,12 @@ class Branch:
         return self.ending_since is not None
 
     def is_abandoned(self, now: datetime) -> bool:
-        """Whether whoever began to delete it had the time to finish, and did not."""
+        """Whether its deletion began longer ago than a lease lasts, and did not finish."""
         lease = timedelta(seconds=LEASE_SECONDS)
         return self.ending_since is not None and now - self.ending_since > lease
 
     def owns(self, table_ref: str | None) -> bool:
-        """Whether a table's ref was made for this branch."""
+        """Whether a table's ref was created for this branch."""
         if table_ref is None:
             return False
         # Older releases gave every table's ref the branch's name.
@@ -89,12 +88,12 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class RetiredBranch:
-    """The ref of a branch that was deleted.
+    """The ref of a deleted branch.
 
     Attributes:
-        retired_at: When; None if its record was not read, or cannot be.
+        retired_at: When it was deleted; None if its record was not read, or cannot be.
         source_ref: The ref it was created from; None is main's.
-        head: The commit that it was deleted at; None if it was deleted wherever it was.
+        head: The commit it had to be at to be deleted; None if it was deleted in any case.
     """
 
     name: BranchName
@@ -104,16 +103,16 @@ class RetiredBranch:
     head: CommitId | None = None
 
     def owns(self, table_ref: str | None) -> bool:
-        """Whether a table's ref was made for this branch."""
+        """Whether a table's ref was created for this branch."""
         return Branch(self.name, self.ref).owns(table_ref)
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Every branch but main, as far as their records can be read.
+    """Every branch but main whose record can be read.
 
     Attributes:
-        unreadable: By name, what is wrong with the records of the others.
+        unreadable: By name, the errors of the records that cannot be read.
     """
 
     branches: tuple[Branch, ...]
@@ -121,8 +120,8 @@ class Survey:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """A branch's record, and where it lies."""
+class _StoredRecord:
+    """A branch's record and its path."""
 
     path: str
     stored: StoredObject
@@ -137,37 +136,38 @@ class Branches:
         self._has_legacy = True
 
     def names(self) -> tuple[BranchName, ...]:
-        """Every branch people can name, main first."""
-        found = sorted({*self._listed(), *self._unregistered()})
-        return (MAIN, *map(BranchName, found))
+        """The names of all branches, main first."""
+        names = sorted({*self._list_names(), *self._legacy_names()})
+        return (MAIN, *map(BranchName, names))
 
     def taken_names(self) -> tuple[BranchName, ...]:
-        """Like `names`, for who creates another: older branches are looked for but once.
+        """Like `names`, for creators of branches: legacy branches are searched for only once.
 
         Graphs that can be written have the newest format, and releases that created branches
-        without registering them cannot write those.
+        without registering them cannot write that format.
         """
-        return self.names() if self._has_legacy else (MAIN, *sorted(self._listed()))
+        return self.names() if self._has_legacy else (MAIN, *sorted(self._list_names()))
 
-    def _listed(self) -> Iterator[BranchName]:
+    def _list_names(self) -> Iterator[BranchName]:
         for path in self._store.objects.list(BRANCHES):
             if (name := branch_of(path)) is not None:
                 yield name
 
     def ref_of(self, name: BranchName) -> str | None:
-        """The ref of the manifest that carries a branch; Lance spells its own main as None.
+        """The ref of the manifest that carries a branch; Lance's own main is None.
 
         Raises:
             BranchNotFoundError: the graph has no such branch.
         """
-        found = self.find(name)
-        return None if found is None else found.ref
+        branch = self.find(name)
+        return None if branch is None else branch.ref
 
     def refs_of(self, name: BranchName) -> tuple[str | None, ...]:
-        """The ref of the branch that has this name, and those of retired ones that had it."""
+        """The ref of the branch that has this name, then those of retired branches that had it."""
         if name.is_main:
             return (None,)
-        refs: list[str | None] = [each.ref for each in self.retired_refs() if each.name == name]
+        retired = (branch for branch in self.retired_refs() if branch.name == name)
+        refs: list[str | None] = [branch.ref for branch in retired]
         with suppress(BranchNotFoundError):
             refs.insert(0, self.ref_of(name))
         return tuple(refs)
@@ -180,13 +180,13 @@ class Branches:
         """
         if name.is_main:
             return None
-        if (held := self._held(name)) is not None:
-            return held.branch
-        if name in self._unregistered():
+        if (record := self._read_record(name)) is not None:
+            return record.branch
+        if name in self._legacy_names():
             return Branch(name, str(name))
-        raise self._missing(name)
+        raise self._not_found(name)
 
-    def _missing(self, name: BranchName) -> BranchNotFoundError:
+    def _not_found(self, name: BranchName) -> BranchNotFoundError:
         known = self.names()
         message = f"the graph {self._store.root.uri} has no branch {name}"
         near = difflib.get_close_matches(name, known, n=1)
@@ -195,108 +195,108 @@ class Branches:
 
     def survey(self) -> Survey:
         """Every branch but main; reads each record."""
-        found: list[Branch] = []
+        branches: list[Branch] = []
         unreadable: dict[BranchName, StorageError] = {}
         for name in self.names():
             try:
                 branch = self.find(name)
             except BranchNotFoundError:
-                # It was deleted while we looked.
+                # It was deleted after `names` listed it.
                 continue
             except StorageError as failure:
                 unreadable[name] = failure
                 continue
             if branch is not None:
-                found.append(branch)
-        return Survey(tuple(found), unreadable)
+                branches.append(branch)
+        return Survey(tuple(branches), unreadable)
 
     def register(self, branch: Branch) -> None:
         """Give a branch its name: from then on it exists.
 
         Raises:
-            AlreadyExistsError: the name is taken. What holds it is untouched.
-            ConflictError: somebody is taking the name from another branch.
+            AlreadyExistsError: the name is taken. The branch that has it is untouched.
+            ConflictError: a branch of this name is being deleted. Nothing was registered.
         """
         assert branch.created_at is not None, "branches that are registered have it"
         for _ in range(_CHANGES_MAX):
             if self._store.objects.put_if_absent(record_path(branch.name), _encode(branch)):
                 return
-            # The answer may have been lost, and the request repeated: what counts is what is there.
-            held = self._held(branch.name)
-            if held is not None and held.branch.ref != branch.ref:
-                raise self.taken(branch.name)
-            if held is not None:
+            # A lost response may have been retried, so the stored record decides.
+            record = self._read_record(branch.name)
+            if record is not None and record.branch.ref != branch.ref:
+                raise self.name_taken_error(branch.name)
+            if record is not None:
                 return
             self.clear_tombstone(branch.name, branch.created_at)
-        raise _busy(branch.name)
+        raise _busy_error(branch.name)
 
     def is_ended(self, name: BranchName) -> bool:
-        """Whether a record is but what its deleter left in its last step."""
+        """Whether a record is only the tombstone that a deletion leaves before its last step."""
         stored = self._store.objects.read(record_path(name))
         return stored is not None and _is_tombstone(stored.data)
 
     def clear_tombstone(self, name: BranchName, now: datetime) -> None:
-        """Remove what is left of a name whose deleter was killed in its last step."""
+        """Delete the tombstone of a name whose deletion was killed before its last step."""
         stored = self._store.objects.read(record_path(name))
         if stored is not None and _is_old_tombstone(stored.data, now):
             self._store.objects.delete(record_path(name))
 
-    def taken(self, name: BranchName) -> AlreadyExistsError:
-        """What to raise where a name is asked for that another branch has."""
+    def name_taken_error(self, name: BranchName) -> AlreadyExistsError:
+        """The error for a name that another branch has."""
         message = f"the graph {self._store.root.uri} already has a branch {name}"
         hint = "choose another name, or delete that branch first"
         return AlreadyExistsError(message, hint=hint, code=ErrorCode.BRANCH_EXISTS)
 
     def mark(self, branch: Branch, now: datetime, *, head: CommitId | None = None) -> None:
-        """Record that a branch is being deleted; its name stays meanwhile.
+        """Mark a branch as being deleted; it keeps its name meanwhile.
 
-        A mark that is there already stays as it is.
+        An existing mark is not changed.
 
         Args:
             head: The commit that it must be at; None if it is deleted in any case.
 
         Raises:
-            BranchNotFoundError: it is gone. Another that has its name is untouched.
-            ConflictError: others kept changing it.
+            BranchNotFoundError: it is gone. Another branch of its name is untouched.
+            ConflictError: other processes kept changing its record. It is unchanged by this call.
         """
-        self._change(branch, lambda held: replace(held, ending_since=now, ending_head=head))
+        self._change(branch, lambda record: replace(record, ending_since=now, ending_head=head))
 
     def withdraw(self, branch: Branch) -> None:
-        """Take back the mark of a deletion that does not happen.
+        """Remove the mark of a deletion that will not happen.
 
         Raises:
-            BranchNotFoundError: it is gone. Another that has its name is untouched.
-            ConflictError: others kept changing it.
+            BranchNotFoundError: it is gone. Another branch of its name is untouched.
+            ConflictError: other processes kept changing its record. It is unchanged by this call.
         """
-        self._change(branch, lambda held: replace(held, ending_since=None, ending_head=None))
+        self._change(branch, lambda record: replace(record, ending_since=None, ending_head=None))
         self.forget(RetiredBranch(branch.name, branch.ref))
 
     def _change(self, branch: Branch, change: Callable[[Branch], Branch]) -> None:
         for _ in range(_CHANGES_MAX):
-            held = self._require_held(branch)
-            changed = change(held.branch)
-            if held.branch.is_ending == changed.is_ending:
+            record = self._require_record(branch)
+            changed = change(record.branch)
+            if record.branch.is_ending == changed.is_ending:
                 return
-            if self._replace(held, _encode(changed)):
+            if self._replace(record, _encode(changed)):
                 return
-        raise _busy(branch.name)
+        raise _busy_error(branch.name)
 
-    def _replace(self, held: _Held, data: bytes) -> bool:
-        return self._store.objects.update(held.path, data, expecting=held.stored.tag)
+    def _replace(self, record: _StoredRecord, data: bytes) -> bool:
+        return self._store.objects.update(record.path, data, expecting=record.stored.tag)
 
     def retire(self, branch: Branch, now: datetime, *, head: CommitId | None = None) -> None:
-        """Delete a branch: it has no name from then on, and its ref stays for who merged it.
+        """Delete a branch: it loses its name, and its ref is kept for branches that merged it.
 
-        May be called again for a branch that is half retired.
+        May be called again for a half-retired branch.
 
         Args:
             head: The commit that it must be at; None if it is deleted in any case.
 
         Raises:
-            BranchNotFoundError: it is gone. Another that has its name is untouched.
+            BranchNotFoundError: it is gone. Another branch of its name is untouched.
         """
         if not branch.is_legacy:
-            self._require_held(branch)
+            self._require_record(branch)
         record = {
             "format": 1,
             "retired_at": now.isoformat(),
@@ -313,44 +313,44 @@ class Branches:
         """Give a branch that was just retired its name back.
 
         Raises:
-            AlreadyExistsError: the name was taken meanwhile.
+            AlreadyExistsError: another branch has taken the name. It is untouched.
         """
         self.forget(RetiredBranch(branch.name, branch.ref))
         if not branch.is_legacy:
             self.register(replace(branch, ending_since=None, ending_head=None))
 
     def users_of(self, branch: Branch) -> tuple[BranchName, ...]:
-        """The branches that were created from one, as far as their records can be read."""
-        users = (each.name for each in self.survey().branches if each.source_ref == branch.ref)
-        return tuple(sorted(users))
+        """The branches created from this one whose records can be read."""
+        others = self.survey().branches
+        return tuple(sorted(other.name for other in others if other.source_ref == branch.ref))
 
     def unregister(self, branch: Branch, now: datetime) -> None:
-        """Take a branch's name away: from then on it does not exist.
+        """Remove a branch's name: from then on the branch does not exist.
 
         Raises:
-            BranchNotFoundError: it is gone. Another that has its name is untouched.
-            ConflictError: others kept changing it.
+            BranchNotFoundError: it is gone. Another branch of its name is untouched.
+            ConflictError: other processes kept changing its record. It is unchanged by this call.
         """
         for _ in range(_CHANGES_MAX):
-            held = self._require_held(branch)
-            # An object cannot be deleted on a condition, but it can be replaced on one. Until it is
-            # deleted, nobody can register the name.
-            if self._replace(held, _tombstone(now)):
-                self._store.objects.delete(held.path)
+            record = self._require_record(branch)
+            # There is no conditional delete, but there is a conditional update. While the tombstone
+            # exists, the name cannot be registered.
+            if self._replace(record, _tombstone(now)):
+                self._store.objects.delete(record.path)
                 return
-        raise _busy(branch.name)
+        raise _busy_error(branch.name)
 
     def retired_refs(self) -> tuple[RetiredBranch, ...]:
-        """The branches that were deleted, without when; one request."""
-        found = map(_retired_of, self._store.objects.list(RETIRED))
-        return tuple(each for each in found if each is not None)
+        """The deleted branches without the contents of their records; one request."""
+        branches = map(_parse_retired_path, self._store.objects.list(RETIRED))
+        return tuple(branch for branch in branches if branch is not None)
 
-    def retired(self) -> tuple[RetiredBranch, ...]:
-        """The branches that were deleted; reads each record."""
+    def retired_branches(self) -> tuple[RetiredBranch, ...]:
+        """The deleted branches; reads each record."""
         return tuple(map(self._read_retired, self.retired_refs()))
 
     def forget(self, retired: RetiredBranch) -> None:
-        """Remove the record of a branch that was deleted."""
+        """Delete the record of a deleted branch."""
         self._store.objects.delete(_retired_path(retired.name, retired.ref))
 
     def _read_retired(self, retired: RetiredBranch) -> RetiredBranch:
@@ -362,35 +362,35 @@ class Branches:
             source_ref = record["source_ref"]
             return replace(retired, retired_at=retired_at, source_ref=source_ref, head=head)
         except (ValueError, KeyError, TypeError):
-            # Nobody knows when: it stays for as long as its record is like that.
+            # Without a time it is never cleaned up, as long as its record is unreadable.
             return retired
 
-    def _require_held(self, branch: Branch) -> _Held:
-        held = self._held(branch.name)
-        if held is None or held.branch.ref != branch.ref:
-            raise self._missing(branch.name)
-        return held
+    def _require_record(self, branch: Branch) -> _StoredRecord:
+        record = self._read_record(branch.name)
+        if record is None or record.branch.ref != branch.ref:
+            raise self._not_found(branch.name)
+        return record
 
-    def _held(self, name: BranchName) -> _Held | None:
+    def _read_record(self, name: BranchName) -> _StoredRecord | None:
         for path in dict.fromkeys((record_path(name), _nested_path(name))):
             stored = self._store.objects.read(path)
             if stored is not None and not _is_tombstone(stored.data):
-                return _Held(path, stored, _decode(name, path, stored.data))
+                return _StoredRecord(path, stored, _decode(name, path, stored.data))
         return None
 
-    def _unregistered(self) -> tuple[str, ...]:
-        """Branches of older graphs, by the refs that carry them."""
+    def _legacy_names(self) -> tuple[str, ...]:
+        """Branches of older graphs, which have no records: the names of their refs."""
         refs = self._store.refs.list(MANIFEST)
-        found = [ref for ref in refs if not ref.startswith("__") and not is_ulid(ref)]
-        self._has_legacy = bool(found)
-        if found:
-            retired = {each.ref for each in self.retired_refs()}
-            found = [ref for ref in found if ref not in retired]
-        return tuple(found)
+        names = [ref for ref in refs if not ref.startswith("__") and not is_ulid(ref)]
+        self._has_legacy = bool(names)
+        if names:
+            retired = {branch.ref for branch in self.retired_refs()}
+            names = [name for name in names if name not in retired]
+        return tuple(names)
 
 
 def branch_of(path: str) -> BranchName | None:
-    """The branch whose record lies at a path below `BRANCHES`; None for what is no record.
+    """The branch whose record is at a path below `BRANCHES`; None if it is no record.
 
     >>> branch_of("__branches/review=1.json"), branch_of("__branches/.DS_Store")
     ('review/1', None)
@@ -404,13 +404,13 @@ def branch_of(path: str) -> BranchName | None:
 
 
 def record_path(name: BranchName) -> str:
-    """Where the record of a branch lies, below the graph's root."""
-    # Folders of names would collide with names that end in the suffix, and outlive their branches.
+    """The path of a branch's record below the graph's root."""
+    # Nested folders would collide with names that end in the suffix, and outlive their branches.
     return f"{BRANCHES}/{name.replace('/', _SLASH)}{_SUFFIX}"
 
 
 def _nested_path(name: BranchName) -> str:
-    """Where earlier releases put the record of a branch."""
+    """The path that earlier releases used for the record of a branch."""
     return f"{BRANCHES}/{name}{_SUFFIX}"
 
 
@@ -419,9 +419,10 @@ def _retired_path(name: BranchName, ref: str) -> str:
     return f"{RETIRED}/{name.replace('/', _SLASH)}{_BEFORE_REF}{own}{_SUFFIX}"
 
 
-def _retired_of(path: str) -> RetiredBranch | None:
-    name, found, ref = path.removeprefix(f"{RETIRED}/").removesuffix(_SUFFIX).partition(_BEFORE_REF)
-    if not found or not path.endswith(_SUFFIX) or not (is_ulid(ref) or not ref):
+def _parse_retired_path(path: str) -> RetiredBranch | None:
+    stem = path.removeprefix(f"{RETIRED}/").removesuffix(_SUFFIX)
+    name, separator, ref = stem.partition(_BEFORE_REF)
+    if not separator or not path.endswith(_SUFFIX) or not (is_ulid(ref) or not ref):
         return None
     with suppress(InvalidNameError):
         branch = BranchName.parse(name.replace(_SLASH, "/"))
@@ -429,7 +430,7 @@ def _retired_of(path: str) -> RetiredBranch | None:
     return None
 
 
-def _busy(name: BranchName) -> ConflictError:
+def _busy_error(name: BranchName) -> ConflictError:
     message = f"the branch {name} is being deleted by others"
     return ConflictError(message, hint="look whether it is still there, then try again")
 
@@ -439,7 +440,7 @@ def _tombstone(now: datetime) -> bytes:
 
 
 def _deleted_at(data: bytes) -> datetime | None:
-    """When a tombstone was written; None if it is none."""
+    """When a tombstone was written; None if the data is not a tombstone."""
     try:
         record = json.loads(data)
         if record["ref"] is not None:
@@ -459,14 +460,14 @@ def _is_old_tombstone(data: bytes, now: datetime) -> bool:
 
 
 def _encode(branch: Branch) -> bytes:
-    assert branch.created_at is not None, "branches that are created now have it"
+    assert branch.created_at is not None, "this release records it for every branch"
     record = {
         "format": 1,
         "ref": branch.ref,
         "source_ref": branch.source_ref,
         "source_commit": branch.source_commit,
         "created_at": branch.created_at.isoformat(),
-        # Earlier releases look at this one alone.
+        # Earlier releases read only this field.
         "is_ending": branch.is_ending,
         "ending_since": None if branch.ending_since is None else branch.ending_since.isoformat(),
         "ending_head": branch.ending_head,
@@ -478,8 +479,8 @@ def _decode(name: BranchName, path: str, data: bytes) -> Branch:
     try:
         record = json.loads(data)
         created_at = datetime.fromisoformat(record["created_at"])
-        # Earlier releases went on writing to a branch that they had marked, and did not record when
-        # they did: such a mark says nothing any more.
+        # Earlier releases kept writing to a branch that they had marked, and did not record the
+        # time of the mark: `is_ending` without a time means nothing.
         since, head = record.get("ending_since"), record.get("ending_head")
         return Branch(
             name,
@@ -492,4 +493,4 @@ def _decode(name: BranchName, path: str, data: bytes) -> Branch:
         )
     except (ValueError, KeyError, TypeError) as cause:
         message = f"the record of branch {name}, {path}, cannot be read"
-        raise corrupted(message) from cause
+        raise corruption_error(message) from cause

@@ -1,4 +1,4 @@
-"""Deletions of branches that were interrupted: whoever comes next finishes or withdraws them."""
+"""Interrupted deletions of branches: the next process finishes or withdraws them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from omnigraph.model.names import BranchName
 
 
 def finish_deletion(manifest: Manifest, name: BranchName, now: datetime) -> None:
-    """Finish a deletion that was interrupted, or withdraw it where it must not happen any more.
+    """Finish an interrupted deletion, or withdraw it if it is no longer allowed.
 
-    A branch from which others were created stays, and so does one that was to be deleted at a
-    commit and has moved on.
+    A branch is kept if other branches were created from it, or if it was to be deleted at one
+    commit and is now at another.
 
     Raises:
         BranchNotFoundError: the graph has no such branch.
-        ConflictError: somebody is deleting it right now. It is as it was.
+        ConflictError: another process is deleting it right now. It is unchanged.
     """
     branch = manifest.names.find(name)
     if branch is None or not branch.is_ending:
@@ -36,7 +36,7 @@ def finish_deletion(manifest: Manifest, name: BranchName, now: datetime) -> None
 
 
 def has_moved(manifest: Manifest, branch: Branch, head: CommitId | None) -> bool:
-    """Whether a branch, with or without its name, is at another commit than it was expected at."""
+    """Whether a branch, with or without its name, is at another commit than `head`."""
     if head is None:
         return False
     tip = manifest.snapshot(manifest.open_ref(branch.ref), branch.name)

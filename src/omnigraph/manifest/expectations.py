@@ -1,4 +1,4 @@
-"""What a publish requires of the branch it lands on: data that can explain itself."""
+"""Expectations: what a publish requires of its branch, as data that can explain itself."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class HeadIs:
 
 @dataclass(frozen=True, slots=True)
 class BranchIs:
-    """The branch is the one that was read, and not another that was given its name since."""
+    """The branch is the one that was read, and not a later branch of the same name."""
 
     ref: str | None
 
     def unmet(self, now: Snapshot) -> BranchNotFoundError | None:
         """Why this no longer holds, or None if it does."""
-        return None if now.ref == self.ref else branch_gone(now.branch)
+        return None if now.ref == self.ref else branch_deleted_error(now.branch)
 
 
-def branch_gone(name: str) -> BranchNotFoundError:
-    """What a writer hears whose branch was deleted under it."""
+def branch_deleted_error(name: str) -> BranchNotFoundError:
+    """The error for a writer whose branch was deleted during the write."""
     message = f"branch {name} was deleted while it was written to"
     hint = "nothing of this write is left; see 'omnigraph branch list'"
     return BranchNotFoundError(message, hint=hint)
@@ -86,8 +86,8 @@ class TableAt:
         pin = now.pins.get(self.key)
         if pin is not None and (pin.version, pin.ref) == (self.version, self.ref):
             return None
-        expected = _spelt(self.version, self.ref)
-        actual = "not published" if pin is None else f"at {_spelt(pin.version, pin.ref)}"
+        expected = _format_place(self.version, self.ref)
+        actual = "not published" if pin is None else f"at {_format_place(pin.version, pin.ref)}"
         message = f"{self.key} on branch {now.branch} is {actual}, and not at {expected}"
         return TableConflictError(
             message,
@@ -102,13 +102,15 @@ Expectation: TypeAlias = HeadIs | BranchIs | SchemaIs | TableAt
 
 
 def require(expectations: Iterable[Expectation], now: Snapshot) -> None:
-    """Check all of them against the branch as it is now.
+    """Check all expectations against the current state of the branch.
 
     Raises:
-        BranchNotFoundError: the branch is another one, whatever else holds of it.
-        ConflictError: the first that does not hold, its message naming the others too.
+        BranchNotFoundError: the branch is a different one of the same name.
+        ConflictError: the first expectation that does not hold, with notes about the others.
     """
-    unmet: list[OmnigraphError] = [failure for each in expectations if (failure := each.unmet(now))]
+    unmet: list[OmnigraphError] = [
+        failure for expectation in expectations if (failure := expectation.unmet(now))
+    ]
     if not unmet:
         return
     first, *others = unmet
@@ -117,5 +119,5 @@ def require(expectations: Iterable[Expectation], now: Snapshot) -> None:
     raise first
 
 
-def _spelt(version: int, ref: str | None) -> str:
+def _format_place(version: int, ref: str | None) -> str:
     return f"version {version}" + (f" of {ref}" if ref else "")

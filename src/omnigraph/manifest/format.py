@@ -1,4 +1,4 @@
-"""The format stamp: which shapes of manifest this release reads, and the one guard that says so."""
+"""The format stamp: which manifest formats this release reads, and the one guard that checks it."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ MIN_SUPPORTED: Final = 1
 """The oldest stamp this release migrates; raising it deletes the migrations below it."""
 
 UNSTAMPED: Final = 1
-"""What a manifest without a stamp is: the first format had none."""
+"""The format of a manifest without a stamp: the first format had none."""
 
 
 def stamp_of(manifest: Table) -> int:
-    """The stamp of one manifest version, refused when this release cannot read it.
+    """The stamp of one manifest version, rejected if this release cannot read it.
 
     Raises:
-        FormatError: the stamp is above ours, below our floor, or no number, or the table is no
-            manifest. Nothing was written.
+        FormatError: the stamp is too new, too old or not a number, or the table is not a manifest.
+            Nothing was written.
     """
     if "object_id" not in manifest.schema.names:
-        # A file of zeros reads as a table without columns, and would pass for the first format.
+        # A file of zeros reads as a table without columns, and would look like the first format.
         message = f"{manifest.address} is no manifest: it has no object_id"
-        raise _corrupted(message)
+        raise _corruption_error(message)
     metadata = manifest.schema.metadata or {}
     text = metadata.get(STAMP.encode(), str(UNSTAMPED).encode()).decode(errors="replace")
     graph = manifest.address.root.uri
     if not text.isdecimal():
         message = f"the graph {graph} has the format stamp {text!r}, which is no number"
-        raise _corrupted(message, found=text)
+        raise _corruption_error(message, found=text)
     stamp = int(text)
     if stamp > CURRENT:
         message = f"the graph {graph} has format {stamp}; this release reads up to {CURRENT}"
@@ -49,6 +49,6 @@ def stamp_of(manifest: Table) -> int:
     return stamp
 
 
-def _corrupted(message: str, **details: object) -> FormatError:
+def _corruption_error(message: str, **details: object) -> FormatError:
     hint = "restore the graph's files from a backup, and report how this came about"
     return FormatError(message, hint=hint, code=ErrorCode.CORRUPTED, supported=CURRENT, **details)

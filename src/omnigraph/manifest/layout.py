@@ -1,4 +1,4 @@
-"""Where a graph's own things lie below its root, and the columns of the manifest."""
+"""The layout of a graph below its root: paths of internal objects, and the manifest's columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECOVERIES: Final = "_graph_commit_recoveries.lance"
 LEGACY_COMMITS: Final = "_graph_commits.lance"
 LEGACY_ACTORS: Final = "_graph_commit_actors.lance"
 LEGACY_RUN_PREFIX: Final = "__run__"
-"""Refs that releases before stamp 3 staged their runs on and could leave behind."""
+"""Prefix of the refs that releases before stamp 3 staged runs on and could leave behind."""
 
 STAMP: Final = "omnigraph:internal_schema_version"
 """The key in the manifest's schema metadata that holds the format stamp."""

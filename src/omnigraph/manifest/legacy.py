@@ -1,4 +1,4 @@
-"""Lineage as formats before stamp 4 kept it: in datasets of its own, beside the manifest."""
+"""Legacy lineage: formats before stamp 4 kept it in separate datasets beside the manifest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from omnigraph.clock import encode_ulid
 from omnigraph.manifest import schemas
 from omnigraph.manifest.layout import LEGACY_ACTORS, LEGACY_COMMITS
-from omnigraph.manifest.rows import corrupted
+from omnigraph.manifest.rows import corruption_error
 from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
@@ -17,18 +17,20 @@ from omnigraph.storage.store import Store
 
 
 def commits(store: Store, branch: BranchName) -> tuple[Commit, ...]:
-    """Every commit that the legacy lineage of a branch holds, oldest first.
+    """Every commit in the legacy lineage of a branch, oldest first.
+
+    A missing dataset is not an error: a graph may have been written before it had lineage, or
+    actors; without lineage it has one commit.
 
     Raises:
-        StorageError: a legacy dataset exists but cannot be read. A missing one is no failure: a
-            graph may have been written before it had lineage, or actors; it then has one commit.
+        StorageError: a legacy dataset exists but cannot be read.
     """
     digest = schemas.read_text(store.objects).digest
     if not store.tables.exists(LEGACY_COMMITS):
-        return (_unrecorded(digest),)
+        return (_placeholder_commit(digest),)
     actors = _actors(store)
     table = store.tables.open_latest(LEGACY_COMMITS, ref=branch.legacy_ref).read()
-    found = [
+    history = [
         Commit(
             commit_id=CommitId(row["graph_commit_id"]),
             branch=BranchName(row["manifest_branch"] or MAIN),
@@ -43,17 +45,17 @@ def commits(store: Store, branch: BranchName) -> tuple[Commit, ...]:
         )
         for row in table.to_pylist()
     ]
-    return tuple(sorted(found, key=_age))
+    return tuple(sorted(history, key=_age))
 
 
-def _unrecorded(digest: str) -> Commit:
-    """The one commit of a graph that was written before graphs had any lineage.
+def _placeholder_commit(digest: str) -> Commit:
+    """The only commit of a graph that was written before graphs had any lineage.
 
     The same on every branch and for every reader, so that branches share it as their base.
     """
-    spelt = hashlib.sha256(f"unrecorded history of {digest}".encode()).digest()
+    seed = hashlib.sha256(f"unrecorded history of {digest}".encode()).digest()
     return Commit(
-        commit_id=CommitId(encode_ulid(int.from_bytes(spelt[:10]))),
+        commit_id=CommitId(encode_ulid(int.from_bytes(seed[:10]))),
         branch=MAIN,
         manifest_version=1,
         parent=None,
@@ -66,19 +68,19 @@ def _unrecorded(digest: str) -> Commit:
     )
 
 
-def head(known: Iterable[Commit], *, version: int) -> Commit:
-    """The commit that a manifest version shows: the newest not above it.
+def head(history: Iterable[Commit], *, version: int) -> Commit:
+    """The commit that a manifest version shows: the newest one not above it.
 
-    Two commits may claim one version after a crash of an old release; the choice among them is
+    Two commits may have one version after a crash of an old release; the choice between them is
     arbitrary but always the same.
 
     Raises:
         StorageError: there is none, so the graph never had a first commit.
     """
-    candidates = [commit for commit in known if commit.manifest_version <= version]
+    candidates = [commit for commit in history if commit.manifest_version <= version]
     if not candidates:
         message = f"the graph has no commit at or before manifest version {version}"
-        raise corrupted(message)
+        raise corruption_error(message)
     return max(candidates, key=_age)
 
 
@@ -86,7 +88,7 @@ def _actors(store: Store) -> dict[str, str]:
     if not store.tables.exists(LEGACY_ACTORS):
         return {}
     columns = ["graph_commit_id", "actor_id"]
-    # The actors' dataset was never branched: main's newest version has them all.
+    # The actors' dataset was never branched: main's newest version has all of them.
     table = store.tables.open_latest(LEGACY_ACTORS, ref=None).read(columns)
     ids, actors = (table[name].to_pylist() for name in columns)
     return dict(zip(ids, actors, strict=True))

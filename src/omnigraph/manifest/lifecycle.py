@@ -1,4 +1,4 @@
-"""How a graph begins, and what a read-write open makes sure of."""
+"""Creation of a graph, and its preparation for writing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import rows, schemas
 from omnigraph.manifest.layout import MANIFEST, SCHEMA_TEXT, SCHEMAS
 from omnigraph.manifest.migrations import migrate
-from omnigraph.manifest.reader import Manifest, had_manifest, lost_manifest
+from omnigraph.manifest.reader import Manifest, had_manifest, lost_manifest_error
 from omnigraph.manifest.schemas import AcceptedSchema
 from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.ids import CommitId, OperationId, TableId
@@ -28,23 +28,23 @@ def create(
     actor: str | None = None,
     message: str | None = None,
 ) -> Commit:
-    """Make a graph with one empty table per type and one commit without a parent.
+    """Create a graph with one empty table per type and one commit without a parent.
 
     The manifest's first version is the publish: until it exists there is no graph, and everything
-    before it lies under fresh names. So a killed init can simply be run again, and of two at once
-    exactly one wins.
+    written before it has fresh names. So a killed init can be run again, and of two concurrent
+    inits exactly one wins.
 
     Raises:
         AlreadyExistsError: the root holds a graph, or files that are not ours. It is untouched.
-        StorageError: the root holds what is left of a graph. It is untouched.
+        StorageError: the root holds a graph that lost its manifest. It is untouched.
     """
     _require_vacant(store)
-    # First of all, because it is what tells the leavings of a killed init from foreign files.
+    # Before anything else: it distinguishes the remains of a killed init from foreign files.
     digest = schemas.keep(store.objects, schema)
     hit(Failpoint.INIT_AFTER_CLAIM)
 
     author = heads.Authorship(OperationId(clock.ulid()), OperationKind.INIT)
-    pins = tuple(_create_table(store, clock, each, author) for each in schema.catalog.types)
+    pins = tuple(_create_table(store, clock, type_, author) for type_ in schema.catalog.types)
     commit = Commit(
         commit_id=CommitId(clock.ulid()),
         branch=MAIN,
@@ -66,8 +66,8 @@ def create(
         heads.apply(staged, author)
         hit(Failpoint.INIT_AFTER_MANIFEST)
     except (StorageError, TableConflictError):
-        # A lost answer may look like a race lost to ourselves, as it does to a publisher.
-        if not _landed(store, commit):
+        # After a lost response, our own manifest may look like a rival's, as in a publish.
+        if not _has_landed(store, commit):
             _require_vacant(store)
             raise
     store.objects.put_if_absent(SCHEMA_TEXT, schema.text.encode())
@@ -76,16 +76,16 @@ def create(
 
 
 def prepare(store: Store, clock: Clock) -> None:
-    """Bring a graph to where this release can write it: its format, and its readable schema.
+    """Make a graph writable by this release: migrate its format, and restore its schema text.
 
     Raises:
         GraphNotFoundError: there is no graph here.
-        FormatError: the graph is of a format this release does not know. Nothing was written.
+        FormatError: the graph has a format this release does not know. Nothing was written.
     """
     manifest = Manifest(store)
     migrate(manifest, clock, MAIN)
     if store.objects.read(SCHEMA_TEXT) is None:
-        # An init that was killed right after it published; the text is in the kept schema.
+        # An init was killed right after it published; the text is in the stored schema.
         digest = manifest.current(MAIN).schema_digest
         text = schemas.load(store.objects, digest).text
         store.objects.put_if_absent(SCHEMA_TEXT, text.encode())
@@ -99,7 +99,7 @@ def _require_vacant(store: Store) -> None:
         hint = "open it, or choose another place"
         raise AlreadyExistsError(message, hint=hint, code=ErrorCode.GRAPH_EXISTS)
     if had_graph:
-        raise lost_manifest(store)
+        raise lost_manifest_error(store)
     if store.objects.holds_any() and not store.objects.holds_any(SCHEMAS):
         message = f"{root} is not empty and holds no graph"
         hint = "choose an empty or a new directory"
@@ -107,19 +107,19 @@ def _require_vacant(store: Store) -> None:
 
 
 def _create_table(
-    store: Store, clock: Clock, each: SchemaType, author: heads.Authorship
+    store: Store, clock: Clock, type_: SchemaType, author: heads.Authorship
 ) -> TablePin:
     table_id = TableId(clock.ulid())
-    key = each.table_key
+    key = type_.table_key
     location = table_location(key.kind, table_id)
-    empty = table_schema(each).empty_table()
+    empty = table_schema(type_).empty_table()
     table = heads.apply(staging.stage_create(store.tables, location, empty), author)
     hit(Failpoint.INIT_AFTER_EACH_TABLE)
     return TablePin(table_id, key, location, table.version, ref=None, row_count=0)
 
 
-def _landed(store: Store, commit: Commit) -> bool:
-    """Whether the manifest that is there is the one this init wrote."""
+def _has_landed(store: Store, commit: Commit) -> bool:
+    """Whether the stored manifest is the one that this init wrote."""
     if not store.tables.exists(MANIFEST):
         return False
     manifest = Manifest(store)

@@ -1,4 +1,4 @@
-"""Lineage: walking commits by their parents, reading only as much history as the walk needs."""
+"""Lineage: walks over commits by their parents that read only as much history as they need."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ class History:
     """A branch's commits by id; older pages are read only when a walk reaches them."""
 
     def __init__(self, recent: Sequence[Commit], pages: Iterator[Sequence[Commit]]) -> None:
-        self._known = {commit.commit_id: commit for commit in recent}
+        self._commits = {commit.commit_id: commit for commit in recent}
         self._pages = pages
 
     def find(self, commit_id: CommitId) -> Commit:
-        """The commit of this id.
+        """The commit with this id.
 
         Raises:
             CommitNotFoundError: the branch's history has no such commit.
         """
-        while commit_id not in self._known:
+        while commit_id not in self._commits:
             if not self.read_on():
                 message = f"there is no commit {commit_id} in this history"
                 raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
-        return self._known[commit_id]
+        return self._commits[commit_id]
 
     def peek(self, commit_id: CommitId) -> Commit | None:
-        """The commit of this id, if it is on a page that was read."""
-        return self._known.get(commit_id)
+        """The commit with this id, if its page was read."""
+        return self._commits.get(commit_id)
 
     def every(self) -> Iterator[Commit]:
-        """All commits, as many times as the history has them; older pages are read as they come."""
-        yield from tuple(self._known.values())
+        """All commits, possibly repeated; older pages are read when they are reached."""
+        yield from tuple(self._commits.values())
         for page in self._pages:
-            self._known.update((commit.commit_id, commit) for commit in page)
+            self._commits.update((commit.commit_id, commit) for commit in page)
             yield from page
 
     def read_on(self) -> bool:
@@ -51,14 +51,15 @@ class History:
         page = next(self._pages, None)
         if page is None:
             return False
-        self._known.update((commit.commit_id, commit) for commit in page)
+        self._commits.update((commit.commit_id, commit) for commit in page)
         return True
 
 
 class Ancestry:
     """The commits of several histories, each with its generation.
 
-    No history is read to its end for a commit that only another one has.
+    Histories are read page by page in step, so that none is read to its end for a commit that only
+    another one has.
     """
 
     def __init__(self, *histories: History) -> None:
@@ -66,58 +67,58 @@ class Ancestry:
         self._generations: Mapping[CommitId, int] = {}
 
     def find(self, commit_id: CommitId) -> Commit:
-        """The commit of this id.
+        """The commit with this id.
 
         Raises:
             CommitNotFoundError: none of the histories has it.
         """
-        commit = self._found(commit_id)
+        commit = self._search(commit_id)
         if commit.generation is not None:
             return commit
         if commit_id not in self._generations:
-            # An earlier release made it. All of history has to be read to number it, until a
-            # write, which records its generation, lies between it and the walks of merges.
+            # An earlier release made it. Numbering it requires reading the whole history, until a
+            # write has recorded a generation above it, where the walks of merges stop.
             every = (commit for history in self._histories for commit in history.every())
             self._generations = generations(every)
         return replace(commit, generation=self._generations[commit_id])
 
-    def _found(self, commit_id: CommitId) -> Commit:
-        reading = True
-        while reading:
+    def _search(self, commit_id: CommitId) -> Commit:
+        has_more = True
+        while has_more:
             for history in self._histories:
-                if known := history.peek(commit_id):
-                    return known
-            reading = sum(history.read_on() for history in self._histories) > 0
+                if commit := history.peek(commit_id):
+                    return commit
+            has_more = sum(history.read_on() for history in self._histories) > 0
         message = f"there is no commit {commit_id} in these histories"
         raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
 
     def divergence(self, ours: Collection[CommitId], theirs: CommitId) -> Divergence:
-        """Where the history of some commits and that of another one part."""
+        """Where the history of some commits and that of another one diverge."""
         return divergence(ours, theirs, self.find)
 
 
 def generations(commits: Iterable[Commit]) -> Mapping[CommitId, int]:
-    """The generation of each commit: as it was recorded, or one more than its highest parent's."""
-    known = {each.commit_id: each for each in commits}
+    """The generation of each commit: the recorded one, or one more than its highest parent's."""
+    known = {commit.commit_id: commit for commit in commits}
     numbers: dict[CommitId, int] = {}
     for start in known:
         path = [start]
         while path:
             commit_id = path[-1]
-            parents = [each for each in known[commit_id].parents if each in known]
-            missing = [each for each in parents if each not in numbers]
+            parents = [parent for parent in known[commit_id].parents if parent in known]
+            missing = [parent for parent in parents if parent not in numbers]
             if missing and known[commit_id].generation is None:
                 path += missing
                 continue
             path.pop()
             recorded = known[commit_id].generation
-            above = 1 + max((numbers[each] for each in parents if each in numbers), default=0)
+            above = 1 + max((numbers[id_] for id_ in parents if id_ in numbers), default=0)
             numbers[commit_id] = above if recorded is None else recorded
     return numbers
 
 
 def first_parents(head: CommitId, find: Lookup) -> Iterator[Commit]:
-    """The commits of one branch, newest first, through first parents down to the graph's first."""
+    """The commits of one branch along first parents, newest first, down to the graph's first."""
     following: CommitId | None = head
     while following is not None:
         commit = find(following)
@@ -127,11 +128,11 @@ def first_parents(head: CommitId, find: Lookup) -> Iterator[Commit]:
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """Where two histories part.
+    """Where two histories diverge.
 
     Attributes:
-        bases: Every common ancestor that is an ancestor of no other one, by id; none if the two
-            share no history. Histories that crossed have several.
+        bases: Every common ancestor that is not an ancestor of another one, by id; none if the two
+            share no history. Criss-cross merges have several.
         theirs: The commits that only their history has, parents before children.
     """
 
@@ -140,17 +141,17 @@ class Divergence:
 
 
 def divergence(ours: Collection[CommitId], theirs: CommitId, find: Lookup) -> Divergence:
-    """Where the history of some commits and that of another one part.
+    """Where the history of some commits and that of another one diverge.
 
-    Both are walked from high generations to low ones until all of theirs has been met in ours. So
-    the cost follows how far the sides have drifted apart, not how long the history is.
+    Both are walked from high to low generations until every open commit of theirs is also in ours.
+    So the cost depends on how far the sides have diverged, not on the length of the history.
 
     Args:
         find: Returns commits with their generations.
 
     Raises:
-        CommitNotFoundError: both sides have a commit that cannot be found, and no base that has it
-            in its history.
+        CommitNotFoundError: a commit that both sides have cannot be found, and no base has it in
+            its history.
     """
     return _Walk(find).run(ours, theirs)
 
@@ -164,57 +165,57 @@ class _Reach(IntFlag):
 
 
 class _Walk:
-    """Two histories, as far as they were walked.
+    """A walk over two histories.
 
-    A commit is visited after all of its descendants, since those have higher generations: what
-    reaches it is known by then.
+    A commit is visited after all of its descendants, since those have higher generations: which
+    sides reach it is known by then.
     """
 
     def __init__(self, find: Lookup) -> None:
         self._find = find
         self._reach: dict[CommitId, _Reach] = {}
-        self._met: dict[CommitId, Commit | None] = {}
+        self._commits: dict[CommitId, Commit | None] = {}
         self._queue: list[tuple[int, CommitId]] = []
         self._open: set[CommitId] = set()
 
     def run(self, ours: Collection[CommitId], theirs: CommitId) -> Divergence:
-        for each in ours:
-            self._meet(each, _Reach.OURS)
+        for commit_id in ours:
+            self._meet(commit_id, _Reach.OURS)
         self._meet(theirs, _Reach.THEIRS)
         bases: list[Commit] = []
         alone: list[Commit] = []
         while self._open:
             _, commit_id = heapq.heappop(self._queue)
             self._open.discard(commit_id)
-            reach, commit = self._reach[commit_id], self._met[commit_id]
+            reach, commit = self._reach[commit_id], self._commits[commit_id]
             if reach == _Reach.OURS | _Reach.THEIRS:
-                # It must be readable, or the merge would silently go by an older one.
+                # It must be readable, or the merge would silently use an older base.
                 bases.append(self._find(commit_id) if commit is None else commit)
                 reach |= _Reach.BASE
             elif reach == _Reach.THEIRS and commit is not None:
                 alone.append(commit)
             for parent in () if commit is None else commit.parents:
                 self._meet(parent, reach)
-        bases.sort(key=lambda each: each.commit_id)
+        bases.sort(key=lambda commit: commit.commit_id)
         return Divergence(tuple(bases), tuple(reversed(alone)))
 
     def _meet(self, commit_id: CommitId, reach: _Reach) -> None:
         if commit_id not in self._reach:
-            commit = self._met[commit_id] = _found(commit_id, self._find)
+            commit = self._commits[commit_id] = _find_or_none(commit_id, self._find)
             generation = 0 if commit is None else commit.generation
             assert generation is not None, "walks take numbered commits"
             heapq.heappush(self._queue, (-generation, commit_id))
         reach |= self._reach.get(commit_id, _Reach(0))
         self._reach[commit_id] = reach
-        # Only what theirs reaches, and no base, can still be a base or be theirs alone.
+        # Only commits that theirs reaches and no base reaches can be a base or only in theirs.
         if _Reach.THEIRS in reach and _Reach.BASE not in reach:
             self._open.add(commit_id)
         else:
             self._open.discard(commit_id)
 
 
-def _found(commit_id: CommitId, find: Lookup) -> Commit | None:
-    """The commit; None if it went with the branch it was merged from, before it was carried on."""
+def _find_or_none(commit_id: CommitId, find: Lookup) -> Commit | None:
+    """The commit; None if it was deleted with its branch before merges copied lineage."""
     try:
         return find(commit_id)
     except CommitNotFoundError:

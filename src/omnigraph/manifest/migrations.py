@@ -1,8 +1,8 @@
 """Format migrations: each step does its work first and stamps last, in one strict overwrite.
 
 A step is a function from the manifest's rows to the rows of the next stamp. It may be run twice,
-and by two processes at once: the stamp and the rows land in one compare-and-swap, so of two runs
-one wins and the other finds the work done.
+and by two processes at once: the stamp and the rows land in one compare-and-swap, so one of two
+runs wins and the other has nothing left to do.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from omnigraph.limits import (
 from omnigraph.manifest import legacy, rows, schemas
 from omnigraph.manifest.format import CURRENT
 from omnigraph.manifest.layout import LEGACY_RUN_PREFIX, MANIFEST, manifest_schema
-from omnigraph.manifest.reader import Manifest, Opened
+from omnigraph.manifest.reader import Manifest, OpenManifest
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import OperationId
 from omnigraph.model.names import BranchName
@@ -41,7 +41,7 @@ from omnigraph.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Migrated:
+class MigrationResult:
     """The rows of the next format: the first fragment, then the pages of lineage."""
 
     state: pa.Table
@@ -50,67 +50,67 @@ class Migrated:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a step migrates: one branch's manifest, and the store it lies in."""
+    """The input of a step: one branch's manifest, and its store."""
 
     store: Store
     clock: Clock
     branch: BranchName
-    opened: Opened
+    opened: OpenManifest
 
 
-Step: TypeAlias = Callable[[Source], Migrated]
+Step: TypeAlias = Callable[[Source], MigrationResult]
 
 
-def annotate_unique_ids(source: Source) -> Migrated:
-    """1 to 2: `object_id` is annotated as unique. The schema carries it; the rows stay."""
-    return Migrated(_as_read(source))
+def annotate_unique_ids(source: Source) -> MigrationResult:
+    """1 to 2: `object_id` is annotated as unique, in the schema; the rows do not change."""
+    return MigrationResult(_as_read(source))
 
 
-def sweep_run_refs(source: Source) -> Migrated:
+def sweep_run_refs(source: Source) -> MigrationResult:
     """2 to 3: staging refs that killed runs left on the manifest are deleted."""
     refs = source.store.refs
     for name in refs.list(MANIFEST):
         if name.startswith(LEGACY_RUN_PREFIX):
             _delete_ref(source.store, name)
-    return Migrated(_as_read(source))
+    return MigrationResult(_as_read(source))
 
 
-def move_lineage_in(source: Source) -> Migrated:
-    """3 to 4: one commit row per legacy commit and one head row; the old datasets stay.
+def import_lineage(source: Source) -> MigrationResult:
+    """3 to 4: one commit row per legacy commit and one head row; the old datasets are kept.
 
-    Rows are counted anew: old releases did not always write down how many a table has.
+    Rows are counted again: old releases did not always record how many a table has.
     """
-    known = legacy.commits(source.store, source.branch)
+    history = legacy.commits(source.store, source.branch)
     schemas.keep(source.store.objects, schemas.read_text(source.store.objects))
-    head = legacy.head(known, version=source.opened.table.version)
-    # The head must be among the recent commits, which readers find without opening a page.
-    others = [commit for commit in known if commit.commit_id != head.commit_id]
-    kept = RECENT_COMMITS_MAX - 1
-    recent = (*others[-kept:], head)
-    pins = tuple(_recounted(source.store, pin) for pin in source.opened.contents.pins)
+    head = legacy.head(history, version=source.opened.table.version)
+    # The head must be among the recent commits, which are read without opening a page.
+    others = [commit for commit in history if commit.commit_id != head.commit_id]
+    others_max = RECENT_COMMITS_MAX - 1
+    recent = (*others[-others_max:], head)
+    pins = tuple(_count_rows(source.store, pin) for pin in source.opened.contents.pins)
     contents = rows.Contents(pins, source.opened.contents.tombstones, head.commit_id, recent)
-    older = others[:-kept]
+    older = others[:-others_max]
     pages = [
         rows.encode_commits(older[start : start + LINEAGE_PAGE_ROWS_MAX])
         for start in range(0, len(older), LINEAGE_PAGE_ROWS_MAX)
     ]
-    return Migrated(rows.encode_contents(contents, source.branch), tuple(pages))
+    return MigrationResult(rows.encode_contents(contents, source.branch), tuple(pages))
 
 
 STEPS: Final[dict[int, Step]] = {
     1: annotate_unique_ids,
     2: sweep_run_refs,
-    3: move_lineage_in,
+    3: import_lineage,
 }
-"""The step that leads away from each stamp below the current one."""
+"""The step from each stamp below the current one to the next."""
 
 
 def migrate(manifest: Manifest, clock: Clock, branch: BranchName) -> None:
-    """Bring one branch's manifest to the current stamp, a step at a time.
+    """Bring one branch's manifest to the current stamp, one step at a time.
 
     Raises:
-        FormatError: the stamp is not one this release knows. Nothing was written.
-        StorageError: a step failed. What it was leading to is not stamped.
+        FormatError: this release does not know the stamp. Nothing was written.
+        StorageError: a step failed. Its stamp was not written.
         ConflictError: other processes kept moving the branch. Nothing is lost; run it again.
     """
     for attempt in range(MIGRATION_ATTEMPTS_MAX):
@@ -130,12 +130,12 @@ def migrate(manifest: Manifest, clock: Clock, branch: BranchName) -> None:
 
 def _run(source: Source) -> None:
     stamp = source.opened.stamp
-    migrated = STEPS[stamp](source)
+    result = STEPS[stamp](source)
     hit(Failpoint.MIGRATE_AFTER_WORK)
     table = source.opened.table
-    pages = [file for page in migrated.pages for file in staging.write_files(table, page)]
+    pages = [file for page in result.pages for file in staging.write_files(table, page)]
     staged = staging.stage_overwrite(
-        table, migrated.state, schema=manifest_schema(stamp + 1), carrying=pages
+        table, result.state, schema=manifest_schema(stamp + 1), carrying=pages
     )
     operation_id = OperationId(source.clock.ulid())
     heads.apply(staged, heads.Authorship(operation_id, OperationKind.MIGRATION))
@@ -146,7 +146,7 @@ def _as_read(source: Source) -> pa.Table:
     return rows.encode_contents(source.opened.contents, source.branch)
 
 
-def _recounted(store: Store, pin: TablePin) -> TablePin:
+def _count_rows(store: Store, pin: TablePin) -> TablePin:
     table = store.tables.open_pin(pin)
     return replace(pin, row_count=table.count_rows())
 
@@ -157,6 +157,6 @@ def _delete_ref(store: Store, name: str) -> None:
     except NotFoundError:
         return
     except StorageError:
-        # Two processes may sweep at once; what counts is that the ref is gone.
+        # Another process may have deleted it first.
         if store.refs.exists(MANIFEST, name):
             raise

@@ -29,7 +29,7 @@ from omnigraph.manifest.format import CURRENT
 from omnigraph.manifest.layout import MANIFEST, manifest_schema
 from omnigraph.manifest.lineage import generations
 from omnigraph.manifest.migrations import migrate
-from omnigraph.manifest.reader import Manifest, Opened
+from omnigraph.manifest.reader import Manifest, OpenManifest
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.ids import CommitId, OperationId
@@ -42,13 +42,14 @@ from omnigraph.storage.turns import turn
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """One commit to be: what it changes and what it requires. What it does not name stays.
+    """A commit before it lands: what it changes and what it requires. The rest is unchanged.
 
     Attributes:
-        commit_id: Minted once, before the first attempt; a lost answer is recognised by it.
-        pins: The new places of the tables it touches, new tables among them.
+        commit_id: Minted once, before the first attempt; after a lost response, it identifies the
+            commit.
+        pins: The new pins of the tables it changes or creates.
         tombstones: The tables it drops.
-        lineage: Commits of the branch that is merged: from then on they are in this history too.
+        lineage: Commits of the merged branch, which become part of this history.
         schema_digest: The schema from this commit on; the branch's own when None.
         expecting: What must still hold of the branch for this to land.
     """
@@ -67,30 +68,34 @@ class Publication:
 
 
 def publish(
-    manifest: Manifest, clock: Clock, publication: Publication, *, opened: Opened | None = None
+    manifest: Manifest,
+    clock: Clock,
+    publication: Publication,
+    *,
+    opened: OpenManifest | None = None,
 ) -> Commit:
-    """Make the commit visible on its branch, or leave the branch as it is.
+    """Make the commit visible on its branch, or leave the branch unchanged.
 
-    Of writers racing on one branch, those whose expectations still hold try again on fresh state,
-    so writers to disjoint tables all land and form one chain.
+    Concurrent writers on one branch whose expectations still hold retry on fresh state, so writers
+    to disjoint tables all land and form one chain.
 
     Args:
         opened: The branch as the caller just read it, which saves the first attempt a read. If it
-            is not the newest any more, that attempt is a lost race.
+            is no longer the newest, that attempt is a lost race.
 
     Raises:
         ConflictError: an expectation does not hold, or every attempt lost its race. Nothing of this
             commit is visible.
         StorageError: the write failed and did not land.
-        OutcomeUnknownError: the write failed, and whether it landed cannot be found out.
+        OutcomeUnknownError: the write failed, and whether it landed cannot be determined.
     """
     created_at = clock.now()
     root = manifest.store.root
     with turn(root, MANIFEST, seconds_max=PUBLISH_TURN_SECONDS_MAX):
         for attempt in range(PUBLISH_ATTEMPTS_MAX):
             first = attempt == 0
-            at_hand = opened if first else None
-            if landed := _attempt(manifest, clock, publication, created_at, at_hand, first=first):
+            base = opened if first else None
+            if landed := _attempt(manifest, clock, publication, created_at, base, first=first):
                 return landed
             back_off(clock, attempt, seconds_max=PUBLISH_BACKOFF_SECONDS_MAX)
     if landed := _look_again(manifest, publication):
@@ -105,20 +110,22 @@ def _attempt(
     clock: Clock,
     publication: Publication,
     created_at: datetime,
-    opened: Opened | None,
+    opened: OpenManifest | None,
     *,
     first: bool,
 ) -> Commit | None:
     """One read, check and compare-and-swap; None if the race was lost."""
     try:
         if opened is None or opened.stamp != CURRENT:
-            opened = _open_migrated(manifest, clock, publication.branch)
-        # A lost answer looks like a race lost to ourselves, or is a whole publish tried again.
-        landed = _recent(opened, publication) if first else _landed(manifest, opened, publication)
+            opened = _open_current(manifest, clock, publication.branch)
+        # Our own commit may be there: after a lost response, or when a whole publish is retried.
+        landed = (
+            _recent(opened, publication) if first else _find_landed(manifest, opened, publication)
+        )
     except OmnigraphError as failure:
         if first:
             raise
-        raise _unknown(publication, failure) from failure
+        raise _outcome_unknown_error(publication, failure) from failure
     hit(Failpoint.PUBLISH_AFTER_READ)
     if landed:
         return landed
@@ -141,7 +148,7 @@ def _attempt(
     return commit
 
 
-def _open_migrated(manifest: Manifest, clock: Clock, branch: BranchName) -> Opened:
+def _open_current(manifest: Manifest, clock: Clock, branch: BranchName) -> OpenManifest:
     opened = manifest.open(branch)
     if opened.stamp == CURRENT:
         return opened
@@ -149,24 +156,28 @@ def _open_migrated(manifest: Manifest, clock: Clock, branch: BranchName) -> Open
     return manifest.open(branch)
 
 
-def _recent(opened: Opened, publication: Publication) -> Commit | None:
-    """The commit, if it is among the newest: looking there reads nothing more."""
-    newest = opened.contents.recent
-    return next((each for each in newest if each.commit_id == publication.commit_id), None)
+def _recent(opened: OpenManifest, publication: Publication) -> Commit | None:
+    """The commit, if it is among the recent ones, which are already in memory."""
+    recent = opened.contents.recent
+    return next((commit for commit in recent if commit.commit_id == publication.commit_id), None)
 
 
-def _landed(manifest: Manifest, opened: Opened, publication: Publication) -> Commit | None:
+def _find_landed(
+    manifest: Manifest, opened: OpenManifest, publication: Publication
+) -> Commit | None:
     return manifest.lookup(opened, publication.branch, publication.commit_id)
 
 
 def _look_again(manifest: Manifest, publication: Publication) -> Commit | None:
     try:
-        return _landed(manifest, manifest.open(publication.branch), publication)
+        return _find_landed(manifest, manifest.open(publication.branch), publication)
     except OmnigraphError as failure:
-        raise _unknown(publication, failure) from failure
+        raise _outcome_unknown_error(publication, failure) from failure
 
 
-def _unknown(publication: Publication, failure: OmnigraphError) -> OutcomeUnknownError:
+def _outcome_unknown_error(
+    publication: Publication, failure: OmnigraphError
+) -> OutcomeUnknownError:
     message = (
         f"the answer to publishing {publication.commit_id} was lost, and the branch "
         f"{publication.branch} cannot be read: {failure.message}"
@@ -175,13 +186,16 @@ def _unknown(publication: Publication, failure: OmnigraphError) -> OutcomeUnknow
     return OutcomeUnknownError(message, hint=hint, commit_id=publication.commit_id)
 
 
-def _generation(manifest: Manifest, opened: Opened, publication: Publication, now: Snapshot) -> int:
+def _generation(
+    manifest: Manifest, opened: OpenManifest, publication: Publication, now: Snapshot
+) -> int:
     """One more than the highest of the commit's parents."""
-    known = {each.commit_id: each.generation for each in (now.head, *publication.lineage)}
-    parents = [known.get(each) for each in (now.head.commit_id, publication.merged_parent) if each]
-    numbers = [each for each in parents if each is not None]
+    known = {commit.commit_id: commit.generation for commit in (now.head, *publication.lineage)}
+    parents = (now.head.commit_id, publication.merged_parent)
+    recorded = (known.get(parent) for parent in parents if parent)
+    numbers = [number for number in recorded if number is not None]
     if now.head.generation is None:
-        # An earlier release made it. This reads all of history, once: the next commit knows.
+        # An earlier release made it. This reads the whole history once: the commit records it.
         every = (*manifest.history_of(opened).every(), *publication.lineage)
         numbers.append(generations(every)[now.head.commit_id])
     return 1 + max(numbers)
@@ -193,7 +207,7 @@ def _commit(
     return Commit(
         commit_id=publication.commit_id,
         branch=publication.branch,
-        # Publishing is a compare-and-swap on the version just read, so the next one is ours.
+        # Publishing is a compare-and-swap on the version just read, so ours is the next one.
         manifest_version=now.manifest_version + 1,
         parent=now.head.commit_id,
         merged_parent=publication.merged_parent,
@@ -208,7 +222,7 @@ def _commit(
 
 
 def _stage(
-    opened: Opened, publication: Publication, commit: Commit
+    opened: OpenManifest, publication: Publication, commit: Commit
 ) -> tuple[staging.Staged, rows.Contents]:
     before = opened.contents
     pages = opened.table.fragments()[1:]
@@ -217,7 +231,7 @@ def _stage(
         pages, recent = _fold(opened, pages, (*recent, *publication.lineage)), ()
     contents = replace(
         before,
-        pins=_moved(before.pins, publication),
+        pins=_merge_pins(before.pins, publication),
         tombstones=(*before.tombstones, *publication.tombstones),
         head=commit.commit_id,
         recent=(*recent, commit),
@@ -228,22 +242,22 @@ def _stage(
     return staged, contents
 
 
-def _moved(pins: Sequence[TablePin], publication: Publication) -> tuple[TablePin, ...]:
-    dropped = {each.table_id for each in publication.tombstones}
-    moved = {pin.table_id: pin for pin in (*pins, *publication.pins)}
-    return tuple(pin for table_id, pin in moved.items() if table_id not in dropped)
+def _merge_pins(pins: Sequence[TablePin], publication: Publication) -> tuple[TablePin, ...]:
+    dropped = {tombstone.table_id for tombstone in publication.tombstones}
+    merged = {pin.table_id: pin for pin in (*pins, *publication.pins)}
+    return tuple(pin for table_id, pin in merged.items() if table_id not in dropped)
 
 
 def _fold(
-    opened: Opened, pages: Sequence[Fragment], recent: Sequence[Commit]
+    opened: OpenManifest, pages: Sequence[Fragment], recent: Sequence[Commit]
 ) -> tuple[Fragment, ...]:
     """Move the recent commits into the newest page, or into a new one when that is full.
 
-    One page is read at the most, so a publish that folds costs as much at any depth of history.
+    At most one page is read, so the cost does not depend on the length of the history.
     """
     folded = rows.encode_commits(recent)
     if pages and pages[-1].physical_rows + folded.num_rows <= LINEAGE_PAGE_ROWS_MAX:
         newest = opened.table.read(fragments=[len(pages)])
-        folded = rows.joined(newest, folded)
+        folded = rows.join_pages(newest, folded)
         pages = pages[:-1]
     return (*pages, *staging.write_files(opened.table, folded))

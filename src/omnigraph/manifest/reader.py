@@ -33,8 +33,8 @@ from omnigraph.storage.tables import Table
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """One manifest version, with what its first fragment says."""
+class OpenManifest:
+    """One manifest version, with the contents of its first fragment."""
 
     table: Table
     stamp: int
@@ -42,7 +42,7 @@ class Opened:
 
 
 class Manifest:
-    """The readers' side of the manifest. Nothing here writes, whatever the format found."""
+    """The read side of the manifest. Nothing here writes, whatever the format of the graph."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -51,57 +51,57 @@ class Manifest:
         self._lock = threading.Lock()
 
     def branches(self) -> tuple[BranchName, ...]:
-        """Every branch people can name, main first."""
+        """The names of all branches, main first."""
         self._require_graph()
         return self.names.names()
 
     def current(self, branch: BranchName) -> Snapshot:
-        """The branch as it is now. Opens one data fragment, however long the history.
+        """The current state of the branch. Opens one data fragment, however long the history.
 
         Raises:
             GraphNotFoundError: there is no graph here.
             BranchNotFoundError: the graph has no such branch.
-            FormatError: the graph is of a format this release does not read.
+            FormatError: the graph has a format this release does not read.
         """
         return self.snapshot(self.open(branch), branch)
 
     def at_version(self, branch: BranchName, version: int) -> Snapshot:
-        """The branch as one of its manifest versions shows it.
+        """The state of the branch at one of its manifest versions.
 
         Raises:
             NotFoundError: the branch's manifest has no such version.
-            StorageError: the version is there and cannot be read.
+            StorageError: the version exists and cannot be read.
         """
         return self.snapshot(self.open(branch, version=version), branch)
 
     def at_commit(self, commit_id: CommitId, *, near: BranchName = MAIN) -> Snapshot:
-        """The graph as one commit left it, whichever branch it was made on.
+        """The state of the graph at one commit, whichever branch it was made on.
 
         Args:
-            near: The branch that is looked at first.
+            near: The branch to search first.
 
         Raises:
             CommitNotFoundError: no branch has such a commit, or its manifest is gone.
-            StorageError: its manifest is there and cannot be read.
+            StorageError: its manifest exists and cannot be read.
         """
         return self.at(self.find(commit_id, near=near))
 
     def at(self, commit: Commit) -> Snapshot:
-        """The graph as a known commit left it, whether its branch still exists or not.
+        """The state of the graph at a known commit, whether or not its branch still exists.
 
         Raises:
             CommitNotFoundError: its manifest is gone.
-            StorageError: its manifest is there and cannot be read.
+            StorageError: its manifest exists and cannot be read.
         """
-        return _snapshot(self._opened_at(commit), commit.branch, commit)
+        return _snapshot(self._open_commit(commit), commit.branch, commit)
 
-    def _opened_at(self, commit: Commit) -> Opened:
+    def _open_commit(self, commit: Commit) -> OpenManifest:
         """The manifest version that a commit made."""
         refs = (commit.ref,) if commit.has_known_ref else self.names.refs_of(commit.branch)
         for ref in refs:
             with suppress(NotFoundError):
-                opened = self._opened(self._table_at(ref, commit.manifest_version))
-                # Branches of earlier releases that had one name count their versions alike.
+                opened = self._open_table(self._table_at(ref, commit.manifest_version))
+                # In earlier releases, branches of one name could have the same version numbers.
                 if opened.contents.head in (commit.commit_id, None):
                     return opened
         message = (
@@ -115,80 +115,81 @@ class Manifest:
         commit_id: CommitId,
         *,
         near: BranchName = MAIN,
-        besides: BranchName | None = None,
+        excluding: BranchName | None = None,
         among_retired: bool = False,
     ) -> Commit:
-        """One commit's row, looked for on every branch.
+        """One commit's row, searched on every branch.
 
         Args:
-            near: The branch that is looked at first.
-            besides: A branch that is not looked at.
-            among_retired: Whether branches that were deleted are looked at, too.
+            near: The branch to search first.
+            excluding: A branch that is not searched.
+            among_retired: Whether deleted branches are searched, too.
 
         Raises:
             CommitNotFoundError: no branch has such a commit.
             StorageError: a branch that may have it cannot be read.
         """
         unreadable: list[StorageError] = []
-        for branch in self._searched(near):
-            if branch == besides:
+        for branch in self._search_order(near):
+            if branch == excluding:
                 continue
             try:
-                found = self.lookup(self.open(branch), branch, commit_id)
+                commit = self.lookup(self.open(branch), branch, commit_id)
             except BranchNotFoundError:
-                # It was deleted while we looked, and has nothing that others have not.
+                # It was deleted during the search; commits that were merged are elsewhere, too.
                 continue
             except StorageError as failure:
                 unreadable.append(failure)
                 continue
-            if found is not None:
-                return found
+            if commit is not None:
+                return commit
         for retired in self.names.retired_refs() if among_retired else ():
             with suppress(NotFoundError):
-                opened = self._opened(self._table_at(retired.ref, None))
-                if found := self.lookup(opened, retired.name, commit_id):
-                    return found
+                opened = self._open_table(self._table_at(retired.ref, None))
+                if commit := self.lookup(opened, retired.name, commit_id):
+                    return commit
         if unreadable:
             raise unreadable[0]
         message = f"the graph {self.store.root.uri} has no commit {commit_id}"
         raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
 
-    def _searched(self, near: BranchName) -> Iterator[BranchName]:
+    def _search_order(self, near: BranchName) -> Iterator[BranchName]:
         self._require_graph()
         yield near
-        yield from (each for each in self.branches() if each != near)
+        yield from (branch for branch in self.branches() if branch != near)
 
-    def lookup(self, opened: Opened, branch: BranchName, commit_id: CommitId) -> Commit | None:
-        """The commit, if it is in the lineage that this manifest version carries."""
+    def lookup(
+        self, opened: OpenManifest, branch: BranchName, commit_id: CommitId
+    ) -> Commit | None:
+        """The commit, if it is in this manifest version's lineage."""
         return self.lookup_all(opened, branch, [commit_id]).get(commit_id)
 
     def lookup_all(
-        self, opened: Opened, branch: BranchName, commit_ids: Collection[CommitId]
+        self, opened: OpenManifest, branch: BranchName, commit_ids: Collection[CommitId]
     ) -> dict[CommitId, Commit]:
-        """Those of some commits that are in the lineage that this manifest version carries."""
+        """Those of the given commits that are in this manifest version's lineage."""
         if opened.stamp < manifest_format.CURRENT:
-            commits: Iterable[Commit] = legacy.commits(self.store, branch)
-            return {each.commit_id: each for each in commits if each.commit_id in commit_ids}
+            commits = legacy.commits(self.store, branch)
+            return _by_id(commit for commit in commits if commit.commit_id in commit_ids)
         recent = opened.contents.recent
-        found = {each.commit_id: each for each in recent if each.commit_id in commit_ids}
+        known = _by_id(commit for commit in recent if commit.commit_id in commit_ids)
         pages = range(1, len(opened.table.fragments()))
-        older = sorted(set(commit_ids) - found.keys())
+        older = sorted(set(commit_ids) - known.keys())
         if not pages or not older:
-            return found
+            return known
         wanted = filters.text_in("object_id", older)
         rest = opened.table.read(filter_text=wanted, fragments=pages)
-        commits = rows.decode(rest, uri=self.store.root.uri).recent
-        return found | {each.commit_id: each for each in commits}
+        return known | _by_id(rows.decode(rest, uri=self.store.root.uri).recent)
 
     def history(self, snapshot: Snapshot) -> History:
         """The commits up to a snapshot, for walks by `manifest.lineage`."""
         if snapshot.is_legacy:
             return History(self._legacy_commits(snapshot.branch), iter(()))
-        opened = self._opened(self._table_at(snapshot.ref, snapshot.manifest_version))
+        opened = self._open_table(self._table_at(snapshot.ref, snapshot.manifest_version))
         return self.history_of(opened)
 
-    def history_of(self, opened: Opened) -> History:
-        """The commits that a manifest version of the newest format carries."""
+    def history_of(self, opened: OpenManifest) -> History:
+        """The commits in the lineage of a manifest version of the newest format."""
         return History(opened.contents.recent, self._pages(opened.table))
 
     def ancestry(self, *snapshots: Snapshot) -> Ancestry:
@@ -200,33 +201,33 @@ class Manifest:
             page = table.read(fragments=[position])
             yield rows.decode(page, uri=self.store.root.uri).recent
 
-    def open(self, branch: BranchName, *, version: int | None = None) -> Opened:
-        """A manifest version, the newest unless one is named, with its first fragment read."""
+    def open(self, branch: BranchName, *, version: int | None = None) -> OpenManifest:
+        """Open a manifest version, by default the newest, and read its first fragment."""
         table = self._table(branch, version)
         try:
-            return self._opened(table)
+            return self._open_table(table)
         except StorageError:
-            # Its files go when it is deleted, after its name.
+            # A deletion removes the branch's name before its files: if the name is gone, say that.
             self.names.ref_of(branch)
             raise
 
-    def open_ref(self, ref: str) -> Opened:
+    def open_ref(self, ref: str) -> OpenManifest:
         """The newest manifest version of a ref, whether a branch has it or not.
 
         Raises:
             NotFoundError: the manifest has no such ref.
         """
-        return self._opened(self._table_at(ref, None))
+        return self._open_table(self._table_at(ref, None))
 
-    def _opened(self, table: Table) -> Opened:
+    def _open_table(self, table: Table) -> OpenManifest:
         stamp = manifest_format.stamp_of(table)
         if stamp == manifest_format.CURRENT:
-            return Opened(table, stamp, self._state(table))
-        # Formats before lineage moved in have no order of fragments: every row is state.
-        return Opened(table, stamp, rows.decode(table.read(), uri=str(table.address)))
+            return OpenManifest(table, stamp, self._state(table))
+        # In formats without lineage, fragments have no order: every row is state.
+        return OpenManifest(table, stamp, rows.decode(table.read(), uri=str(table.address)))
 
     def _state(self, table: Table) -> rows.Contents:
-        """The first fragment, read once: no two data files ever have one name."""
+        """The first fragment, read once: names of data files are unique."""
         file = _first_file(table)
         with self._lock:
             known = self._states.get(file)
@@ -236,7 +237,7 @@ class Manifest:
         return known
 
     def remember(self, table: Table, contents: rows.Contents) -> None:
-        """Take the contents that this process just published for read."""
+        """Cache the contents that this process just published."""
         self._keep(_first_file(table), contents)
 
     def _keep(self, file: str, contents: rows.Contents) -> None:
@@ -245,8 +246,8 @@ class Manifest:
                 del self._states[next(iter(self._states))]
             self._states[file] = contents
 
-    def snapshot(self, opened: Opened, branch: BranchName) -> Snapshot:
-        """What an opened manifest version shows."""
+    def snapshot(self, opened: OpenManifest, branch: BranchName) -> Snapshot:
+        """The snapshot that an open manifest version shows."""
         if opened.stamp < manifest_format.CURRENT:
             head = legacy.head(self._legacy_commits(branch), version=opened.table.version)
             return _snapshot(opened, branch, head)
@@ -255,7 +256,7 @@ class Manifest:
             if commit.commit_id == head_id:
                 return _snapshot(opened, branch, commit)
         message = f"the manifest {opened.table.address} does not hold its head commit {head_id}"
-        raise rows.corrupted(message)
+        raise rows.corruption_error(message)
 
     def _legacy_commits(self, branch: BranchName) -> Sequence[Commit]:
         newest = self.open(branch)
@@ -270,18 +271,18 @@ class Manifest:
             return self._table_at(ref, version)
         except NotFoundError as cause:
             if version is None:
-                raise self._without_ref(branch, ref) from cause
+                raise self._missing_ref_error(branch, ref) from cause
             message = f"branch {branch} has no manifest version {version}"
             raise NotFoundError(
                 message, hint=cause.hint, code=cause.code, version=version
             ) from cause
 
-    def _without_ref(self, branch: BranchName, ref: str | None) -> OmnigraphError:
-        """What to raise for a branch whose ref is not there: it is gone, or its graph is broken."""
-        # It may have been deleted while we looked for it.
+    def _missing_ref_error(self, branch: BranchName, ref: str | None) -> OmnigraphError:
+        """The error for a branch whose ref is missing: it was deleted, or the graph is broken."""
+        # Raises BranchNotFoundError if the branch was deleted meanwhile.
         self.names.ref_of(branch)
         message = f"branch {branch} is carried by the ref {ref} of the manifest, which is not there"
-        return rows.corrupted(message)
+        return rows.corruption_error(message)
 
     def _table_at(self, ref: str | None, version: int | None) -> Table:
         tables = self.store.tables
@@ -308,7 +309,7 @@ class Manifest:
             if cause.code is ErrorCode.BUCKET_NOT_FOUND:
                 raise
             if had_manifest(self.store):
-                raise lost_manifest(self.store) from cause
+                raise lost_manifest_error(self.store) from cause
             message = f"there is no graph at {self.store.root.uri}"
             near = near_graph(self.store.root, MANIFEST)
             otherwise = "create one with 'omnigraph init', or check the path"
@@ -317,18 +318,18 @@ class Manifest:
 
 
 def had_manifest(store: Store) -> bool:
-    """Whether there was a manifest once: the schema's text is written after its first version."""
+    """Whether there ever was a manifest: the schema's text is written after its first version."""
     return store.objects.exists(SCHEMA_TEXT)
 
 
-def lost_manifest(store: Store) -> StorageError:
-    """What to raise where a graph has lost the table that says what is in it."""
+def lost_manifest_error(store: Store) -> StorageError:
+    """The error for a graph without its manifest."""
     message = f"{store.root.uri} has tables of a graph, and its {MANIFEST} is gone"
     hint = f"restore {MANIFEST} from a backup, and leave the rest as it is"
     return StorageError(message, hint=hint, code=ErrorCode.CORRUPTED)
 
 
-def _snapshot(opened: Opened, branch: BranchName, head: Commit) -> Snapshot:
+def _snapshot(opened: OpenManifest, branch: BranchName, head: Commit) -> Snapshot:
     contents = opened.contents
     table = opened.table
     return Snapshot(
@@ -342,9 +343,13 @@ def _snapshot(opened: Opened, branch: BranchName, head: Commit) -> Snapshot:
     )
 
 
+def _by_id(commits: Iterable[Commit]) -> dict[CommitId, Commit]:
+    return {commit.commit_id: commit for commit in commits}
+
+
 def _first_file(table: Table) -> str:
     fragments = table.fragments()
     if not fragments:
         message = f"the manifest {table.address} is empty"
-        raise rows.corrupted(message)
+        raise rows.corruption_error(message)
     return str(fragments[0].files[0].path)

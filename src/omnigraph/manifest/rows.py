@@ -1,4 +1,4 @@
-"""Manifest rows: what each object type means, and the codec both ways."""
+"""Manifest rows: the object types, and their encoding and decoding."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Row: TypeAlias = "dict[str, Any]"
 
 
 class ObjectType(StrEnum):
-    """What a manifest row is about."""
+    """What a manifest row describes."""
 
     TABLE = "table"
     TOMBSTONE = "table_tombstone"
@@ -33,7 +33,7 @@ class ObjectType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a set of manifest rows says.
+    """The decoded contents of a set of manifest rows.
 
     Attributes:
         head: The newest commit; None only in formats that kept lineage elsewhere.
@@ -64,17 +64,17 @@ def encode_commits(commits: Iterable[Commit]) -> pa.Table:
     return _table(map(_commit_row, commits))
 
 
-def joined(*pages: pa.Table) -> pa.Table:
-    """Several pages of rows as one, whatever stamp each was written under."""
+def join_pages(*pages: pa.Table) -> pa.Table:
+    """Join several pages of rows into one, whatever stamp each was written under."""
     schema = manifest_schema(CURRENT)
     return pa.concat_tables([page.cast(schema) for page in pages]).combine_chunks()
 
 
 def decode(rows: pa.Table, *, uri: str) -> Contents:
-    """Read manifest rows back.
+    """Decode manifest rows.
 
     Raises:
-        StorageError: a row makes no sense; the manifest is corrupted.
+        StorageError: a row is invalid; the manifest is corrupted.
     """
     pins, tombstones, heads, commits = [], [], [], []
     uncounted: list[Row] = []
@@ -92,19 +92,19 @@ def decode(rows: pa.Table, *, uri: str) -> Contents:
                     commits.append(_commit(row))
         except (ValueError, KeyError, TypeError, AttributeError, InvalidInputError) as cause:
             message = f"the manifest of {uri} has a row that makes no sense: {row}"
-            raise corrupted(message) from cause
+            raise corruption_error(message) from cause
     if len(heads) > 1:
         message = f"the manifest of {uri} has {len(heads)} heads, and must have one"
-        raise corrupted(message)
-    # Manifests from before they had a head may lack counts, which a migration makes good.
+        raise corruption_error(message)
+    # Formats without a head may lack counts, which a migration fills in.
     if heads and uncounted:
         message = f"the manifest of {uri} does not count the rows of a table: {uncounted[0]}"
-        raise corrupted(message)
+        raise corruption_error(message)
     return Contents(tuple(pins), tuple(tombstones), heads[0] if heads else None, tuple(commits))
 
 
-def corrupted(message: str) -> StorageError:
-    """What to raise when the manifest contradicts itself."""
+def corruption_error(message: str) -> StorageError:
+    """The error for a manifest that contradicts itself."""
     hint = "restore the graph's files from a backup, and report how this came about"
     return StorageError(message, hint=hint, code=ErrorCode.CORRUPTED)
 

@@ -1,4 +1,4 @@
-"""Schemas by their identity: immutable objects that commits refer to (docs/decisions/0005)."""
+"""Schemas by identity: immutable objects that commits refer to (docs/decisions/0005)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final
 from omnigraph.errors import InvalidInputError, StorageError
 from omnigraph.limits import CATALOGS_MAX
 from omnigraph.manifest.layout import SCHEMA_TEXT, SCHEMAS
-from omnigraph.manifest.rows import corrupted
+from omnigraph.manifest.rows import corruption_error
 from omnigraph.schema import codec
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.objects import Objects
@@ -34,9 +34,9 @@ class AcceptedSchema:
 
 
 def keep(objects: Objects, schema: AcceptedSchema) -> str:
-    """Store a schema under its identity, before any commit names it; storing it again is free.
+    """Store a schema under its identity, before any commit names it; storing it twice is allowed.
 
-    The text kept is the first one that was stored for this meaning.
+    Of several texts with the same meaning, the first one stored is kept.
     """
     record = {"format": 1, "catalog": codec.encode(schema.catalog), "text": schema.text}
     objects.put_if_absent(_path(schema.digest), json.dumps(record, indent=1).encode())
@@ -44,28 +44,28 @@ def keep(objects: Objects, schema: AcceptedSchema) -> str:
 
 
 def load(objects: Objects, digest: str) -> AcceptedSchema:
-    """The schema of this identity.
+    """The schema with this identity.
 
     Raises:
-        StorageError: the object is missing, or does not hold what its name says.
+        StorageError: the object is missing, or holds another schema.
     """
-    kept = load_kept(objects, digest)
-    if kept is not None:
-        return kept
-    # Graphs of old formats that were never opened to write have their text alone.
+    stored = load_stored(objects, digest)
+    if stored is not None:
+        return stored
+    # Graphs of old formats that were never opened for writing have only the text.
     with suppress(StorageError):
-        written = read_text(objects)
-        if written.digest == digest:
-            return written
+        schema = read_text(objects)
+        if schema.digest == digest:
+            return schema
     message = f"the schema {_path(digest)} is missing"
-    raise corrupted(message)
+    raise corruption_error(message)
 
 
-def load_kept(objects: Objects, digest: str) -> AcceptedSchema | None:
-    """The schema of this identity, if it was stored by `keep`.
+def load_stored(objects: Objects, digest: str) -> AcceptedSchema | None:
+    """The schema with this identity, if it was stored by `keep`.
 
     Raises:
-        StorageError: the object does not hold what its name says.
+        StorageError: the object cannot be read, or holds another schema.
     """
     path = _path(digest)
     stored = objects.read(path)
@@ -76,15 +76,15 @@ def load_kept(objects: Objects, digest: str) -> AcceptedSchema | None:
         schema = AcceptedSchema(codec.decode(record["catalog"]), record["text"])
     except (ValueError, KeyError, TypeError, InvalidInputError) as cause:
         message = f"the schema {path} cannot be read"
-        raise corrupted(message) from cause
+        raise corruption_error(message) from cause
     if schema.digest != digest:
         message = f"the schema {path} holds another schema, {schema.digest}"
-        raise corrupted(message)
+        raise corruption_error(message)
     return schema
 
 
 class Catalogs:
-    """The catalogs of one graph by their schema's identity, each read once."""
+    """The catalogs of one graph by schema identity, each read once."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -98,25 +98,25 @@ def read_text(objects: Objects) -> AcceptedSchema:
     """The schema in the root's text file: all that old formats recorded.
 
     Raises:
-        StorageError: the file is missing, or is no schema.
+        StorageError: the file is missing, or is not a schema.
     """
     stored = objects.read(SCHEMA_TEXT)
     if stored is None:
         message = f"the schema file {SCHEMA_TEXT} is missing"
-        raise corrupted(message)
+        raise corruption_error(message)
     try:
         text = stored.data.decode()
-        # Imported here: only graphs of an old format keep their schema as a text alone.
+        # Imported here: only graphs of an old format have their schema only as a text.
         from omnigraph.schema.parser import parse_schema
 
         return AcceptedSchema(parse_schema(text, SCHEMA_TEXT), text)
     except (ValueError, InvalidInputError) as cause:
         message = f"the schema file {SCHEMA_TEXT} cannot be read: {cause}"
-        raise corrupted(message) from cause
+        raise corruption_error(message) from cause
 
 
 def is_schema_path(path: str) -> bool:
-    """Whether a path in the folder of schemas is named by a schema's identity.
+    """Whether a path in the folder of schemas is that of a stored schema.
 
     >>> is_schema_path(f"__schemas/{'0' * 64}.json"), is_schema_path("__schemas/schema.pg")
     (True, False)

@@ -21,7 +21,7 @@ class Snapshot:
         branch: The branch it was read from; the head commit may have been made on another.
         manifest_version: The version of that branch's manifest.
         head: The commit it shows.
-        ref: The ref of the manifest that carries the branch, which another of its name has not.
+        ref: The ref of the manifest that carries the branch; no other branch of its name has it.
         is_legacy: Whether the manifest has an older format, which kept its history elsewhere.
     """
 
@@ -35,21 +35,21 @@ class Snapshot:
 
     @property
     def schema_digest(self) -> str:
-        """The identity of the schema that the rows follow."""
+        """The identity of the schema at this commit."""
         return self.head.schema_digest
 
     def pin(self, key: TableKey) -> TablePin:
-        """Where the rows of a type are.
+        """The pin of a type's table.
 
         Raises:
             TypeNotFoundError: the graph has no such type at this commit.
         """
-        found = self.pins.get(key)
-        if found is None:
+        pin = self.pins.get(key)
+        if pin is None:
             message = f"{key} is not a type of this graph at commit {self.head.commit_id}"
             have = ", ".join(map(str, sorted(self.pins)))
             raise TypeNotFoundError(message, hint=f"it has {have}")
-        return found
+        return pin
 
     def row_count(self, key: TableKey) -> int:
         """How many rows a type has.
@@ -60,13 +60,13 @@ class Snapshot:
         return self.pin(key).row_count
 
     def owns(self, pin: TablePin) -> bool:
-        """Whether only this branch moves the head of a table that it pins."""
+        """Whether only this branch moves the head of the pinned table."""
         if self.ref is None:
             return pin.ref is None
         return Branch(self.branch, self.ref).owns(pin.ref)
 
 
 def by_key(pins: tuple[TablePin, ...]) -> Mapping[TableKey, TablePin]:
-    """The pins by the type they hold: nodes before edges, each by name."""
+    """The pins by type: nodes before edges, each sorted by name."""
     ordered = sorted(pins, key=lambda pin: (pin.key.kind is TableKind.EDGE, pin.key.type_name))
     return MappingProxyType({pin.key: pin for pin in ordered})

@@ -26,7 +26,7 @@ from omnigraph.limits import RESOLVE_ATTEMPTS_MAX
 from omnigraph.manifest.deletions import finish_deletion
 from omnigraph.manifest.expectations import BranchIs, Expectation, HeadIs, SchemaIs, TableAt
 from omnigraph.manifest.publisher import Publication, publish
-from omnigraph.manifest.reader import Manifest, Opened
+from omnigraph.manifest.reader import Manifest, OpenManifest
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import RECOVERY_ACTOR, Commit, OperationKind
 from omnigraph.model.ids import CommitId, OperationId
@@ -197,7 +197,7 @@ class Recovery:
         raise ConflictError(message, hint="try again")
 
     def _attempt(
-        self, intent: Intent, own: Intent, earlier: Sequence[Intent], opened: Opened
+        self, intent: Intent, own: Intent, earlier: Sequence[Intent], opened: OpenManifest
     ) -> _Outcome | None:
         now = self._manifest.snapshot(opened, intent.branch)
         states = list(filter(None, (self._state(each, intent, now) for each in intent.tables)))
@@ -260,7 +260,7 @@ class Recovery:
         )
 
     def _landed(
-        self, opened: Opened, intent: Intent, candidates: Iterable[Intent]
+        self, opened: OpenManifest, intent: Intent, candidates: Iterable[Intent]
     ) -> Commit | None:
         """The commit that already brought this write to an end: its own, or a recovery's."""
         for each in candidates:

@@ -33,12 +33,12 @@ from omnigraph.manifest.expectations import (
     HeadIs,
     SchemaIs,
     TableAt,
-    branch_gone,
+    branch_deleted_error,
     require,
 )
 from omnigraph.manifest.migrations import migrate
 from omnigraph.manifest.publisher import Publication, publish
-from omnigraph.manifest.reader import Manifest, Opened
+from omnigraph.manifest.reader import Manifest, OpenManifest
 from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import Commit, OperationKind
@@ -209,7 +209,7 @@ class Transactions:
         """
         name = planned_on.branch
         if not name.is_main and self._manifest.names.ref_of(name) != planned_on.ref:
-            raise branch_gone(name)
+            raise branch_deleted_error(name)
 
     def _require_source(self, order: Order) -> None:
         """Refuse to merge a branch that was deleted meanwhile.
@@ -277,7 +277,7 @@ class Transactions:
         planned_on: Snapshot,
         work: Work[Report],
         staged: Mapping[TableKey, Staged],
-    ) -> Opened:
+    ) -> OpenManifest:
         """The branch as it is now, if everything the plan relied on is still as it was.
 
         Raises:
@@ -327,7 +327,7 @@ class Transactions:
             assert intent.commit_id is not None, "this release gives every intent one"
             landed = self._manifest.lookup(opened, intent.branch, intent.commit_id)
         except BranchNotFoundError:
-            raise branch_gone(intent.branch) from failure
+            raise branch_deleted_error(intent.branch) from failure
         except OmnigraphError as second:
             # Whoever recovers it may yet find it complete, and publish it.
             message = f"{failure.message}; and undoing it failed: {second.message}"

@@ -30,7 +30,7 @@ from omnigraph.graph import Graph
 from omnigraph.manifest.branches import Branches
 from omnigraph.manifest.layout import MANIFEST, RECOVERY
 from omnigraph.manifest.publisher import Publication, publish
-from omnigraph.manifest.reader import Manifest, Opened
+from omnigraph.manifest.reader import Manifest, OpenManifest
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId
@@ -647,16 +647,16 @@ def test_who_reads_a_branch_while_it_is_deleted_reads_it_to_the_end(graph, monke
     graph.branches.create("draft")
     insert(graph, "eva", branch="draft")
     reader = omnigraph.open(graph.uri, read_only=True)
-    opened = Manifest._opened
+    open_table = Manifest._open_table
     gone: list[bool] = []
 
-    def late(manifest: Manifest, table: Table) -> Opened:
+    def late(manifest: Manifest, table: Table) -> OpenManifest:
         if manifest is reader._manifest and table.address.ref is not None and not gone:
             gone.append(True)
             graph.branches.delete("draft")
-        return opened(manifest, table)
+        return open_table(manifest, table)
 
-    monkeypatch.setattr(Manifest, "_opened", late)
+    monkeypatch.setattr(Manifest, "_open_table", late)
     assert reader.snapshot(branch="draft").pin(PERSON).row_count == 3
     assert len(gone) == 1
     with pytest.raises(BranchNotFoundError):

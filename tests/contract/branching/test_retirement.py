@@ -150,7 +150,7 @@ def test_a_base_that_cannot_be_read_is_said_and_not_stepped_over(graph):
     graph.merge("x", delete_branch=True)
     write(graph, {PERSON: deletes("new")}, branch="d")
     before = tip(graph, "main")
-    (retired,) = graph._manifest.names.retired()
+    (retired,) = graph._manifest.names.retired_branches()
     for path in graph._store.objects.list(f"{MANIFEST}/tree/{retired.ref}"):
         graph._store.objects.delete(path)
     graph._store.objects.delete(f"{MANIFEST}/_refs/branches/{retired.ref}.json")
@@ -277,10 +277,10 @@ def test_a_mark_of_an_earlier_release_deletes_nothing(graph):
 def test_a_deleter_that_slept_takes_no_other_branch_its_name(graph, monkeypatch):
     graph.branches.create("x")
     rival = omnigraph.open(graph.uri)
-    require_held, slept = Branches._require_held, count()
+    require_record, slept = Branches._require_record, count()
 
     def late(names: Branches, branch: Branch) -> object:
-        held = require_held(names, branch)
+        held = require_record(names, branch)
         # The last look before the name is taken away.
         if names is graph._manifest.names and next(slept) == 2:
             rival.branches.delete("x")
@@ -288,7 +288,7 @@ def test_a_deleter_that_slept_takes_no_other_branch_its_name(graph, monkeypatch)
             insert(rival, "eva", branch="x")
         return held
 
-    monkeypatch.setattr(Branches, "_require_held", late)
+    monkeypatch.setattr(Branches, "_require_record", late)
     with pytest.raises(BranchNotFoundError):
         graph.branches.delete("x")
     monkeypatch.undo()

@@ -373,7 +373,7 @@ def test_a_commit_of_a_branch_that_was_deleted_and_made_again_is_not_mistaken(
             _: CommitId,
             *,
             near: BranchName = MAIN,  # noqa: ARG002
-            besides: BranchName | None = None,  # noqa: ARG002
+            excluding: BranchName | None = None,  # noqa: ARG002
             among_retired: bool = False,  # noqa: ARG002
         ) -> Commit:
             return gone

@@ -171,7 +171,7 @@ class _Check:
         objects = self.manifest.store.objects
         try:
             accepted = schemas.load(objects, digest)
-            is_kept = self.is_legacy or schemas.load_kept(objects, digest) is not None
+            is_kept = self.is_legacy or schemas.load_stored(objects, digest) is not None
         except OmnigraphError as failure:
             self.notebook.fail(Invariant.SCHEMA, subject, place, failure)
             return None
