@@ -1,4 +1,4 @@
-"""Drafts: a rule's plan in the making, over what the delta brings and what is committed."""
+"""Drafts: a rule's plan under construction, over the rows of a delta and committed rows."""
 
 from __future__ import annotations
 
@@ -13,17 +13,9 @@ from omnigraph.integrity.deltas import ORIGIN, DeltaRows, Part, Shape
 from omnigraph.limits import OFFENDERS_SHOWN_MAX
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import PropertyType, Scalar
+from omnigraph.relational.builder import PlanBuilder
 from omnigraph.relational.expressions import Bindings
-from omnigraph.relational.plans import (
-    GivenRows,
-    MatchesColumn,
-    OutputColumn,
-    Place,
-    Plan,
-    Reduction,
-    Relation,
-    TableRows,
-)
+from omnigraph.relational.plans import OutputColumn, Place, Plan
 from omnigraph.relational.trees import column, named, table
 
 FOUND: Final = "f"
@@ -55,15 +47,17 @@ class Question:
 
 @dataclass(slots=True)
 class Draft:
-    """One plan in the making. Names are numbered, so that nothing a user wrote becomes one."""
+    """One plan of a rule, for deltas of one shape."""
 
     shape: Shape
-    bindings: Bindings = field(default_factory=Bindings)
-    _relations: dict[str, Relation] = field(default_factory=dict)
+    _builder: PlanBuilder = field(default_factory=PlanBuilder)
     _given: dict[str, DeltaRows] = field(default_factory=dict)
     _reliances: dict[str, Reliance] = field(default_factory=dict)
-    _tables: list[exp.CTE] = field(default_factory=list)
-    _reductions: list[Reduction] = field(default_factory=list)
+
+    @property
+    def bindings(self) -> Bindings:
+        """The values that the plan binds."""
+        return self._builder.bindings
 
     def upserts(self, key: TableKey, *columns: str) -> str:
         """A relation of the delta's rows of a table; the shape must have some."""
@@ -79,12 +73,10 @@ class Draft:
         self, key: TableKey, *columns: str, by: str, among: Place | None, reliance: Reliance
     ) -> str:
         """A relation of committed rows; only those whose column `by` is `among` others matter."""
-        name = f"r{len(self._relations)}"
-        self._relations[name] = TableRows(key, columns)
+        name = self._builder.scan(key, columns)
         self._reliances[name] = reliance
         if among is not None:
-            matches = MatchesColumn(among.relation, among.column)
-            self._reductions.append(Reduction(name, by, matches))
+            self._builder.link([among], [Place(name, by)])
         return name
 
     def remaining(
@@ -113,11 +105,8 @@ class Draft:
         return self.define(query)
 
     def define(self, query: exp.Query) -> str:
-        """Name an intermediate table."""
-        name = f"t{len(self._tables)}"
-        alias = exp.TableAlias(this=exp.to_identifier(name))
-        self._tables.append(exp.CTE(this=query, alias=alias))
-        return name
+        """Add an intermediate table; returns its name."""
+        return self._builder.define(query)
 
     def offenders(self, query: exp.Select, *more: tuple[str, PropertyType]) -> Offenders:
         """What a query finds: `origin`, `id`, and more columns of these names and types."""
@@ -126,23 +115,15 @@ class Draft:
 
     def question(self, query: exp.Query, columns: Sequence[OutputColumn]) -> Question:
         """The finished plan."""
-        if self._tables:
-            query.set("with_", exp.With(expressions=[each.copy() for each in self._tables]))
-        plan = Plan(
-            tree=query,
-            relations=dict(self._relations),
-            columns=tuple(columns),
-            values=dict(self.bindings.values),
-            reductions=tuple(self._reductions),
+        return Question(
+            self._builder.plan(query, columns), dict(self._given), dict(self._reliances)
         )
-        return Question(plan, dict(self._given), dict(self._reliances))
 
     def _give(self, rows: DeltaRows) -> str:
         for name, known in self._given.items():
             if known == rows:
                 return name
-        name = f"r{len(self._relations)}"
-        self._relations[name] = GivenRows()
+        name = self._builder.give()
         self._given[name] = rows
         return name
 

@@ -17,10 +17,10 @@ from omnigraph.query import ir
 from omnigraph.query.lowering.keys import fixed_key, seeds_of
 from omnigraph.query.lowering.operands import Given, filter_tree, operands_of
 from omnigraph.query.lowering.plan import Template
-from omnigraph.query.lowering.workbench import Workbench
-from omnigraph.relational.plans import GivenRows, OutputColumn
+from omnigraph.relational.builder import PlanBuilder
+from omnigraph.relational.plans import GivenRows, OutputColumn, Plan
 from omnigraph.relational.trees import column, table
-from omnigraph.schema.catalog import Catalog, SchemaType
+from omnigraph.schema.catalog import SchemaType
 
 _ROW: Final = "n"
 _ID: Final = OutputColumn("id", Scalar.STRING, nullable=False)
@@ -74,58 +74,52 @@ class Matcher:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._lowered: Callable[[_Shaped], Template]
+        self._lowered: Callable[[_PredicateShape], Template]
         self._lowered = lru_cache(maxsize=COMPILED_QUERIES_MAX)(_lower)
 
     def committed(self, predicate: Predicate, data: Data) -> pa.Array:
         """The ids of the committed rows that pass."""
-        template = self._lowered(_Shaped(predicate))
-        return self._ids(template, predicate, data)
+        plan = self._lowered(_PredicateShape(predicate)).plan(predicate.given)
+        return self._ids(plan, data)
 
     def pending(self, predicate: Predicate, rows: pa.Table, data: Data) -> pa.Array:
         """The ids of those of some rows that pass."""
-        template = self._lowered(_Shaped(predicate))
-        (name,) = template.relations
+        plan = self._lowered(_PredicateShape(predicate)).plan(predicate.given)
+        (name,) = plan.relations
+        plan = replace(plan, relations={name: GivenRows()}, reductions=())
         given = {name: rows.select(list(predicate.columns()))}
-        template = replace(template, relations={name: GivenRows()}, seeds=())
-        return self._ids(template, predicate, replace(data, given=given))
+        return self._ids(plan, replace(data, given=given))
 
-    def _ids(self, template: Template, predicate: Predicate, data: Data) -> pa.Array:
-        found = self._engine.run(template.plan(predicate.given), data)
-        return found["id"].combine_chunks()
+    def _ids(self, plan: Plan, data: Data) -> pa.Array:
+        return self._engine.run(plan, data)["id"].combine_chunks()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Shaped:
+class _PredicateShape:
     """A predicate, equal to any that the same plan serves."""
 
     predicate: Predicate
 
     @property
     def _key(self) -> Hashable:
-        asked = self.predicate
-        return asked.type, asked.tests, asked.given.shape
+        predicate = self.predicate
+        return predicate.type, predicate.tests, predicate.given.shape
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Shaped) and self._key == other._key
+        return isinstance(other, _PredicateShape) and self._key == other._key
 
     def __hash__(self) -> int:
         return hash(self._key)
 
 
-def _lower(shaped: _Shaped) -> Template:
-    predicate = shaped.predicate
-    bench = Workbench(Catalog(), predicate.given)
-    relation = bench.scan(predicate.type.table_key, predicate.columns())
+def _lower(shape: _PredicateShape) -> Template:
+    predicate = shape.predicate
+    builder = PlanBuilder()
+    relation = builder.scan(predicate.type.table_key, predicate.columns())
     scope = {(ir.ROW, name): column(name, _ROW) for name in predicate.columns()}
-    tests = [filter_tree(each, scope, predicate.given, bench.bindings) for each in predicate.tests]
+    tests = [
+        filter_tree(test, scope, predicate.given, builder.bindings) for test in predicate.tests
+    ]
     query = exp.select(column("id", _ROW)).from_(table(relation, _ROW)).where(*tests)
-    return Template(
-        tree=bench.finished(query),
-        relations=bench.relations,
-        columns=(_ID,),
-        values=bench.bindings.values,
-        reductions=(),
-        seeds=tuple(seeds_of(predicate.type, relation, predicate.tests, predicate.given)),
-        lookup=None,
-    )
+    seeds = seeds_of(predicate.type, relation, predicate.tests, predicate.given)
+    return Template(builder.plan(query, (_ID,)), tuple(seeds))

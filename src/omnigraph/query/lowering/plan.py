@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
 from sqlglot import exp
@@ -13,10 +13,10 @@ from omnigraph.query import ir
 from omnigraph.query.lowering.keys import key_lookup
 from omnigraph.query.lowering.operands import Given, Scope, unsupported_function
 from omnigraph.query.lowering.rows import block_rows
+from omnigraph.query.lowering.state import LoweringState
 from omnigraph.query.lowering.usage import uses_of_block, uses_of_results
-from omnigraph.query.lowering.workbench import Workbench
 from omnigraph.relational.expressions import without_negative_zero
-from omnigraph.relational.plans import BoundValue, Lookup, OutputColumn, Plan, Reduction, Relation
+from omnigraph.relational.plans import Lookup, OutputColumn, Plan, Reduction
 from omnigraph.relational.trees import column, named, table
 from omnigraph.schema.catalog import Catalog
 
@@ -25,24 +25,24 @@ _ROWS: Final = "q"
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A lowered query, valid for all values of one `Given.shape`."""
+    """A lowered query, valid for all values of one `Given.shape`.
 
-    tree: exp.Query
-    relations: Mapping[str, Relation]
-    columns: tuple[OutputColumn, ...]
-    values: Mapping[str, BoundValue]
-    reductions: tuple[Reduction, ...]
+    Attributes:
+        unseeded: The plan for the values that the query was lowered with, without `seeds`.
+        seeds: Reductions that depend on the values.
+    """
+
+    unseeded: Plan
     seeds: tuple[Callable[[Given], Reduction], ...]
-    lookup: Callable[[Given], Lookup] | None
+    lookup: Callable[[Given], Lookup] | None = None
 
     def plan(self, given: Given) -> Plan:
         """The plan whose rows are the query's answer, in its order."""
-        return Plan(
-            tree=self.tree,
-            relations=self.relations,
-            columns=self.columns,
-            values={name: given.rebind(bound) for name, bound in self.values.items()},
-            reductions=(*(seed(given) for seed in self.seeds), *self.reductions),
+        plan = self.unseeded
+        return replace(
+            plan,
+            values={name: given.rebind(bound) for name, bound in plan.values.items()},
+            reductions=(*(seed(given) for seed in self.seeds), *plan.reductions),
             lookup=None if self.lookup is None else self.lookup(given),
         )
 
@@ -53,10 +53,10 @@ def lower(query: ir.ReadQuery, catalog: Catalog, given: Given) -> Template:
     Raises:
         InvalidInputError: the query uses a search function, which no engine runs yet.
     """
-    bench = Workbench(catalog, given)
+    state = LoweringState(catalog, given)
     uses = frozenset([*uses_of_block(query.match), *uses_of_results(query)])
-    rows = block_rows(bench, query.match, uses)
-    results = _Results(bench, rows.scope(_ROWS))
+    rows = block_rows(state, query.match, uses)
+    results = _Results(state, rows.scope(_ROWS))
     source = exp.Select().from_(table(rows.table, _ROWS))
     tree = (
         results.grouped_select(query, source)
@@ -66,25 +66,19 @@ def lower(query: ir.ReadQuery, catalog: Catalog, given: Given) -> Template:
     limit = _limit(query, given.values)
     if limit is not None:
         tree = tree.limit(limit)
-    return Template(
-        tree=bench.finished(tree),
-        relations=bench.relations,
-        columns=tuple(
-            OutputColumn(column_.name, column_.expression.type, column_.expression.nullable)
-            for column_ in query.columns
-        ),
-        values=bench.bindings.values,
-        reductions=tuple(bench.reductions),
-        seeds=tuple(bench.seeds),
-        lookup=key_lookup(query, catalog, given),
+    columns = (
+        OutputColumn(column_.name, column_.expression.type, column_.expression.nullable)
+        for column_ in query.columns
     )
+    plan = state.builder.plan(tree, columns)
+    return Template(plan, tuple(state.seeds), key_lookup(query, catalog, given))
 
 
 @dataclass(slots=True)
 class _Results:
     """Columns, groups and order over a table of rows."""
 
-    bench: Workbench
+    state: LoweringState
     scope: Scope
     inner: dict[ir.Operand, str] = field(default_factory=dict)
 
@@ -96,7 +90,9 @@ class _Results:
                 message = "an aggregate makes the query a grouped one"
                 raise AssertionError(message)
             case ir.ColumnValue() | ir.ParameterValue() | ir.Constant() | ir.Now():
-                return self.bench.bindings.tree(self.bench.given.side(expression, self.scope))
+                return self.state.builder.bindings.tree(
+                    self.state.given.side(expression, self.scope)
+                )
             case _:
                 assert_never(expression)
 
@@ -123,7 +119,7 @@ class _Results:
             named(without_negative_zero(self.operand(operand), operand.type), name)
             for operand, name in self.inner.items()
         ]
-        inner = self.bench.define(
+        inner = self.state.builder.define(
             source.select(*(inner_columns or [_number_column(0, exp.true())]))
         )
         tree = exp.select(*map(_number_column, range(len(columns)), columns)).from_(

@@ -15,6 +15,7 @@ from omnigraph.query.lowering.operands import (
     filter_tree,
     operands_of,
 )
+from omnigraph.query.lowering.state import LoweringState
 from omnigraph.query.lowering.usage import Use, uses_of_block
 from omnigraph.query.lowering.walks import (
     FROM,
@@ -25,7 +26,6 @@ from omnigraph.query.lowering.walks import (
     pair_ends,
     walk_ends,
 )
-from omnigraph.query.lowering.workbench import Workbench
 from omnigraph.relational.plans import Place
 from omnigraph.relational.trees import column, named, subquery, table
 
@@ -42,39 +42,39 @@ class Rows:
         """The values of variables as columns of this table under an alias."""
         return {use: column(name, alias) for use, name in self.columns.items()}
 
-    def distinct_columns(self, uses: Iterable[Use], bench: Workbench) -> Rows:
+    def distinct_columns(self, uses: Iterable[Use], state: LoweringState) -> Rows:
         """The distinct values of a few columns."""
         columns = {use: self.columns[use] for use in sorted(uses)}
         values = [column(name, "o") for name in columns.values()]
         query = exp.select(*values).from_(table(self.table, "o")).distinct()
         variables = {variable for variable, _ in columns}
         places = {name: self.places.get(name, ()) for name in variables}
-        return Rows(bench.define(query, reused=True), columns, places)
+        return Rows(state.builder.define(query, reused=True), columns, places)
 
 
 def block_rows(
-    bench: Workbench, block: ir.Block, uses: frozenset[Use], outer: Rows | None = None
+    state: LoweringState, block: ir.Block, uses: frozenset[Use], outer: Rows | None = None
 ) -> Rows:
     """The rows of a block, for each row of the variables outside it.
 
     Args:
         uses: The columns that the block and later steps use of the variables bound here.
     """
-    joins = _Joins(bench, block, uses, outer)
+    joins = _Joins(state, block, uses, outer)
     joins.run()
     rows = joins.rows()
     for negation in block.negations:
-        rows = _subtract(bench, rows, negation)
+        rows = _subtract(state, rows, negation)
     return rows
 
 
-def _subtract(bench: Workbench, rows: Rows, negation: ir.Negation) -> Rows:
+def _subtract(state: LoweringState, rows: Rows, negation: ir.Negation) -> Rows:
     """The rows for which the negated block has none."""
     inner_uses = frozenset(uses_of_block(negation.block))
     ids = [(variable, "id") for variable in negation.outer]
     needed_uses = {use for use in inner_uses if use[0] in negation.outer} | set(ids)
-    outer = rows.distinct_columns(needed_uses, bench)
-    inner_rows = block_rows(bench, negation.block, inner_uses, outer)
+    outer = rows.distinct_columns(needed_uses, state)
+    inner_rows = block_rows(state, negation.block, inner_uses, outer)
     ids_found = [named(column(inner_rows.columns[use], "f"), rows.columns[use]) for use in ids]
     hits = exp.select(*ids_found).from_(table(inner_rows.table, "f")).distinct()
     on = exp.and_(
@@ -86,14 +86,14 @@ def _subtract(bench: Workbench, rows: Rows, negation: ir.Negation) -> Rows:
     columns = [column(name, "k") for name in rows.columns.values()]
     query = exp.select(*columns).from_(table(rows.table, "k"))
     query = query.join(subquery(hits, "x"), on=on, join_type="anti")
-    return replace(rows, table=bench.define(query))
+    return replace(rows, table=state.builder.define(query))
 
 
 @dataclass(slots=True)
 class _Joins:
     """Joins the tables of one block, connected ones first."""
 
-    bench: Workbench
+    state: LoweringState
     block: ir.Block
     uses: frozenset[Use]
     outer: Rows | None
@@ -140,7 +140,9 @@ class _Joins:
             values = [named(exp.Literal.number(1), "v0")]
         places = {name: tuple(found) for name, found in self.places.items()}
         outer_places = dict(self.outer.places) if self.outer else {}
-        return Rows(self.bench.define(self.query.select(*values)), columns, outer_places | places)
+        return Rows(
+            self.state.builder.define(self.query.select(*values)), columns, outer_places | places
+        )
 
     def _define_nodes(self) -> list[ir.Filter]:
         """Define a filtered table for each node variable that needs one; return those filters."""
@@ -159,16 +161,16 @@ class _Joins:
     def _define_node(
         self, node: ir.NodeBinding, columns: list[str], filters: list[ir.Filter]
     ) -> None:
-        relation = self.bench.scan(TableKey(TableKind.NODE, node.type_name), columns)
+        relation = self.state.builder.scan(TableKey(TableKind.NODE, node.type_name), columns)
         scope = {(node.variable, name): column(name, "n") for name in columns}
         query = exp.select(*(column(name, "n") for name in dict.fromkeys(columns)))
         query = query.from_(table(relation, "n"))
         for condition in filters:
             query = query.where(self._filter(condition, scope))
-        self.nodes[node.variable] = self.bench.define(query)
+        self.nodes[node.variable] = self.state.builder.define(query)
         self.places.setdefault(node.variable, []).append(Place(relation, "id"))
-        type_ = self.bench.catalog.node_type(node.type_name)
-        self.bench.seeds.extend(seeds_of(type_, relation, filters, self.bench.given))
+        type_ = self.state.catalog.node_type(node.type_name)
+        self.state.seeds.extend(seeds_of(type_, relation, filters, self.state.given))
 
     def _join_traversal(self, traversal: ir.Traversal) -> None:
         ends = self._ends(traversal)
@@ -206,14 +208,14 @@ class _Joins:
             names = [
                 name for variable, name in sorted(self.uses) if variable == traversal.edge_variable
             ]
-            return edge_ends(self.bench, traversal, names)
+            return edge_ends(self.state, traversal, names)
         if traversal.hops_max == 1:
-            return pair_ends(self.bench, traversal)
+            return pair_ends(self.state, traversal)
         start, far = self._start(traversal.source), traversal.destination
         backward = start is None
         if backward:
             start, far = self._start(traversal.destination), traversal.source
-        ends = walk_ends(self.bench, traversal, start, backward=backward and start is not None)
+        ends = walk_ends(self.state, traversal, start, backward=backward and start is not None)
         if ends.reached is not None and start is not None and isinstance(far, str):
             self.far_ends.append((far, ends.reached))
         return ends
@@ -259,17 +261,17 @@ class _Joins:
         )
 
     def _filter(self, condition: ir.Filter, scope: Scope) -> exp.Expr:
-        return filter_tree(condition, scope, self.bench.given, self.bench.bindings)
+        return filter_tree(condition, scope, self.state.given, self.state.builder.bindings)
 
     def _link_places(self) -> None:
         """Let the ids of a variable in one place reduce what is read from its other places."""
         for variable, place in self.far_ends:
-            self.bench.link([place], self.places.get(variable, ()))
+            self.state.builder.link([place], self.places.get(variable, ()))
         for variable, places in self.places.items():
             for place in places:
-                self.bench.link([place], [other for other in places if other != place])
+                self.state.builder.link([place], [other for other in places if other != place])
             if self.outer is not None:
-                self.bench.link(self.outer.places.get(variable, ()), places)
+                self.state.builder.link(self.outer.places.get(variable, ()), places)
 
 
 def _variables(condition: ir.Filter) -> set[str]:

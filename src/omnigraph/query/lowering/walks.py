@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from omnigraph.model.tables import TableKey, TableKind
 from omnigraph.query import ir
-from omnigraph.query.lowering.workbench import Workbench
+from omnigraph.query.lowering.state import LoweringState
 from omnigraph.relational.plans import Place, ReachedFrom, Reduction
 from omnigraph.relational.trees import column, named, subquery, table
 from omnigraph.schema.catalog import ENDPOINTS
@@ -48,26 +48,26 @@ class Ends:
     reached: Place | None = None
 
 
-def edge_ends(bench: Workbench, traversal: ir.Traversal, columns: Sequence[str]) -> Ends:
+def edge_ends(state: LoweringState, traversal: ir.Traversal, columns: Sequence[str]) -> Ends:
     """One row per edge, with the columns that the query uses."""
-    relation = bench.scan(_key(traversal), [*ENDPOINTS, "id", *columns])
+    relation = state.builder.scan(_key(traversal), [*ENDPOINTS, "id", *columns])
     edge_columns = tuple(dict.fromkeys(["id", *columns]))
     source, destination = _ends(traversal.direction)
     forward = _edges(relation, source, destination, edge_columns)
     if traversal.direction is not ir.Direction.BOTH:
         places = Place(relation, source), Place(relation, destination)
-        return Ends(bench.define(forward), edge_columns, (places[0],), (places[1],))
+        return Ends(state.builder.define(forward), edge_columns, (places[0],), (places[1],))
     backward = _edges(relation, destination, source, edge_columns).where(
         exp.NEQ(this=column(source, "e"), expression=column(destination, "e"))
     )
-    return Ends(bench.define(exp.union(forward, backward, distinct=False)), edge_columns)
+    return Ends(state.builder.define(exp.union(forward, backward, distinct=False)), edge_columns)
 
 
-def pair_ends(bench: Workbench, traversal: ir.Traversal) -> Ends:
+def pair_ends(state: LoweringState, traversal: ir.Traversal) -> Ends:
     """One row per pair of nodes that one hop connects."""
-    relation = bench.scan(_key(traversal), ENDPOINTS)
+    relation = state.builder.scan(_key(traversal), ENDPOINTS)
     source, destination = _ends(traversal.direction)
-    step = bench.define(_step(bench, traversal, relation, source, destination))
+    step = state.builder.define(_step(state, traversal, relation, source, destination))
     if traversal.direction is ir.Direction.BOTH:
         return Ends(step)
     return Ends(
@@ -78,7 +78,7 @@ def pair_ends(bench: Workbench, traversal: ir.Traversal) -> Ends:
 
 
 def walk_ends(
-    bench: Workbench, traversal: ir.Traversal, start: Start | None, *, backward: bool
+    state: LoweringState, traversal: ir.Traversal, start: Start | None, *, backward: bool
 ) -> Ends:
     """One row per pair whose least number of hops is within the traversal's bounds.
 
@@ -90,24 +90,26 @@ def walk_ends(
         start: The ids to walk from; every node of the type when None.
         backward: Walk from the destination against the edges; the pairs are the same.
     """
-    relation = bench.scan(_key(traversal), ENDPOINTS)
+    relation = state.builder.scan(_key(traversal), ENDPOINTS)
     source, destination = _ends(traversal.direction)
     if backward:
         source, destination = destination, source
-    step = bench.define(_step(bench, traversal, relation, source, destination), reused=True)
-    level = bench.define(_first_level(step, start))
+    step = state.builder.define(_step(state, traversal, relation, source, destination), reused=True)
+    level = state.builder.define(_first_level(step, start))
     for hops in range(2, traversal.hops_max + 1):
-        level = bench.define(_next_level(level, step, hops))
+        level = state.builder.define(_next_level(level, step, hops))
     both_ways = traversal.direction is ir.Direction.BOTH
     if start is not None:
         for place in start.places:
             by = ReachedFrom(
                 place.relation, place.column, destination, traversal.hops_max, both_ways
             )
-            bench.reductions.append(Reduction(relation, source, by))
+            state.builder.reduce(Reduction(relation, source, by))
     ends = (TO, FROM) if backward else (FROM, TO)
     reached = None if both_ways else Place(relation, destination)
-    return Ends(bench.define(_within_bounds(level, traversal.hops_min, ends)), reached=reached)
+    return Ends(
+        state.builder.define(_within_bounds(level, traversal.hops_min, ends)), reached=reached
+    )
 
 
 def _key(traversal: ir.Traversal) -> TableKey:
@@ -126,12 +128,12 @@ def _edges(relation: str, source: str, destination: str, edge_columns: Sequence[
 
 
 def _step(
-    bench: Workbench, traversal: ir.Traversal, relation: str, source: str, destination: str
+    state: LoweringState, traversal: ir.Traversal, relation: str, source: str, destination: str
 ) -> exp.Query:
     forward = _edges(relation, source, destination, ())
     if traversal.direction is ir.Direction.BOTH:
         return exp.union(forward, _edges(relation, destination, source, ()), distinct=True)
-    edge_type = bench.catalog.edge_type(traversal.edge_type)
+    edge_type = state.catalog.edge_type(traversal.edge_type)
     has_no_parallels = any(
         set(columns) <= set(ENDPOINTS) for columns in (edge_type.key, *edge_type.uniques) if columns
     )

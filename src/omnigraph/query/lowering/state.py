@@ -1,0 +1,25 @@
+"""The state of a lowering: the catalog and values it uses, and the plan it builds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from omnigraph.query.lowering.operands import Given
+from omnigraph.relational.builder import PlanBuilder
+from omnigraph.relational.plans import Reduction
+from omnigraph.schema.catalog import Catalog
+
+
+@dataclass(slots=True)
+class LoweringState:
+    """One query that is being lowered.
+
+    Attributes:
+        seeds: Reductions that depend on the values the query is run with.
+    """
+
+    catalog: Catalog
+    given: Given
+    builder: PlanBuilder = field(default_factory=PlanBuilder)
+    seeds: list[Callable[[Given], Reduction]] = field(default_factory=list)
