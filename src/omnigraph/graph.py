@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
+from omnigraph.choices import EngineName
 from omnigraph.clock import ULID_LENGTH, Clock, SystemClock, is_ulid
 from omnigraph.engine.extras import require_spark
-from omnigraph.engine.protocol import EngineName
 from omnigraph.engine.queries import Explanation, Queries, QueryResult
 from omnigraph.engine.snapshots import data_at
 from omnigraph.errors import (
@@ -424,7 +424,8 @@ class Graph:
             engine=engine,
             progress=progress,
         )
-        with self._started(order.branch, start):
+        check = partial(self._loads.require_possible, request)
+        with self._branch_for_load(order.branch, start, check):
             result = self._loads.run(order, request)
         if not index or result.commit_id is None:
             return result
@@ -441,13 +442,18 @@ class Graph:
         return result
 
     @contextmanager
-    def _started(self, name: BranchName, start: str | None) -> Iterator[None]:
-        """Make a branch for the block where there is none; a block that fails takes it back.
+    def _branch_for_load(
+        self, name: BranchName, start: str | None, check: Callable[[Catalog], None]
+    ) -> Iterator[None]:
+        """Create a branch for the block where there is none; delete it again if the block fails.
 
-        It stays where others use it by now, or where the block may have committed to it. The error
-        then has a note that says so.
+        The branch stays where others use it by now, or where the block may have committed to it.
+        The error then has a note that says so.
+
+        Args:
+            check: Refuses a load that cannot succeed, before a branch is created for it.
         """
-        made = None if start is None else self._made(name, start)
+        made = None if start is None else self._create_missing(name, start, check)
         try:
             yield
         except OutcomeUnknownError as failure:
@@ -457,32 +463,35 @@ class Graph:
             raise
         except BaseException as failure:
             if made is not None:
-                self._take_back(made, failure)
+                self._delete_again(made, failure)
             raise
 
-    def _made(self, name: BranchName, start: str) -> Branch | None:
-        """A branch that was made at the tip of another; None if there is one of that name."""
-        # Where nothing is to be made, a misspelt start is no less misspelt.
+    def _create_missing(
+        self, name: BranchName, start: str, check: Callable[[Catalog], None]
+    ) -> Branch | None:
+        """A new branch at the tip of another; None if there is one of that name."""
+        # Read even where nothing is to be created: a misspelt start is refused in any case.
         source = self.snapshot(branch=start)
         if name in self.branches.list():
             return None
+        check(self._catalogs.of(source.schema_digest))
         from omnigraph.branching import lifecycle
 
         try:
             return lifecycle.create(self._manifest, self._clock, name, source)
         except AlreadyExistsError:
-            # Others made it since: it exists, as if it had been there before.
+            # Others created it since, which is as if it had existed before.
             return None
 
-    def _take_back(self, made: Branch, failure: BaseException) -> None:
-        """Delete a branch that is as it was made; if it stays, note on the failure why."""
+    def _delete_again(self, made: Branch, failure: BaseException) -> None:
+        """Delete a branch that nobody has moved since; if it stays, note on the failure why."""
         from omnigraph.branching import lifecycle
 
-        assert made.source_commit is not None, "it was just made"
+        assert made.source_commit is not None, "it was created from another branch"
         try:
             lifecycle.delete_unmoved(self._manifest, self._clock, made, made.source_commit)
         except BranchNotFoundError:
-            # Others deleted it. One that has its name by now is theirs.
+            # Others deleted it. A branch that has its name by now is theirs.
             return
         except OmnigraphError as second:
             note = f"branch {made.name}, which was made for this load, was not deleted"

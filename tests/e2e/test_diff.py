@@ -11,10 +11,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph
-from omnigraph.changes import records
-from omnigraph.cli import changed
 from omnigraph.cli.exits import Exit
-from omnigraph.model.tables import TableKind
 from tests.support.commands import Answer, command
 
 SCHEMA: Final = """
@@ -164,11 +161,3 @@ def test_a_mistake_gets_one_clear_message_and_its_exit_code(
     refused = here(*arguments, "--store", store)
     assert (refused.code, refused.out) == (code, ""), refused.err
     assert said in refused.said, refused.err
-
-
-@pytest.mark.parametrize(
-    ("words", "meant"), [(changed.Kind, TableKind), (changed.Op, records.Op)], ids=["kind", "op"]
-)
-def test_the_filters_have_a_word_for_all_that_a_diff_tells(words, meant):
-    # The command line has words of its own: help must not load what the others need.
-    assert {each.name: each.value for each in words} == {each.name: each.value for each in meant}

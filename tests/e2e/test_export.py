@@ -59,7 +59,7 @@ def test_a_file_is_written_whole_and_told_of(here: Run, store: str, tmp_path: Pa
     target = tmp_path / "out.jsonl.zst"
     told = here("export", str(target), "--store", store, "--branch", "draft", "--json")
     assert (told.err, told.json["rows"]) == ("", {"City": 2, "Person": 2, "LivesIn": 1})
-    assert told.json["target"] == str(target)
+    assert (told.json["target"], told.json["format"]) == (str(target), "ndjson")
     assert target.exists()
     refused = here("export", str(target), "--store", store)
     assert (refused.code, refused.out) == (Exit.CONFLICT, "")

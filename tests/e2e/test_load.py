@@ -13,16 +13,20 @@ from pathlib import Path
 from termios import FIONREAD
 from time import sleep
 from typing import IO, Any, Final
+from unittest.mock import Mock
 
 import pytest
 from rich.console import Console
 from rich.progress import Progress, TextColumn
 
 import omnigraph
+from omnigraph.branching import lifecycle
 from omnigraph.cli.exits import Exit
 from omnigraph.cli.progress import Bars, followed
+from omnigraph.engine.spark.settings import SessionSettings, Work, default_settings
 from omnigraph.errors import ConflictError, ErrorCode
 from omnigraph.failpoints import Failpoint, armed
+from omnigraph.graph import Graph
 from omnigraph.limits import LOAD_BLOCK_BYTES
 from omnigraph.recovery.sidecars import Pending
 from tests.support.commands import Answer
@@ -381,6 +385,32 @@ def test_a_mistake_gets_one_clear_message_and_its_exit_code(
     assert head(untouched) == before
     assert omnigraph.open(untouched, read_only=True).branches.list() == ("main",)
     assert Path(world).read_text() == WORLD
+
+
+def test_no_branch_is_created_for_a_load_that_cannot_begin(
+    here: Run, untouched: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = Mock(side_effect=AssertionError("a branch was created"))
+    monkeypatch.setattr(lifecycle, "create", create)
+    place = ("--branch", "review", "--from", "main")
+    refused = here("load", untouched, "--data", f"{tmp_path}/no.jsonl", "--mode", "append", *place)
+    assert refused.code == Exit.NOT_FOUND, refused.err
+
+
+def test_spark_would_start_at_the_master_of_the_command_and_for_short_work(
+    here: Run, untouched: str, world: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[SessionSettings] = []
+
+    def refuse(*_: object, **__: object) -> None:
+        seen.append(default_settings())
+        message = "nothing is loaded here"
+        raise ConflictError(message, hint="")
+
+    monkeypatch.setattr(Graph, "load", refuse)
+    here("load", untouched, "--data", world, "--mode", "append", "--master", "local[3]")
+    assert seen == [SessionSettings(master="local[3]", work=Work.SHORT)]
+    assert default_settings() == SessionSettings()
 
 
 @pytest.mark.parametrize("kind", [Failpoint.WRITE_AFTER_STAGE, Failpoint.WRITE_AFTER_EACH_APPLY])

@@ -10,7 +10,8 @@ _DRIVER = """
 import json, sys
 from pathlib import Path
 import omnigraph
-from omnigraph.engine.spark.session import SessionSettings, Work, open_session
+from omnigraph.engine.spark.session import open_session
+from omnigraph.engine.spark.settings import SessionSettings, Work
 
 def peak():
     lines = Path("/proc/self/status").read_text().splitlines()

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from omnigraph.choices import TableKind
 from omnigraph.engine.protocol import Data, Engine
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import OperationId
-from omnigraph.model.tables import TableKey, TableKind
+from omnigraph.model.tables import TableKey
 from omnigraph.query import ir
 from omnigraph.query.ir import Value
 from omnigraph.query.lowering.operands import Given, unconverted_numbers

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from omnigraph import graph
+from omnigraph.choices import TableKind
 from omnigraph.clock import SystemClock
 from omnigraph.manifest.expectations import TableAt
 from omnigraph.manifest.publisher import Publication, publish
@@ -17,7 +18,7 @@ from omnigraph.model.commits import OperationKind
 from omnigraph.model.identity import identity_of
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import MAIN
-from omnigraph.model.tables import TableKind, TablePin
+from omnigraph.model.tables import TablePin
 from omnigraph.model.types import Scalar
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog, SchemaType

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from omnigraph.engine.spark.session import SessionSettings, Work, open_session
+from omnigraph.engine.spark.session import open_session
+from omnigraph.engine.spark.settings import SessionSettings, Work
 
 
 def small_session(cache_directory: Path) -> SparkSession:

@@ -134,7 +134,8 @@ def begin(environment: Mapping[str, str] | None = None) -> None:
     # Workers of a pool wait for work even when nobody is left to give it.
     end_with(parent.pid)
     os.environ.update(environment or {})
-    from omnigraph.engine.spark.session import SessionSettings, Work, open_session
+    from omnigraph.engine.spark.session import open_session
+    from omnigraph.engine.spark.settings import SessionSettings, Work
 
     # All that a load is made of: it takes its limits when it is imported.
     import_module("omnigraph.pipeline.spark.load")

@@ -6,14 +6,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
-from omnigraph.changes.records import Changes, Op, RowChange, row_changes
+from omnigraph.changes.records import Changes, RowChange, row_changes
 from omnigraph.changes.tables import compare_tables
-from omnigraph.engine.protocol import Data, Engine, EngineName
+from omnigraph.choices import EngineName, Op, TableKind
+from omnigraph.engine.protocol import Data, Engine
 from omnigraph.errors import ConflictError, ErrorCode, InvalidParameterError
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.arguments import checked_texts
 from omnigraph.model.counts import Counts
-from omnigraph.model.tables import TableKey, TableKind
+from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import Catalog, SchemaType
 from omnigraph.storage.pairs import Size, size_of, unequal_pairs
 

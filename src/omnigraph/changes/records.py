@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import repeat
 from typing import Protocol
 
@@ -13,19 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.changes.wide import WideValues
+from omnigraph.choices import Op
 from omnigraph.limits import ROWS_PER_BATCH_MAX
 from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
-
-
-class Op(StrEnum):
-    """What happened to a row."""
-
-    INSERT = "insert"
-    UPDATE = "update"
-    DELETE = "delete"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from omnigraph.choices import EngineRequest
 from omnigraph.cli.formats import Format
 from omnigraph.cli.render import Talk
-
-
-class Engine(StrEnum):
-    """The engines there are to ask for."""
-
-    AUTO = "auto"
-    LOCAL = "local"
-    SPARK = "spark"
 
 
 def speak_json(context: typer.Context) -> None:
@@ -51,7 +43,7 @@ ResultFormat = Annotated[
     ),
 ]
 OnEngine = Annotated[
-    Engine | None,
+    EngineRequest | None,
     typer.Option("--engine", help="What runs it; auto, the default, goes by size."),
 ]
 Store = Annotated[

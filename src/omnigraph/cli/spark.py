@@ -1,19 +1,28 @@
-"""Starting Spark for one command: quickly, and only where it will be used."""
+"""Spark as a command starts it: for short work, and only if the work needs it."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 
-def start_spark(master: str | None = None) -> None:
-    """Start Spark as suits work of seconds to minutes, unless it runs already.
+import typer
 
-    Whatever needs Spark later finds it running.
+from omnigraph.choices import EngineRequest
+
+
+def check_master(master: str | None, engine: EngineRequest | None) -> None:
+    """Refuse a master that nothing would use.
 
     Raises:
-        InvalidInputError: Spark is not installed, no Java can run it, or it did not start.
+        typer.BadParameter: the command line names a master and an engine that has none.
     """
-    from omnigraph.engine.extras import require_spark
+    if master is not None and engine is EngineRequest.LOCAL:
+        message = "--master is for Spark, and --engine local does without"
+        raise typer.BadParameter(message, param_hint="--master")
 
-    require_spark()
-    from omnigraph.engine.spark.session import SessionSettings, Work, open_session
 
-    open_session(SessionSettings(master=master, work=Work.SHORT))
+def quick_spark(master: str | None = None) -> AbstractContextManager[None]:
+    """Within the block, start Spark for work of seconds to minutes, if it has to be started."""
+    # Imported here: --help and most commands need none of it.
+    from omnigraph.engine.spark.settings import SessionSettings, Work, use_by_default
+
+    return use_by_default(SessionSettings(master=master, work=Work.SHORT))

@@ -13,11 +13,11 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from omnigraph.choices import EngineName
 from omnigraph.connector.options import Pinned, PinnedQuery, PinnedType
 from omnigraph.connector.pushdown import filter_text
 from omnigraph.engine.choose import choose
 from omnigraph.engine.local.execute import LocalEngine
-from omnigraph.engine.protocol import EngineName
 from omnigraph.engine.queries import choose_query
 from omnigraph.engine.results import output_schema
 from omnigraph.engine.spark.relations import pack

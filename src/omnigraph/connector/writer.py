@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from omnigraph.choices import EngineName
 from omnigraph.clock import SystemClock
 from omnigraph.connector.options import PinnedType, by_name, pin
 from omnigraph.engine.local.execute import LocalEngine
-from omnigraph.engine.protocol import EngineName
 from omnigraph.engine.spark.failures import reporting
 from omnigraph.engine.spark.session import open_session
 from omnigraph.errors import ErrorCode, InvalidParameterError, NotAllowedError

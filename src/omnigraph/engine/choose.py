@@ -6,15 +6,15 @@ import os
 from dataclasses import dataclass
 from typing import Final
 
+from omnigraph.choices import EngineName, EngineRequest
 from omnigraph.engine.extras import INSTALL_SPARK, is_spark_installed, require_spark
-from omnigraph.engine.protocol import Data, EngineName
+from omnigraph.engine.protocol import Data
 from omnigraph.errors import InvalidParameterError
 from omnigraph.limits import LOCAL_BYTES_MAX
 from omnigraph.model.arguments import checked_text
 from omnigraph.relational.plans import Plan, TableRows
 
 ENVIRONMENT_VARIABLE: Final = "OMNIGRAPH_ENGINE"
-AUTO: Final = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,11 @@ def asked_engine(wanted: str | None) -> Choice | None:
         InvalidParameterError: there is no engine of that name.
         InvalidInputError: it is Spark, which is not installed.
     """
-    name = wanted or os.environ.get(ENVIRONMENT_VARIABLE) or AUTO
-    if name == AUTO:
+    name = wanted or os.environ.get(ENVIRONMENT_VARIABLE) or EngineRequest.AUTO
+    if name == EngineRequest.AUTO:
         return None
-    if checked_text(name, "engine") not in set(EngineName):
-        known = ", ".join([AUTO, *EngineName])
+    if checked_text(name, "engine") not in set(EngineRequest):
+        known = ", ".join(EngineRequest)
         where = "" if wanted else f", which ${ENVIRONMENT_VARIABLE} names"
         message = f"there is no engine {name!r}{where}"
         raise InvalidParameterError(message, hint=f"use one of {known}", name="engine")

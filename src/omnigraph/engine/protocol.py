@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Protocol
 
 import pyarrow as pa
 
+from omnigraph.choices import EngineName
 from omnigraph.model.tables import TableKey
 from omnigraph.relational.plans import Plan
 from omnigraph.storage.tables import Table
-
-
-class EngineName(StrEnum):
-    """The engines a caller may ask for."""
-
-    LOCAL = "local"
-    SPARK = "spark"
 
 
 @dataclass(frozen=True, slots=True)

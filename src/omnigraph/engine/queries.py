@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from omnigraph.choices import EngineName
 from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice, choose
 from omnigraph.engine.extras import require_pandas, require_spark
 from omnigraph.engine.local.execute import LocalEngine
-from omnigraph.engine.protocol import Data, Engine, EngineName
+from omnigraph.engine.protocol import Data, Engine
 from omnigraph.engine.snapshots import data_at
 from omnigraph.errors import InvalidInputError, InvalidParameterError
 from omnigraph.lang.diagnostics import did_you_mean

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 from pathlib import Path
 from typing import Final, assert_never
 
 import pyarrow as pa
 
+from omnigraph.choices import ExportFormat
 from omnigraph.errors import InvalidInputError, InvalidParameterError
 from omnigraph.formats.compression import Compression, compression_of, suffix_of
 from omnigraph.formats.lines import csv_header, csv_lines, envelope_lines
@@ -19,18 +19,10 @@ from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
 _ENDS: Final = ("from", "to")
 
 
-class Format(StrEnum):
-    """What an export is made of; the value is also the suffix of its files."""
-
-    NDJSON = "jsonl"
-    PARQUET = "parquet"
-    CSV = "csv"
+_NAMES: Final = {"ndjson": ExportFormat.NDJSON, **{each.suffix: each for each in ExportFormat}}
 
 
-_NAMES: Final = {"ndjson": Format.NDJSON, **{each.value: each for each in Format}}
-
-
-def choose_format(name: str | None, target: str) -> Format:
+def choose_format(name: str | None, target: str) -> ExportFormat:
     """The format of that name, or NDJSON.
 
     Raises:
@@ -40,13 +32,13 @@ def choose_format(name: str | None, target: str) -> Format:
     if name is not None and name not in _NAMES:
         message = f"there is no format {name!r}"
         raise InvalidParameterError(message, hint=f"use one of {', '.join(_NAMES)}", name="format")
-    chosen = _NAMES[name] if name is not None else Format.NDJSON
+    chosen = _NAMES[name] if name is not None else ExportFormat.NDJSON
     stem = target.removesuffix(suffix_of(compression_of(target)))
     if name is None and stem.endswith((".csv", ".parquet")):
         kind = stem.rpartition(".")[2]
         message = f"{target} names one file, and {kind} has one for each type"
         raise InvalidInputError(message, hint=f"give a directory, and the format {kind}")
-    if chosen is not Format.NDJSON and target == STANDARD_OUTPUT:
+    if chosen is not ExportFormat.NDJSON and target == STANDARD_OUTPUT:
         message = f"{chosen.value} has one file for each type, and standard output is one"
         raise InvalidInputError(message, hint="give a directory")
     return chosen
@@ -91,7 +83,7 @@ def write_file(
     batches: Iterable[pa.RecordBatch],
     path: Path,
     *,
-    format: Format,  # noqa: A002  # what everybody calls it
+    format: ExportFormat,  # noqa: A002  # what everybody calls it
     compression: Compression | None,
 ) -> int:
     """Write the rows, with the columns of `table_schema`, to a file of their own; says how many.
@@ -100,12 +92,12 @@ def write_file(
         OSError: the disk is full, or may not be written. What is there is not whole.
     """
     match format:
-        case Format.NDJSON:
+        case ExportFormat.NDJSON:
             with open_sink(path, compression) as stream:
                 return write_lines(type_, batches, stream)
-        case Format.CSV:
+        case ExportFormat.CSV:
             return _write_csv(type_, batches, path, compression)
-        case Format.PARQUET:
+        case ExportFormat.PARQUET:
             return _write_parquet(type_, batches, path)
         case _:
             assert_never(format)

@@ -13,12 +13,12 @@ from typing import Final
 
 import pyarrow as pa
 
+from omnigraph.choices import EngineName, ExportFormat
 from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice, asked_engine, by_size
 from omnigraph.engine.local.sort import sorted_batches
-from omnigraph.engine.protocol import EngineName
 from omnigraph.errors import InvalidInputError
-from omnigraph.export.files import Format, choose_format, write_file, write_lines
+from omnigraph.export.files import choose_format, write_file, write_lines
 from omnigraph.export.targets import CONTENTS, appearing
 from omnigraph.export.uploads import is_remote, uploaded
 from omnigraph.formats.compression import Compression, compression_of, suffix_of
@@ -78,7 +78,7 @@ class ExportResult:
 @dataclass(frozen=True, slots=True)
 class _Plan:
     types: tuple[SchemaType, ...]
-    format: Format
+    format: ExportFormat
     compression: Compression | None
     engine: EngineName
     why: str
@@ -115,7 +115,7 @@ def export(view: View, clock: Clock, order: ExportOrder) -> ExportResult:
             made = export_parts(view, plan.types, place, plan.format, plan.compression)
             rows, files = made.rows, made.files
             _write_contents(view, plan, place, rows, files)
-        elif plan.format is Format.NDJSON:
+        elif plan.format is ExportFormat.NDJSON:
             with open_sink(place, plan.compression) as stream:
                 rows = _write_envelopes(view, plan, stream, order.progress, place.parent)
             files = (name.rpartition("/")[2],)
@@ -134,7 +134,7 @@ def _require_own_place(view: View, plan: _Plan, target: str) -> None:
     if f"{place}/".startswith(f"{home}/"):
         message = f"{target} lies in the directory of the graph itself"
         raise InvalidInputError(message, hint=f"choose a place outside of {graph.uri}")
-    is_one_file = plan.format is Format.NDJSON and plan.engine is EngineName.LOCAL
+    is_one_file = plan.format is ExportFormat.NDJSON and plan.engine is EngineName.LOCAL
     path = Path(target)
     if is_one_file and not is_remote(target) and path.is_dir() and not is_export(path):
         message = f"{target} is a directory, and ndjson is one file"
@@ -188,12 +188,12 @@ def _plan(view: View, order: ExportOrder) -> _Plan:
     target = str(order.target)
     format_ = choose_format(order.format, target)
     types = view.catalog.types_named(order.types)
-    is_one_file = format_ is Format.NDJSON and _names_a_file(target)
+    is_one_file = format_ is ExportFormat.NDJSON and _names_a_file(target)
     choice = asked_engine(order.engine) or _fitting(view, types, is_one_file=is_one_file)
     if choice.engine is EngineName.SPARK and target == STANDARD_OUTPUT:
         message = "Spark writes a directory of files, and standard output is one"
         raise InvalidInputError(message, hint="use engine='local', or give a directory")
-    packing = None if format_ is Format.PARQUET else compression_of(target)
+    packing = None if format_ is ExportFormat.PARQUET else compression_of(target)
     return _Plan(types, format_, packing, choice.engine, choice.why)
 
 
@@ -231,7 +231,7 @@ def _write_files(
     rows: dict[str, int] = {}
     files: list[str] = []
     for each in plan.types:
-        name = f"{each.name}.{plan.format}{suffix_of(plan.compression)}"
+        name = f"{each.name}.{plan.format.suffix}{suffix_of(plan.compression)}"
         rows[each.name] = write_file(
             each,
             _rows(view, each, progress, place),
@@ -263,7 +263,7 @@ def _write_contents(
 ) -> None:
     contents = {
         "commit": view.snapshot.head.commit_id,
-        "format": plan.format.value,
+        "format": plan.format.suffix,
         "rows": dict(rows),
         "files": files,
     }

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
+from omnigraph.choices import EngineName
 from omnigraph.engine.choose import Choice, asked_engine, by_size
-from omnigraph.engine.protocol import EngineName
 from omnigraph.limits import INDEX_LOCAL_ROWS_MAX
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType

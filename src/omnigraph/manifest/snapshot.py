@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from omnigraph.choices import TableKind
 from omnigraph.errors import TypeNotFoundError
 from omnigraph.manifest.branches import Branch
 from omnigraph.model.commits import Commit
 from omnigraph.model.names import BranchName
-from omnigraph.model.tables import TableKey, TableKind, TablePin, Tombstone
+from omnigraph.model.tables import TableKey, TablePin, Tombstone
 
 
 @dataclass(frozen=True, slots=True)

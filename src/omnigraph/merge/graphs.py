@@ -14,8 +14,9 @@ from omnigraph.changes.graphs import Side, has_moved, require_one_schema
 from omnigraph.changes.records import TableChanges
 from omnigraph.changes.tables import compare_tables
 from omnigraph.changes.wide import WideValues, referring
+from omnigraph.choices import EngineName
 from omnigraph.engine.choose import Choice
-from omnigraph.engine.protocol import Engine, EngineName
+from omnigraph.engine.protocol import Engine
 from omnigraph.integrity import footprint
 from omnigraph.integrity.deltas import Shape
 from omnigraph.integrity.rules import RuleSet

@@ -10,8 +10,9 @@ from typing import Final, TypeAlias
 
 from omnigraph.changes.choice import choose_by_difference
 from omnigraph.changes.graphs import Side, has_moved, size_of_difference
+from omnigraph.choices import EngineName
 from omnigraph.engine.choose import Choice, asked_engine
-from omnigraph.engine.protocol import Engine, EngineName
+from omnigraph.engine.protocol import Engine
 from omnigraph.engine.snapshots import data_at
 from omnigraph.errors import CommitNotFoundError, ErrorCode, InvalidInputError, StorageError
 from omnigraph.integrity.rules import RuleSet

@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Self
 
+from omnigraph.choices import TableKind
 from omnigraph.errors import InvalidNameError
 from omnigraph.model.ids import TableId
 from omnigraph.model.names import TypeName
-
-
-class TableKind(StrEnum):
-    """The two kinds of type, and the folder each kind's datasets live in."""
-
-    NODE = "node"
-    EDGE = "edge"
-
-    @property
-    def folder(self) -> str:
-        """The folder below the graph's root that holds this kind's datasets."""
-        return f"{self}s"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from omnigraph.choices import EngineName
 from omnigraph.engine.choose import Choice, asked_engine, by_size
-from omnigraph.engine.protocol import EngineName
 from omnigraph.errors import InvalidParameterError
 from omnigraph.limits import LOAD_COMPRESSED_FACTOR, LOAD_LOCAL_BYTES_MAX, LOAD_LOCAL_ROWS_MAX
 from omnigraph.pipeline.sources import (

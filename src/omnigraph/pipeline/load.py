@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 import pyarrow as pa
 
+from omnigraph.choices import EngineName, Mode, OnError
 from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice
-from omnigraph.engine.protocol import Engine, EngineName
+from omnigraph.engine.protocol import Engine
 from omnigraph.errors import (
     ConflictError,
     ErrorCode,
@@ -33,7 +34,7 @@ from omnigraph.pipeline.choice import choose_engine
 from omnigraph.pipeline.positions import position_of
 from omnigraph.pipeline.quarantine import Rows, Sifted, require_new, sift, write_rejects
 from omnigraph.pipeline.reading import read_input
-from omnigraph.pipeline.results import LoadResult, Mode, OnError, Progress, frozen
+from omnigraph.pipeline.results import LoadResult, Progress, frozen
 from omnigraph.pipeline.shape import Gathered, Reject, Shaping
 from omnigraph.pipeline.sources import FileInput, Inputs, Source, resolve
 from omnigraph.schema.arrow import table_schema, to_table
@@ -100,6 +101,16 @@ class Loads:
         load = _Load(checked(request), self._engine, self._clock, self._rule_set)
         with closing(load):
             return self._landed(order, load)
+
+    def require_possible(self, request: LoadRequest, catalog: Catalog) -> None:
+        """Refuse what `run` would refuse before it reads, for a graph of this schema.
+
+        Raises:
+            InvalidInputError: the request cannot be carried out.
+            NotFoundError: there is no such file or type.
+            AlreadyExistsError: the file for rejects exists.
+        """
+        choose_engine(resolve(checked(request).source, catalog), request.engine)
 
     def _landed(self, order: Order, load: _Load) -> LoadResult:
         noted = 0

@@ -4,31 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Protocol
 
-from omnigraph.engine.protocol import EngineName
+from omnigraph.choices import EngineName, Mode
 from omnigraph.model.counts import Counts
 from omnigraph.model.followups import FollowUpFailure
-
-
-class Mode(StrEnum):
-    """What a load does with rows that exist."""
-
-    APPEND = "append"
-    """Every row is new: an id that exists is a violation."""
-    MERGE = "merge"
-    """A row takes the place of the one that has its id, whole."""
-    OVERWRITE = "overwrite"
-    """The rows of each type that the input names are all that the type has; others stay."""
-
-
-class OnError(StrEnum):
-    """What a load does with rows that break rules."""
-
-    FAIL = "fail"
-    QUARANTINE = "quarantine"
 
 
 class Progress(Protocol):
@@ -41,7 +22,7 @@ class Progress(Protocol):
         """Hear how far a stage is: `read`, `check`, `stage`, `commit` or `index`.
 
         Args:
-            done: Bytes for `read`, else steps.
+            done: Bytes for `read`, or tasks where Spark reads DataFrames; else steps.
             total: None where nobody knows.
         """
         ...

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final, TypeVar
 
+from omnigraph.choices import TableKind
 from omnigraph.errors import NotFoundError, TypeNotFoundError
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.model.names import TypeName
-from omnigraph.model.tables import TableKey, TableKind
+from omnigraph.model.tables import TableKey
 from omnigraph.model.types import PropertyType
 
 Value = str | int | float | bool | date | datetime

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.changes import records
-from omnigraph.changes.records import Op
+from omnigraph.choices import Op
 from omnigraph.errors import (
     BranchNotFoundError,
     CommitNotFoundError,

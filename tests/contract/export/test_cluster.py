@@ -17,7 +17,8 @@ import json, sys
 
 import omnigraph
 from omnigraph.clock import SystemClock
-from omnigraph.engine.spark.session import SessionSettings, Work, open_session
+from omnigraph.engine.spark.session import open_session
+from omnigraph.engine.spark.settings import SessionSettings, Work
 from omnigraph.export.run import ExportOrder, export
 from omnigraph.connector.frames import type_frame
 from omnigraph.transaction.view import view_at

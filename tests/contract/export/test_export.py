@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from omnigraph.choices import EngineName
 from omnigraph.engine.local import sort
-from omnigraph.engine.protocol import EngineName
 from omnigraph.errors import (
     AlreadyExistsError,
     ErrorCode,

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from omnigraph.engine.protocol import EngineName
+from omnigraph.choices import EngineName
 from omnigraph.engine.spark import relations
 from omnigraph.export.spark.parts import part_bounds
 from omnigraph.export.targets import CONTENTS

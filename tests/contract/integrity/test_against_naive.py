@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
-from omnigraph.engine.protocol import Engine, EngineName
+from omnigraph.choices import EngineName
+from omnigraph.engine.protocol import Engine
 from omnigraph.integrity.violations import Report, Rule
 from tests.contract.integrity.builders import World, world
 from tests.contract.integrity.naive import Broken, counts

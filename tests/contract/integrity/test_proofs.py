@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from omnigraph.choices import EngineName
 from omnigraph.engine.local.execute import LocalEngine
-from omnigraph.engine.protocol import Data, Engine, EngineName
+from omnigraph.engine.protocol import Data, Engine
 from omnigraph.integrity.deltas import Delta, delta_schema
 from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.proofs.by_columns import by_columns

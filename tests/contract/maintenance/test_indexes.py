@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph
-from omnigraph.engine.protocol import EngineName
+from omnigraph.choices import EngineName
 from omnigraph.engine.snapshots import data_at
 from omnigraph.engine.spark import relations
 from omnigraph.errors import InvalidParameterError

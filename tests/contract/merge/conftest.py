@@ -4,8 +4,9 @@ from typing import Final
 
 import pytest
 
+from omnigraph.choices import EngineName
 from omnigraph.engine.local.execute import LocalEngine
-from omnigraph.engine.protocol import Engine, EngineName
+from omnigraph.engine.protocol import Engine
 
 ENGINES: Final = (EngineName.LOCAL, EngineName.SPARK)
 

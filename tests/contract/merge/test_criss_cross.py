@@ -8,7 +8,8 @@ from typing import Final
 
 import pytest
 
-from omnigraph.engine.protocol import Engine, EngineName
+from omnigraph.choices import EngineName
+from omnigraph.engine.protocol import Engine
 from omnigraph.merge.graphs import Outcome
 from tests.contract.merge.oracle import Row
 from tests.contract.merge.subjects import EngineGraph, ModelGraph, Subject

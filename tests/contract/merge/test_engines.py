@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from omnigraph.engine.protocol import Engine, EngineName
+from omnigraph.choices import EngineName
+from omnigraph.engine.protocol import Engine
 from omnigraph.graph import Graph
 from omnigraph.merge.conflicts import MergeConflictError
 from omnigraph.merge.graphs import Outcome

@@ -12,7 +12,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
 
-from omnigraph.engine.protocol import EngineName
+from omnigraph.choices import EngineName
 from omnigraph.errors import (
     ErrorCode,
     InvalidInputError,

@@ -7,8 +7,8 @@ from unittest.mock import Mock
 import pyarrow as pa
 import pytest
 
+from omnigraph.choices import EngineName
 from omnigraph.engine.choose import ENVIRONMENT_VARIABLE, choose
-from omnigraph.engine.protocol import EngineName
 from omnigraph.errors import ErrorCode, InvalidInputError, InvalidParameterError, NotFoundError
 from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph

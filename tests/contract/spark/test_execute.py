@@ -12,7 +12,8 @@ import sqlglot
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from sqlglot import exp
 
-from omnigraph.engine.protocol import Engine, EngineName
+from omnigraph.choices import EngineName
+from omnigraph.engine.protocol import Engine
 from omnigraph.engine.spark.execute import SparkEngine, spark_tree
 from omnigraph.engine.spark.failures import translating
 from omnigraph.errors import (

@@ -7,7 +7,8 @@ from textwrap import dedent
 
 import pytest
 
-from omnigraph.engine.spark.session import MASTER_VARIABLE, SessionSettings, require_master
+from omnigraph.engine.spark.session import require_master
+from omnigraph.engine.spark.settings import MASTER_VARIABLE, SessionSettings
 from omnigraph.errors import InvalidParameterError
 
 KNOWN = [
@@ -51,7 +52,8 @@ def test_what_spark_does_not_know_is_refused_before_it_starts(
 @pytest.mark.soak
 def test_a_master_that_does_not_answer_is_named_in_a_sentence() -> None:
     program = """
-        from omnigraph.engine.spark.session import SessionSettings, open_session
+        from omnigraph.engine.spark.session import open_session
+        from omnigraph.engine.spark.settings import SessionSettings
         from omnigraph.errors import ErrorCode, InvalidInputError
         try:
             open_session(SessionSettings(master="spark://127.0.0.1:1"))

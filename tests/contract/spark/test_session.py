@@ -13,14 +13,13 @@ from omnigraph.engine.spark.archive import archive_stem
 from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.engine.spark.java import find_java
 from omnigraph.engine.spark.session import (
-    MASTER_VARIABLE,
     PLAN_SETTINGS,
-    SessionSettings,
     local_cores,
     open_session,
     plan_session,
     spark_options,
 )
+from omnigraph.engine.spark.settings import MASTER_VARIABLE, SessionSettings
 
 SOURCE = Path(__file__).parents[3] / "src"
 
@@ -141,7 +140,8 @@ def test_an_archive_that_kills_java_is_removed_and_spark_starts_quietly(tmp_path
 
     ran = python(
         """
-        from omnigraph.engine.spark.session import SessionSettings, Work, open_session
+        from omnigraph.engine.spark.session import open_session
+        from omnigraph.engine.spark.settings import SessionSettings, Work
         settings = SessionSettings(master="local[1]", work=Work.SHORT, driver_memory="1g")
         print(open_session(settings).range(10).count())
         """,

@@ -4,10 +4,11 @@ import pickle
 
 import pytest
 
+from omnigraph.choices import TableKind
 from omnigraph.errors import InvalidNameError
 from omnigraph.model.ids import TableId
 from omnigraph.model.names import TypeName
-from omnigraph.model.tables import TableKey, TableKind, table_location
+from omnigraph.model.tables import TableKey, table_location
 
 
 @pytest.mark.parametrize("kind", TableKind)

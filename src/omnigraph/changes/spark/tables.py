@@ -12,9 +12,10 @@ from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
-from omnigraph.changes.records import Chunk, Op, TableChanges
+from omnigraph.changes.records import Chunk, TableChanges
 from omnigraph.changes.spark.rows import ChangedRows, Versions
 from omnigraph.changes.tables import compare_rows
+from omnigraph.choices import Op
 from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.engine.protocol import Data, Engine
 from omnigraph.engine.spark.execute import SparkEngine

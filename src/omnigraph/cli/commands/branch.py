@@ -9,7 +9,7 @@ import typer
 
 from omnigraph.cli import options, render
 from omnigraph.cli.exits import Exit
-from omnigraph.cli.spark import start_spark
+from omnigraph.cli.spark import quick_spark
 from omnigraph.cli.texts import read_text
 from omnigraph.errors import BranchNotFoundError, NotFoundError, StorageError
 
@@ -141,9 +141,7 @@ def merge_branch(
         raise typer.BadParameter(wrong, param_hint="--delete-branch")
     decided = _resolutions(resolve)
     opened = graph.open(options.required_store(store), actor=actor, read_only=dry_run)
-    if engine is options.Engine.SPARK:
-        start_spark()
-    with render.notes_on_interrupt():
+    with quick_spark(), render.notes_on_interrupt():
         outcome = opened.merge(
             source,
             into=target,
@@ -151,7 +149,7 @@ def merge_branch(
             strict_rows=strict_rows,
             dry_run=dry_run,
             delete_branch=delete_branch,
-            engine=engine and engine.value,
+            engine=engine,
             message=message,
         )
     with render.report_of_commit(outcome.commit_id):

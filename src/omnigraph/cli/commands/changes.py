@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from omnigraph.cli import changed, options, render
+from omnigraph.cli import diffs, options, render
 from omnigraph.cli.commits import commit_facts
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ def poll(
         int, typer.Option("--limit", "-n", metavar="N", min=1, help="Commits at most.")
     ] = 100,
     branch: options.AtBranch = None,
-    kinds: changed.Kinds = None,
-    types: changed.Types = None,
-    ops: changed.Ops = None,
-    rows: changed.Rows = False,
+    kinds: diffs.Kinds = None,
+    types: diffs.Types = None,
+    ops: diffs.Ops = None,
+    rows: diffs.Rows = False,
     json: options.Json = False,
 ) -> None:
     """Show the commits after a cursor, and what each changed. Oldest first."""
@@ -73,9 +73,9 @@ def _show(batch: Batch, *, rows: bool) -> None:
         render.show_table(
             ["commit", "type", "op", "id", "before", "after"],
             [
-                (each.commit.commit_id, *changed.row_cells(row))
+                (each.commit.commit_id, *diffs.row_cells(row))
                 for each in batch.commits
-                for row in changed.row_objects(each.diff)
+                for row in diffs.row_objects(each.diff)
             ],
         )
         return
@@ -99,7 +99,7 @@ def _told(changes: CommitChanges) -> str:
     marks = {"inserted": "+", "updated": "~", "deleted": "-"}
     told = (
         " ".join([name, *(f"{marks[kind]}{count}" for kind, count in each.items() if count)])
-        for name, each in changed.counts(changes.diff).items()
+        for name, each in diffs.counts(changes.diff).items()
     )
     return ", ".join(told)
 
@@ -107,6 +107,6 @@ def _told(changes: CommitChanges) -> str:
 def _facts(batch: Batch, *, rows: bool) -> dict[str, Any]:
     commits = []
     for each in batch.commits:
-        facts = {"commit": commit_facts(each.commit), "changes": changed.counts(each.diff)}
-        commits.append({**facts, "rows": list(changed.row_objects(each.diff))} if rows else facts)
+        facts = {"commit": commit_facts(each.commit), "changes": diffs.counts(each.diff)}
+        commits.append({**facts, "rows": list(diffs.row_objects(each.diff))} if rows else facts)
     return {"commits": commits, "cursor": batch.cursor, "is_newest": batch.is_newest}

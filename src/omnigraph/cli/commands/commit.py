@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from omnigraph.cli import changed, options, render
+from omnigraph.cli import diffs, options, render
 from omnigraph.cli.commits import commit_facts
 from omnigraph.errors import InvalidParameterError
 
@@ -81,7 +81,7 @@ def show_changes(
     commit_id: Annotated[str, typer.Argument(metavar="COMMIT", help="The commit's id.")],
     *,
     store: options.Store = None,
-    rows: changed.Rows = False,
+    rows: diffs.Rows = False,
     format_: options.ResultFormat = None,
     json: options.Json = False,
 ) -> None:
@@ -90,7 +90,7 @@ def show_changes(
 
     wanted = options.chosen_format(format_, json=json)
     opened = graph.open(options.required_store(store), read_only=True)
-    changed.write_diff(opened.commits.changes(commit_id), wanted, rows=rows)
+    diffs.write_diff(opened.commits.changes(commit_id), wanted, rows=rows)
 
 
 def _filters(wanted: Iterable[str]) -> dict[str, str]:

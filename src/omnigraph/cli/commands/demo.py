@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
+from omnigraph.choices import EngineName
 from omnigraph.cli import options, render
 
 ROWS: Final = 1_000_000
@@ -30,7 +31,7 @@ def demo(
 
     from omnigraph.cli.demo.tour import Tour
 
-    wanted = engine.value if engine is not None else _engine()
+    wanted = engine or _engine()
     if directory is not None:
         _make(directory)
         Tour(directory.resolve(), rows, wanted).run()
@@ -51,15 +52,15 @@ def _make(directory: Path) -> None:
         raise typer.BadParameter(message, param_hint="--directory") from cause
 
 
-def _engine() -> str:
+def _engine() -> EngineName:
     """Spark where it can run: that is what loads of this size are for."""
     from omnigraph.engine.extras import INSTALL_SPARK, is_spark_installed
     from omnigraph.engine.spark.java import find_java
 
     if not is_spark_installed():
         render.say(f"Spark is not installed, so the local engine loads; {INSTALL_SPARK}")
-        return options.Engine.LOCAL.value
+        return EngineName.LOCAL
     if find_java() is not None:
-        return options.Engine.SPARK.value
+        return EngineName.SPARK
     render.say("there is no Java here, so the local engine loads; pip install 'omnigraph[java]'")
-    return options.Engine.LOCAL.value
+    return EngineName.LOCAL

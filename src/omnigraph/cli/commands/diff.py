@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from omnigraph.cli import changed, options, render
+from omnigraph.cli import diffs, options, render
 from omnigraph.cli.formats import Format
-from omnigraph.cli.spark import start_spark
+from omnigraph.cli.spark import quick_spark
 
 
 def diff(
@@ -16,10 +16,10 @@ def diff(
     after: Annotated[str, typer.Argument(metavar="AFTER", help="A branch or a commit.")],
     *,
     store: options.Store = None,
-    kinds: changed.Kinds = None,
-    types: changed.Types = None,
-    ops: changed.Ops = None,
-    rows: changed.Rows = False,
+    kinds: diffs.Kinds = None,
+    types: diffs.Types = None,
+    ops: diffs.Ops = None,
+    rows: diffs.Rows = False,
     engine: options.OnEngine = None,
     format_: options.ResultFormat = None,
     json: options.Json = False,
@@ -29,15 +29,12 @@ def diff(
 
     wanted = options.chosen_format(format_, json=json)
     opened = graph.open(options.required_store(store), read_only=True)
-    if engine is options.Engine.SPARK:
-        start_spark()
-    found = opened.diff(
-        before, after, kinds=kinds, types=types, ops=ops, engine=engine and engine.value
-    )
+    with quick_spark():
+        found = opened.diff(before, after, kinds=kinds, types=types, ops=ops, engine=engine)
     if wanted is Format.TABLE:
         render.say(f"from commit {found.before} to commit {found.after}")
         render.say(f"compared by the {found.engine} engine, because {found.why}")
-        if not changed.counts(found):
+        if not diffs.counts(found):
             render.say("nothing differs")
             return
-    changed.write_diff(found, wanted, rows=rows)
+    diffs.write_diff(found, wanted, rows=rows)

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from omnigraph.choices import ExportFormat
 from omnigraph.cli import options, output, render
 from omnigraph.cli.progress import followed
-from omnigraph.cli.spark import start_spark
+from omnigraph.cli.spark import quick_spark
 
 if TYPE_CHECKING:
     from omnigraph.export.run import ExportResult
 
 _STANDARD_OUTPUT: Final = "-"
-
-
-class Format(StrEnum):
-    """What an export is made of."""
-
-    NDJSON = "ndjson"
-    PARQUET = "parquet"
-    CSV = "csv"
 
 
 def export(
@@ -37,7 +29,9 @@ def export(
     ],
     *,
     store: options.Store = None,
-    format_: Annotated[Format | None, typer.Option("--format", help="ndjson by default.")] = None,
+    format_: Annotated[
+        ExportFormat | None, typer.Option("--format", help="ndjson by default.")
+    ] = None,
     types: Annotated[
         list[str] | None, typer.Option("--type", metavar="NAME", help="Only rows of this type.")
     ] = None,
@@ -60,18 +54,17 @@ def export(
         raise typer.BadParameter(message, param_hint="--json")
     opened = graph.open(options.required_store(store), read_only=True)
     point = opened.at(branch=branch, commit=commit, version=version)
-    if engine is options.Engine.SPARK and not is_piped:
-        start_spark()
     # Rows on a terminal are progress enough.
     with (
+        quick_spark(),
         followed(quiet=quiet or json or is_piped) as progress,
         output.standard_output() if is_piped else nullcontext(),
     ):
         result = point.export(
             target,
             types=types,
-            format=format_ and format_.value,
-            engine=engine and engine.value,
+            format=format_,
+            engine=engine,
             replace=replace,
             progress=progress,
         )

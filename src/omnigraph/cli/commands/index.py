@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omnigraph.cli import options, render
 from omnigraph.cli.progress import followed
-from omnigraph.cli.spark import start_spark
+from omnigraph.cli.spark import quick_spark
 
 
 def index(
@@ -21,11 +21,9 @@ def index(
     from omnigraph import graph
 
     opened = graph.open(options.required_store(store), actor=actor)
-    if engine is options.Engine.SPARK:
-        start_spark()
-    with followed(quiet=quiet or json) as progress:
+    with quick_spark(), followed(quiet=quiet or json) as progress:
         result = opened.ensure_indices(
-            branch=branch, engine=engine and engine.value, message=message, progress=progress
+            branch=branch, engine=engine, message=message, progress=progress
         )
     if json:
         facts = {"engine": result.engine, "why": result.why, "built": dict(result.built)}

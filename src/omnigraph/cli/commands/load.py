@@ -5,41 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from omnigraph.choices import Mode, OnError
 from omnigraph.cli import options, render
 from omnigraph.cli.progress import followed
-from omnigraph.cli.spark import start_spark
-from omnigraph.cli.texts import STANDARD_INPUT
+from omnigraph.cli.spark import check_master, quick_spark
 from omnigraph.errors import InvalidParameterError, OmnigraphError
 
 if TYPE_CHECKING:
-    from omnigraph.engine.choose import Choice
     from omnigraph.graph import Graph
     from omnigraph.pipeline.results import LoadResult
     from omnigraph.pipeline.sources import Source
 
 _COMMITS_SEEN: Final = 100
 """Commits among which an interrupted load is looked for: others may write at the same time."""
-
-
-class Mode(StrEnum):
-    """What a load does with rows that exist."""
-
-    APPEND = "append"
-    MERGE = "merge"
-    OVERWRITE = "overwrite"
-
-
-class OnError(StrEnum):
-    """What a load does with rows that break rules."""
-
-    FAIL = "fail"
-    QUARANTINE = "quarantine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,28 +99,24 @@ def load(
     uri = _graph_uri(context, graph_uri or (), store)
     source = _source(data or (), maps or ())
     place = Place(branch, start)
-    _check(engine, master, on_error, rejects, place)
+    check_master(master, engine)
+    _check_pairs(on_error, rejects, place)
     opened = graph.open(uri, actor=actor)
-    choice = _choice(opened, place, source, engine)
-    is_spark = choice.engine.value == options.Engine.SPARK.value
-    if is_spark:
-        start_spark(master)
-    # Of a stream nobody knows the size, and Spark counts its tasks instead.
-    unit = "" if is_spark and STANDARD_INPUT in (data or ()) else "bytes"
     with (
-        followed(quiet=quiet or json, unit=unit) as progress,
+        quick_spark(master),
+        followed(quiet=quiet or json, unit="bytes") as progress,
         render.notes_on_interrupt(),
         _cancelled(opened, place),
     ):
         result = opened.load(
             source,
-            mode=mode.value,
+            mode=mode,
             branch=branch,
             start=start,
-            on_error=on_error.value,
+            on_error=on_error,
             rejects=rejects,
             ignore_unknown=ignore_unknown,
-            engine=engine and engine.value,
+            engine=engine,
             index=not without_index,
             message=message,
             progress=progress,
@@ -182,37 +161,14 @@ def _source(data: Sequence[str], maps: Sequence[str]) -> Source:
     return [*data, by_type] if data else by_type
 
 
-def _check(
-    engine: options.Engine | None,
-    master: str | None,
-    on_error: OnError,
-    rejects: Path | None,
-    place: Place,
-) -> None:
-    if master is not None and engine is options.Engine.LOCAL:
-        message = "--master is for Spark, and --engine local does without"
-        raise typer.BadParameter(message, param_hint="--master")
+def _check_pairs(on_error: OnError, rejects: Path | None, place: Place) -> None:
+    """Refuse an option without the one that it needs, in the words of the command line."""
     if (on_error is OnError.QUARANTINE) != (rejects is not None):
         message = "--on-error quarantine and --rejects PATH go together"
         raise typer.BadParameter(message, param_hint="--rejects")
     if place.start is not None and place.branch is None:
         message = "--from makes a branch, and --branch names it: give both"
         raise typer.BadParameter(message, param_hint="--from")
-    if rejects is not None:
-        # Imported here: most loads need none of it. Asked here: Spark takes long to start.
-        from omnigraph.pipeline.quarantine import require_new
-
-        require_new(rejects)
-
-
-def _choice(opened: Graph, place: Place, source: Source, engine: options.Engine | None) -> Choice:
-    """The engine that the load will take; known before, so that Spark is started as we want it."""
-    from omnigraph.pipeline.choice import choose_engine
-    from omnigraph.pipeline.sources import resolve
-
-    starts = place.start is not None and place.branch not in opened.branches.list()
-    catalog = opened.schema.show(branch=place.start if starts else place.branch).catalog
-    return choose_engine(resolve(source, catalog), engine and engine.value)
 
 
 @contextmanager

@@ -43,12 +43,11 @@ def query(
     source = queries.Source.read(file, text)
     parameters = source.parameters(document, pairs, name=name)
     opened = graph.open(options.required_store(store), read_only=True)
-    asked = engine and engine.value
     place = {"branch": branch, "commit": commit}
     with source.named():
         if explain:
             found = opened.explain(
-                source.text, parameters, name=name, **place, version=version, engine=asked
+                source.text, parameters, name=name, **place, version=version, engine=engine
             )
             if wanted is Format.JSON:
                 render.show_json(asdict(found))
@@ -56,7 +55,7 @@ def query(
                 render.show_text(str(found))
             return
         result = opened.query(
-            source.text, parameters, name=name, **place, version=version, engine=asked
+            source.text, parameters, name=name, **place, version=version, engine=engine
         )
     write_result(result.arrow(), wanted)
     _say_what_ran(result, wanted, verbose=verbose)

@@ -14,10 +14,11 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
+from omnigraph.choices import EngineName
 from omnigraph.engine.local.columns import Columns
 from omnigraph.engine.local.reduce import Reducer, look_up
 from omnigraph.engine.local.scans import scannable
-from omnigraph.engine.protocol import Data, EngineName
+from omnigraph.engine.protocol import Data
 from omnigraph.engine.results import conform
 from omnigraph.errors import ErrorCode, InternalError, InvalidInputError, StorageError
 from omnigraph.limits import COMPILED_QUERIES_MAX

@@ -14,11 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from sqlglot import exp
 
-from omnigraph.engine.protocol import Data, EngineName
+from omnigraph.choices import EngineName
+from omnigraph.engine.protocol import Data
 from omnigraph.engine.results import conform
 from omnigraph.engine.spark.failures import translating
 from omnigraph.engine.spark.relations import given_frame, table_frame
-from omnigraph.engine.spark.session import SessionSettings, open_session, plan_session
+from omnigraph.engine.spark.session import open_session, plan_session
+from omnigraph.engine.spark.settings import SessionSettings
 from omnigraph.engine.spark.types import spark_type
 from omnigraph.engine.spark.values import bind
 from omnigraph.limits import KEYS_PER_LOOKUP_MAX

@@ -17,8 +17,6 @@ import warnings
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 from typing import Any, Final, assert_never
 
@@ -33,6 +31,12 @@ from omnigraph.engine.spark.archive import cache_directory as default_cache_dire
 from omnigraph.engine.spark.connect import connect_unsupported, require_classic
 from omnigraph.engine.spark.failures import silence_loggers
 from omnigraph.engine.spark.java import require_java, unavailable
+from omnigraph.engine.spark.settings import (
+    MASTER_VARIABLE,
+    SessionSettings,
+    Work,
+    default_settings,
+)
 from omnigraph.engine.spark.workers import check_workers, use_our_python
 from omnigraph.errors import ErrorCode, InvalidInputError, InvalidParameterError
 from omnigraph.limits import (
@@ -41,7 +45,6 @@ from omnigraph.limits import (
     SPARK_SHUFFLE_PARTITIONS_PER_CORE,
 )
 
-MASTER_VARIABLE: Final = "OMNIGRAPH_SPARK_MASTER"
 _REMOTE_VARIABLE: Final = "SPARK_REMOTE"
 
 PLAN_SETTINGS: Final[Mapping[str, str]] = {
@@ -79,40 +82,6 @@ _JVM_LOGGING: Final = Path(__file__).parent / "log4j2.properties"
 _OPENING: Final = threading.Lock()
 
 
-class Work(Enum):
-    """What a JVM that we start is for."""
-
-    SHORT = "seconds to a few minutes: quick to start, compiled once and lightly"
-    LONG = "longer: slower to start, compiled for speed"
-
-
-@dataclass(frozen=True, slots=True)
-class SessionSettings:
-    """How to start Spark where it does not run yet; a running session ignores all of this.
-
-    Attributes:
-        master: Any Spark master; when None, `OMNIGRAPH_SPARK_MASTER`, else `local[*]`.
-        show_ui: Whether to serve Spark's web pages.
-        work: What it will be used for.
-        driver_memory: As Spark spells sizes; when None, a quarter of this machine's memory within
-            bounds.
-        cache_directory: Where start-up archives are kept; the user's cache when None.
-        options: Further Spark options; they win over ours.
-    """
-
-    master: str | None = None
-    show_ui: bool = False
-    work: Work = Work.LONG
-    driver_memory: str | None = None
-    cache_directory: Path | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def chosen_master(self) -> str:
-        """The master that a start will use."""
-        return self.master or os.environ.get(MASTER_VARIABLE) or "local[*]"
-
-
 def open_session(settings: SessionSettings | None = None) -> SparkSession:
     """The session that is active, or else a new one that lasts as long as this process.
 
@@ -125,7 +94,7 @@ def open_session(settings: SessionSettings | None = None) -> SparkSession:
     with _OPENING:
         if (session := _running_session()) is not None:
             return session
-        settings = settings or SessionSettings()
+        settings = settings or default_settings()
         if _REMOTE_VARIABLE in os.environ:
             found = f"{_REMOTE_VARIABLE} names a server of Spark Connect"
             raise connect_unsupported(found)

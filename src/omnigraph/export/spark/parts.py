@@ -20,6 +20,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark
 
+from omnigraph.choices import ExportFormat
 from omnigraph.engine.local.sort import sorted_batches
 from omnigraph.engine.results import typed
 from omnigraph.engine.spark.execute import SparkEngine
@@ -27,7 +28,7 @@ from omnigraph.engine.spark.failures import reporting, translating
 from omnigraph.engine.spark.relations import ReadTask, pack, read_fragments
 from omnigraph.engine.spark.types import spark_schema
 from omnigraph.errors import StorageError
-from omnigraph.export.files import Format, write_file
+from omnigraph.export.files import write_file
 from omnigraph.export.targets import translating_disk
 from omnigraph.formats.compression import Compression, suffix_of
 from omnigraph.limits import SAMPLES_PER_PART
@@ -47,13 +48,13 @@ class PartTask:
 
     type: SchemaType
     directory: str
-    format: Format
+    format: ExportFormat
     compression: Compression | None
 
     @property
     def suffix(self) -> str:
         """How the names of files end."""
-        return f".{self.format}{suffix_of(self.compression)}"
+        return f".{self.format.suffix}{suffix_of(self.compression)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def export_parts(
     view: View,
     types: tuple[SchemaType, ...],
     place: Path,
-    format_: Format,
+    format_: ExportFormat,
     compression: Compression | None,
 ) -> Parts:
     """Write the types' rows below `place`, a directory that driver and workers share.
@@ -86,11 +87,11 @@ def export_parts(
         task = PartTask(type_, str(unnamed), format_, compression)
         with translating("the export"):
             told = write_parts(session, view.data.table(type_.table_key), task)
-        if not told and format_ is not Format.NDJSON:
+        if not told and format_ is not ExportFormat.NDJSON:
             told = [_write_empty(task)]
         rows[type_.name] = sum(each.rows for each in told)
         for number, each in enumerate(told):
-            if format_ is Format.NDJSON:
+            if format_ is ExportFormat.NDJSON:
                 name = f"part-{len(files):05}{task.suffix}"
             else:
                 name = f"{type_.name}{task.suffix}/part-{number:05}{task.suffix}"

@@ -8,9 +8,10 @@ from typing import Final
 
 import pyarrow as pa
 
+from omnigraph.choices import EngineName
 from omnigraph.engine.choose import choose
 from omnigraph.engine.local.execute import LocalEngine
-from omnigraph.engine.protocol import Data, EngineName
+from omnigraph.engine.protocol import Data
 from omnigraph.errors import OmnigraphError
 from omnigraph.integrity.committed import check_rows, check_tables, set_rules, tables_of
 from omnigraph.integrity.rows import RowRules

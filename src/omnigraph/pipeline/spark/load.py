@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final, Self, TypeAlias
 
+from omnigraph.choices import Mode
 from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.engine.spark.jobs import Follow, Jobs
 from omnigraph.engine.spark.messages import collect_messages
+from omnigraph.engine.spark.session import open_session
 from omnigraph.errors import InvalidParameterError
 from omnigraph.integrity import footprint
 from omnigraph.integrity.deltas import Delta, Shape
@@ -24,7 +26,6 @@ from omnigraph.integrity.violations import IntegrityError, Report, Tally, requir
 from omnigraph.limits import LOAD_CONCURRENCY_DEFAULT, QUARANTINE_ROUNDS_MAX
 from omnigraph.model.tables import TableKey
 from omnigraph.pipeline.quarantine import write_rejects
-from omnigraph.pipeline.results import Mode
 from omnigraph.pipeline.shape import Shaping
 from omnigraph.pipeline.sources import FileInput, FrameInput, Inputs
 from omnigraph.pipeline.spark.intake import (
@@ -41,7 +42,13 @@ from omnigraph.pipeline.spark.intake import (
 from omnigraph.pipeline.spark.keys import KeyRows
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.pipeline.spark.sifting import count_faulty, find_faults, rejects_in_order
-from omnigraph.pipeline.spark.splits import pack_splits, plan_splits
+from omnigraph.pipeline.spark.splits import (
+    MemorySplit,
+    Split,
+    SpooledSplit,
+    pack_splits,
+    plan_splits,
+)
 from omnigraph.pipeline.spark.stage import stage_scratch
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
@@ -90,7 +97,9 @@ class SparkLoad:
         cls, inputs: Inputs, shaping: Shaping, mode: Mode, rule_set: RuleSet, view: View
     ) -> Self:
         """A load of which nothing has been read; Spark starts where it does not run yet."""
-        return cls(SparkEngine(), inputs, shaping, mode, rule_set, view.snapshot.schema_digest)
+        # Opened here: the time that Spark takes to start is no part of the time that reading takes.
+        engine = SparkEngine(open_session())
+        return cls(engine, inputs, shaping, mode, rule_set, view.snapshot.schema_digest)
 
     def read(self, view: View, follow: Follow | None = None) -> None:
         """Take the input in: rows become files that nothing refers to, and keys in scratch.
@@ -127,7 +136,7 @@ class SparkLoad:
         if messages is not None:
             # Messages of tasks: names, counts and first offenders, no rows.
             collect = partial(collect_messages, messages)
-            told = self._jobs().run(collect, _in_bytes(follow, self.inputs))
+            told = self._jobs().run(collect, _in_bytes(follow, self.inputs, splits))
         self.taken = gathered(told, self._task, self.inputs)
 
     def _columns(self) -> dict[TableKey, tuple[str, ...]]:
@@ -344,13 +353,15 @@ def concurrency() -> int:
     return int(text)
 
 
-def _in_bytes(follow: Follow | None, inputs: Inputs) -> Follow | None:
-    """Tell bytes in the place of tasks, where it is known how many there are."""
-    sizes = [each.byte_count for each in inputs.each if isinstance(each, FileInput)]
-    if follow is None or len(sizes) < len(inputs.each):
+def _in_bytes(follow: Follow | None, inputs: Inputs, splits: Sequence[Split]) -> Follow | None:
+    """Report bytes in the place of tasks, unless a DataFrame hides how many there are."""
+    if follow is None or any(isinstance(each, FrameInput) for each in inputs.each):
         return follow
+    files = sum(each.byte_count for each in inputs.each if isinstance(each, FileInput))
+    others = sum(each.byte_count for each in splits if isinstance(each, MemorySplit | SpooledSplit))
+    size = files + others
 
-    def told(done: int, total: int) -> None:
-        follow(sum(sizes) * done // max(1, total), sum(sizes))
+    def follow_bytes(done: int, total: int) -> None:
+        follow(size * done // max(1, total), size)
 
-    return told
+    return follow_bytes

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
+from omnigraph.choices import TableKind
 from omnigraph.model.identity import KeyType, identity_of
-from omnigraph.model.tables import TableKey, TableKind
+from omnigraph.model.tables import TableKey
 from omnigraph.model.types import Scalar
 from omnigraph.query import ir
 from omnigraph.query.lowering.operands import Given, texts_allowed, texts_column

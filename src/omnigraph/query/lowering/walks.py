@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from omnigraph.model.tables import TableKey, TableKind
+from omnigraph.choices import TableKind
+from omnigraph.model.tables import TableKey
 from omnigraph.query import ir
 from omnigraph.query.lowering.state import LoweringState
 from omnigraph.relational.plans import Place, ReachedFrom, Reduction

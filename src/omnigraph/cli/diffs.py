@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from omnigraph.choices import Op, TableKind
 from omnigraph.cli import render
 from omnigraph.cli.formats import Format, write_objects, write_result
 
@@ -20,22 +20,7 @@ if TYPE_CHECKING:
     from omnigraph.model.tables import TableKey
 
 
-class Kind(StrEnum):
-    """What a row can be."""
-
-    NODE = "node"
-    EDGE = "edge"
-
-
-class Op(StrEnum):
-    """What can happen to a row."""
-
-    INSERT = "insert"
-    UPDATE = "update"
-    DELETE = "delete"
-
-
-Kinds = Annotated[list[Kind] | None, typer.Option("--kind", help="Only nodes, or only edges.")]
+Kinds = Annotated[list[TableKind] | None, typer.Option("--kind", help="Only nodes, or only edges.")]
 Types = Annotated[
     list[str] | None, typer.Option("--type", metavar="NAME", help="Only rows of this type.")
 ]

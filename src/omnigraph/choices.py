@@ -1,0 +1,74 @@
+"""Choices: the words that callers choose from, shared by the Python API and the command line.
+
+Imports nothing but `enum`: `--help` lists these words, and must start quickly.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class TableKind(StrEnum):
+    """The two kinds of type, and the folder each kind's datasets live in."""
+
+    NODE = "node"
+    EDGE = "edge"
+
+    @property
+    def folder(self) -> str:
+        """The folder below the graph's root that holds this kind's datasets."""
+        return f"{self}s"
+
+
+class Op(StrEnum):
+    """What happened to a row."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+class EngineName(StrEnum):
+    """The engines that run plans."""
+
+    LOCAL = "local"
+    SPARK = "spark"
+
+
+class EngineRequest(StrEnum):
+    """What a caller may ask for: an engine by its name, or `auto`, which decides by size."""
+
+    AUTO = "auto"
+    LOCAL = EngineName.LOCAL.value
+    SPARK = EngineName.SPARK.value
+
+
+class Mode(StrEnum):
+    """What a load does with rows that exist."""
+
+    APPEND = "append"
+    """Every row is new: an id that exists is a violation."""
+    MERGE = "merge"
+    """A row replaces the one that has its id, whole."""
+    OVERWRITE = "overwrite"
+    """The rows of each type that the input names are all that the type has; others stay."""
+
+
+class OnError(StrEnum):
+    """What a load does with rows that break rules."""
+
+    FAIL = "fail"
+    QUARANTINE = "quarantine"
+
+
+class ExportFormat(StrEnum):
+    """What an export is made of."""
+
+    NDJSON = "ndjson"
+    PARQUET = "parquet"
+    CSV = "csv"
+
+    @property
+    def suffix(self) -> str:
+        """How the names of its files end, without the dot."""
+        return "jsonl" if self is ExportFormat.NDJSON else self.value
