@@ -280,6 +280,24 @@ def test_rows_can_be_rejected_into_a_file_and_the_others_loaded(
     assert message == "6 rows rejected, see rejects.jsonl"
 
 
+def test_a_load_that_fails_leaves_no_file_of_rejects_and_can_be_tried_again(
+    here: Run, store: str, broken: str, tmp_path: Path
+) -> None:
+    rejects = tmp_path / "rejects.jsonl"
+    again = ["load", store, "--data", broken, "--mode", "append", *QUARANTINED, str(rejects)]
+
+    def fail() -> None:
+        assert rejects.exists(), "the plan has written them"
+        message = "others were faster"
+        raise ConflictError(message, hint="try again")
+
+    with armed(Failpoint.WRITE_AFTER_PLAN, fail):
+        assert here(*again).code == Exit.CONFLICT
+    assert not rejects.exists()
+    assert here(*again).code == Exit.DONE
+    assert len(rejects.read_text().splitlines()) == 6
+
+
 def test_values_that_no_property_takes_can_be_dropped(
     here: Run, store: str, tmp_path: Path
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -20,6 +20,8 @@ from omnigraph.errors import (
     ConflictError,
     ErrorCode,
     InvalidParameterError,
+    OmnigraphError,
+    OutcomeUnknownError,
 )
 from omnigraph.integrity import footprint
 from omnigraph.integrity.deltas import Delta, TableDelta
@@ -97,10 +99,19 @@ class Loads:
             IntegrityError: rows break rules of the schema. Nothing became visible.
             ConflictError: others changed the same tables meanwhile. Nothing became visible.
             StorageError: an input could not be read, or a table not be written.
+            OutcomeUnknownError: whether the commit landed could not be found out. The file for
+                rejects stays; any other error deletes it.
         """
         load = _Load(checked(request), self._engine, self._clock, self._rule_set)
         with closing(load):
-            return self._landed(order, load)
+            try:
+                return self._landed(order, load)
+            except OutcomeUnknownError:
+                # The commit may be there, and its message names the rejected rows.
+                raise
+            except OmnigraphError:
+                load.delete_rejects()
+                raise
 
     def require_possible(self, request: LoadRequest, catalog: Catalog) -> None:
         """Refuse what `run` would refuse before it reads, for a graph of this schema.
@@ -210,6 +221,7 @@ class _Load:
     sifted: tuple[str, Sifted] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     staged: int = 0
+    has_written_rejects: bool = False
 
     def plan(self, view: View) -> Work[LoadReport]:
         """What the input changes in this view; writes nothing but the rows that it rejects."""
@@ -224,6 +236,7 @@ class _Load:
             raise _RejectedError(rejected)
         if self.request.rejects is not None:
             write_rejects(Path(self.request.rejects), sifted.rejects)
+            self.has_written_rejects = True
         return self._work(read, sifted, view.catalog)
 
     def result(self, landed: Landed[LoadReport]) -> LoadResult:
@@ -252,6 +265,13 @@ class _Load:
             rejected=landed.report.rejected,
             seconds=MappingProxyType(dict(self.seconds)),
         )
+
+    def delete_rejects(self) -> None:
+        """Delete the file of rejected rows, if this load wrote it: the name is free again."""
+        if self.has_written_rejects:
+            assert self.request.rejects is not None, "they were written there"
+            with suppress(OSError):
+                Path(self.request.rejects).unlink()
 
     def close(self) -> None:
         """Leave nothing behind but what was written."""
@@ -287,6 +307,7 @@ class _Load:
                 raise _RejectedError(rejected)
             if self.request.rejects is not None:
                 load.write_rejects(Path(self.request.rejects), view)
+                self.has_written_rejects = True
             self._tell("check", 1, 1)
         with self._timed("stage"):
             changes = load.changes(view)
