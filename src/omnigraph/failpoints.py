@@ -1,4 +1,4 @@
-"""The named places where a test may make the process fail: a closed set, free when unarmed."""
+"""Failpoints: the named places where a test may make the process fail; free when unarmed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Failpoint(StrEnum):
     WRITE_AFTER_CONFIRM = "write.after_confirm"
     WRITE_AFTER_PUBLISH = "write.after_publish"
     WRITE_AFTER_SETTLE = "write.after_settle"
-    RECOVERY_AFTER_INTEND = "recovery.after_intend"
+    RECOVERY_AFTER_CLAIM = "recovery.after_claim"
     RECOVERY_AFTER_CLASSIFY = "recovery.after_classify"
     RECOVERY_AFTER_EACH_RESTORE = "recovery.after_each_restore"
     RECOVERY_AFTER_ROLL_FORWARD = "recovery.after_roll_forward"
@@ -75,7 +75,7 @@ _armed: dict[Failpoint, _Armed] = {}
 
 
 def hit(point: Failpoint) -> None:
-    """Pass through `point`; does what a test armed it with, and nothing otherwise."""
+    """Run the action that a test armed `point` with, if any."""
     if _armed:
         _fire(point)
 
@@ -91,7 +91,7 @@ def _fire(point: Failpoint) -> None:
 
 
 def crash() -> NoReturn:
-    """Raise what nothing catches."""
+    """Raise an exception that nothing catches."""
     raise SimulatedCrash
 
 
@@ -102,7 +102,7 @@ def kill() -> None:
 
 @contextmanager
 def armed(point: Failpoint, action: Action = crash, *, after_hits: int = 0) -> Iterator[None]:
-    """Run `action` at every pass through `point` in this block, but for the first `after_hits`."""
+    """Run `action` at every hit of `point` during the block, except for the first `after_hits`."""
     previous = _armed.get(point)
     _armed[point] = _Armed(action, after_hits)
     try:
@@ -119,7 +119,7 @@ _NTH: Final = re.compile("[1-9][0-9]{0,8}")
 
 
 def arm_from_environment(text: str) -> None:
-    """Arm this process as `OMNIGRAPH_FAILPOINTS` asks; a word we do not know is refused.
+    """Arm this process as `OMNIGRAPH_FAILPOINTS` says; unknown words are rejected.
 
     Raises:
         InvalidInputError: the text names no failpoint or no action. Nothing was armed.

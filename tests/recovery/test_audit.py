@@ -135,8 +135,8 @@ def test_a_recorder_that_is_never_first_says_so(tmp_path):
             busy = False
 
     class Overtaken(Audit):
-        def _staged(self, entry):
-            staged = super()._staged(entry)
+        def _stage_append(self, entry):
+            staged = super()._stage_append(entry)
             be_faster()
             return staged
 

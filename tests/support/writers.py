@@ -15,7 +15,7 @@ from omnigraph.storage import staging
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.protocol import Order
 from omnigraph.transaction.view import View
-from omnigraph.transaction.work import Landed, Stage, Work
+from omnigraph.transaction.work import Stage, TransactionResult, Work
 from tests.support.graphs import graph_with
 from tests.support.publishing import CITY, KNOWS, PERSON, SCHEMA
 
@@ -67,7 +67,7 @@ def write(
     actor: str | None = None,
     branch: str = MAIN,
     kind: OperationKind = OperationKind.MUTATION,
-) -> Landed[None]:
+) -> TransactionResult[None]:
     """Carry out one write, planned without looking at anything."""
 
     def plan(_: View) -> Work[None]:
@@ -78,12 +78,12 @@ def write(
     return graph._transactions.run(order, plan)
 
 
-def insert(graph: Graph, *names: str, branch: str = MAIN) -> Landed[None]:
+def insert(graph: Graph, *names: str, branch: str = MAIN) -> TransactionResult[None]:
     """Add people; planned again as often as it takes."""
     return write(graph, {PERSON: upserts(*map(person, names))}, replans=True, branch=branch)
 
 
-def found_city(graph: Graph, *names: str) -> Landed[None]:
+def found_city(graph: Graph, *names: str) -> TransactionResult[None]:
     """Add cities: a table that none of the writers below touches."""
     rows = [{"id": each, "name": each} for each in names]
     return write(graph, {CITY: upserts(*rows)}, replans=True)

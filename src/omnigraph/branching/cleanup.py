@@ -30,8 +30,8 @@ from omnigraph.manifest.deletions import finish_deletion
 from omnigraph.manifest.layout import BRANCHES, MANIFEST, RETIRED
 from omnigraph.manifest.reader import Manifest
 from omnigraph.model.names import MAIN
+from omnigraph.recovery.scratch import SCRATCH, find_scratch, is_held
 from omnigraph.recovery.sidecars import Sidecars
-from omnigraph.recovery.staging import SCRATCH, find_scratch, is_held
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import REF_FOLDER

@@ -19,7 +19,7 @@ from omnigraph.storage.indexes import Gap, IndexSpec, build_segment, find_gaps, 
 from omnigraph.storage.staging import Staged
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
-from omnigraph.transaction.work import Landed, Stage, Work
+from omnigraph.transaction.work import Stage, TransactionResult, Work
 
 Gaps: TypeAlias = "Mapping[TableKey, tuple[Gap, ...]]"
 """What the indexes of each table lack; tables that lack nothing are not there."""
@@ -135,7 +135,7 @@ def build_here(gaps: Gaps, follow: Follow | None = None) -> dict[TableKey, Stage
     return {key: partial(stage, own) for key, own in gaps.items()}
 
 
-def result_of(landed: Landed[IndexReport]) -> IndexResult:
+def result_of(landed: TransactionResult[IndexReport]) -> IndexResult:
     """What became of the plan."""
     choice = landed.report.choice
     if landed.commit is None:

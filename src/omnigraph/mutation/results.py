@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey
-from omnigraph.transaction.work import Landed
+from omnigraph.transaction.work import TransactionResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class MutationReport:
     deleted: Mapping[TableKey, int] = field(default_factory=dict)
 
 
-def result_of(landed: Landed[MutationReport]) -> MutationResult:
+def result_of(landed: TransactionResult[MutationReport]) -> MutationResult:
     """What a mutation did, once its transaction has ended."""
     report, snapshot = landed.report, landed.view.snapshot
     changes: dict[str, Counts] = {}

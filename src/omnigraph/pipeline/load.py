@@ -45,7 +45,7 @@ from omnigraph.storage import staging
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.protocol import Order, Transactions
 from omnigraph.transaction.view import View
-from omnigraph.transaction.work import Landed, Stage, Work
+from omnigraph.transaction.work import Stage, TransactionResult, Work
 
 if TYPE_CHECKING:
     from omnigraph.pipeline.spark.load import SparkLoad
@@ -239,7 +239,7 @@ class _Load:
             self.has_written_rejects = True
         return self._work(read, sifted, view.catalog)
 
-    def result(self, landed: Landed[LoadReport]) -> LoadResult:
+    def result(self, landed: TransactionResult[LoadReport]) -> LoadResult:
         """What it did, once its transaction has ended."""
         assert self.chosen is not None, "it was planned"
         _, choice = self.chosen

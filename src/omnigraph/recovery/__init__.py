@@ -1,1 +1,1 @@
-"""Recovery: what an interrupted write left, told from what is in flight, and brought to an end."""
+"""Recovery: distinguishes interrupted writes from those in flight, and finishes or undoes them."""

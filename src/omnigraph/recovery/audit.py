@@ -31,8 +31,8 @@ class RecoveryKind(StrEnum):
     """It had landed; only its sidecar was left."""
     ORPHANED_BRANCH_DISCARDED = "orphaned_branch_discarded"
     STRAY_RESTORE_UNDONE = "stray_restore_undone"
-    """A recovery that slept through its own lease had restored a table once more, or a repair
-    undid what was written behind the graph's back."""
+    """A recovery that outlived its own lease had restored a table once more, or a repair undid
+    writes that bypassed the graph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class TableMove:
     """What a recovery did to one table.
 
     Attributes:
-        to_version: For a roll back, the version whose rows are back, though the head is newer.
+        to_version: For a roll back, the version whose rows were restored; the head is newer.
     """
 
     key: TableKey
@@ -53,9 +53,9 @@ class RecoveryEntry:
     """One recovery.
 
     Attributes:
-        operation_id: The write that it brought to an end.
-        recovery_for_actor: On whose behalf that write was made.
-        commit_id: The commit that the branch shows for it, if there is one.
+        operation_id: The write that it resolved.
+        recovery_for_actor: The actor of that write.
+        commit_id: The commit on the branch that resolved it, if there is one.
     """
 
     recovery_id: OperationId
@@ -94,42 +94,42 @@ class Audit:
         """Every recovery, oldest first."""
         if not self._store.tables.exists(RECOVERIES):
             return ()
-        found = self._newest().read().to_pylist()
-        return tuple(sorted(map(_decode, found), key=lambda each: each.recovery_id))
+        rows = self._newest().read().to_pylist()
+        return tuple(sorted(map(_decode, rows), key=lambda entry: entry.recovery_id))
 
     def record(self, entry: RecoveryEntry) -> None:
         """Add one entry; of several for one operation only the first is kept.
 
-        The append is a compare-and-swap on the whole dataset, so that a recovery which slept and
-        was done again by another cannot add a second one.
+        The append is a compare-and-swap on the whole dataset, so that a stalled recovery whose work
+        another process repeated cannot add a second one.
 
         Raises:
-            ConflictError: others recorded all the time.
-            StorageError: the entry was not written, or whether it was is not known.
+            ConflictError: other recoveries won every attempt. The entry was not written.
+            StorageError: the entry was not written, or whether it was is unknown.
         """
         for _ in range(AUDIT_ATTEMPTS_MAX):
-            was_there = self._store.tables.exists(RECOVERIES)
+            existed = self._store.tables.exists(RECOVERIES)
             try:
-                staged = self._staged(entry) if was_there else self._created(entry)
+                staged = self._stage_append(entry) if existed else self._stage_create(entry)
                 if staged is not None:
                     heads.apply(staged, heads.Authorship(entry.recovery_id, OperationKind.RECOVERY))
             except TableConflictError:
                 continue
             except StorageError:
-                # The answer may be lost. And of several that make the dataset, all but one fail.
+                # The response may be lost. Of concurrent creators of the dataset, all but one fail.
                 if self._has(entry):
                     return
-                if not was_there and self._store.tables.exists(RECOVERIES):
+                if not existed and self._store.tables.exists(RECOVERIES):
                     continue
                 raise
             return
         message = f"the recovery of {entry.operation_id} could not be recorded: others were faster"
         raise ConflictError(message, hint="try again", code=ErrorCode.PUBLISH_CONTENTION)
 
-    def _created(self, entry: RecoveryEntry) -> staging.Staged:
+    def _stage_create(self, entry: RecoveryEntry) -> staging.Staged:
         return staging.stage_create(self._store.tables, RECOVERIES, _table(entry))
 
-    def _staged(self, entry: RecoveryEntry) -> staging.Staged | None:
+    def _stage_append(self, entry: RecoveryEntry) -> staging.Staged | None:
         table = self._newest()
         if _holds(table, entry):
             return None
@@ -156,8 +156,8 @@ def _table(entry: RecoveryEntry) -> pa.Table:
 
 def _encode(entry: RecoveryEntry) -> dict[str, object]:
     moves = [
-        {"table_key": str(each.key), "from": each.from_version, "to": each.to_version}
-        for each in entry.tables
+        {"table_key": str(move.key), "from": move.from_version, "to": move.to_version}
+        for move in entry.tables
     ]
     return {
         "recovery_id": entry.recovery_id,
@@ -186,6 +186,6 @@ def _decode(row: dict[str, object]) -> RecoveryEntry:
         recovery_for_actor=None if actor is None else str(actor),
         commit_id=None if commit is None else CommitId(str(commit)),
         tables=tuple(
-            TableMove(TableKey.parse(each["table_key"]), each["from"], each["to"]) for each in moves
+            TableMove(TableKey.parse(move["table_key"]), move["from"], move["to"]) for move in moves
         ),
     )

@@ -1,8 +1,8 @@
-"""Claims: of the writers and recoveries that need a table, one at a time is at work.
+"""Claims: of the writers and recoveries that need a table, one works on it at a time.
 
-Each puts its sidecar before it lists those of others, so of two that overlap at least one sees the
-other, and whoever sees another takes its own away again and tries later. Both may see each other,
-and then both yield: waiting a random time parts them (docs/decisions/0006).
+Each writes its sidecar before it lists the others, so of two that overlap at least one sees the
+other; a process that sees another deletes its own sidecar and tries again later. Both may see each
+other, and then both yield: a random backoff separates them (docs/decisions/0006).
 """
 
 from __future__ import annotations
@@ -18,72 +18,72 @@ from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import EXCLUSION_BACKOFF_SECONDS_MAX, EXCLUSION_SECONDS_MAX, LEASE_SECONDS
 from omnigraph.model.ids import OperationId
 from omnigraph.recovery.intents import Intent
-from omnigraph.recovery.sidecars import Found, Sidecars, is_live
+from omnigraph.recovery.sidecars import Sidecars, SidecarSet, is_live
 
 
 def claim(
-    sidecars: Sidecars, clock: Clock, intent: Intent, *, besides: OperationId | None = None
-) -> Found:
-    """Put the intent's sidecar, once nobody else is at work on what it claims.
+    sidecars: Sidecars, clock: Clock, intent: Intent, *, excluding: OperationId | None = None
+) -> SidecarSet:
+    """Write the intent's sidecar, once no other operation works on the tables it claims.
 
     Args:
-        besides: An operation that does not count: the one that a recovery brings to an end.
+        excluding: An operation that is ignored: the one that a recovery resolves.
 
     Returns:
-        Every sidecar seen after ours was there. The caller is at work until it deletes its own.
+        Every sidecar seen after ours was written. The claim lasts until the caller deletes its own.
 
     Raises:
-        ConflictError: another was at work all the time. Our sidecar is gone again.
-        RecoveryNeededError: a sidecar cannot be read. Ours is gone again.
+        ConflictError: another operation held the tables all the time. Our sidecar was deleted.
+        RecoveryNeededError: a sidecar cannot be read. Ours was deleted.
     """
     give_up_at = clock.now() + timedelta(seconds=EXCLUSION_SECONDS_MAX)
     attempt = 0
     while True:
-        sidecars.put(leased(intent, clock))
+        sidecars.put(renew_lease(intent, clock))
         hit(Failpoint.CLAIM_AFTER_PUT)
-        with unclaimed_on_failure(sidecars, intent):
-            found = sidecars.find(known=[intent])
-            rival = _rival(found, intent, clock, besides)
+        with release_on_failure(sidecars, intent):
+            others = sidecars.find(known=[intent])
+            rival = _rival(others, intent, clock, excluding)
         hit(Failpoint.CLAIM_AFTER_LIST)
         if rival is None:
-            return found
+            return others
         sidecars.delete(intent.operation_id)
         if clock.now() >= give_up_at:
-            raise _busy(intent, rival)
+            raise _busy_error(intent, rival)
         back_off(clock, attempt, seconds_max=EXCLUSION_BACKOFF_SECONDS_MAX)
         attempt += 1
 
 
-def leased(intent: Intent, clock: Clock) -> Intent:
+def renew_lease(intent: Intent, clock: Clock) -> Intent:
     """The intent with a lease that starts now."""
     return replace(intent, lease_until=clock.now() + timedelta(seconds=LEASE_SECONDS))
 
 
 @contextmanager
-def unclaimed_on_failure(sidecars: Sidecars, intent: Intent) -> Iterator[None]:
-    """Take the intent's sidecar away again if the block fails: it had no effect yet."""
+def release_on_failure(sidecars: Sidecars, intent: Intent) -> Iterator[None]:
+    """Delete the intent's sidecar if the block fails: the operation had no effect yet."""
     try:
         yield
     except OmnigraphError:
-        # What failed is what the caller must hear of. A sidecar that stays is harmless: there is
-        # nothing to undo, and the next writer removes it.
+        # The caller needs the first error. A sidecar that remains is harmless: there is nothing to
+        # undo, and the next writer deletes it.
         with suppress(OmnigraphError):
             sidecars.delete(intent.operation_id)
         raise
 
 
 def _rival(
-    found: Found, intent: Intent, clock: Clock, besides: OperationId | None
+    sidecars: SidecarSet, intent: Intent, clock: Clock, excluding: OperationId | None
 ) -> Intent | None:
-    own = (intent.operation_id, besides)
-    for each in found.require_readable():
-        if each.operation_id not in own and each.overlaps(intent) and is_live(each, clock.now()):
-            return each
+    own = (intent.operation_id, excluding)
+    for other in sidecars.require_readable():
+        if other.operation_id not in own and other.overlaps(intent) and is_live(other, clock.now()):
+            return other
     return None
 
 
-def _busy(intent: Intent, rival: Intent) -> ConflictError:
-    tables = ", ".join(str(each.key) for each in intent.tables)
+def _busy_error(intent: Intent, rival: Intent) -> ConflictError:
+    tables = ", ".join(str(table.key) for table in intent.tables)
     message = (
         f"{tables} on branch {intent.branch} stayed busy for {EXCLUSION_SECONDS_MAX:.0f} s; "
         f"last seen at work: {rival.writer_kind} {rival.operation_id}"

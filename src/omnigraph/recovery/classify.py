@@ -1,7 +1,7 @@
-"""What an interrupted write's table heads say, and what is to be done: pure functions.
+"""Classification of an interrupted write by its table heads, and the decision: pure functions.
 
-Of each table: H is the head on its ref, M the version the manifest pins, E the version the write
-expected, P where it was going to leave the head, C where it confirmed to have left it.
+For each table: H is the head on its ref, M the version the manifest pins, E the version the write
+expected, P the head it intended, C the head it confirmed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from omnigraph.recovery.intents import Intent
 
 
 class Mode(Enum):
-    """How much a kind of writer has to prove."""
+    """How much evidence a kind of writer must leave to be rolled forward."""
 
     STRICT = "strict"
     CONFIRMED = "confirmed"
@@ -24,7 +24,7 @@ class Mode(Enum):
 
 
 class Finding(StrEnum):
-    """What became of one table."""
+    """What happened to one table."""
 
     NO_MOVEMENT = "no_movement"
     ROLLED_PAST_EXPECTED = "rolled_past_expected"
@@ -43,12 +43,12 @@ class Decision(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
-    """One table as recovery finds it.
+class Observation:
+    """The state of one table at the time of a recovery.
 
     Attributes:
-        is_ours: Whether the head was made by the write in question, by its transaction's own word.
-        is_restored: Whether the head was made by a recovery: it is no step of any write.
+        is_ours: Whether the head's transaction names the write in question as its author.
+        is_restored: Whether a recovery made the head: then it is not a step of any write.
     """
 
     head: int
@@ -71,18 +71,18 @@ _MODES: Final = {
 
 
 CONFIRMED_KINDS: Final = frozenset(kind for kind, mode in _MODES.items() if mode is Mode.CONFIRMED)
-"""Writers that write down when all their heads have moved."""
+"""Writers that record when all their heads have moved."""
 
 
 def mode_of(intent: Intent) -> Mode:
-    """How the heads of this write are to be read."""
+    """The mode for classifying the heads of this write."""
     mode = _MODES.get(intent.writer_kind, Mode.STRICT)
-    # The first sidecars had nothing to confirm merges with.
+    # Sidecars of the first schema could not confirm merges.
     return Mode.LOOSE if mode is Mode.CONFIRMED and intent.schema_version == 1 else mode
 
 
-def classify(mode: Mode, seen: Observed) -> Finding:
-    """What became of one table."""
+def classify(mode: Mode, seen: Observation) -> Finding:
+    """What happened to one table."""
     if seen.head < seen.pinned:
         return Finding.INVARIANT_VIOLATION
     if seen.head == seen.pinned:
@@ -101,9 +101,9 @@ def classify(mode: Mode, seen: Observed) -> Finding:
 
 
 def decide(findings: Collection[Finding]) -> Decision:
-    """What to do, given what became of each table."""
+    """What to do, given what happened to each table."""
     if Finding.INVARIANT_VIOLATION in findings:
         return Decision.ABORT
-    if findings and all(each is Finding.ROLLED_PAST_EXPECTED for each in findings):
+    if findings and all(finding is Finding.ROLLED_PAST_EXPECTED for finding in findings):
         return Decision.ROLL_FORWARD
     return Decision.ROLL_BACK

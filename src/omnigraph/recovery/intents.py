@@ -1,4 +1,4 @@
-"""Intents: what a writer is about to do, and how that is written down as a sidecar."""
+"""Intents: what a writer is about to do, and their encoding as sidecars."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from omnigraph.recovery.owners import Owner
 
 SCHEMA_VERSION: Final = 2
 OLDEST_SCHEMA_VERSION: Final = 1
-"""Sidecars of one process at a time: no lease, no commit id, no confirmation of merges."""
+"""Written when graphs had one writer process: no lease, no commit id, no confirmation of merges."""
 
 _LATER: Final = ("registrations", "tombstones", "schema_files")
-"""What writers of later releases record. Acting on the rest alone would do half of their work."""
+"""Fields that later releases write. Acting on the others alone would do half of their work."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForkSource:
-    """Where the ref of a branch's first write to a table was made from; None is main's."""
+    """The ref that a branch's own ref of a table was created from; None is main's."""
 
     ref: str | None
 
@@ -35,10 +35,10 @@ class TableIntent:
 
     Attributes:
         ref: The Lance ref whose head it is; None is the table's main.
-        expected_version: Where the manifest pinned the table when the write was planned.
-        post_commit_pin: Where the head will be once the write is applied.
-        confirmed_version: Where it was once all heads had moved: merges write it down.
-        forks_from: Set where `ref` was made for this write: the table is still pinned on there.
+        expected_version: The version that the manifest pinned when the write was planned.
+        post_commit_pin: The head's version once the write is applied.
+        confirmed_version: The head's version after all heads had moved; recorded by merges.
+        forks_from: Set if `ref` was created for this write: the ref that the manifest still pins.
     """
 
     key: TableKey
@@ -60,14 +60,14 @@ class Intent:
     """All that recovery needs to finish or undo one write.
 
     Attributes:
-        branch_ref: The ref that carries the branch: another branch may take its name.
-        commit_id: The commit it is to become; None in the oldest sidecars.
-        lease_until: Until then nobody else touches it, unless its process is gone.
-        guards: Tables that it does not move and that nobody else may move meanwhile.
+        branch_ref: The ref that carries the branch: another branch may get its name later.
+        commit_id: The id its commit will have; None in the oldest sidecars.
+        lease_until: Until then no other process touches it, unless its own process is gone.
+        guards: Tables that it does not move, and that no other write may move meanwhile.
         schema_digest: The schema it was planned with; it may only land on that.
         expect_head: The commit that its caller requires the branch to be at.
-        resolves: Of a recovery, the operation it brings to an end.
-        owner: The process that does it.
+        resolves: For a recovery, the operation it resolves.
+        owner: The process that runs it.
     """
 
     operation_id: OperationId
@@ -89,21 +89,21 @@ class Intent:
     schema_version: int = SCHEMA_VERSION
 
     def overlaps(self, other: Intent) -> bool:
-        """Whether the two must not be at work at the same time."""
+        """Whether the two must not run at the same time."""
         if self.branch != other.branch:
             return False
         return not self._claims().isdisjoint(other._claims())
 
     def _claims(self) -> frozenset[TableKey]:
-        return frozenset((*(each.key for each in self.tables), *self.guards))
+        return frozenset((*(table.key for table in self.tables), *self.guards))
 
 
 class UnreadableIntentError(ValueError):
-    """A sidecar's bytes say nothing that this release can act on."""
+    """A sidecar cannot be decoded, or this release cannot act on it."""
 
 
 class NewerIntentError(UnreadableIntentError):
-    """A sidecar is whole, and a newer release wrote it."""
+    """A sidecar is intact, and a newer release wrote it."""
 
 
 def encode(intent: Intent) -> bytes:
@@ -121,8 +121,8 @@ def encode(intent: Intent) -> bytes:
         "lease_until": intent.lease_until and intent.lease_until.isoformat(),
         "commit_id": intent.commit_id,
         "merge_source_commit_id": intent.merge_source_commit_id,
-        "tables": [_encode_table(each) for each in intent.tables],
-        "guards": [str(each) for each in intent.guards],
+        "tables": [_encode_table(table) for table in intent.tables],
+        "guards": [str(key) for key in intent.guards],
         "schema_digest": intent.schema_digest,
         "expect_head": intent.expect_head,
         "resolves": intent.resolves,
@@ -147,9 +147,9 @@ def decode(data: bytes) -> Intent:
     """The intent that a sidecar holds.
 
     Raises:
-        NewerIntentError: it is of a schema newer than ours, or records what this release cannot
-            finish. It must stay where it is.
-        UnreadableIntentError: it is cut off, or damaged. It must stay where it is.
+        NewerIntentError: its schema is newer than ours, or it records work that this release cannot
+            finish. It must not be deleted.
+        UnreadableIntentError: it is truncated or damaged. It must not be deleted.
     """
     try:
         record = json.loads(data)

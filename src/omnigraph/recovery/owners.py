@@ -1,4 +1,4 @@
-"""Who holds a sidecar, and whether that process can be proved to be gone."""
+"""Owners: the process that holds a sidecar, and whether it is provably gone."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from pathlib import Path
 
 from omnigraph.model.ids import OperationId
 
-_STARTED = 19
-"""Where /proc/<pid>/stat has the start time, counted after the command's closing parenthesis."""
+_START_FIELD = 19
+"""The field of /proc/<pid>/stat with the start time, counted after the command's parenthesis."""
 
-_working: set[OperationId] = set()
+_operations: set[OperationId] = set()
 _lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process, told apart from any other that ever had its number.
+    """A process, distinguished from any other that ever had its number.
 
     Attributes:
-        host: One boot of one machine, and which of its process number spaces.
-        started: When the process started, in the kernel's own ticks.
+        host: One boot of one machine, and one of its process namespaces.
+        started: When the process started, in kernel ticks.
     """
 
     host: str
@@ -34,44 +34,44 @@ class Owner:
 
 
 def this_process() -> Owner | None:
-    """This process as an owner; None where the system does not tell, and then leases decide."""
+    """This process as an owner; None where the system does not say; then only leases count."""
     host, pid = _host(), os.getpid()
     started = _start_of(pid)
     return Owner(host, pid, started) if host and started is not None else None
 
 
 @contextmanager
-def working(operation_id: OperationId) -> Iterator[None]:
-    """Say that a thread of this process is at work on the operation in this block.
+def track_operation(operation_id: OperationId) -> Iterator[None]:
+    """Record that a thread of this process works on the operation during the block.
 
-    A thread may end without its process, so the process alone does not say that its work goes on.
+    A thread may end while its process runs on, so a living process does not prove ongoing work.
     """
     with _lock:
-        _working.add(operation_id)
+        _operations.add(operation_id)
     try:
         yield
     finally:
         with _lock:
-            _working.discard(operation_id)
+            _operations.discard(operation_id)
 
 
 def is_gone(owner: Owner | None, operation_id: OperationId) -> bool:
-    """Whether nobody can be at work on the operation any more; False where that is not certain."""
+    """Whether it is certain that the owner no longer works on the operation."""
     if owner is None or owner.host != _host():
         return False
     if _start_of(owner.pid) is None:
-        return not _is_hidden(owner.pid)
+        return not _is_of_other_user(owner.pid)
     return not is_at_work(owner, operation_id)
 
 
 def is_at_work(owner: Owner, operation_id: OperationId) -> bool:
-    """Whether the owner is seen at work on the operation; False where nobody can tell."""
+    """Whether it is certain that the owner works on the operation."""
     if owner.host != _host() or _start_of(owner.pid) != owner.started:
         return False
     if owner.pid != os.getpid():
         return True
     with _lock:
-        return operation_id in _working
+        return operation_id in _operations
 
 
 @cache
@@ -84,18 +84,18 @@ def _host() -> str:
 
 
 def _start_of(pid: int) -> int | None:
-    """When the process of this number started; None if there is none, or none that still runs."""
+    """When the process with this number started; None if no such process is running."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
     state, *fields = stat.rpartition(")")[2].split()
-    # A zombie has ended: only its parent has not asked how.
-    return None if state in "ZX" else int(fields[_STARTED - 1])
+    # A zombie has ended: its parent has not read its exit status yet.
+    return None if state in "ZX" else int(fields[_START_FIELD - 1])
 
 
-def _is_hidden(pid: int) -> bool:
-    """Whether there is such a process all the same, of a user whose processes we may not see."""
+def _is_of_other_user(pid: int) -> bool:
+    """Whether there is such a process of another user, hidden from /proc."""
     try:
         os.kill(pid, 0)
     except PermissionError:

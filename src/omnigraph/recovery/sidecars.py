@@ -1,7 +1,7 @@
 """Sidecars: the objects that hold intents, one for each write between its first effect and its end.
 
-A writer puts its own before it looks for those of others (docs/decisions/0006), so of two that
-overlap at least one sees the other.
+A writer writes its own before it lists the others (docs/decisions/0006), so of two that overlap at
+least one sees the other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SUFFIX: Final = ".json"
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A sidecar that nobody may act on.
+    """A sidecar that this release must not act on.
 
     Attributes:
         is_newer: Whether a newer release wrote it; otherwise it is damaged.
@@ -42,13 +42,13 @@ class Unreadable:
 
     @property
     def next_step(self) -> str:
-        """What to do about it."""
+        """What the operator should do about it."""
         if self.is_newer:
             return "open the graph with the release that wrote it"
         return "restore the file from a backup, or follow docs/recovery.md before you move it"
 
     def refusal(self, more: int = 0) -> RecoveryNeededError:
-        """The error of who would have to act on it, and on so many others."""
+        """The error for an operation that would have to act on it, and on `more` others."""
         others = f", and {more} more" if more else ""
         message = f"the recovery file {self.path} cannot be acted on: {self.reason}{others}"
         hint = f"{self.next_step}; reading still works, read-only"
@@ -56,8 +56,8 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Every sidecar there was when we looked."""
+class SidecarSet:
+    """Every sidecar at one moment."""
 
     intents: tuple[Intent, ...]
     unreadable: tuple[Unreadable, ...] = ()
@@ -66,7 +66,8 @@ class Found:
         """The intents.
 
         Raises:
-            RecoveryNeededError: a sidecar cannot be read. It stays, and writes wait for a person.
+            RecoveryNeededError: a sidecar cannot be read. It is kept, and blocks writes until an
+                operator resolves it.
         """
         if not self.unreadable:
             return self.intents
@@ -75,17 +76,17 @@ class Found:
 
     def holds(self, operation_id: OperationId | None) -> bool:
         """Whether the operation's sidecar is among them."""
-        return any(each.operation_id == operation_id for each in self.intents)
+        return any(intent.operation_id == operation_id for intent in self.intents)
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The writes that have not come to their ends.
+    """The writes that have not ended.
 
     Attributes:
-        live: Somebody is at work on these, or may be until their leases run out.
-        interrupted: Nobody is; whoever writes next brings them to an end.
-        unreadable: Nobody may act on these.
+        live: A process works on these, or may until their leases run out.
+        interrupted: No process works on these; the next writer finishes or undoes them.
+        unreadable: This release must not act on these.
     """
 
     live: tuple[Intent, ...]
@@ -100,53 +101,53 @@ class Sidecars:
         self._objects = objects
 
     def put(self, intent: Intent) -> None:
-        """Write an intent down, or write it anew."""
+        """Write an intent's sidecar, replacing an earlier one."""
         self._objects.put(sidecar_path(intent.operation_id), encode(intent))
 
-    def find(self, known: Iterable[Intent] = ()) -> Found:
-        """Every sidecar there is now; one that goes while we read is left out.
+    def find(self, known: Iterable[Intent] = ()) -> SidecarSet:
+        """Every current sidecar; one that is deleted during the call is left out.
 
-        Files of other names are not ours, and hold nobody up.
+        Files with other names are not ours, and are ignored.
 
         Args:
             known: Intents whose sidecars need not be read again, such as the caller's own.
         """
-        at_hand = {sidecar_path(each.operation_id): each for each in known}
+        known_by_path = {sidecar_path(intent.operation_id): intent for intent in known}
         intents, unreadable = [], []
         for path in filter(is_sidecar_path, self._objects.list(RECOVERY)):
-            if path in at_hand:
-                intents.append(at_hand[path])
+            if path in known_by_path:
+                intents.append(known_by_path[path])
                 continue
             stored = self._objects.read(path)
             if stored is None:
                 continue
             try:
-                intents.append(_named(path, decode(stored.data)))
+                intents.append(_require_name(path, decode(stored.data)))
             except UnreadableIntentError as refusal:
                 is_newer = isinstance(refusal, NewerIntentError)
                 unreadable.append(Unreadable(path, str(refusal), is_newer=is_newer))
-        return Found(tuple(intents), tuple(unreadable))
+        return SidecarSet(tuple(intents), tuple(unreadable))
 
     def pending(self, clock: Clock) -> Pending:
-        """Every write that is on its way now, with whether anybody is at work on it.
+        """Every unfinished write, and whether a process works on it.
 
-        An owner that is gone may have come to its end since its sidecar was read: it was
-        interrupted only if the sidecar is still there.
+        An owner that is gone may have finished after its sidecar was read: the write was
+        interrupted only if the sidecar still exists.
         """
-        found = self.find()
-        live = tuple(each for each in found.intents if is_live(each, clock.now()))
-        ownerless = [each for each in found.intents if each not in live]
-        still = self.find(found.intents) if ownerless else found
-        interrupted = tuple(each for each in ownerless if still.holds(each.operation_id))
-        return Pending(live, interrupted, found.unreadable)
+        sidecars = self.find()
+        live = tuple(intent for intent in sidecars.intents if is_live(intent, clock.now()))
+        ownerless = [intent for intent in sidecars.intents if intent not in live]
+        later = self.find(sidecars.intents) if ownerless else sidecars
+        interrupted = tuple(intent for intent in ownerless if later.holds(intent.operation_id))
+        return Pending(live, interrupted, sidecars.unreadable)
 
     def delete(self, operation_id: OperationId) -> None:
-        """Remove an operation's sidecar; one that is not there is as good as removed."""
+        """Delete an operation's sidecar; it need not exist."""
         self._objects.delete(sidecar_path(operation_id))
 
 
 def is_sidecar_path(path: str) -> bool:
-    """Whether a path in the folder of sidecars is one's: they are named by their operations.
+    """Whether a path is that of a sidecar: sidecars are named by their operations.
 
     >>> is_sidecar_path("__recovery/01ARZ3NDEKTSV4RRFFQ69G5FAV.json")
     True
@@ -158,13 +159,13 @@ def is_sidecar_path(path: str) -> bool:
 
 
 def is_live(intent: Intent, now: datetime) -> bool:
-    """Whether its owner may still be at work, so that nobody else may touch what it claims."""
+    """Whether its owner may still be running, so that its tables must not be touched."""
     if intent.lease_until is None or intent.lease_until <= now:
         return False
     return not is_gone(intent.owner, intent.operation_id)
 
 
-def _named(path: str, intent: Intent) -> Intent:
+def _require_name(path: str, intent: Intent) -> Intent:
     if path != sidecar_path(intent.operation_id):
         message = f"it holds the operation {intent.operation_id}"
         raise UnreadableIntentError(message)
@@ -172,5 +173,5 @@ def _named(path: str, intent: Intent) -> Intent:
 
 
 def sidecar_path(operation_id: OperationId) -> str:
-    """Where an operation's sidecar lies below the root."""
+    """The path of an operation's sidecar below the root."""
     return f"{RECOVERY}/{operation_id}{_SUFFIX}"

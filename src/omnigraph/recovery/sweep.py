@@ -1,8 +1,8 @@
-"""The sweep: finds interrupted writes and brings each to an end, forward or back.
+"""The sweep: finds interrupted writes and rolls each forward or back.
 
-It is a writer like any other: before it touches a table it puts a sidecar of its own and takes part
-in the exclusion, because a restore is the one commit that Lance never refuses. It may be killed
-anywhere, and run again.
+It is a writer like any other: before it touches a table it claims it with a sidecar of its own,
+because a restore is the one commit that Lance never rejects. It may be killed anywhere, and run
+again.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.tables import TablePin
 from omnigraph.recovery.audit import Audit, RecoveryEntry, RecoveryKind, TableMove
-from omnigraph.recovery.claims import claim, unclaimed_on_failure
-from omnigraph.recovery.classify import Decision, Finding, Observed, classify, decide, mode_of
+from omnigraph.recovery.claims import claim, release_on_failure
+from omnigraph.recovery.classify import Decision, Finding, Observation, classify, decide, mode_of
 from omnigraph.recovery.intents import Intent, TableIntent
-from omnigraph.recovery.owners import this_process, working
+from omnigraph.recovery.owners import this_process, track_operation
 from omnigraph.recovery.sidecars import (
-    Found,
     Pending,
     Sidecars,
+    SidecarSet,
     Unreadable,
     is_live,
     sidecar_path,
@@ -48,13 +48,13 @@ from omnigraph.recovery.sidecars import (
 from omnigraph.storage import heads
 from omnigraph.storage.tables import Table
 
-_one_at_a_time: Final[defaultdict[str, threading.Lock]] = defaultdict(threading.Lock)
+_locks: Final[defaultdict[str, threading.Lock]] = defaultdict(threading.Lock)
 """Threads of one process take turns; processes exclude each other by their sidecars."""
 
 
 @dataclass(frozen=True, slots=True)
 class _TableState:
-    """One table of an interrupted write, as it is now."""
+    """The current state of one table of an interrupted write."""
 
     intent: TableIntent
     pin: TablePin
@@ -73,7 +73,7 @@ class _Outcome:
 
 
 class Recovery:
-    """Brings the interrupted writes of one graph to an end."""
+    """Resolves the interrupted writes of one graph."""
 
     def __init__(self, manifest: Manifest, clock: Clock) -> None:
         self._manifest = manifest
@@ -88,43 +88,43 @@ class Recovery:
         An interrupted deletion of that branch is finished, too.
 
         Raises:
-            RecoveryNeededError: a sidecar cannot be read, or what it left breaks an invariant.
-            ConflictError: others kept a table of an interrupted write busy, or are deleting the
-                branch.
+            RecoveryNeededError: a sidecar cannot be read, or its tables break an invariant.
+            ConflictError: other operations kept a table of an interrupted write busy, or another
+                process is deleting the branch.
             BranchNotFoundError: the graph has no such branch.
         """
         if branch is not None:
             finish_deletion(self._manifest, branch, self._clock.now())
-        if not self._interrupted(branch):
+        if not self._find_interrupted(branch):
             return ()
-        with _one_at_a_time[self._store.root.uri]:
-            return tuple(filter(None, map(self._resolve, self._interrupted(branch))))
+        with _locks[self._store.root.uri]:
+            return tuple(filter(None, map(self._resolve, self._find_interrupted(branch))))
 
     def pending(self) -> Pending:
-        """The writes that are in flight or were interrupted; they are left as they are."""
+        """The writes that are in flight or were interrupted; nothing is changed."""
         return self.sidecars.pending(self._clock)
 
     def resolve(self, intent: Intent) -> RecoveryEntry | None:
-        """Bring one write to an end whose owner asks for it; None if another did.
+        """Resolve one write on behalf of its owner; None if another process did.
 
         Raises:
-            RecoveryNeededError: what it left breaks an invariant. Its sidecar stays.
+            RecoveryNeededError: its tables break an invariant. Its sidecar is kept.
         """
-        # Not in turn with other threads: one that waits for this very write may hold the turn.
+        # Without the lock: a thread that waits for this very write may hold it.
         return self._resolve(intent)
 
     def restore_pins(self, branch: BranchName, pins: Sequence[TablePin]) -> RecoveryEntry | None:
-        """Make the pinned rows of tables the newest again, whoever moved their heads.
+        """Make the pinned rows of tables current again, whoever moved their heads.
 
-        For restores of a recovery that had slept through its own lease, and for what was written
-        behind the graph's back.
+        For restores of a recovery that outlived its own lease, and for writes that bypassed the
+        graph.
         """
-        with _one_at_a_time[self._store.root.uri]:
-            intent = self._intent(branch, map(_moving, pins))
+        with _locks[self._store.root.uri]:
+            intent = self._intent(branch, map(_restore_intent, pins))
             return self._resolve(replace(intent, branch_ref=self._manifest.names.ref_of(branch)))
 
     def is_stray(self, pin: TablePin, head: int) -> bool:
-        """Whether all that lies above the pin are restores of recoveries, which carry no rows."""
+        """Whether all versions above the pin are restores by recoveries, which add no rows."""
         if head < pin.version:
             return False
         for version in range(pin.version + 1, head + 1):
@@ -134,13 +134,13 @@ class Recovery:
                 return False
         return True
 
-    def _interrupted(self, branch: BranchName | None) -> tuple[Intent, ...]:
+    def _find_interrupted(self, branch: BranchName | None) -> tuple[Intent, ...]:
         intents = self.sidecars.find().require_readable()
-        here = [each for each in intents if branch is None or each.branch == branch]
-        dead = [each for each in here if not is_live(each, self._clock.now())]
-        # A recovery that was interrupted is done again with the write that it was to resolve.
-        waiting = {each.operation_id for each in intents}
-        return tuple(each for each in dead if each.resolves not in waiting)
+        here = [intent for intent in intents if branch is None or intent.branch == branch]
+        dead = [intent for intent in here if not is_live(intent, self._clock.now())]
+        # An interrupted recovery is repeated together with the write that it was to resolve.
+        unresolved = {intent.operation_id for intent in intents}
+        return tuple(intent for intent in dead if intent.resolves not in unresolved)
 
     def _resolve(self, intent: Intent) -> RecoveryEntry | None:
         own = replace(
@@ -148,23 +148,23 @@ class Recovery:
             branch_ref=intent.branch_ref,
             resolves=intent.operation_id,
         )
-        with working(own.operation_id):
-            found = claim(self.sidecars, self._clock, own, besides=intent.operation_id)
-            hit(Failpoint.RECOVERY_AFTER_INTEND)
-            if not found.holds(intent.operation_id) and not _is_recovery(intent):
-                # Another process resolved it while we waited for our turn.
+        with track_operation(own.operation_id):
+            sidecars = claim(self.sidecars, self._clock, own, excluding=intent.operation_id)
+            hit(Failpoint.RECOVERY_AFTER_CLAIM)
+            if not sidecars.holds(intent.operation_id) and not _is_recovery(intent):
+                # Another process resolved it before our claim.
                 self.sidecars.delete(own.operation_id)
                 return None
-            with unclaimed_on_failure(self.sidecars, own):
-                outcome = self._end(intent, own, _earlier(found, intent))
+            with release_on_failure(self.sidecars, own):
+                outcome = self._end(intent, own, _earlier_recoveries(sidecars, intent))
                 entry = self._entry(intent, own, outcome)
                 if entry is not None:
                     self.audit.record(entry)
                 hit(Failpoint.RECOVERY_AFTER_AUDIT)
             self.sidecars.delete(intent.operation_id)
             hit(Failpoint.RECOVERY_AFTER_SETTLE)
-            for each in _earlier(found, intent):
-                self.sidecars.delete(each.operation_id)
+            for earlier in _earlier_recoveries(sidecars, intent):
+                self.sidecars.delete(earlier.operation_id)
             self.sidecars.delete(own.operation_id)
             hit(Failpoint.RECOVERY_AFTER_END)
             return entry
@@ -191,7 +191,7 @@ class Recovery:
             if opened.table.address.ref != intent.branch_ref:
                 return _Outcome(RecoveryKind.ORPHANED_BRANCH_DISCARDED)
             with suppress(ConflictError, BranchNotFoundError):
-                # The owner was asleep and published meanwhile: look again.
+                # The owner was stalled and published meanwhile: read the branch again.
                 return self._attempt(intent, own, earlier, opened)
         message = f"branch {intent.branch} kept moving while {intent.operation_id} was recovered"
         raise ConflictError(message, hint="try again")
@@ -200,103 +200,104 @@ class Recovery:
         self, intent: Intent, own: Intent, earlier: Sequence[Intent], opened: OpenManifest
     ) -> _Outcome | None:
         now = self._manifest.snapshot(opened, intent.branch)
-        states = list(filter(None, (self._state(each, intent, now) for each in intent.tables)))
-        ahead = [each for each in states if each.head.version > each.pin.version]
+        states = list(filter(None, (self._state(table, intent, now) for table in intent.tables)))
+        ahead = [state for state in states if state.head.version > state.pin.version]
         if _is_recovery(intent):
-            # What it was to resolve is resolved. It may have restored a table once more since.
+            # The write it was to resolve is resolved. It may have restored a table again since.
             commit = self._restore(ahead, intent, own)
-            moves = tuple(map(_back, ahead))
+            moves = tuple(map(_move_back, ahead))
             return _Outcome(RecoveryKind.STRAY_RESTORE_UNDONE, commit, moves) if ahead else None
-        if landed := self._landed(opened, intent, [intent, *earlier, own]):
+        if landed := self._find_landed(opened, intent, [intent, *earlier, own]):
             self._restore(ahead, intent, own)
-            return _described(landed, states)
+            return _outcome_of(landed, states)
         mode = mode_of(intent)
-        findings = [classify(mode, self._observed(each, intent)) for each in states]
+        findings = [classify(mode, self._observe(state, intent)) for state in states]
         hit(Failpoint.RECOVERY_AFTER_CLASSIFY)
         match decide(findings):
             case Decision.ABORT:
-                raise _broken(intent, states, findings)
+                raise _broken_error(intent, states, findings)
             case Decision.ROLL_FORWARD if not _unmet(intent, now, states):
                 moves = tuple(
-                    TableMove(each.pin.key, each.pin.version, each.head.version) for each in states
+                    TableMove(state.pin.key, state.pin.version, state.head.version)
+                    for state in states
                 )
                 commit = self._roll_forward(intent, own, states)
                 return _Outcome(RecoveryKind.ROLLED_FORWARD, commit, moves)
             case _:
                 commit = self._restore(states, intent, own)
-                return _Outcome(RecoveryKind.ROLLED_BACK, commit, tuple(map(_back, states)))
+                return _Outcome(RecoveryKind.ROLLED_BACK, commit, tuple(map(_move_back, states)))
 
     def _state(self, intent: TableIntent, write: Intent, now: Snapshot) -> _TableState | None:
-        """The table as it is now; None if the fork made for this write is nobody's any more."""
+        """The table's current state; None if no branch uses the fork made for this write."""
         pin = now.pins.get(intent.key)
         if pin is None:
             reason = f"it names {intent.key}, which is no type of branch {now.branch}"
-            raise _unusable(write, reason)
+            raise _unusable_error(write, reason)
         if intent.forks_from is not None and pin.ref not in (intent.ref, intent.pinned_ref):
-            # Another first write of the branch landed on its own fork. Nothing names this one, and
-            # the pin has moved, so that its writer cannot publish it either.
+            # Another first write of the branch landed on its own fork. Nothing refers to this one,
+            # and the pin has moved, so its writer cannot publish it either.
             return None
         if pin.location != intent.location or pin.ref not in (intent.ref, intent.pinned_ref):
             reason = (
                 f"it has {intent.key} at {intent.location} on ref {intent.ref or MAIN}, and branch "
                 f"{now.branch} has it at {pin.location} on ref {pin.ref or MAIN}"
             )
-            raise _unusable(write, reason)
+            raise _unusable_error(write, reason)
         head = self._store.tables.open_latest(intent.location, ref=intent.ref)
         return _TableState(intent, pin, head)
 
-    def _observed(self, state: _TableState, intent: Intent) -> Observed:
+    def _observe(self, state: _TableState, intent: Intent) -> Observation:
         author = heads.author_of(state.head)
         is_ours = author is not None and author.operation_id == intent.operation_id
-        return Observed(
+        return Observation(
             head=state.head.version,
             pinned=state.pin.version,
             expected=state.intent.expected_version,
             post_commit=state.intent.post_commit_pin,
             confirmed=state.intent.confirmed_version,
-            # The first sidecars' writers did not sign their transactions.
+            # Writers of the first sidecar schema did not sign their transactions.
             is_ours=is_ours or intent.schema_version == 1,
             is_restored=author is not None and author.writer is OperationKind.RECOVERY,
         )
 
-    def _landed(
+    def _find_landed(
         self, opened: OpenManifest, intent: Intent, candidates: Iterable[Intent]
     ) -> Commit | None:
-        """The commit that already brought this write to an end: its own, or a recovery's."""
-        for each in candidates:
-            if each.commit_id is None:
+        """The commit that already resolved this write: its own, or a recovery's."""
+        for candidate in candidates:
+            if candidate.commit_id is None:
                 continue
-            if found := self._manifest.lookup(opened, intent.branch, each.commit_id):
-                return found
+            if commit := self._manifest.lookup(opened, intent.branch, candidate.commit_id):
+                return commit
         return None
 
     def _roll_forward(self, intent: Intent, own: Intent, states: Sequence[_TableState]) -> Commit:
         pins = tuple(
             replace(
-                each.pin,
-                version=each.head.version,
-                ref=each.intent.ref,
-                row_count=each.head.count_rows(),
+                state.pin,
+                version=state.head.version,
+                ref=state.intent.ref,
+                row_count=state.head.count_rows(),
             )
-            for each in states
+            for state in states
         )
         publication = Publication(
             intent.branch,
-            intent.commit_id or _minted(own),
+            intent.commit_id or _commit_id(own),
             intent.writer_kind,
             pins=pins,
             merged_parent=intent.merge_source_commit_id,
             lineage=self._lineage(intent),
             actor=RECOVERY_ACTOR,
             message=intent.message,
-            expecting=(*(each.expectation for each in states), *_conditions(intent)),
+            expecting=(*(state.expectation for state in states), *_conditions(intent)),
         )
         commit = publish(self._manifest, self._clock, publication)
         hit(Failpoint.RECOVERY_AFTER_ROLL_FORWARD)
         return commit
 
     def _lineage(self, intent: Intent) -> tuple[Commit, ...]:
-        """What the merged branch has of history and this one has not, as far as it is left."""
+        """The commits that only the merged branch has; none if that branch is gone."""
         source_id = intent.merge_source_commit_id
         if source_id is None:
             return ()
@@ -308,27 +309,27 @@ class Recovery:
         return ()
 
     def _restore(self, states: Sequence[_TableState], intent: Intent, own: Intent) -> Commit | None:
-        """Make the pinned rows of every table the newest, and publish that.
+        """Make the pinned rows of every table current again, and publish that.
 
-        Tables that did not move are restored too: Lance refuses whatever was staged before a
-        restore, so an owner that was only asleep can neither apply nor publish any more.
+        Tables that did not move are restored too: Lance rejects transactions staged before a
+        restore, so an owner that was only stalled can neither apply nor publish any more.
         """
         if not states:
             return None
         author = heads.Authorship(own.operation_id, OperationKind.RECOVERY)
         pins = []
-        for each in states:
-            restored = heads.restore(each.head, each.pin.version, author)
-            pins.append(replace(each.pin, version=restored.version, ref=each.intent.ref))
+        for state in states:
+            table = heads.restore(state.head, state.pin.version, author)
+            pins.append(replace(state.pin, version=table.version, ref=state.intent.ref))
             hit(Failpoint.RECOVERY_AFTER_EACH_RESTORE)
         publication = Publication(
             intent.branch,
-            _minted(own),
+            _commit_id(own),
             OperationKind.RECOVERY,
             pins=tuple(pins),
             actor=RECOVERY_ACTOR,
             message=f"rolled back {intent.writer_kind} {intent.operation_id}",
-            expecting=(BranchIs(intent.branch_ref), *(each.expectation for each in states)),
+            expecting=(BranchIs(intent.branch_ref), *(state.expectation for state in states)),
         )
         commit = publish(self._manifest, self._clock, publication)
         hit(Failpoint.RECOVERY_AFTER_ROLL_BACK)
@@ -354,36 +355,36 @@ def _is_recovery(intent: Intent) -> bool:
     return intent.writer_kind is OperationKind.RECOVERY
 
 
-def _earlier(found: Found, intent: Intent) -> list[Intent]:
-    """Recoveries of the same write that did not come to their end."""
-    return [each for each in found.intents if each.resolves == intent.operation_id]
+def _earlier_recoveries(sidecars: SidecarSet, intent: Intent) -> list[Intent]:
+    """Interrupted recoveries of the same write."""
+    return [other for other in sidecars.intents if other.resolves == intent.operation_id]
 
 
-def _moving(pin: TablePin) -> TableIntent:
+def _restore_intent(pin: TablePin) -> TableIntent:
     return TableIntent(pin.key, pin.location, pin.ref, pin.version, pin.version + 1)
 
 
-def _minted(own: Intent) -> CommitId:
+def _commit_id(own: Intent) -> CommitId:
     assert own.commit_id is not None, "every recovery has one from its start"
     return own.commit_id
 
 
-def _back(state: _TableState) -> TableMove:
+def _move_back(state: _TableState) -> TableMove:
     return TableMove(state.pin.key, state.head.version, state.pin.version)
 
 
-def _described(landed: Commit, states: Sequence[_TableState]) -> _Outcome:
+def _outcome_of(landed: Commit, states: Sequence[_TableState]) -> _Outcome:
     """What an earlier attempt did, from the commit it left."""
     if landed.operation is OperationKind.RECOVERY:
-        # A restored head lies right above the one that it was restored from.
+        # A restored head is right above the head that was rolled back.
         back = tuple(
-            TableMove(each.pin.key, each.pin.version - 1, each.intent.expected_version)
-            for each in states
+            TableMove(state.pin.key, state.pin.version - 1, state.intent.expected_version)
+            for state in states
         )
         return _Outcome(RecoveryKind.ROLLED_BACK, landed, back)
     forward = tuple(
-        TableMove(each.pin.key, each.intent.expected_version, each.intent.post_commit_pin)
-        for each in states
+        TableMove(state.pin.key, state.intent.expected_version, state.intent.post_commit_pin)
+        for state in states
     )
     by_recovery = landed.actor == RECOVERY_ACTOR
     kind = RecoveryKind.ROLLED_FORWARD if by_recovery else RecoveryKind.ALREADY_PUBLISHED
@@ -391,7 +392,7 @@ def _described(landed: Commit, states: Sequence[_TableState]) -> _Outcome:
 
 
 def _conditions(intent: Intent) -> tuple[Expectation, ...]:
-    """What the write required of the branch beside its tables."""
+    """What the write required of the branch, apart from its tables."""
     schema = () if intent.schema_digest is None else (SchemaIs(intent.schema_digest),)
     head = () if intent.expect_head is None else (HeadIs(intent.expect_head),)
     return (BranchIs(intent.branch_ref), *schema, *head)
@@ -400,20 +401,20 @@ def _conditions(intent: Intent) -> tuple[Expectation, ...]:
 def _unmet(intent: Intent, now: Snapshot, states: Sequence[_TableState]) -> bool:
     if len(states) < len(intent.tables):
         return True
-    return any(each.unmet(now) for each in _conditions(intent))
+    return any(condition.unmet(now) for condition in _conditions(intent))
 
 
-def _unusable(intent: Intent, reason: str) -> RecoveryNeededError:
-    """The error where a sidecar and its branch disagree about what tables there are."""
+def _unusable_error(intent: Intent, reason: str) -> RecoveryNeededError:
+    """The error for a sidecar and a branch that disagree about the branch's tables."""
     return Unreadable(sidecar_path(intent.operation_id), reason).refusal()
 
 
-def _broken(
+def _broken_error(
     intent: Intent, states: Sequence[_TableState], findings: Sequence[Finding]
 ) -> RecoveryNeededError:
     broken = [
-        f"{each.pin.key} is pinned at {each.pin.version}, and its head is {each.head.version}"
-        for each, finding in zip(states, findings, strict=True)
+        f"{state.pin.key} is pinned at {state.pin.version}, and its head is {state.head.version}"
+        for state, finding in zip(states, findings, strict=True)
         if finding is Finding.INVARIANT_VIOLATION
     ]
     message = f"{intent.writer_kind} {intent.operation_id} cannot be recovered: {'; '.join(broken)}"

@@ -1,1 +1,1 @@
-"""The write protocol: one function that every writer goes through, from plan to publish."""
+"""The write protocol: one function that every writer runs through, from plan to publish."""

@@ -1,8 +1,8 @@
-"""The write protocol, for every kind of writer: heal, plan, stage, intend, apply, publish, settle.
+"""The write protocol, for every kind of writer: heal, plan, stage, claim, apply, publish, settle.
 
-Nothing is visible before `publish`, and from `intend` on a sidecar says how to finish or undo what
-was begun. A process may die after any line: the next writer's `heal` brings the graph to exactly
-before or exactly after (docs/decisions/0006).
+Nothing is visible before `publish`, and from `claim` on a sidecar says how to finish or undo the
+write. A process may die after any line: the next writer's `heal` brings the graph to exactly the
+state before or the state after (docs/decisions/0006).
 """
 
 from __future__ import annotations
@@ -45,28 +45,28 @@ from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import BranchName
 from omnigraph.model.tables import TableKey, TablePin
-from omnigraph.recovery.claims import claim, leased, unclaimed_on_failure
+from omnigraph.recovery.claims import claim, release_on_failure, renew_lease
 from omnigraph.recovery.classify import CONFIRMED_KINDS
 from omnigraph.recovery.intents import ForkSource, Intent, TableIntent
-from omnigraph.recovery.owners import this_process, working
+from omnigraph.recovery.owners import this_process, track_operation
 from omnigraph.recovery.sweep import Recovery
 from omnigraph.storage import heads
 from omnigraph.storage.staging import Staged
 from omnigraph.storage.tables import REF_FOLDER, Table
 from omnigraph.storage.turns import turn
 from omnigraph.transaction.view import View, view_of
-from omnigraph.transaction.work import Landed, Report, Work
+from omnigraph.transaction.work import Report, TransactionResult, Work
 
 _log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a caller says of a write, whatever it does.
+    """The caller's parameters that every kind of write has.
 
     Attributes:
         expect_head: The commit that the branch must be at for the write to happen.
-        source: What a merge brings in.
+        source: The snapshot that a merge brings in.
     """
 
     kind: OperationKind
@@ -83,7 +83,7 @@ class Order:
 
 
 class Transactions:
-    """Carries out the writes of one graph handle."""
+    """Runs the writes of one graph handle."""
 
     def __init__(self, manifest: Manifest, clock: Clock, catalogs: Catalogs) -> None:
         self._manifest = manifest
@@ -92,22 +92,22 @@ class Transactions:
         self._catalogs = catalogs
         self.recovery = Recovery(manifest, clock)
 
-    def run(self, order: Order, plan: Callable[[View], Work[Report]]) -> Landed[Report]:
-        """Plan, and make what was planned visible in one commit, or leave the graph as it is.
+    def run(self, order: Order, plan: Callable[[View], Work[Report]]) -> TransactionResult[Report]:
+        """Plan a write and make it visible in one commit, or leave the graph unchanged.
 
-        A plan that only adds rows is made again when its tables moved before any effect.
+        A plan that only inserts rows is repeated when its tables moved before any effect.
 
         Args:
             plan: Computes and validates on one view of the graph. It writes nothing, and may be
                 called several times.
 
         Raises:
-            ConflictError: the branch is not where it was expected, a table moved since the plan was
-                made, or others kept it busy. Nothing became visible.
-            BranchNotFoundError: there is no such branch, or it was deleted meanwhile. Another that
-                was made under its name has nothing of this write.
-            RecoveryNeededError: an earlier write left what needs a person.
-            OutcomeUnknownError: whether the commit landed could not be found out.
+            ConflictError: the branch is not at the expected commit, a table moved since the plan
+                was made, or other writers kept it busy. Nothing became visible.
+            BranchNotFoundError: there is no such branch, or it was deleted meanwhile. A later
+                branch of its name has nothing of this write.
+            RecoveryNeededError: an earlier write needs an operator. Nothing became visible.
+            OutcomeUnknownError: whether the commit landed could not be determined.
         """
         with ExitStack() as queue:
             attempt = 0
@@ -122,10 +122,11 @@ class Transactions:
                     staged = self._stage(view, work)
                 hit(Failpoint.WRITE_AFTER_STAGE)
                 if not staged:
-                    return Landed(work.report, view, self._record(order, view.snapshot, work))
+                    recorded = self._record(order, view.snapshot, work)
+                    return TransactionResult(work.report, view, recorded)
                 if attempt == 0:
-                    # From the second attempt on, this writer plans with its turn in hand.
-                    queue.enter_context(self._queued(view.snapshot, work))
+                    # From the second attempt on, this writer plans while it holds its turns.
+                    queue.enter_context(self._take_turns(view.snapshot, work))
                 try:
                     with self._on_branch(view.snapshot):
                         commit = self._land(order, view.snapshot, work, staged)
@@ -133,16 +134,16 @@ class Transactions:
                     is_stray = conflict.code is ErrorCode.STRAY_RESTORE
                     if is_stray and attempt < REPLANS_MAX:
                         self.recovery.restore_pins(order.branch, _pins(view.snapshot, staged))
-                    elif not _may_plan_again(conflict, work, attempt):
+                    elif not _may_replan(conflict, work, attempt):
                         raise
                     back_off(self._clock, attempt, seconds_max=EXCLUSION_BACKOFF_SECONDS_MAX)
                     attempt += 1
                 else:
-                    row_counts = {key: each.row_count for key, each in staged.items()}
-                    return Landed(work.report, view, commit, row_counts)
+                    row_counts = {key: write.row_count for key, write in staged.items()}
+                    return TransactionResult(work.report, view, commit, row_counts)
 
     def _view(self, branch: BranchName) -> View:
-        """The branch as it is now, in the newest format: older ones may count rows wrongly."""
+        """The branch's current view, in the newest format: older ones may have wrong row counts."""
         view = view_of(self._manifest, self._catalogs, branch)
         if view.snapshot.head.operation is not OperationKind.LEGACY:
             return view
@@ -156,12 +157,12 @@ class Transactions:
         work: Work[Report],
         staged: Mapping[TableKey, Staged],
     ) -> Commit:
-        """From the first trace of the write to its last: what a crash can interrupt."""
+        """The part of a write that a crash can interrupt: from its first trace to its last."""
         commit_id = CommitId(self._clock.ulid())
         intent = self._intent(order, planned_on, work, staged, commit_id)
-        with working(intent.operation_id):
+        with track_operation(intent.operation_id):
             self._claim(intent)
-            with unclaimed_on_failure(self.recovery.sidecars, intent):
+            with release_on_failure(self.recovery.sidecars, intent):
                 opened = self._require_unmoved(order, planned_on, work, staged)
             hit(Failpoint.WRITE_AFTER_CHECK)
             try:
@@ -170,20 +171,20 @@ class Transactions:
                     self._apply(key, staged[key], author)
                     hit(Failpoint.WRITE_AFTER_EACH_APPLY)
                 if intent.writer_kind in CONFIRMED_KINDS:
-                    intent = self._confirmed(intent)
+                    intent = self._confirm(intent)
                     hit(Failpoint.WRITE_AFTER_CONFIRM)
                 publication = _publication(order, planned_on, work, staged, commit_id)
                 commit = publish(self._manifest, self._clock, publication, opened=opened)
                 self._require_branch(planned_on)
                 hit(Failpoint.WRITE_AFTER_PUBLISH)
             except OmnigraphError as failure:
-                return self._landed_after_all(intent, failure)
+                return self._resolve_failure(intent, failure)
             self._settle(intent)
             hit(Failpoint.WRITE_AFTER_SETTLE)
             return commit
 
     def _record(self, order: Order, planned_on: Snapshot, work: Work[Report]) -> Commit | None:
-        """The commit of a write that changes no table and is history all the same."""
+        """The commit of a write that changes no table but belongs in the history."""
         if not work.is_history:
             return None
         commit_id = CommitId(self._clock.ulid())
@@ -195,7 +196,7 @@ class Transactions:
 
     @contextmanager
     def _on_branch(self, planned_on: Snapshot) -> Iterator[None]:
-        """Tell failures of storage from those of a branch whose files went with it."""
+        """Distinguish a storage failure from a deleted branch."""
         try:
             yield
         except StorageError:
@@ -203,19 +204,19 @@ class Transactions:
             raise
 
     def _require_branch(self, planned_on: Snapshot) -> None:
-        """Refuse to call a write done that nobody can see, since its branch was deleted before.
+        """Reject a write that is invisible because its branch was deleted.
 
-        A branch's name goes first, so as long as it is there the commit was on the branch.
+        Deletion removes a branch's name first, so while the name exists the commit is on it.
         """
         name = planned_on.branch
         if not name.is_main and self._manifest.names.ref_of(name) != planned_on.ref:
             raise branch_deleted_error(name)
 
     def _require_source(self, order: Order) -> None:
-        """Refuse to merge a branch that was deleted meanwhile.
+        """Reject a merge of a branch that was deleted meanwhile.
 
-        `cleanup` keeps what it had for longer than it takes to publish from here on, and from then
-        on because it was merged.
+        `cleanup` keeps the branch's files for longer than the publish can still take, and after
+        that because the branch was merged.
         """
         source = order.source
         if source is None or source.ref is None:
@@ -226,12 +227,12 @@ class Transactions:
         message = f"branch {source.branch} was deleted while it was merged"
         raise BranchNotFoundError(message, hint="nothing was merged; see 'omnigraph branch list'")
 
-    def _confirmed(self, intent: Intent) -> Intent:
-        """Write down that every head has moved: what lies above the pins is all of the write."""
+    def _confirm(self, intent: Intent) -> Intent:
+        """Record that every head has moved: the write above the pins is complete."""
         tables = tuple(
-            replace(each, confirmed_version=each.post_commit_pin) for each in intent.tables
+            replace(table, confirmed_version=table.post_commit_pin) for table in intent.tables
         )
-        confirmed = leased(replace(intent, tables=tables), self._clock)
+        confirmed = renew_lease(replace(intent, tables=tables), self._clock)
         self.recovery.sidecars.put(confirmed)
         return confirmed
 
@@ -261,13 +262,14 @@ class Transactions:
         )
 
     def _claim(self, intent: Intent) -> None:
-        """Be the only one at work on the tables, with nothing interrupted on them either."""
+        """Claim the tables exclusively, and resolve interrupted writes on them first."""
         while True:
-            found = claim(self.recovery.sidecars, self._clock, intent)
-            others = (each for each in found.intents if each.operation_id != intent.operation_id)
-            if not any(each.overlaps(intent) for each in others):
+            sidecars = claim(self.recovery.sidecars, self._clock, intent)
+            own = intent.operation_id
+            others = (other for other in sidecars.intents if other.operation_id != own)
+            if not any(other.overlaps(intent) for other in others):
                 return
-            # No live one overlaps, so these were interrupted.
+            # No live write overlaps, so these were interrupted.
             self.recovery.sidecars.delete(intent.operation_id)
             self.recovery.heal(intent.branch)
 
@@ -278,27 +280,27 @@ class Transactions:
         work: Work[Report],
         staged: Mapping[TableKey, Staged],
     ) -> OpenManifest:
-        """The branch as it is now, if everything the plan relied on is still as it was.
+        """The branch's current manifest, if everything the plan relied on is unchanged.
 
         Raises:
-            ConflictError: something moved, by a published write.
-            RecoveryNeededError: a head moved, and nobody answers for it.
+            ConflictError: a published write moved the branch, or a recovery moved a head.
+            RecoveryNeededError: a head moved, and no write accounts for it.
         """
         opened = self._manifest.open(order.branch)
         now = self._manifest.snapshot(opened, order.branch)
         self._require_source(order)
         keys = {*staged, *work.guards, *work.reads}
-        require((*_expected(planned_on, keys), *_conditions(order)), now)
-        # A ref that was just made for this write is nobody else's to move.
-        pins = [each for each in _pins(planned_on, staged) if each.ref == _ref(staged[each.key])]
-        found = [(each, self._head(each)) for each in pins]
-        ahead = [(pin, head) for pin, head in found if head != pin.version]
+        require((*_expectations(planned_on, keys), *_conditions(order)), now)
+        # A ref that was just created for this write cannot be moved by others.
+        pins = [pin for pin in _pins(planned_on, staged) if pin.ref == _ref(staged[pin.key])]
+        current = [(pin, self._head(pin)) for pin in pins]
+        ahead = [(pin, head) for pin, head in current if head != pin.version]
         if not ahead:
             return opened
         if all(self.recovery.is_stray(pin, head) for pin, head in ahead):
             message = "a recovery that slept has restored tables of this write"
             raise ConflictError(message, hint="try again", code=ErrorCode.STRAY_RESTORE)
-        raise _drift(order.branch, *ahead[0])
+        raise _drift_error(order.branch, *ahead[0])
 
     def _head(self, pin: TablePin) -> int:
         return self._store.tables.head_version(pin.location, ref=pin.ref)
@@ -307,7 +309,7 @@ class Transactions:
         try:
             heads.apply(staged, author)
         except TableConflictError as cause:
-            # Whoever moved it had to take this write for interrupted first, and fenced it off.
+            # The process that moved it considered this write interrupted, and has fenced it.
             pinned = staged.address
             head = self._store.tables.head_version(pinned.location, ref=pinned.ref)
             message = f"{key} moved from version {pinned.version} to {head} under this write"
@@ -319,8 +321,8 @@ class Transactions:
                 actual=head,
             ) from cause
 
-    def _landed_after_all(self, intent: Intent, failure: OmnigraphError) -> Commit:
-        """The commit, if recovery finds or finishes it; else the write is undone and has failed."""
+    def _resolve_failure(self, intent: Intent, failure: OmnigraphError) -> Commit:
+        """The commit, if recovery finds or finishes it; otherwise undo the write and raise."""
         try:
             self.recovery.resolve(intent)
             opened = self._manifest.open(intent.branch)
@@ -329,7 +331,7 @@ class Transactions:
         except BranchNotFoundError:
             raise branch_deleted_error(intent.branch) from failure
         except OmnigraphError as second:
-            # Whoever recovers it may yet find it complete, and publish it.
+            # A later recovery may still find it complete, and publish it.
             message = f"{failure.message}; and undoing it failed: {second.message}"
             hint = (
                 "the next write or read-write open brings it to an end; look for the commit then, "
@@ -344,12 +346,12 @@ class Transactions:
         try:
             self.recovery.sidecars.delete(intent.operation_id)
         except OmnigraphError as failure:
-            # The commit is published. The next writer removes what is left of it.
+            # The commit is published. The next writer deletes the sidecar.
             _log.warning("the sidecar of %s stays: %s", intent.operation_id, failure)
 
     @contextmanager
-    def _queued(self, planned_on: Snapshot, work: Work[Report]) -> Iterator[None]:
-        """Queue behind other writers of the same tables; whoever waits too long goes on without."""
+    def _take_turns(self, planned_on: Snapshot, work: Work[Report]) -> Iterator[None]:
+        """Queue behind other writers of the same tables; after a timeout, continue without."""
         with ExitStack() as turns:
             for pin in _pins(planned_on, {*work.changes, *work.guards}):
                 own = turn(self._store.root, _folder(pin), seconds_max=QUEUE_SECONDS_MAX)
@@ -358,14 +360,14 @@ class Transactions:
 
     def _stage(self, view: View, work: Work[Report]) -> dict[TableKey, Staged]:
         changes = {key: stage(self._own_table(view, key)) for key, stage in work.changes.items()}
-        return {key: staged for key, staged in changes.items() if staged is not None}
+        return {key: write for key, write in changes.items() if write is not None}
 
     def _own_table(self, view: View, key: TableKey) -> Table:
         """The table at its pin, on a ref that only this branch moves.
 
-        A branch gets its own ref of a table at its first write there. What is staged can only be
-        committed where it was staged, so the ref comes first; until the publish nothing names it,
-        and one that is left behind is never in anybody's way: its name is used once.
+        A branch gets its own ref of a table at its first write there. A staged write can only be
+        committed where it was staged, so the ref is created first; until the publish nothing refers
+        to it, and an abandoned one is harmless: its name is never reused.
         """
         snapshot = view.snapshot
         pin = snapshot.pin(key)
@@ -378,11 +380,11 @@ class Transactions:
         return table
 
 
-def _may_plan_again(conflict: ConflictError, work: Work[Report], attempt: int) -> bool:
-    """Whether the write can be planned on the newer rows without asking the caller."""
+def _may_replan(conflict: ConflictError, work: Work[Report], attempt: int) -> bool:
+    """Whether the write may be planned again on the newer rows without asking the caller."""
     if attempt >= REPLANS_MAX or isinstance(conflict, StaleHeadError):
         return False
-    # Whoever waited for a busy table that long should hear of it.
+    # A caller that waited that long for a busy table should know.
     return work.replans and conflict.code is not ErrorCode.TABLE_BUSY
 
 
@@ -394,7 +396,7 @@ def _conditions(order: Order) -> tuple[Expectation, ...]:
     return () if order.expect_head is None else (HeadIs(order.expect_head),)
 
 
-def _expected(planned_on: Snapshot, keys: Iterable[TableKey]) -> Iterator[Expectation]:
+def _expectations(planned_on: Snapshot, keys: Iterable[TableKey]) -> Iterator[Expectation]:
     yield BranchIs(planned_on.ref)
     yield SchemaIs(planned_on.schema_digest)
     for pin in _pins(planned_on, keys):
@@ -412,17 +414,17 @@ def _publication(
         order.branch,
         commit_id,
         order.kind,
-        pins=tuple(_moved(planned_on.pin(key), each) for key, each in staged.items()),
+        pins=tuple(_move_pin(planned_on.pin(key), write) for key, write in staged.items()),
         merged_parent=order.merged_parent,
         lineage=work.lineage,
         actor=order.actor,
         message=order.message,
-        # Not what was only read: its writers claim the tables that this write has claimed.
-        expecting=(*_expected(planned_on, {*staged, *work.guards}), *_conditions(order)),
+        # Not tables that were only read: their writers must claim tables that this write holds.
+        expecting=(*_expectations(planned_on, {*staged, *work.guards}), *_conditions(order)),
     )
 
 
-def _moved(pin: TablePin, staged: Staged) -> TablePin:
+def _move_pin(pin: TablePin, staged: Staged) -> TablePin:
     return replace(pin, version=pin.version + 1, ref=_ref(staged), row_count=staged.row_count)
 
 
@@ -439,7 +441,7 @@ def _folder(pin: TablePin) -> str:
     return pin.location if pin.ref is None else f"{pin.location}/{REF_FOLDER}/{pin.ref}"
 
 
-def _drift(branch: BranchName, pin: TablePin, head: int) -> RecoveryNeededError:
+def _drift_error(branch: BranchName, pin: TablePin, head: int) -> RecoveryNeededError:
     message = (
         f"{pin.key} on branch {branch} is pinned at version {pin.version}, its head is {head}, "
         "and no write in progress answers for that"

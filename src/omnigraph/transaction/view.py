@@ -1,4 +1,4 @@
-"""Views: a branch as it is now, or was, with what a plan needs to read it."""
+"""Views: a branch now or at a past commit, with its catalog and open tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class View:
 
 
 def view_of(manifest: Manifest, catalogs: Catalogs, branch: BranchName) -> View:
-    """The branch as it is now.
+    """The current view of a branch.
 
     Raises:
         BranchNotFoundError: the graph has no such branch.
@@ -42,7 +42,7 @@ def view_of(manifest: Manifest, catalogs: Catalogs, branch: BranchName) -> View:
 
 
 def view_at(store: Store, catalogs: Catalogs, snapshot: Snapshot) -> View:
-    """The graph at a snapshot, with the catalog that its rows follow."""
+    """The graph at a snapshot, with the catalog of its schema."""
     return View(snapshot, catalogs.of(snapshot.schema_digest), data_at(store, snapshot))
 
 

@@ -1,4 +1,4 @@
-"""What a writer brings to a transaction: a plan made on one view of the graph."""
+"""Work: a writer's plan, made on one view of the graph, and the result of its transaction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Report = TypeVar("Report")
 Stage: TypeAlias = "Callable[[Table], Staged | None]"
 """Writes the files of one table's change, on the table it will be committed to; no head moves.
 
-None says that there is nothing to change after all."""
+Returns None if there is nothing to change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +25,16 @@ class Work(Generic[Report]):
     """One attempt's plan: everything was computed and validated, and nothing has been written.
 
     Attributes:
-        report: What the writer wants to tell its caller.
-        changes: How to stage each table that changes. None of them: there will be no commit,
-            unless the work `is_history`.
+        report: The writer's report to its caller.
+        changes: How to stage each table that changes. If empty, there will be no commit, unless
+            the work `is_history`.
         reads: Other tables whose rows the plan relied on, such as those of an edge's ends. They
             must not have moved when the first effect happens.
         guards: Tables that must not be written between the first effect and the publish, though
             this writer does not change them: the edges that a deleted node might get meanwhile.
-        replans: Whether the plan may be made again on newer rows without asking the caller.
+        replans: Whether the plan may be repeated on newer rows without asking the caller.
         is_history: Whether it makes a commit even if no table changes, as a merge does.
-        lineage: Commits of the branch that is merged, which come into this history.
+        lineage: Commits of the merged branch, which become part of this history.
     """
 
     report: Report
@@ -47,12 +47,12 @@ class Work(Generic[Report]):
 
 
 @dataclass(frozen=True, slots=True)
-class Landed(Generic[Report]):
-    """How a transaction ended.
+class TransactionResult(Generic[Report]):
+    """The result of a transaction.
 
     Attributes:
         commit: The commit that it made; None if there was nothing to change.
-        view: What the plan that landed was made on.
+        view: The view that the final plan was made on.
         row_counts: How many rows each changed table holds now.
     """
 

@@ -26,7 +26,7 @@ from omnigraph.graph import Graph
 from omnigraph.manifest.layout import MANIFEST, RECOVERY, RETIRED
 from omnigraph.model.names import MAIN
 from omnigraph.recovery.owners import Owner, this_process
-from omnigraph.recovery.staging import SCRATCH, find_scratch, holding_scratch, scratch_folder
+from omnigraph.recovery.scratch import SCRATCH, find_scratch, hold_scratch, scratch_folder
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.refs import Refs
 from tests.support.clocks import LaterClock
@@ -316,7 +316,7 @@ def test_a_load_that_is_at_work_keeps_its_scratch_however_old(graph):
         assert this is not None
         assert other.pid is not None
         strew(graph, elsewhere, owner=Owner(this.host, other.pid, int(stat[19])))
-        with holding_scratch(graph._store.objects, load_id):
+        with hold_scratch(graph._store.objects, load_id):
             strew(graph, load_id)
             assert scrub(graph) == CleanupResult()
             assert len(scratch(graph)) == 2

@@ -12,7 +12,7 @@ from omnigraph.errors import IntegrityError, StorageError
 from omnigraph.graph import Graph
 from omnigraph.model.names import MAIN
 from omnigraph.pipeline.spark.scratch import Scratch
-from omnigraph.recovery.staging import find_scratch
+from omnigraph.recovery.scratch import find_scratch
 from omnigraph.storage.objects import Objects
 from tests.support.writers import furnished
 

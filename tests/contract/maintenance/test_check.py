@@ -20,7 +20,7 @@ from omnigraph.maintenance.checking.foreign import is_foreign
 from omnigraph.maintenance.checking.report import CheckReport, Finding, Invariant
 from omnigraph.manifest.layout import BRANCHES, RECOVERY, SCHEMA_TEXT, SCHEMAS
 from omnigraph.model.names import MAIN
-from omnigraph.recovery.staging import SCRATCH
+from omnigraph.recovery.scratch import SCRATCH
 from tests.support.crashes import copied, uploaded
 from tests.support.faults import FAULTS, sound
 from tests.support.forge import forge

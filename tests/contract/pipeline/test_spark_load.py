@@ -23,7 +23,7 @@ from omnigraph.integrity.violations import IntegrityError, Report
 from omnigraph.pipeline.results import LoadResult
 from omnigraph.pipeline.spark import splits
 from omnigraph.pipeline.spark.load import SparkLoad
-from omnigraph.recovery.staging import SCRATCH
+from omnigraph.recovery.scratch import SCRATCH
 from tests.contract.pipeline.loading import Loaded, changed, edge, lines_of, loaded, node
 from tests.support.crashes import Cut, cut_off
 

@@ -116,7 +116,7 @@ def test_a_branch_that_cannot_be_deleted_does_not_hide_why_the_load_failed(graph
 
 def test_a_branch_stays_where_nobody_knows_whether_its_load_landed(graph):
     with ExitStack() as stack:
-        for point in (Failpoint.WRITE_AFTER_EACH_APPLY, Failpoint.RECOVERY_AFTER_INTEND):
+        for point in (Failpoint.WRITE_AFTER_EACH_APPLY, Failpoint.RECOVERY_AFTER_CLAIM):
             stack.enter_context(armed(point, fail))
         with pytest.raises(OutcomeUnknownError) as unknown:
             load_onto_review(graph, GOOD)

@@ -16,7 +16,7 @@ from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.tables import TableKey
 from omnigraph.recovery.claims import claim
 from omnigraph.recovery.intents import Intent, TableIntent
-from omnigraph.recovery.owners import Owner, this_process, working
+from omnigraph.recovery.owners import Owner, this_process, track_operation
 from omnigraph.recovery.sidecars import Pending, Sidecars
 from omnigraph.storage.store import Store
 from tests.support.clocks import FakeClock
@@ -43,8 +43,8 @@ class Scene:
             owner=owner or Owner("elsewhere", 1, 1),
         )
 
-    def claim(self, intent: Intent, *, besides: OperationId | None = None) -> set[str]:
-        found = claim(self.sidecars, self.clock, intent, besides=besides)
+    def claim(self, intent: Intent, *, excluding: OperationId | None = None) -> set[str]:
+        found = claim(self.sidecars, self.clock, intent, excluding=excluding)
         return {each.operation_id for each in found.intents}
 
     def present(self) -> set[str]:
@@ -168,7 +168,7 @@ def test_a_recovery_does_not_wait_for_what_it_resolves(scene):
     scene.claim(dead)
     recovery = scene.intent(PERSON)
 
-    assert scene.claim(recovery, besides=dead.operation_id) == {
+    assert scene.claim(recovery, excluding=dead.operation_id) == {
         dead.operation_id,
         recovery.operation_id,
     }
@@ -176,7 +176,7 @@ def test_a_recovery_does_not_wait_for_what_it_resolves(scene):
 
 def test_a_thread_of_this_process_is_waited_for(scene):
     first = scene.intent(PERSON, owner=_this())
-    with working(first.operation_id):
+    with track_operation(first.operation_id):
         scene.sidecars.put(replace(first, lease_until=scene.clock.now() + timedelta(hours=1)))
         with pytest.raises(ConflictError):
             scene.claim(scene.intent(PERSON))
@@ -233,7 +233,7 @@ def test_what_is_pending_is_live_interrupted_or_unreadable(scene):
 def test_a_write_that_ends_while_it_is_looked_at_was_not_interrupted(scene, monkeypatch):
     intent = scene.intent(PERSON, owner=this_process())
     lease = scene.clock.now() + timedelta(seconds=30)
-    with working(intent.operation_id):
+    with track_operation(intent.operation_id):
         scene.sidecars.put(replace(intent, lease_until=lease))
         assert scene.sidecars.pending(scene.clock).live == (replace(intent, lease_until=lease),)
     assert scene.sidecars.pending(scene.clock).interrupted != ()

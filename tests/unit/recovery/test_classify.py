@@ -12,7 +12,7 @@ from omnigraph.recovery.classify import (
     Decision,
     Finding,
     Mode,
-    Observed,
+    Observation,
     classify,
     decide,
     mode_of,
@@ -36,8 +36,8 @@ def seen(
     *,
     ours: bool = True,
     restored: bool = False,
-) -> Observed:
-    return Observed(head, pinned, expected, post_commit, confirmed, ours, restored)
+) -> Observation:
+    return Observation(head, pinned, expected, post_commit, confirmed, ours, restored)
 
 
 # fmt: off
@@ -84,7 +84,7 @@ EVERY = [
 ]
 
 
-def spelt_out(mode: Mode, o: Observed) -> set[Finding]:
+def spelt_out(mode: Mode, o: Observation) -> set[Finding]:
     """The rows of the protocol's table that hold, each said on its own."""
     H, M, E, P, C = o.head, o.pinned, o.expected, o.post_commit, o.confirmed
     needs = mode is Mode.CONFIRMED

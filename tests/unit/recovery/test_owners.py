@@ -16,7 +16,7 @@ from omnigraph.model.ids import OperationId
 from omnigraph.model.names import MAIN
 from omnigraph.recovery import owners
 from omnigraph.recovery.intents import Intent
-from omnigraph.recovery.owners import Owner, is_gone, this_process, working
+from omnigraph.recovery.owners import Owner, is_gone, this_process, track_operation
 from omnigraph.recovery.sidecars import is_live
 
 WORK = OperationId("01J00000000000000000000000")
@@ -90,7 +90,7 @@ def test_a_thread_of_this_process_is_gone_once_its_work_is(here):
     at_work, may_end = threading.Event(), threading.Event()
 
     def work() -> None:
-        with working(WORK):
+        with track_operation(WORK):
             at_work.set()
             may_end.wait(60)
 
@@ -109,7 +109,7 @@ def test_work_ends_however_its_block_ends(here):
     class PowerCutError(BaseException):
         pass
 
-    with pytest.raises(PowerCutError), working(WORK):
+    with pytest.raises(PowerCutError), track_operation(WORK):
         raise PowerCutError
 
     assert is_gone(here, WORK)
@@ -135,6 +135,6 @@ def test_an_intent_is_live_while_its_lease_runs_and_its_owner_may_be(here):
     assert not is_live(intent, until)
     assert not is_live(replace(intent, lease_until=None), now)
     assert not is_live(replace(intent, owner=here), now)
-    with working(WORK):
+    with track_operation(WORK):
         assert is_live(replace(intent, owner=here), now)
         assert not is_live(replace(intent, owner=here), until)

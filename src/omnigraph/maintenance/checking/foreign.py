@@ -14,8 +14,8 @@ from omnigraph.maintenance.checking.report import Finding, Invariant, Notebook
 from omnigraph.manifest.layout import BRANCHES, RECOVERY, SCHEMAS
 from omnigraph.manifest.schemas import is_schema_path
 from omnigraph.model.names import BranchName
+from omnigraph.recovery.scratch import SCRATCH, is_scratch_path
 from omnigraph.recovery.sidecars import is_sidecar_path
-from omnigraph.recovery.staging import SCRATCH, is_scratch_path
 from omnigraph.storage.objects import Objects
 
 

@@ -1,7 +1,7 @@
 """Scratch: rows that one stage of a load leaves for the next, as Parquet beside the tables.
 
 They lie below `__staging/<load>/` in the graph's own root, where every executor can read and write;
-`recovery.staging` tells whose they are.
+`recovery.scratch` tells whose they are.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 from omnigraph.engine.spark.failures import reporting
 from omnigraph.engine.spark.types import spark_schema, to_crossing
 from omnigraph.errors import OmnigraphError, StorageError
-from omnigraph.recovery.staging import holding_scratch, scratch_folder
+from omnigraph.recovery.scratch import hold_scratch, scratch_folder
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.roots import Root
@@ -110,7 +110,7 @@ class Scratch:
         for a reason of its own.
         """
         holding = ExitStack()
-        holding.enter_context(holding_scratch(self._objects(), self.load_id))
+        holding.enter_context(hold_scratch(self._objects(), self.load_id))
         try:
             yield
         finally:

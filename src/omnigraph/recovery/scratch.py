@@ -1,6 +1,6 @@
-"""Scratch of loads: a folder for each below the graph's root, and whose it is.
+"""Scratch folders of loads: one per load below the graph's root, and which process owns it.
 
-A load clears its folder at its end. One that was killed leaves it, and nothing refers to it.
+A load clears its folder when it ends. A killed load leaves it, and nothing refers to it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Final
 
 from omnigraph.clock import is_ulid
 from omnigraph.model.ids import OperationId
-from omnigraph.recovery.owners import Owner, is_at_work, this_process, working
+from omnigraph.recovery.owners import Owner, is_at_work, this_process, track_operation
 from omnigraph.storage.objects import Objects
 
 SCRATCH: Final = "__staging"
-"""Where the folders lie."""
+"""The folder of all scratch folders."""
 
 _OWNER: Final = "owner.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Scratched:
-    """A load's folder as it was found; `written_at` is when its newest file was written."""
+class ScratchFolder:
+    """A load's folder; `written_at` is when its newest file was written."""
 
     load_id: str
     written_at: datetime
@@ -37,14 +37,14 @@ class Scratched:
 
 
 def scratch_folder(load_id: str) -> str:
-    """Where a load leaves what its later stages need, below the root."""
+    """The folder below the root for files that the later stages of a load need."""
     return f"{SCRATCH}/{load_id}"
 
 
 @contextmanager
-def holding_scratch(objects: Objects, load_id: str) -> Iterator[None]:
-    """Say that this process is at work on the load in this block, and clear its folder after."""
-    with working(OperationId(load_id)):
+def hold_scratch(objects: Objects, load_id: str) -> Iterator[None]:
+    """Record that this process runs the load during the block, and clear its folder afterwards."""
+    with track_operation(OperationId(load_id)):
         try:
             if (owner := this_process()) is not None:
                 data = json.dumps(asdict(owner)).encode()
@@ -54,18 +54,18 @@ def holding_scratch(objects: Objects, load_id: str) -> Iterator[None]:
             objects.clear(scratch_folder(load_id))
 
 
-def find_scratch(objects: Objects) -> list[Scratched]:
-    """The folders that are there, the oldest load first."""
+def find_scratch(objects: Objects) -> list[ScratchFolder]:
+    """The existing folders, the oldest load first."""
     newest: dict[str, datetime] = {}
     for path, written_at in objects.times(SCRATCH).items():
         if is_scratch_path(path):
             load_id = _load_id(path)
             newest[load_id] = max(written_at, newest.get(load_id, written_at))
-    return [Scratched(load_id, newest[load_id]) for load_id in sorted(newest)]
+    return [ScratchFolder(load_id, newest[load_id]) for load_id in sorted(newest)]
 
 
 def is_scratch_path(path: str) -> bool:
-    """Whether a path below `SCRATCH` lies in a load's folder.
+    """Whether a path below `SCRATCH` is in a load's folder.
 
     >>> is_scratch_path("__staging/01ARZ3NDEKTSV4RRFFQ69G5FAV/owner.json")
     True
@@ -81,12 +81,12 @@ def _load_id(path: str) -> str:
 
 
 def is_held(objects: Objects, load_id: str) -> bool:
-    """Whether a process of this machine is at work on the load; elsewhere nobody can tell."""
-    found = objects.read(f"{scratch_folder(load_id)}/{_OWNER}")
-    if found is None:
+    """Whether a process of this machine runs the load; other machines cannot be checked."""
+    stored = objects.read(f"{scratch_folder(load_id)}/{_OWNER}")
+    if stored is None:
         return False
     try:
-        owner = Owner(**json.loads(found.data))
+        owner = Owner(**json.loads(stored.data))
     except (ValueError, TypeError):
         return False
     return is_at_work(owner, OperationId(load_id))
