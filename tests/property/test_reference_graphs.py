@@ -51,6 +51,10 @@ def test_a_random_graph_breaks_no_rule_of_its_catalog(made):
                 assert value is None or not (isinstance(value, float) and math.isnan(value))
                 assert value is None or range_.low is None or range_.low <= value
                 assert value is None or range_.high is None or value <= range_.high
+        for length in type_.lengths:
+            sizes = [len(row[length.property]) for row in rows if row[length.property] is not None]
+            assert all((length.low or 0) <= each for each in sizes)
+            assert all(length.high is None or each <= length.high for each in sizes)
         for check in type_.checks:
             texts = [row[check.property] for row in rows]
             assert all(re.search(check.pattern, each) for each in texts if each is not None)

@@ -13,6 +13,7 @@ from omnigraph.integrity.keys import DistinctIds, NewIds
 from omnigraph.integrity.row_rules.checks import matches
 from omnigraph.integrity.row_rules.enums import one_of
 from omnigraph.integrity.row_rules.finite import finite_key, finite_vector
+from omnigraph.integrity.row_rules.lengths import in_length
 from omnigraph.integrity.row_rules.ranges import in_range
 from omnigraph.integrity.row_rules.required import required, required_items
 from omnigraph.integrity.rows import RowRule, RowRules
@@ -73,6 +74,8 @@ def _row_rules(type_: SchemaType) -> Iterator[RowRule]:
         yield in_range(type_, range_)
     for check in type_.checks:
         yield matches(type_, check)
+    for length in type_.lengths:
+        yield in_length(type_, length)
 
 
 def _type_rules(type_: SchemaType, property_: Property) -> Iterator[RowRule]:

@@ -33,6 +33,7 @@ class Rule(StrEnum):
     ENUM = "enum"
     RANGE = "range"
     CHECK = "check"
+    LENGTH = "length"
     KEY = "key"
     """An id stands twice among the rows to write, or a key has a number that is not finite."""
     EXISTS = "exists"

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+LENGTH_MAX: Final = 2**31 - 1
+"""Characters of a text, or items of a list, that a length can bound."""
+
 VECTOR_DIMENSION_MAX: Final = 65_536
 """Wider than any embedding in use; a row group of them must still fit in memory."""
 

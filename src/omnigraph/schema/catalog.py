@@ -81,6 +81,15 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class Length:
+    """How many characters a text has, or items a list; None leaves an end open, null is exempt."""
+
+    property: str
+    low: int | None = None
+    high: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Cardinality:
     """How many edges of one type a source node may have; None is no upper limit."""
 
@@ -135,6 +144,7 @@ class NodeType:
     indexes: tuple[str, ...] = ()
     ranges: tuple[Range, ...] = ()
     checks: tuple[Check, ...] = ()
+    lengths: tuple[Length, ...] = ()
     implements: tuple[str, ...] = ()
     description: str | None = None
     rename_from: str | None = None
@@ -174,6 +184,7 @@ class EdgeType:
     indexes: tuple[str, ...] = ()
     ranges: tuple[Range, ...] = ()
     checks: tuple[Check, ...] = ()
+    lengths: tuple[Length, ...] = ()
     description: str | None = None
     rename_from: str | None = None
     annotations: tuple[Annotation, ...] = ()

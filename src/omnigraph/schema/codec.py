@@ -20,6 +20,7 @@ from omnigraph.schema.catalog import (
     EdgeType,
     Embed,
     Interface,
+    Length,
     NodeType,
     Property,
     Range,
@@ -170,6 +171,7 @@ def _rules(raw: Mapping[str, Any]) -> dict[str, Any]:
         **_members(raw),
         "ranges": tuple(Range(**each) for each in raw.get("ranges", ())),
         "checks": tuple(Check(**each) for each in raw.get("checks", ())),
+        "lengths": tuple(Length(**each) for each in raw.get("lengths", ())),
     }
 
 

@@ -1,17 +1,18 @@
-"""Rules about constraints: which properties a key, unique, index, range or check may name."""
+"""Rules about constraints: which properties a key, unique, index, range, check or length names."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 from omnigraph.lang.diagnostics import did_you_mean
-from omnigraph.model.types import BlobType, ListType, PropertyType, Scalar, VectorType
+from omnigraph.model.types import LENGTH_MAX, BlobType, ListType, PropertyType, Scalar, VectorType
 from omnigraph.schema.catalog import (
     ENDPOINTS,
     Check,
     Declaration,
     EdgeType,
     Interface,
+    Length,
     Property,
     Range,
     Value,
@@ -43,6 +44,11 @@ def constraint_findings(at: Path, owner: Declaration, columns: Columns) -> Itera
     for position, check in enumerate(owner.checks):
         yield from _check_findings((*at, "checks", position), owner, check, columns)
     yield from _repetition_findings((*at, "checks"), owner, "@check", owner.checks)
+    for position, length in enumerate(owner.lengths):
+        yield from _length_findings((*at, "lengths", position), owner, length, columns)
+    yield from _repetition_findings(
+        (*at, "lengths"), owner, "@length", [each.property for each in owner.lengths]
+    )
 
 
 def _key_findings(at: Path, owner: Declaration, columns: Columns) -> Iterator[Finding]:
@@ -143,6 +149,30 @@ def _check_findings(
         message = f"{owner.name}: the pattern of {check.property} is refused: {fault}"
         hint = "write what Python, RE2 and Java all read alike"
         yield Finding(SchemaCode.CHECK_PATTERN, (*at, "pattern"), message, hint)
+
+
+def _length_findings(
+    at: Path, owner: Declaration, length: Length, columns: Columns
+) -> Iterator[Finding]:
+    member = columns.get(length.property)
+    label = f"{owner.name}: the length of {length.property}"
+    if member is None:
+        yield _unknown_property((*at, "property"), owner, "@length", length.property, columns)
+    elif member.type is not Scalar.STRING and not isinstance(member.type, ListType):
+        message = f"{label} needs a String or a list, not {member.type}"
+        hint = "a Vector has its dimension, an enum its values, a number its @range"
+        yield Finding(SchemaCode.LENGTH_MEMBER, (*at, "property"), message, hint)
+    low, high = length.low, length.high
+    if low is None and high is None:
+        yield Finding(SchemaCode.LENGTH_BOUNDS, at, f"{label} has no bound")
+    for end, bound in (("low", low), ("high", high)):
+        if bound is not None and not 0 <= bound <= LENGTH_MAX:
+            message = f"{label} cannot be {bound}"
+            hint = f"between 0 and {LENGTH_MAX}"
+            yield Finding(SchemaCode.LENGTH_BOUNDS, (*at, end), message, hint)
+    if low is not None and high is not None and low > high:
+        message = f"{label} is empty: {low} exceeds {high}"
+        yield Finding(SchemaCode.LENGTH_BOUNDS, (*at, "low"), message, "swap the bounds")
 
 
 def _repeated_member_findings(

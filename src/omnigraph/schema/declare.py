@@ -36,6 +36,7 @@ from omnigraph.schema.catalog import (
     EdgeType,
     Embed,
     Interface,
+    Length,
     NodeType,
     Property,
     Range,
@@ -48,7 +49,7 @@ _BASES: Final[dict[str, Scalar | BlobType]] = {
     **{str(each): each for each in Scalar},
     "Blob": BlobType(),
 }
-_CONSTRAINTS: Final = frozenset({"key", "unique", "index", "range", "check"})
+_CONSTRAINTS: Final = frozenset({"key", "unique", "index", "range", "check", "length"})
 
 _USAGE: Final = {
     "key": "@key({0}, …)",
@@ -56,6 +57,7 @@ _USAGE: Final = {
     "index": "@index({0}, …)",
     "range": "@range({0}, 0..10)",
     "check": '@check({0}, "^[a-z]+$")',
+    "length": "@length({0}, 1..100)",
     "card": "@card(0..1)",
     "default": "@default(0)",
     "embed": '@embed("text", model="name")',
@@ -71,6 +73,7 @@ _PLACES: Final = {
     "index": "in the body of a node or edge type",
     "range": "in the body of a node or edge type",
     "check": "in the body of a node or edge type",
+    "length": "in the body of a node or edge type",
     "default": "on a property",
     "embed": "on a Vector property",
 }
@@ -282,23 +285,32 @@ class _Draft:
         match name, annotation.arguments:
             case "key" | "unique" | "index", words if words and _all_words(words):
                 self._members(name, words, annotation.span)
-            case "range", (Word() as word, Interval(low, high) as interval):
-                at = self._append("ranges", Range(word.text, _to_bound(low), _to_bound(high)))
-                self.out.spans[at] = interval.span
-                self.out.spans[(*at, "property")] = word.span
-                for end, bound in (("low", low), ("high", high)):
-                    if bound is not None:
-                        self.out.spans[(*at, end)] = bound.span
+            case "range", (Word() as word, Interval() as interval):
+                low, high = _to_bound(interval.low), _to_bound(interval.high)
+                at = self._append("ranges", Range(word.text, low, high))
+                self._record_interval(at, word, interval)
             case "check", (Word() as word, Literal(value=str(pattern)) as literal):
                 at = self._append("checks", Check(word.text, pattern))
                 self.out.spans[at] = annotation.span
                 self.out.spans[(*at, "property")] = word.span
                 self.out.spans[(*at, "pattern")] = literal.span
+            case "length", (Word() as word, Interval() as interval) if counts := _to_counts(
+                interval
+            ):
+                at = self._append("lengths", Length(word.text, *counts))
+                self._record_interval(at, word, interval)
             case _:
                 about = owner.node.name.text if owner else "property"
                 message = f"@{name} does not have these arguments"
                 hint = f"write {_USAGE[name].format(about)}"
                 self.out.refuse(SchemaCode.CONSTRAINT_ARGUMENTS, annotation.span, message, hint)
+
+    def _record_interval(self, at: Path, word: Word, interval: Interval) -> None:
+        self.out.spans[at] = interval.span
+        self.out.spans[(*at, "property")] = word.span
+        for end, bound in (("low", interval.low), ("high", interval.high)):
+            if bound is not None:
+                self.out.spans[(*at, end)] = bound.span
 
     def _members(self, name: str, words: tuple[Word, ...], span: Span) -> None:
         members = tuple(each.text for each in words)
@@ -381,3 +393,18 @@ def _to_value(value: Word | Literal) -> str | int | float | bool:
 
 def _to_bound(bound: Word | Literal | None) -> Value | None:
     return None if bound is None else _to_value(bound)
+
+
+def _to_counts(interval: Interval) -> tuple[int | None, int | None] | None:
+    """The bounds of an interval; None where one is not a whole number."""
+    counts: list[int | None] = []
+    for bound in (interval.low, interval.high):
+        match bound:
+            case None:
+                counts.append(None)
+            case Literal(value=int(count)):
+                counts.append(count)
+            case _:
+                return None
+    low, high = counts
+    return low, high

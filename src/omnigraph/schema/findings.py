@@ -52,6 +52,8 @@ class SchemaCode(StrEnum):
     DUPLICATE_ANNOTATION = "S027", "An annotation with a meaning is given once."
     INVALID_TEXT = "S028", "Text must be Unicode, and a number finite and at most 64 bits."
     CONSTRAINT_ARGUMENTS = "S029", "A constraint needs the arguments its rule speaks of."
+    LENGTH_MEMBER = "S030", "A length needs a String or a list."
+    LENGTH_BOUNDS = "S031", "A length needs a bound, whole numbers from 0 on, and low <= high."
     UNKNOWN_ANNOTATION = "S100", "An annotation without a meaning is kept, and nothing reads it."
 
     @property

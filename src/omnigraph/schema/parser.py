@@ -16,7 +16,13 @@ from omnigraph.schema.resolve import resolve
 from omnigraph.schema.syntax import Syntax, read
 
 _ABOUT_VALUES: Final = frozenset(
-    {SchemaCode.DEFAULT, SchemaCode.RANGE_MEMBER, SchemaCode.RANGE_BOUNDS, SchemaCode.EMBED}
+    {
+        SchemaCode.DEFAULT,
+        SchemaCode.RANGE_MEMBER,
+        SchemaCode.RANGE_BOUNDS,
+        SchemaCode.LENGTH_MEMBER,
+        SchemaCode.EMBED,
+    }
 )
 _ABOUT_OTHERS: Final = frozenset({SchemaCode.UNKNOWN_NODE_TYPE, SchemaCode.UNKNOWN_INTERFACE})
 

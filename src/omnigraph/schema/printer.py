@@ -110,6 +110,10 @@ def _constraints(owner: Declaration) -> Iterator[str]:
         yield f"@range({range_.property}, {low}..{high})"
     for check in owner.checks:
         yield f"@check({check.property}, {quote(check.pattern)})"
+    for length in owner.lengths:
+        low = "" if length.low is None else str(length.low)
+        high = "" if length.high is None else str(length.high)
+        yield f"@length({length.property}, {low}..{high})"
 
 
 def _remarks(owner: Declaration | Property, rename_from: str | None) -> Iterator[str]:

@@ -84,7 +84,7 @@ _SchemaTypeT = TypeVar("_SchemaTypeT", NodeType, EdgeType)
 
 
 def _canonicalize_rules(type_: _SchemaTypeT) -> _SchemaTypeT:
-    """The same for ranges and checks, which interfaces do not have."""
+    """The same for ranges, checks and lengths, which interfaces do not have."""
     column = {name: place for place, name in enumerate(_columns(type_))}
     types = {property_.name: property_ for property_ in type_.properties}
     ranges = [
@@ -100,6 +100,7 @@ def _canonicalize_rules(type_: _SchemaTypeT) -> _SchemaTypeT:
         type_,
         ranges=tuple(sorted(ranges, key=lambda range_: column[range_.property])),
         checks=tuple(checks),
+        lengths=tuple(sorted(type_.lengths, key=lambda length: column[length.property])),
     )
     if isinstance(ordered, NodeType):
         return replace(ordered, implements=tuple(sorted(ordered.implements)))

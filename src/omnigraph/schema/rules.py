@@ -38,6 +38,7 @@ KNOWN_ANNOTATIONS: Final = frozenset(
         "index",
         "range",
         "check",
+        "length",
         "card",
         "default",
         "embed",
@@ -46,6 +47,9 @@ KNOWN_ANNOTATIONS: Final = frozenset(
     }
 )
 """Annotations with a meaning; any other is metadata."""
+
+_ONCE_METADATA: Final = frozenset({"length"})
+"""Annotations that were metadata in earlier releases, and still are in the graphs those made."""
 
 _TYPE_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9_]*")
 _IDENT: Final = re.compile(r"[a-z_][A-Za-z0-9_]*")
@@ -236,7 +240,7 @@ def _annotation_findings(
 ) -> Iterator[Finding]:
     for position, annotation in enumerate(annotations):
         place: Path = (*at, position)
-        if annotation.name in KNOWN_ANNOTATIONS:
+        if annotation.name in KNOWN_ANNOTATIONS - _ONCE_METADATA:
             message = f"{label}: @{annotation.name} has a meaning, so it cannot be metadata"
             yield Finding(SchemaCode.MISUSED_ANNOTATION, place, message)
             continue

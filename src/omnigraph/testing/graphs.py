@@ -25,6 +25,7 @@ from omnigraph.schema.catalog import (
     Check,
     Declaration,
     EdgeType,
+    Length,
     NodeType,
     Property,
     Range,
@@ -148,6 +149,9 @@ def _property(type_: SchemaType, property_: Property) -> st.SearchStrategy[Value
     for range_ in type_.ranges:
         if range_.property == property_.name:
             values_drawn = values_drawn.map(_clamp_to(range_))
+    for length in type_.lengths:
+        if length.property == property_.name:
+            values_drawn = _of_length(property_.type, length)
     checks = [each for each in type_.checks if each.property == property_.name]
     if checks:
         pattern = re.compile(checks[0].pattern, re.ASCII)
@@ -177,6 +181,16 @@ def _clamp_to(range_: Range) -> Callable[[Value], Value]:
         return value
 
     return clamp
+
+
+def _of_length(type_: PropertyType, length: Length) -> st.SearchStrategy[Value]:
+    """Texts or lists that are as long as they must be."""
+    low = length.low or 0
+    if isinstance(type_, ListType):
+        items: st.SearchStrategy[Any] = stored_values(type_.item)
+        high = low + 3 if length.high is None else length.high
+        return st.lists(items, min_size=low, max_size=high).map(tuple)
+    return stored_values(type_).map(lambda text: str(text)[: length.high].ljust(low, "x"))
 
 
 def _passes(text: str, checks: list[Check]) -> bool:

@@ -28,6 +28,7 @@ from omnigraph.schema.catalog import (
     EdgeType,
     Embed,
     Interface,
+    Length,
     NodeType,
     Property,
     Range,
@@ -157,6 +158,18 @@ def _ranges(draw: st.DrawFn, body: list[Property]) -> tuple[Range, ...]:
     return tuple(ranges)
 
 
+@st.composite
+def _lengths(draw: st.DrawFn, body: list[Property]) -> tuple[Length, ...]:
+    lengths = []
+    for property_ in body:
+        has_length = property_.type is Scalar.STRING or isinstance(property_.type, ListType)
+        if has_length and draw(st.booleans()):
+            low = draw(st.integers(0, 3))
+            high = draw(st.integers(low, 5))
+            lengths.append(Length(property_.name, *draw(st.sampled_from(_open_ends(low, high)))))
+    return tuple(lengths)
+
+
 def _open_ends(low: Any, high: Any) -> list[tuple[Any, Any]]:
     return [(low, high), (low, None), (None, high)]
 
@@ -185,9 +198,9 @@ def _body(
     fields["annotations"] = tuple(draw(st.lists(metadata_annotations, max_size=1)))
     if not single:
         fields["ranges"] = draw(_ranges(body))
-        fields["checks"] = tuple(
-            Check(name, draw(st.sampled_from(_PATTERNS))) for name in draw(_some(sources, 2))
-        )
+        searched = draw(_some(sources, 2))
+        fields["checks"] = tuple(Check(name, draw(st.sampled_from(_PATTERNS))) for name in searched)
+        fields["lengths"] = draw(_lengths([each for each in body if each.name not in searched]))
     return fields
 
 

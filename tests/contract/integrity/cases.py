@@ -77,6 +77,38 @@ VALUES: Final = {
         put(P=[node("1", n=-math.inf), node("2", n=1.0), node("3", n=1.0000001192092896)]),
         [("range", "P", "n", "3", 1.0000001192092896)],
     ),
+    "a length counts characters, and null is exempt": Case(
+        "node P { s: String?  @length(s, 1..3) }",
+        put(
+            P=[
+                node("1", s=""),
+                node("2", s="abc"),
+                node("3", s="abcd"),
+                # One code point of four bytes, and two that are drawn as one.
+                node("4", s="\N{GRINNING FACE}\N{GRINNING FACE}\N{GRINNING FACE}"),
+                node("5", s="e\N{COMBINING ACUTE ACCENT}e\N{COMBINING ACUTE ACCENT}"),
+                node("6"),
+                node("7", s=" \n\0"),
+            ]
+        ),
+        [
+            ("length", "P", "s", "1", ""),
+            ("length", "P", "s", "3", "abcd"),
+            ("length", "P", "s", "5", "e\N{COMBINING ACUTE ACCENT}e\N{COMBINING ACUTE ACCENT}"),
+        ],
+    ),
+    "a length counts items, whatever they are": Case(
+        "node P { s: [String]?  n: [I64]?  @length(s, 1..)  @length(n, ..2) }",
+        put(
+            P=[
+                node("1", s=[], n=[]),
+                node("2", s=["", ""], n=[1, 2, 3]),
+                node("3"),
+                node("4", s=["abcdef"], n=[1, 2]),
+            ]
+        ),
+        [("length", "P", "s", "1", None), ("length", "P", "n", "2", None)],
+    ),
     "NaN is in no range, open or not": Case(
         "node P { a: F64?  b: F32?  c: F64?  @range(a, 0..)  @range(b, ..1)  @range(c, 0..1) }",
         put(P=[node("1", a=math.nan), node("2", b=math.nan), node("3", c=math.nan)]),

@@ -72,6 +72,10 @@ def _row(type_: SchemaType, row: Row) -> Iterator[Broken]:
         value = row.get(range_.property)
         if value is not None and not _is_within(value, range_.low, range_.high):
             yield "range", type_.name, range_.property
+    for length in type_.lengths:
+        value = row.get(length.property)
+        if value is not None and not _is_within(len(value), length.low, length.high):
+            yield "length", type_.name, length.property
     for check in type_.checks:
         value = row.get(check.property)
         if value is not None and not search(check.pattern, value):

@@ -15,6 +15,7 @@ from omnigraph.schema.catalog import (
     Catalog,
     Check,
     EdgeType,
+    Length,
     NodeType,
     Property,
     Range,
@@ -52,6 +53,10 @@ _RANGES: Final[Mapping[str, tuple[Range, ...]]] = {
     "short": (Range("short", -1.0, 0.25),),
     "day": (Range("day", _DAYS[0], _DAYS[1]),),
     "at": (Range("at", _INSTANTS[1], None),),
+}
+_LENGTHS: Final[Mapping[str, tuple[Length, ...]]] = {
+    "text": (Length("text", 1, None), Length("text", None, 1), Length("text", 2, 2)),
+    "tags": (Length("tags", 1, None), Length("tags", 0, 1)),
 }
 _PATTERNS: Final = ("^a", "b$", r"^[^\s]*$", r"(?i)b", ".")
 _IDS: Final = ("a", "b", "c", "é", "7")
@@ -91,16 +96,22 @@ def _bodies(draw: st.DrawFn, ends: tuple[str, ...], *, at_least: int) -> dict[st
     plain = [each for each in names if isinstance(_POOLS[each][0], Scalar | EnumType)]
     members = st.lists(st.sampled_from([*ends, *plain] or ["-"]), max_size=2, unique=True)
     uniques = draw(st.lists(members, max_size=2, unique_by=frozenset))
+    checks = tuple(
+        Check("text", draw(st.sampled_from(_PATTERNS)))
+        for _ in range(draw(st.integers(0, 1)))
+        if "text" in names
+    )
+    # Few texts have both a length and a pattern; rows that keep both could hardly be drawn.
+    measured = [name for name in names if name in _LENGTHS and not (checks and name == "text")]
     return {
         "properties": tuple(
             Property(name, _POOLS[name][0], nullable=draw(st.booleans())) for name in names
         ),
         "uniques": tuple(tuple(each) for each in uniques if each and "-" not in each),
         "ranges": tuple(draw(st.sampled_from(_RANGES[name])) for name in names if name in _RANGES),
-        "checks": tuple(
-            Check("text", draw(st.sampled_from(_PATTERNS)))
-            for _ in range(draw(st.integers(0, 1)))
-            if "text" in names
+        "checks": checks,
+        "lengths": tuple(
+            draw(st.sampled_from(_LENGTHS[name])) for name in measured if draw(st.booleans())
         ),
     }
 

@@ -40,6 +40,7 @@ node Person {
   @unique(email)
   @range(age, 0..150)
   @check(email, "@")
+  @length(tags, ..1)
 }
 node City { name: String @key  people: U64? }
 edge LivesIn: Person -> City @card(1..1) { since: Date?  @key(src, dst) }
@@ -308,6 +309,7 @@ def test_a_check_beside_writers_finds_nothing_wrong(graph):
 
 BREACHES = {
     "range Person(age)": ("Person", {"name": "old", "age": 151}),
+    "length Person(tags)": ("Person", {"name": "long", "tags": ["a", "b"]}),
     "check Person(email)": ("Person", {"name": "odd", "email": "nowhere"}),
     "enum Person(status)": ("Person", {"name": "gone", "status": "gone"}),
     "unique Person(email)": ("Person", {"name": "twin", "email": "a@x"}),

@@ -22,7 +22,8 @@ from tests.contract.merge.worlds import Changes, change, edge, node, rows_of, to
 
 RULED = """
 node P { name: String @key  mail: String?  rank: I32?  first: String?  last: String?
-         @unique(mail) @unique(first, last) @range(rank, 0..9) }
+         @unique(mail) @unique(first, last) @range(rank, 0..9)
+         @length(first, 1..3) }
 edge K: P -> P @card(0..2) { w: I32? }
 """
 
@@ -143,6 +144,16 @@ def test_a_value_of_neither_side_must_keep_the_rules_too(graph):
     assert told(error.conflicts) == {("value_constraint_violation", "P", "x", "rank")}
     graph.merge("draft", resolve=decisions(at("x", property="rank", value=9)))
     assert rows_of(graph)["P"]["x"] == ruled("x", rank=9)
+
+
+def test_a_text_of_neither_side_must_have_the_right_length_too(graph):
+    both(
+        graph, ours={"P": {"x": ruled("x", first="a")}}, theirs={"P": {"x": ruled("x", first="b")}}
+    )
+    error = refused(graph, decisions(at("x", property="first", value="abcd")))
+    assert told(error.conflicts) == {("value_constraint_violation", "P", "x", "first")}
+    graph.merge("draft", resolve=decisions(at("x", property="first", value="abc")))
+    assert rows_of(graph)["P"]["x"] == ruled("x", first="abc")
 
 
 def test_edges_without_their_nodes_conflict_on_either_side(graph):

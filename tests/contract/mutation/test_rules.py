@@ -19,6 +19,7 @@ node Thing {
   badge: I64? @unique
   place: Vector(2)?
   @range(size, 0..10)  @range(ratio, 0.0..)  @check(code, "^[A-Z]+$")
+  @length(code, ..3)
 }
 node Other { name: String @key }
 edge Part: Thing -> Thing @card(0..2) { n: I32?  @unique(src, n) }
@@ -56,6 +57,10 @@ BROKEN: Final[dict[str, tuple[str, list[tuple[str, str, str, str]]]]] = {
     "a range of floats": (
         'update Thing set { ratio: -0.5 } where mail = "x@"',
         [("range", "Thing", "x", "statement 1")],
+    ),
+    "a length": (
+        'update Thing set { code: "ABCD" } where name = "x"',
+        [("length", "Thing", "x", "statement 1")],
     ),
     "a check, found in the last statement that wrote the row": (
         """

@@ -27,6 +27,7 @@ node Person {
   level: I32 @default(1)
   @range(age, 0..150)
   @check(mail, "@")
+  @length(mail, ..40)
 }
 node City { name: String @key }
 node Note { text: String? }
@@ -155,6 +156,7 @@ WRONG: Final = {
     "enum":        (Rule.ENUM, node("Person", name="x", mood="meh")),
     "range":       (Rule.RANGE, node("Person", name="x", age=151)),
     "check":       (Rule.CHECK, node("Person", name="x", mail="nowhere")),
+    "length":      (Rule.LENGTH, node("Person", name="x", mail="@" * 41)),
     "unique":      (Rule.UNIQUE, node("Person", name="x", mail="a@x")),
     "endpoint":    (Rule.ENDPOINT, edge("Knows", "ada", "nobody")),
     "cardinality": (Rule.CARDINALITY, edge("LivesIn", "ada", "Oslo")),

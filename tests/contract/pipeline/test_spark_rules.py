@@ -32,6 +32,7 @@ node Person {
   spot: Vector(3)?
   @range(age, 0..150)
   @check(mail, "@")
+  @length(nick, 1..9)
 }
 node City { name: String @key }
 edge Knows: Person -> Person
@@ -97,6 +98,9 @@ CASES: Final[Mapping[str, Wrong]] = {
     "enum": Wrong(Rule.ENUM, each_alone(person(f"e{n}", mood="angry") for n in range(3))),
     "range": Wrong(Rule.RANGE, each_alone(person(f"a{n}", age=151 + n) for n in range(MANY))),
     "check": Wrong(Rule.CHECK, each_alone(person(f"c{n}", mail=f"nowhere{n}") for n in range(3))),
+    "length": Wrong(
+        Rule.LENGTH, each_alone(person(f"l{n}", nick="" if n else "x" * 10) for n in range(3))
+    ),
     "key twice": Wrong(Rule.KEY, [(person(f"d{n}"), person(f"d{n}", age=1)) for n in range(3)]),
     "key exists": Wrong(Rule.EXISTS, each_alone([person("ada"), person("bob", age=3)])),
     "unique among themselves": Wrong(

@@ -103,3 +103,15 @@ def test_a_newer_format_is_named():
     with pytest.raises(FormatError) as caught:
         codec.decode(json.dumps(whole))
     assert caught.value.details == {"found": 2, "supported": 1}
+
+
+def test_an_annotation_that_was_metadata_before_it_had_a_meaning_is_still_read():
+    # A graph made by a release that did not know @length; it must open, and keep its digest.
+    text = (
+        '{"edge_types":[],"format":1,"interfaces":[],"node_types":[{"name":"A","properties":'
+        '[{"annotations":[{"name":"length","value":5}],"name":"a","type":"String"}]}]}'
+    )
+    catalog = codec.decode(text)
+
+    assert catalog.node_type("A").lengths == ()
+    assert codec.encode(catalog) == text
