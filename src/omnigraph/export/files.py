@@ -1,4 +1,4 @@
-"""Formats: how the rows of a type are written to a file, whatever brought them there."""
+"""Files of an export: the formats, their columns, and writing the rows of a type to one."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def file_schema(type_: SchemaType) -> pa.Schema:
     return pa.schema(
         [
             pa.field(names.get(each.name, each.name), each.type, nullable=each.nullable)
-            for each in map(_without_marks, stored)
+            for each in map(_remove_metadata, stored)
         ]
     )
 
 
-def _without_marks(field: pa.Field) -> pa.Field:
+def _remove_metadata(field: pa.Field) -> pa.Field:
     if pa.types.is_list(field.type):
         item = field.type.value_field.remove_metadata()
         return pa.field(field.name, pa.list_(item), nullable=field.nullable)
@@ -70,7 +70,7 @@ def _without_marks(field: pa.Field) -> pa.Field:
 
 
 def write_lines(type_: SchemaType, batches: Iterable[pa.RecordBatch], stream: Sink) -> int:
-    """Write the rows as envelopes; says how many."""
+    """Write the rows as envelopes; returns how many."""
     rows = 0
     for batch in batches:
         stream.write(envelope_lines(type_, batch))
@@ -86,10 +86,10 @@ def write_file(
     format: ExportFormat,  # noqa: A002  # what everybody calls it
     compression: Compression | None,
 ) -> int:
-    """Write the rows, with the columns of `table_schema`, to a file of their own; says how many.
+    """Write the rows, with the columns of `table_schema`, to a file of their own; returns how many.
 
     Raises:
-        OSError: the disk is full, or may not be written. What is there is not whole.
+        OSError: the disk is full, or may not be written. The file is not complete.
     """
     match format:
         case ExportFormat.NDJSON:
@@ -128,17 +128,17 @@ def _write_parquet(type_: SchemaType, batches: Iterable[pa.RecordBatch], path: P
         open_sink(path, None) as stream,
         pq.ParquetWriter(stream, schema, compression="zstd") as writer,
     ):
-        waiting: list[pa.RecordBatch] = []
+        group: list[pa.RecordBatch] = []
         for batch in batches:
-            waiting.append(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
+            group.append(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
             rows += batch.num_rows
-            if sum(each.nbytes for each in waiting) >= _ROW_GROUP_BYTES:
-                writer.write_table(pa.Table.from_batches(waiting))
-                waiting.clear()
-        if waiting:
-            writer.write_table(pa.Table.from_batches(waiting))
+            if sum(each.nbytes for each in group) >= _ROW_GROUP_BYTES:
+                writer.write_table(pa.Table.from_batches(group))
+                group.clear()
+        if group:
+            writer.write_table(pa.Table.from_batches(group))
     return rows
 
 
 _ROW_GROUP_BYTES: Final = 64 << 20
-"""Rows that wait until they are written together: readers skip whole groups."""
+"""Rows that are written together: readers skip whole groups."""

@@ -1,15 +1,12 @@
-"""Export: a snapshot's rows into files that load again, in one order, on either engine."""
+"""The run of an export: a snapshot's rows into files, in one order, on either engine."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
 
 import pyarrow as pa
 
@@ -18,9 +15,10 @@ from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice, asked_engine, by_size
 from omnigraph.engine.local.sort import sorted_batches
 from omnigraph.errors import InvalidInputError
+from omnigraph.export.contents import is_export, write_contents
 from omnigraph.export.files import choose_format, write_file, write_lines
-from omnigraph.export.targets import CONTENTS, appearing
-from omnigraph.export.uploads import is_remote, uploaded
+from omnigraph.export.targets import make_target
+from omnigraph.export.uploads import is_remote, upload_target
 from omnigraph.formats.compression import Compression, compression_of, suffix_of
 from omnigraph.formats.sinks import STANDARD_OUTPUT, Sink, open_sink, standard_output
 from omnigraph.limits import LOCAL_BYTES_MAX
@@ -29,7 +27,7 @@ from omnigraph.schema.catalog import SchemaType
 from omnigraph.transaction.view import View
 
 Progress = Callable[[str, int, int], None]
-"""Told a type, how many of its rows are written, and how many it has."""
+"""Called with a type, the number of its rows that are written, and the number it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +36,12 @@ class ExportOrder:
 
     Attributes:
         target: A file for NDJSON on the local engine, `-` for standard output, else a directory;
-            either may lie in a folder of a bucket, `s3://bucket/folder/name`. NDJSON is packed as
-            the name says: `.gz` or `.zst`.
+            either may be in a folder of a bucket, `s3://bucket/folder/name`. NDJSON is compressed
+            as the name says: `.gz` or `.zst`.
         types: Names of types; all when None.
         format: `ndjson`, `parquet` or `csv`; NDJSON when None.
         engine: `local`, `spark` or `auto`.
-        replaces: Whether an earlier export under that name goes.
+        replaces: Whether an earlier export under that name is replaced.
     """
 
     target: str | Path
@@ -56,7 +54,7 @@ class ExportOrder:
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """An export that is there in whole.
+    """A complete export.
 
     Attributes:
         commit_id: The commit whose rows it has.
@@ -84,19 +82,14 @@ class _Plan:
     why: str
 
 
-_EXPORTED: Final = re.compile(rb'\{"(type|edge)":"[A-Za-z][A-Za-z0-9_]*",("id"|"from"|"data"):')
-_BEGINNING_BYTES: Final = 1 << 10
-"""How an exported row begins, and how much of a file tells: names of types are short."""
-
-
 def export(view: View, clock: Clock, order: ExportOrder) -> ExportResult:
     """Write a snapshot's rows, type by type and by id within: equal graphs give equal NDJSON.
 
-    What NDJSON holds loads again with the ids it had.
+    Rows that are loaded from NDJSON have the same ids again.
 
     Raises:
         TypeNotFoundError: the schema has no type of a name. Nothing was written.
-        AlreadyExistsError: there is something under that name. It is untouched.
+        AlreadyExistsError: there is something under that name. It is unchanged.
         InvalidInputError: target, format and engine do not go together. Nothing was written.
         StorageError: a table could not be read, or the disk written. Nothing became visible.
     """
@@ -106,15 +99,15 @@ def export(view: View, clock: Clock, order: ExportOrder) -> ExportResult:
             rows = _write_envelopes(view, plan, stream, order.progress, None)
         return _result(view, plan, STANDARD_OUTPUT, rows, ())
     _require_own_place(view, plan, str(order.target))
-    with _appearing(order, clock) as (name, place):
+    with _open_target(order, clock) as (name, place):
         if plan.engine is EngineName.SPARK:
             # Imported here: an export on the local engine must not pay for Spark.
             from omnigraph.export.spark.parts import export_parts
 
             place.mkdir()
-            made = export_parts(view, plan.types, place, plan.format, plan.compression)
-            rows, files = made.rows, made.files
-            _write_contents(view, plan, place, rows, files)
+            parts = export_parts(view, plan.types, place, plan.format, plan.compression)
+            rows, files = parts.rows, parts.files
+            _list_contents(view, plan, place, rows, files)
         elif plan.format is ExportFormat.NDJSON:
             with open_sink(place, plan.compression) as stream:
                 rows = _write_envelopes(view, plan, stream, order.progress, place.parent)
@@ -122,7 +115,7 @@ def export(view: View, clock: Clock, order: ExportOrder) -> ExportResult:
         else:
             place.mkdir()
             rows, files = _write_files(view, plan, place, order.progress)
-            _write_contents(view, plan, place, rows, files)
+            _list_contents(view, plan, place, rows, files)
     return _result(view, plan, name, rows, files)
 
 
@@ -142,46 +135,16 @@ def _require_own_place(view: View, plan: _Plan, target: str) -> None:
 
 
 @contextmanager
-def _appearing(order: ExportOrder, clock: Clock) -> Iterator[tuple[str, Path]]:
-    """The target in full, and a place to make it in: it takes the name when it is whole."""
+def _open_target(order: ExportOrder, clock: Clock) -> Iterator[tuple[str, Path]]:
+    """The full name of the target, and a place to make it in; it gets the name when complete."""
     target = str(order.target)
     if is_remote(target):
-        with uploaded(target, replaces=order.replaces) as place:
+        with upload_target(target, replaces=order.replaces) as place:
             yield target.rstrip("/"), place
         return
     path = Path(order.target).absolute()
-    with appearing(path, clock.ulid(), replaces=order.replaces, is_ours=is_export) as place:
+    with make_target(path, clock.ulid(), replaces=order.replaces, is_ours=is_export) as place:
         yield str(path), place
-
-
-def is_export(path: Path) -> bool:
-    """Whether a file or a directory is what an export made, all of it; of a file, its beginning."""
-    return _is_export_directory(path) if path.is_dir() else _is_export_file(path)
-
-
-def _is_export_file(path: Path) -> bool:
-    packing = compression_of(path.name)
-    try:
-        with pa.input_stream(str(path), compression=packing and packing.value) as stream:
-            begins = stream.read(_BEGINNING_BYTES)
-    except (OSError, pa.ArrowInvalid):
-        return path.is_file() and not path.stat().st_size
-    # An export without rows is empty.
-    return not begins or _EXPORTED.match(begins) is not None
-
-
-def _is_export_directory(directory: Path) -> bool:
-    try:
-        contents = json.loads((directory / CONTENTS).read_bytes())
-        files = {CONTENTS, *contents["files"]}
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-    there = {
-        path.relative_to(directory).as_posix()
-        for path in directory.rglob("*")
-        if not path.is_dir() or path.is_symlink()
-    }
-    return there <= files
 
 
 def _plan(view: View, order: ExportOrder) -> _Plan:
@@ -220,8 +183,8 @@ def _write_envelopes(
     spill_directory: Path | None,
 ) -> dict[str, int]:
     return {
-        each.name: write_lines(each, _rows(view, each, progress, spill_directory), stream)
-        for each in plan.types
+        type_.name: write_lines(type_, _rows(view, type_, progress, spill_directory), stream)
+        for type_ in plan.types
     }
 
 
@@ -230,11 +193,11 @@ def _write_files(
 ) -> tuple[dict[str, int], tuple[str, ...]]:
     rows: dict[str, int] = {}
     files: list[str] = []
-    for each in plan.types:
-        name = f"{each.name}.{plan.format.suffix}{suffix_of(plan.compression)}"
-        rows[each.name] = write_file(
-            each,
-            _rows(view, each, progress, place),
+    for type_ in plan.types:
+        name = f"{type_.name}.{plan.format.suffix}{suffix_of(plan.compression)}"
+        rows[type_.name] = write_file(
+            type_,
+            _rows(view, type_, progress, place),
             place / name,
             format=plan.format,
             compression=plan.compression,
@@ -248,26 +211,26 @@ def _rows(
 ) -> Iterator[pa.RecordBatch]:
     table = view.data.table(type_.table_key)
     total = table.count_rows()
-    done = 0
+    written = 0
     for batch in sorted_batches(
         table, table_schema(type_), by="id", spill_directory=spill_directory
     ):
         yield batch
-        done += batch.num_rows
+        written += batch.num_rows
         if progress is not None:
-            progress(type_.name, done, total)
+            progress(type_.name, written, total)
 
 
-def _write_contents(
-    view: View, plan: _Plan, place: Path, rows: Mapping[str, int], files: tuple[str, ...]
+def _list_contents(
+    view: View, plan: _Plan, directory: Path, rows: Mapping[str, int], files: tuple[str, ...]
 ) -> None:
-    contents = {
-        "commit": view.snapshot.head.commit_id,
-        "format": plan.format.suffix,
-        "rows": dict(rows),
-        "files": files,
-    }
-    (place / CONTENTS).write_text(json.dumps(contents, indent=1) + "\n", encoding="utf-8")
+    write_contents(
+        directory,
+        commit_id=view.snapshot.head.commit_id,
+        format_name=plan.format.suffix,
+        rows=rows,
+        files=files,
+    )
 
 
 def _result(

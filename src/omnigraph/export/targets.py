@@ -1,4 +1,4 @@
-"""Targets: files and directories that appear whole, under their name, or not at all."""
+"""Targets: files and directories that get their name when they are complete, or never."""
 
 from __future__ import annotations
 
@@ -8,27 +8,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from errno import EROFS
 from pathlib import Path
-from typing import Final
 
 from omnigraph.errors import AlreadyExistsError, ErrorCode, InvalidInputError, StorageError
 
-CONTENTS: Final = "_export.json"
-"""What an export into a directory holds, written there too: loads and readers of Parquet pass over
-names that begin like this one, and a later export knows what it may replace."""
-
 
 @contextmanager
-def appearing(
+def make_target(
     target: Path, mark: str, *, replaces: bool, is_ours: Callable[[Path], bool]
 ) -> Iterator[Path]:
-    """A place beside the target to make a file or a directory in; it takes the name at the end.
+    """A place beside the target to make a file or a directory in; it is renamed at the end.
 
-    If the block fails, the place is cleared and the target is as it was.
+    If the block fails, the place is deleted and the target is unchanged.
 
     Args:
-        mark: Tells apart those who make the same target at once.
-        replaces: Whether an existing target goes. It goes only if it holds nothing but what we
-            made: `is_ours` says so.
+        mark: Distinguishes processes that make the same target at once.
+        replaces: Whether an existing target is replaced. Only one that `is_ours` can be.
 
     Raises:
         AlreadyExistsError: the target exists and may not be replaced.
@@ -36,24 +30,24 @@ def appearing(
     """
     require_free(target, replaces=replaces, is_ours=is_ours)
     place = target.with_name(f".{target.name}.{mark}.partial")
-    with translating_disk(target):
+    with translate_disk_errors(target):
         try:
             yield place
             # Others may have made the target meanwhile.
             require_free(target, replaces=replaces, is_ours=is_ours)
-            _take_name(place, target)
+            _rename(place, target)
         finally:
             _remove(place)
 
 
-def taken(target: str | Path) -> AlreadyExistsError:
-    """What to raise where something has the name of an export, and nobody said to replace it."""
+def target_exists_error(target: str | Path) -> AlreadyExistsError:
+    """The error for a target that exists and is not to be replaced."""
     hint = "choose another name, or replace it: --replace, or replace=True in Python"
     return AlreadyExistsError(f"{target} exists", hint=hint)
 
 
 def require_free(target: Path, *, replaces: bool, is_ours: Callable[[Path], bool]) -> None:
-    """Refuse a target that exists, unless it is to be replaced and may be, or is empty.
+    """Refuse a target that exists, unless it is empty, or an export that is to be replaced.
 
     Raises:
         AlreadyExistsError: it exists and may not be replaced.
@@ -67,7 +61,7 @@ def require_free(target: Path, *, replaces: bool, is_ours: Callable[[Path], bool
     if is_ours(target):
         if replaces:
             return
-        raise taken(target)
+        raise target_exists_error(target)
     if target.is_dir():
         message = f"{target} is a directory with other files in it"
         raise AlreadyExistsError(message, hint="choose a directory of its own")
@@ -80,7 +74,7 @@ def _is_empty(target: Path) -> bool:
     return target.is_dir() and not target.is_symlink() and next(target.iterdir(), None) is None
 
 
-def _take_name(place: Path, target: Path) -> None:
+def _rename(place: Path, target: Path) -> None:
     if not target.is_dir() or target.is_symlink():
         place.replace(target)
         return
@@ -103,16 +97,16 @@ def _remove(place: Path) -> None:
 
 
 @contextmanager
-def translating_disk(target: str | Path) -> Iterator[None]:
-    """Re-raise failures of the disk as ours, with the original as the cause."""
+def translate_disk_errors(target: str | Path) -> Iterator[None]:
+    """Re-raise failures of the disk as `StorageError`, with the original as the cause."""
     try:
         yield
     except BrokenPipeError:
         raise
     except OSError as cause:
         # The text of an error of Arrow's names the place where the target is made.
-        said = os.strerror(cause.errno) if cause.errno else str(cause)
-        message = f"writing {target} failed: {said}"
+        reason = os.strerror(cause.errno) if cause.errno else str(cause)
+        message = f"writing {target} failed: {reason}"
         is_denied = isinstance(cause, PermissionError) or cause.errno == EROFS
         code = ErrorCode.STORAGE_DENIED if is_denied else None
         hint = "check the space and the rights there"

@@ -1,1 +1,1 @@
-"""File formats that loads and exports share: lines of text, what packs them, where they go."""
+"""File formats that loads and exports share: lines of text, compression, and sinks."""

@@ -1,4 +1,4 @@
-"""Compression: what packs a file, in both directions, and the suffix that says so."""
+"""Compression: how a file is compressed, and the suffix of its name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 
 class Compression(StrEnum):
-    """What a file is packed with, as Arrow calls it."""
+    """A compression, by its name in Arrow."""
 
     GZIP = "gzip"
     ZSTD = "zstd"
@@ -18,14 +18,14 @@ _SUFFIXES: Final[Mapping[Compression, str]] = {Compression.GZIP: ".gz", Compress
 
 
 def compression_of(path: str) -> Compression | None:
-    """What a file's name says.
+    """The compression that a file's name says.
 
     >>> compression_of("people.jsonl.zst"), compression_of("people.jsonl")
     (<Compression.ZSTD: 'zstd'>, None)
     """
-    return next((each for each, suffix in _SUFFIXES.items() if path.endswith(suffix)), None)
+    return next((kind for kind, suffix in _SUFFIXES.items() if path.endswith(suffix)), None)
 
 
 def suffix_of(compression: Compression | None) -> str:
-    """How the name of a file ends that is packed so; nothing where it is not packed."""
+    """The suffix of a compressed file's name; empty without compression."""
     return "" if compression is None else _SUFFIXES[compression]

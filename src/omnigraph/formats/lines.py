@@ -24,13 +24,13 @@ NOT_FINITE: Final = {
     "inf": "Infinity",
     "-inf": "-Infinity",
 }
-"""What Arrow and Python call such numbers, and what everybody else does."""
+"""The names of such numbers in Arrow and Python, and those in files."""
 
 
 def envelope_lines(type_: SchemaType, batch: pa.RecordBatch) -> pa.Buffer:
     r"""One graph envelope per row, each with its newline.
 
-    The id stands in it where no key spells it. A null is written: left out, it would become the
+    The id is in it where no key determines it. A null is written: without it, a load would set the
     default.
 
     >>> from omnigraph.schema.catalog import NodeType, Property
@@ -51,17 +51,17 @@ def envelope_lines(type_: SchemaType, batch: pa.RecordBatch) -> pa.Buffer:
         case _:
             assert_never(type_)
     if not type_.key:
-        member("id", _quoted(batch.column("id")))
+        member("id", _quote(batch.column("id")))
     if isinstance(type_, EdgeType):
         for name, end in zip(("from", "to"), ENDPOINTS, strict=True):
-            member(name, _quoted(batch.column(end)))
+            member(name, _quote(batch.column(end)))
     parts.append('"data":{')
-    for each in type_.properties:
-        member(each.name, json_values(batch.column(each.name), each.type))
+    for property_ in type_.properties:
+        member(property_.name, json_values(batch.column(property_.name), property_.type))
     if type_.properties:
         parts.pop()
     parts.append("}}\n")
-    return _joined(parts, null="null")
+    return _join(parts, null="null")
 
 
 def csv_header(schema: pa.Schema) -> bytes:
@@ -77,87 +77,89 @@ def csv_lines(type_: SchemaType, batch: pa.RecordBatch) -> pa.Buffer:
     types = {each.name: each.type for each in type_.properties}
     parts: list[str | pa.Array] = []
     for name, values in zip(batch.schema.names, batch.columns, strict=True):
-        parts.extend([_cells(values, types.get(name, Scalar.STRING)), ","])
+        parts.extend([_csv_cells(values, types.get(name, Scalar.STRING)), ","])
     parts[-1] = _NEWLINE
-    return _joined(parts, null="")
+    return _join(parts, null="")
 
 
 def json_values(values: pa.Array, type_: PropertyType) -> pa.Array:
     """Each value as JSON text; a null stays null."""
     match type_:
         case Scalar():
-            return _plain_values(values, type_)
+            return _scalar_values(values, type_)
         case EnumType():
-            return _quoted(values)
+            return _quote(values)
         case ListType(item):
-            return _listed(values, item)
+            return _format_lists(values, item)
         case VectorType():
-            return _listed(values, Scalar.F32)
+            return _format_lists(values, Scalar.F32)
         case BlobType():
-            return _between('"', _encoded(values), '"')
+            return _enclose('"', _encode_blobs(values), '"')
         case _:
             assert_never(type_)
 
 
-def _plain_values(values: pa.Array, type_: Scalar) -> pa.Array:
+def _scalar_values(values: pa.Array, type_: Scalar) -> pa.Array:
     match type_:
         case Scalar.STRING:
-            return _quoted(values)
+            return _quote(values)
         case Scalar.BOOL | Scalar.I32 | Scalar.I64 | Scalar.U32 | Scalar.U64:
             return values.cast(_TEXT)
         case Scalar.F32 | Scalar.F64:
-            texts = _floats(values)
-            return pc.if_else(pc.is_finite(values), texts, _between('"', texts, '"'))
+            texts = _format_floats(values)
+            return pc.if_else(pc.is_finite(values), texts, _enclose('"', texts, '"'))
         case Scalar.DATE:
-            return _between('"', values.cast(_TEXT), '"')
+            return _enclose('"', values.cast(_TEXT), '"')
         case Scalar.DATETIME:
-            return _between('"', _instants(values), '"')
+            return _enclose('"', _format_instants(values), '"')
         case _:
             assert_never(type_)
 
 
-def _cells(values: pa.Array, type_: PropertyType) -> pa.Array:
+def _csv_cells(values: pa.Array, type_: PropertyType) -> pa.Array:
     match type_:
         case Scalar.STRING | EnumType():
-            return _csv_quoted(values.cast(_TEXT))
+            return _quote_csv(values.cast(_TEXT))
         case ListType() | VectorType():
-            return _csv_quoted(json_values(values, type_))
+            return _quote_csv(json_values(values, type_))
         case Scalar.F32 | Scalar.F64:
-            return _floats(values)
+            return _format_floats(values)
         case Scalar.DATE:
             return values.cast(_TEXT)
         case Scalar.DATETIME:
-            return _instants(values)
+            return _format_instants(values)
         case BlobType():
-            return _encoded(values)
+            return _encode_blobs(values)
         case Scalar():
-            return _plain_values(values, type_)
+            return _scalar_values(values, type_)
         case _:
             assert_never(type_)
 
 
-def _quoted(values: pa.Array) -> pa.Array:
+def _quote(values: pa.Array) -> pa.Array:
     texts = values.cast(_TEXT)
     if pc.any(pc.match_substring_regex(texts, r'[\x00-\x1f"\\]')).as_py():
         for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
             texts = pc.replace_substring(texts, plain, escaped)
         controls = pc.match_substring_regex(texts, r"[\x00-\x1f]")
         if pc.any(controls).as_py():
-            found = texts.filter(controls).to_pylist()
             # Quotes, backslashes and newlines in them are escaped already.
-            told = [each.translate(_CONTROLS) for each in found]
-            texts = pc.replace_with_mask(texts, controls.fill_null(False), pa.array(told, _TEXT))  # noqa: FBT003
-    return _between('"', texts, '"')
+            escaped_texts = [
+                text.translate(_CONTROLS) for text in texts.filter(controls).to_pylist()
+            ]
+            mask = controls.fill_null(False)  # noqa: FBT003
+            texts = pc.replace_with_mask(texts, mask, pa.array(escaped_texts, _TEXT))
+    return _enclose('"', texts, '"')
 
 
 _CONTROLS: Final = {number: json.dumps(chr(number))[1:-1] for number in range(0x20)}
 
 
-def _csv_quoted(texts: pa.Array) -> pa.Array:
-    return _between('"', pc.replace_substring(texts, '"', '""'), '"')
+def _quote_csv(texts: pa.Array) -> pa.Array:
+    return _enclose('"', pc.replace_substring(texts, '"', '""'), '"')
 
 
-def _floats(values: pa.Array) -> pa.Array:
+def _format_floats(values: pa.Array) -> pa.Array:
     """The fewest digits that read back as the same number, always with a point or an exponent."""
     texts = values.cast(_TEXT)
     if values.type == pa.float32():
@@ -168,34 +170,34 @@ def _floats(values: pa.Array) -> pa.Array:
             exact = values.cast(pa.float64()).cast(_TEXT)
             texts = pc.if_else(lost, exact, texts)
     whole = pc.match_substring_regex(texts, "^-?[0-9]+$")
-    texts = pc.if_else(whole, _between("", texts, ".0"), texts)
+    texts = pc.if_else(whole, _enclose("", texts, ".0"), texts)
     if not pc.all(pc.is_finite(values)).as_py():
         for name, word in NOT_FINITE.items():
             texts = pc.if_else(pc.equal(texts, name), pa.scalar(word, _TEXT), texts)
     return texts
 
 
-def _instants(values: pa.Array) -> pa.Array:
+def _format_instants(values: pa.Array) -> pa.Array:
     """Microseconds only where there are some."""
-    # Without a zone, which is UTC: Arrow then needs no database of zones to spell it.
+    # Without a zone, which is UTC: Arrow then needs no database of zones to format it.
     exact = values.cast(pa.timestamp("us"))
     seconds = exact.cast(pa.timestamp("s"), safe=False)
     texts = seconds.cast(_TEXT)
     broken = pc.not_equal(seconds.cast(pa.timestamp("us")), exact)
     if pc.any(broken).as_py():
         texts = pc.if_else(broken, exact.cast(_TEXT), texts)
-    return _between("", pc.replace_substring(texts, " ", "T"), "Z")
+    return _enclose("", pc.replace_substring(texts, " ", "T"), "Z")
 
 
-def _encoded(values: pa.Array) -> pa.Array:
-    told = [
-        None if each is None else b"base64:" + b2a_base64(each.as_buffer(), newline=False)
-        for each in (value if value.is_valid else None for value in values)
+def _encode_blobs(values: pa.Array) -> pa.Array:
+    texts = [
+        b"base64:" + b2a_base64(value.as_buffer(), newline=False) if value.is_valid else None
+        for value in values
     ]
-    return pa.array(told, pa.large_binary()).cast(_TEXT)
+    return pa.array(texts, pa.large_binary()).cast(_TEXT)
 
 
-def _listed(values: pa.Array, item: Scalar | BlobType) -> pa.Array:
+def _format_lists(values: pa.Array, item: Scalar | BlobType) -> pa.Array:
     if pa.types.is_fixed_size_list(values.type):
         values = values.cast(pa.list_(values.type.value_field))
     first = values.offsets[0].as_py()
@@ -203,21 +205,21 @@ def _listed(values: pa.Array, item: Scalar | BlobType) -> pa.Array:
     texts = json_values(values.values.slice(first, count), item).fill_null("null")
     offsets = pc.subtract(values.offsets, first)
     lists = pa.ListArray.from_arrays(offsets, texts, mask=values.is_null())
-    return _between("[", pc.binary_join(lists, pa.scalar(",", _TEXT)), "]")
+    return _enclose("[", pc.binary_join(lists, pa.scalar(",", _TEXT)), "]")
 
 
-def _between(before: str, texts: pa.Array, after: str) -> pa.Array:
+def _enclose(before: str, texts: pa.Array, after: str) -> pa.Array:
     nothing = pa.scalar("", _TEXT)
     return pc.binary_join_element_wise(
         pa.scalar(before, _TEXT), texts, pa.scalar(after, _TEXT), nothing
     )
 
 
-def _joined(parts: list[str | pa.Array], *, null: str) -> pa.Buffer:
+def _join(parts: list[str | pa.Array], *, null: str) -> pa.Buffer:
     arrays = [pa.scalar(each, _TEXT) if isinstance(each, str) else each for each in parts]
     lines = pc.binary_join_element_wise(
         *arrays, pa.scalar("", _TEXT), null_handling="replace", null_replacement=null
     )
     _, offsets, data = lines.buffers()
-    # The lines lie one behind the other: their bytes are the file's.
+    # The lines are adjacent: their bytes are those of the file.
     return data.slice(0, memoryview(offsets).cast("q")[len(lines)])

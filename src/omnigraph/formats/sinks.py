@@ -1,4 +1,4 @@
-"""Sinks: the streams that lines are written to, a file, packed or not, or standard output."""
+"""Sinks: the streams that lines are written to, a file, compressed or not, or standard output."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Sink(Protocol):
 @contextmanager
 def open_sink(path: Path, compression: Compression | None) -> Iterator[Sink]:
     """A stream into a file; closed when the block ends."""
-    with pa.OSFile(str(path), "wb") as file, _pack(file, compression) as stream:
+    with pa.OSFile(str(path), "wb") as file, _compress(file, compression) as stream:
         yield stream
 
 
 @contextmanager
-def _pack(file: pa.NativeFile, compression: Compression | None) -> Iterator[pa.NativeFile]:
-    """The stream itself, or one that packs what is written to it."""
+def _compress(file: pa.NativeFile, compression: Compression | None) -> Iterator[pa.NativeFile]:
+    """The stream itself, or one that compresses what is written to it."""
     if compression is None:
         yield file
         return

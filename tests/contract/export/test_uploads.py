@@ -76,11 +76,11 @@ def test_a_failure_sends_nothing_and_leaves_nothing_here(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     Path(tmp_path, "temporary").mkdir()
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         message = "out of order"
         raise StorageError(message)
 
-    monkeypatch.setattr(exports, "_write_contents", fail)
+    monkeypatch.setattr(exports, "write_contents", fail)
     with pytest.raises(StorageError, match="out of order"):
         exported(small, f"{folder}/there", format="csv")
     assert objects.list("there") == ()

@@ -277,7 +277,7 @@ def test_segments_are_joined_up_to_a_bound(graph, monkeypatch):
     assert [each.gap.fragments for each in parts] == [(0,), (1,), (2,), (3,), (4,)]
 
     built: list[Any] = list("abcde")
-    bundles = indexing.bundled(parts, built)
+    bundles = indexing.bundle_segments(parts, built)
 
     assert ["".join(each.segments) for each in bundles] == ["ab", "cd", "e"]  # type: ignore[arg-type]
 

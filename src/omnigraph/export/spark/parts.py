@@ -1,7 +1,7 @@
 """Parts: an export in parallel on Spark, each partition a file, in the order of a single file.
 
-Rows are cut into ranges of ids at bounds that are sampled beforehand, so that no row is read twice,
-sorted within, and written by executors. The driver gets messages and gives files their names.
+Rows are split into ranges of ids at bounds that are sampled beforehand, so that no row is read
+twice, sorted within, and written by executors. The driver gets messages and names the files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from omnigraph.engine.spark.relations import ReadTask, pack, read_fragments
 from omnigraph.engine.spark.types import spark_schema
 from omnigraph.errors import StorageError
 from omnigraph.export.files import write_file
-from omnigraph.export.targets import translating_disk
+from omnigraph.export.targets import translate_disk_errors
 from omnigraph.formats.compression import Compression, suffix_of
 from omnigraph.limits import SAMPLES_PER_PART
 from omnigraph.schema.arrow import table_schema
@@ -40,6 +40,8 @@ from omnigraph.transaction.view import View
 
 _PART: Final = "part of the export"
 """The column with a row's part; no property has a name with spaces."""
+_PART_FILE: Final = "part int, name string, rows long"
+"""A message about a file that an executor wrote: the fields of `PartFile`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class PartTask:
 
     @property
     def suffix(self) -> str:
-        """How the names of files end."""
+        """The suffix of the names of files."""
         return f".{self.format.suffix}{suffix_of(self.compression)}"
 
 
@@ -75,34 +77,34 @@ def export_parts(
     """Write the types' rows below `place`, a directory that driver and workers share.
 
     Raises:
-        StorageError: a table could not be read, or the disk written. What is there is not whole.
+        StorageError: a table could not be read, or the disk written. The export is not complete.
     """
     session = SparkEngine().session
     rows: dict[str, int] = {}
     files: list[str] = []
     for type_ in types:
-        # A task may run twice. Only the files that the driver is told of get a name.
+        # A task may run twice. Only the files that a message names are kept.
         unnamed = place / f".{type_.name}"
         unnamed.mkdir()
         task = PartTask(type_, str(unnamed), format_, compression)
         with translating("the export"):
-            told = write_parts(session, view.data.table(type_.table_key), task)
-        if not told and format_ is not ExportFormat.NDJSON:
-            told = [_write_empty(task)]
-        rows[type_.name] = sum(each.rows for each in told)
-        for number, each in enumerate(told):
+            parts = write_parts(session, view.data.table(type_.table_key), task)
+        if not parts and format_ is not ExportFormat.NDJSON:
+            parts = [_write_empty(task)]
+        rows[type_.name] = sum(part.rows for part in parts)
+        for number, part in enumerate(parts):
             if format_ is ExportFormat.NDJSON:
                 name = f"part-{len(files):05}{task.suffix}"
             else:
                 name = f"{type_.name}{task.suffix}/part-{number:05}{task.suffix}"
-            _take_name(unnamed / each.name, place / name)
+            _rename(unnamed / part.name, place / name)
             files.append(name)
         shutil.rmtree(unnamed)
     return Parts(rows, tuple(files))
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class PartFile:
     """A file that an executor wrote, under a name of its own."""
 
     part: int
@@ -110,30 +112,29 @@ class Written:
     rows: int
 
 
-def write_parts(session: SparkSession, table: Table, task: PartTask) -> list[Written]:
+def write_parts(session: SparkSession, table: Table, task: PartTask) -> list[PartFile]:
     """Write a table's rows as files that continue each other; their names and rows, in order."""
     columns = tuple(table_schema(task.type).names)
     cores = session.sparkContext.defaultParallelism
     groups = pack([each.num_rows for each in table.fragments()], cores)
     if not groups:
         return []
-    told = "part int, name string, rows long"
     bounds = part_bounds(table, len(groups))
     if not bounds:
         # One task reads, sorts and writes: its rows need not pass through Spark.
         one = session.range(0, 1, 1, numPartitions=1)
-        return _collected(one.mapInArrow(partial(write_whole, task, table.address), told))
+        return _collect_files(one.mapInArrow(partial(write_whole, task, table.address), _PART_FILE))
     schema = spark_schema(scan_schema(table, columns)).add(_PART, spark.IntegerType(), False)  # noqa: FBT003
     numbers = session.range(0, len(groups), 1, numPartitions=len(groups))
     reading = ReadTask(table.address, columns, groups)
-    parted = numbers.mapInArrow(partial(read_parted, reading, bounds), schema)
+    parted = numbers.mapInArrow(partial(read_with_parts, reading, bounds), schema)
     ranged = parted.repartitionById(len(bounds) + 1, _PART).drop(_PART).sortWithinPartitions("id")
-    return _collected(ranged.mapInArrow(partial(write_part, task), told))
+    return _collect_files(ranged.mapInArrow(partial(write_part, task), _PART_FILE))
 
 
-def _collected(messages: DataFrame) -> list[Written]:
+def _collect_files(messages: DataFrame) -> list[PartFile]:
     # One small row for each file.
-    return [Written(**each) for each in messages.toArrow().sort_by("part").to_pylist()]
+    return [PartFile(**row) for row in messages.toArrow().sort_by("part").to_pylist()]
 
 
 def part_bounds(table: Table, parts: int) -> tuple[str, ...]:
@@ -148,7 +149,7 @@ def part_bounds(table: Table, parts: int) -> tuple[str, ...]:
     return tuple(sorted(cuts))
 
 
-def read_parted(
+def read_with_parts(
     task: ReadTask, bounds: tuple[str, ...], numbers: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """`read_fragments`, each row with the number of its part."""
@@ -160,28 +161,28 @@ def read_parted(
 
 
 def write_part(task: PartTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write one partition as a file and say so. Runs in an executor; safe to run twice."""
+    """Write one partition as a file and report it. Runs in an executor; safe to run twice."""
     schema = table_schema(task.type)
-    return _written(task, (typed(each, schema) for each in batches))
+    return _write_rows(task, (typed(each, schema) for each in batches))
 
 
 def write_whole(
     task: PartTask, address: TableAddress, numbers: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Write a whole table as one file and say so. Runs in an executor; safe to run twice."""
+    """Write a whole table as one file and report it. Runs in an executor; safe to run twice."""
     for _ in numbers:
         with reporting():
             table = open_address(address)
-        yield from _written(task, sorted_batches(table, table_schema(task.type), by="id"))
+        yield from _write_rows(task, sorted_batches(table, table_schema(task.type), by="id"))
 
 
-def _written(task: PartTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _write_rows(task: PartTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     context = TaskContext.get()
     assert context is not None, "it runs in an executor"
     part = context.partitionId()
     name = f"{part}-{context.taskAttemptId()}{task.suffix}"
     path = Path(task.directory) / name
-    with reporting(), translating_disk(f"rows of {task.type.name}"):
+    with reporting(), translate_disk_errors(f"rows of {task.type.name}"):
         first = next((each for each in batches if each.num_rows), None)
         if first is None:
             return
@@ -200,14 +201,14 @@ def _require_shared(directory: Path) -> None:
         raise StorageError(message, hint="export to a directory that all machines share")
 
 
-def _write_empty(task: PartTask) -> Written:
+def _write_empty(task: PartTask) -> PartFile:
     name = f"empty{task.suffix}"
     path = Path(task.directory) / name
     rows = write_file(task.type, (), path, format=task.format, compression=task.compression)
-    return Written(0, name, rows)
+    return PartFile(0, name, rows)
 
 
-def _take_name(file: Path, named: Path) -> None:
+def _rename(file: Path, named: Path) -> None:
     named.parent.mkdir(exist_ok=True)
     try:
         file.rename(named)

@@ -1,4 +1,4 @@
-"""Indexes built on Spark: executors index groups of fragments and join what they built.
+"""Indexes built on Spark: executors index groups of fragments and join the segments they built.
 
 The driver gets segments: names of files that nothing refers to until they are committed. A task
 that runs twice leaves files that are never named; so does a run that is interrupted.
@@ -50,7 +50,7 @@ class Part:
 
     @property
     def index(self) -> tuple[TableAddress, IndexSpec]:
-        """What it is a part of."""
+        """The table and the index that it is a part of."""
         return self.address, self.gap.spec
 
 
@@ -105,53 +105,53 @@ class SparkIndexing:
 
     def _build(self, wanted: Mapping[TableAddress, tuple[Table, tuple[Gap, ...]]]) -> None:
         cores = self.session.sparkContext.defaultParallelism
-        new = [found for address, found in wanted.items() if address not in self._built]
-        parts = [each for table, gaps in new for each in plan_parts(table, gaps, cores)]
+        new = [pair for address, pair in wanted.items() if address not in self._built]
+        parts = [part for table, gaps in new for part in plan_parts(table, gaps, cores)]
         if not parts:
             return
         jobs = Jobs(self.session, f"omnigraph-{self.run_id}", "building indexes")
         built = jobs.run(partial(build_parts, self.session, parts, cores), self.follow)
-        bundles = bundled(parts, built)
+        bundles = bundle_segments(parts, built)
         joined = jobs.run(partial(join_bundles, self.session, bundles), self.follow)
         segments: dict[TableAddress, list[Segment]] = {}
         for bundle, segment in zip(bundles, joined, strict=True):
             segments.setdefault(bundle.address, []).append(segment)
             if len(bundle.segments) > 1:
-                # Nobody was told of them, and all tasks that read them have ended.
+                # Nothing refers to them, and all tasks that read them have ended.
                 discard_segments(bundle.address, bundle.segments)
-        self._built.update({address: tuple(found) for address, found in segments.items()})
+        self._built.update({address: tuple(own) for address, own in segments.items()})
 
 
 def plan_parts(table: Table, gaps: Sequence[Gap], cores: int) -> Iterator[Part]:
     """Cut gaps into groups of fragments that are neither tiny nor huge."""
-    rows = {each.id: each.num_rows for each in table.fragments()}
+    rows = {fragment.id: fragment.num_rows for fragment in table.fragments()}
     for gap in gaps:
-        for group in pack([rows[each] for each in gap.fragments], cores):
+        for group in pack([rows[id_] for id_ in gap.fragments], cores):
             ids = tuple(gap.fragments[place] for place in group)
-            yield Part(table.address, Gap(gap.spec, ids), sum(rows[each] for each in ids))
+            yield Part(table.address, Gap(gap.spec, ids), sum(rows[id_] for id_ in ids))
 
 
 def build_parts(session: SparkSession, parts: Sequence[Part], cores: int) -> list[Segment]:
     """A segment for each part, in their order; small parts share a task."""
-    groups = pack([each.row_count for each in parts], cores)
+    groups = pack([part.row_count for part in parts], cores)
     task = BuildTask(tuple(parts), groups)
     numbers = session.range(0, len(groups), 1, numPartitions=len(groups))
     messages = numbers.mapInArrow(partial(build_groups, task), MESSAGE)
-    found: dict[int, Segment] = dict(collect_messages(messages))
-    return [found[place] for place in range(len(parts))]
+    segments: dict[int, Segment] = dict(collect_messages(messages))
+    return [segments[place] for place in range(len(parts))]
 
 
 def build_groups(task: BuildTask, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Index the parts of these groups. Runs in an executor; safe to run twice."""
     with reporting():
-        for place in (each for number in _read(numbers) for each in task.groups[number]):
+        for place in (place for number in _read_numbers(numbers) for place in task.groups[number]):
             part = task.parts[place]
             segment = build_segment(open_address(part.address), part.gap)
             yield to_message((place, segment))
 
 
-def bundled(parts: Sequence[Part], segments: Sequence[Segment]) -> list[Bundle]:
-    """What is joined: the segments of each index, as long as one task can do it in a while."""
+def bundle_segments(parts: Sequence[Part], segments: Sequence[Segment]) -> list[Bundle]:
+    """The segments of each index in bundles that one task can join."""
     bundles = []
     pairs = zip(parts, segments, strict=True)
     for _, own in groupby(pairs, key=lambda pair: pair[0].index):
@@ -168,14 +168,14 @@ def bundled(parts: Sequence[Part], segments: Sequence[Segment]) -> list[Bundle]:
 
 
 def join_bundles(session: SparkSession, bundles: Sequence[Bundle]) -> list[Segment]:
-    """One segment for each bundle, in their order: a lookup asks every segment of an index."""
+    """One segment for each bundle, in their order: a lookup reads every segment of an index."""
     many = [place for place, each in enumerate(bundles) if len(each.segments) > 1]
     joined: dict[int, Segment] = {}
     if many:
         task = tuple(bundles[place] for place in many)
         numbers = session.range(0, len(task), 1, numPartitions=len(task))
-        told = collect_messages(numbers.mapInArrow(partial(join_numbered, task), MESSAGE))
-        joined = {many[number]: segment for number, segment in told}
+        messages = collect_messages(numbers.mapInArrow(partial(join_numbered, task), MESSAGE))
+        joined = {many[number]: segment for number, segment in messages}
     return [joined.get(place, each.segments[0]) for place, each in enumerate(bundles)]
 
 
@@ -184,11 +184,11 @@ def join_numbered(
 ) -> Iterator[pa.RecordBatch]:
     """Join the bundles with these numbers. Runs in an executor; safe to run twice."""
     with reporting():
-        for number in _read(numbers):
+        for number in _read_numbers(numbers):
             bundle = bundles[number]
             segment = join_segments(open_address(bundle.address), bundle.segments)
             yield to_message((number, segment))
 
 
-def _read(numbers: Iterator[pa.RecordBatch]) -> Iterator[int]:
-    return (each for batch in numbers for each in batch.column(0).to_pylist())
+def _read_numbers(numbers: Iterator[pa.RecordBatch]) -> Iterator[int]:
+    return (number for batch in numbers for number in batch.column(0).to_pylist())
