@@ -62,7 +62,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[s3.S3Server]:
     """One S3 look-alike for the run (one per worker under xdist)."""
-    with s3.running() as server:
+    with s3.run_server() as server:
         yield server
 
 

@@ -25,7 +25,7 @@ from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from tests.support.concurrency import in_processes
 from tests.support.crashes import Cut, put_to_death
-from tests.support.forge import DRAFT, STALE_RUNS, Forged, forge
+from tests.support.forge import DRAFT, STALE_RUNS, ForgedGraph, forge
 from tests.support.publishing import PERSON, SCHEMA, advance, manifest_at
 
 STAMPS = [1, 2, 3]
@@ -46,7 +46,7 @@ def files(root: str) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in Path(root).rglob("*") if path.is_file()}
 
 
-def assert_migrated(forged: Forged) -> None:
+def assert_migrated(forged: ForgedGraph) -> None:
     """The graph is of the current format and has exactly the history it was forged with."""
     graph = omnigraph.open(forged.uri)
     manifest = manifest_at(forged.uri)

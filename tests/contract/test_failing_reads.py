@@ -11,7 +11,7 @@ import omnigraph
 from omnigraph.errors import ErrorCode, InternalError, OmnigraphError, OutcomeUnknownError
 from omnigraph.graph import Graph
 from tests.support.crashes import copied
-from tests.support.failing_reads import PLANTED, Reads, planted
+from tests.support.failing_reads import PLANTED, Reads, count_reads
 
 SCHEMA: Final = """
 node Person { name: String @key  age: I32?  score: U32?  face: Vector(2)? }
@@ -70,7 +70,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
-    return planted(monkeypatch)
+    return count_reads(monkeypatch)
 
 
 def failure_of(surface: Surface, uri: str, place: Path) -> OmnigraphError | None:

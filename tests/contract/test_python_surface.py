@@ -17,7 +17,7 @@ from omnigraph.errors import (
     InvalidParameterError,
     OmnigraphError,
 )
-from tests.support.asked import PEOPLE, SCHEMA
+from tests.support.facade_graph import PEOPLE, SCHEMA
 from tests.support.graphs import graph_with
 
 QUERY: Final = "query q($n: String) { match { $p: Person {name: $n} } return { $p.age } }"

@@ -7,12 +7,12 @@ import pytest
 import omnigraph
 from omnigraph.cli.exits import Exit
 from tests.support.crashes import copied
-from tests.support.faults import FAULTS, sound
+from tests.support.faults import FAULTS, sound_graph
 
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return sound(str(tmp_path_factory.mktemp("base") / "graph.omni")).uri
+    return sound_graph(str(tmp_path_factory.mktemp("base") / "graph.omni")).uri
 
 
 def test_a_sound_graph_is_a_table_of_what_was_checked(here, base):

@@ -17,8 +17,8 @@ from omnigraph.cli.exits import Exit
 from omnigraph.cli.main import app
 from tests.support import commands
 from tests.support.commands import Answer
-from tests.support.nobody import as_nobody
 from tests.support.publishing import SCHEMA
+from tests.support.unprivileged import run_unprivileged
 
 Run = Callable[..., Answer]
 GROUPS = ("", "branch", "schema", "commit", "changes", "recovery")
@@ -267,9 +267,9 @@ def public_path() -> Iterator[Path]:
 def test_a_directory_that_may_not_be_read_is_named(public_path: Path) -> None:
     store = public_path / "graph.omni"
     graph.init(store, SCHEMA)
-    assert as_nobody("snapshot", "--store", str(store)).code == Exit.DONE
+    assert run_unprivileged("snapshot", "--store", str(store)).code == Exit.DONE
     store.chmod(0)
-    refused = as_nobody("snapshot", "--store", str(store))
+    refused = run_unprivileged("snapshot", "--store", str(store))
     assert refused.code == Exit.FAILED
     assert "denied" in refused.err
     assert str(store) in refused.err
@@ -280,7 +280,7 @@ def test_a_directory_that_may_not_be_written_is_named(public_path: Path) -> None
     schema.write_text(SCHEMA)
     home = public_path / "home"
     home.mkdir(mode=0o555)
-    refused = as_nobody("init", str(home / "graph.omni"), "--schema", str(schema))
+    refused = run_unprivileged("init", str(home / "graph.omni"), "--schema", str(schema))
     assert refused.code == Exit.FAILED
     assert "denied" in refused.err
     assert str(home) in refused.err

@@ -16,7 +16,7 @@ import omnigraph
 from omnigraph.cli.exits import Exit
 from tests.support import crashes
 from tests.support.commands import Answer
-from tests.support.nobody import as_nobody
+from tests.support.unprivileged import run_unprivileged
 
 SCHEMA: Final = "node Note { name: String @key  text: String? }"
 ADD: Final = "query add($name: String, $text: String?) { insert Note { name: $name  text: $text } }"
@@ -66,7 +66,7 @@ def test_a_graph_that_may_only_be_read_refuses_writes_and_says_why(
         "index": ["index"],
         "branch": ["branch", "create", "draft"],
     }[command]
-    refused = as_nobody(*arguments, "--store", str(store), "--json")
+    refused = run_unprivileged(*arguments, "--store", str(store), "--json")
     assert (refused.code, refused.out) == (Exit.FAILED, "")
     assert json.loads(refused.err)["code"] == "storage_denied"
     assert str(store) in refused.err

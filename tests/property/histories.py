@@ -1,4 +1,4 @@
-"""Histories, step by step, on a graph and on the model of it; after each step both must agree."""
+"""Runs histories step by step on a graph and on its model; after each step both must agree."""
 
 from dataclasses import dataclass
 from itertools import takewhile
@@ -8,7 +8,7 @@ from omnigraph.failpoints import Failpoint
 from omnigraph.merge.graphs import Outcome
 from omnigraph.model.names import MAIN
 from tests.contract.merge import oracle
-from tests.contract.merge.history import History, Known
+from tests.contract.merge.history import History, KnownCommit
 from tests.contract.merge.oracle import Expected, Rows
 from tests.contract.merge.subjects import START, MergeResult, Subject, counts
 from tests.contract.merge.worlds import Changes
@@ -16,7 +16,7 @@ from tests.contract.merge.worlds import Changes
 
 @dataclass(frozen=True)
 class Write:
-    """Rows that are put, or rows that are deleted: one commit."""
+    """Rows to upsert, or rows to delete: one commit."""
 
     branch: str
     changes: Changes
@@ -25,7 +25,7 @@ class Write:
 
 @dataclass(frozen=True)
 class Merge:
-    """A merge; `preview` asks before what it would do, in both directions."""
+    """A merge; `preview` first runs it as a dry run, in both directions."""
 
     source: str
     into: str
@@ -46,7 +46,7 @@ class Create:
 
 @dataclass(frozen=True)
 class Delete:
-    """A branch goes, unless others build on it."""
+    """The deletion of a branch, refused if others build on it."""
 
     name: str
 
@@ -61,14 +61,14 @@ class Read:
 
 @dataclass(frozen=True)
 class Reopen:
-    """The graph is opened anew."""
+    """The graph is reopened."""
 
 
 Step = Write | Merge | Create | Delete | Read | Reopen
 
 
 class Walk:
-    """One history: the graph under test, and what the model knows of it.
+    """One history: the graph under test, and the model of it.
 
     Attributes:
         heads: By branch, its newest commit.
@@ -82,14 +82,14 @@ class Walk:
         self.builds_on: dict[str, set[str]] = {MAIN: set()}
         (newest, parents), (oldest, none) = subject.log(MAIN)
         assert (parents, none) == ((oldest,), ())
-        first = self.history.add(oldest, Known((), {"P": {}, "K": {}}))
-        self.heads[MAIN] = self.history.add(newest, Known((first,), START))
+        first = self.history.add(oldest, KnownCommit((), {"P": {}, "K": {}}))
+        self.heads[MAIN] = self.history.add(newest, KnownCommit((first,), START))
 
     def rows(self, branch: str) -> Rows:
         return self.history.rows(self.heads[branch])
 
     def reachable(self) -> list[int]:
-        """The commits that the history of any branch has."""
+        """The commits in the history of any branch."""
         return sorted(self.history.ancestors(self.heads.values()))
 
     def is_needed(self, branch: str) -> bool:
@@ -97,7 +97,7 @@ class Walk:
         return any(branch in others for others in self.builds_on.values())
 
     def take(self, step: Step) -> None:
-        """Do a step, and compare what it touched."""
+        """Do a step, and compare the branches and commits that it touched."""
         match step:
             case Write():
                 self._write(step)
@@ -116,9 +116,12 @@ class Walk:
                 self.subject.reopen()
 
     def _write(self, step: Write) -> None:
-        head, after = self.heads[step.branch], oracle.changed(self.rows(step.branch), step.changes)
+        head, after = (
+            self.heads[step.branch],
+            oracle.apply_changes(self.rows(step.branch), step.changes),
+        )
         self.subject.write(step.branch, step.changes, crash=step.crash)
-        self._learn(step.branch, Known((head,), after), is_certain=step.crash is None)
+        self._learn(step.branch, KnownCommit((head,), after), is_certain=step.crash is None)
 
     def _merge(self, step: Merge) -> None:
         if step.preview:
@@ -128,13 +131,13 @@ class Walk:
         result = self.subject.merge(
             step.source, step.into, step.resolve, delete=step.delete, crash=step.crash
         )
-        made = Known((self.heads[step.into], self.heads[step.source]), expected.rows)
+        commit = KnownCommit((self.heads[step.into], self.heads[step.source]), expected.rows)
         if result is None:
             assert step.crash is not None
         else:
             self._check_result(step.into, result, outcome, expected)
         if not expected.conflicts and outcome is not Outcome.ALREADY_UP_TO_DATE:
-            self._learn(step.into, made, is_certain=result is not None)
+            self._learn(step.into, commit, is_certain=result is not None)
         if not expected.conflicts and step.delete:
             self._forget(step.source)
 
@@ -184,22 +187,22 @@ class Walk:
         for others in self.builds_on.values():
             others.discard(name)
 
-    def _learn(self, branch: str, made: Known, *, is_certain: bool) -> None:
-        """Add the commit that a step made; after a crash there may be none, or others.
+    def _learn(self, branch: str, commit: KnownCommit, *, is_certain: bool) -> None:
+        """Add the commit of a step; after a crash there may be none, or others.
 
-        Those are recovery's: they change nothing, and fence whoever was about to write.
+        The others are recovery's: they change nothing, and fence an interrupted writer.
         """
         new = self._new_commits(branch)
         assert len(new) == 1 or not is_certain
         for commit_id, parents in new.items():
-            found = (parents, self.subject.rows(commit_id))
-            expected = made
-            if not is_certain and found != self._seen(made):
-                expected = Known((self.heads[branch],), self.rows(branch))
-            assert found == self._seen(expected)
+            actual = (parents, self.subject.rows(commit_id))
+            expected = commit
+            if not is_certain and actual != self._seen(commit):
+                expected = KnownCommit((self.heads[branch],), self.rows(branch))
+            assert actual == self._seen(expected)
             self.heads[branch] = self.history.add(commit_id, expected)
 
-    def _seen(self, commit: Known) -> tuple[tuple[str, ...], Rows]:
+    def _seen(self, commit: KnownCommit) -> tuple[tuple[str, ...], Rows]:
         """A commit as the graph shows it."""
         return tuple(map(self.history.commit_id, commit.parents)), commit.rows
 
@@ -217,8 +220,8 @@ class Walk:
         assert self.subject.rows(self.history.commit_id(commit)) == self.history.rows(commit)
 
     def _check_difference(self, before: int, after: int) -> None:
-        found = self.subject.diff(*map(self.history.commit_id, (before, after)))
-        assert found == oracle.difference(self.history.rows(before), self.history.rows(after))
+        actual = self.subject.diff(*map(self.history.commit_id, (before, after)))
+        assert actual == oracle.difference(self.history.rows(before), self.history.rows(after))
 
     def check_all(self) -> None:
         """Every branch, and every commit that a branch can reach."""

@@ -1,7 +1,7 @@
-"""Draws of random steps that make sense where a history has come to.
+"""Draws random steps that are possible at the current state of a history.
 
-A wrong base shows where both sides changed the same rows and undid changes, in histories with many
-ways from one commit to another; so few rows and values are drawn, and merges in every direction.
+A wrong base is detected where both sides changed the same rows and undid changes, in histories with
+many paths between commits; so few rows and values are drawn, and merges in every direction.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -47,7 +47,7 @@ class Draws:
         }
 
     def steps(self) -> Iterator[Step]:
-        """Steps without end; each must be taken before the next is drawn."""
+        """An endless stream of steps; each must be taken before the next is drawn."""
         for name in NAMES[:2]:
             yield Create(name, branch=MAIN)
         while True:
@@ -123,7 +123,7 @@ class Draws:
         if some := pairs if self._is(0.1) else apart:
             source, into = self._one(some)
             if self._is(0.5):
-                # Most merges find nothing to decide unless both sides have just gone on.
+                # Most merges have no conflicts unless both sides have just changed.
                 yield from self._writes(source)
                 yield from self._writes(into)
             yield from self._merges(source, into)
@@ -133,7 +133,7 @@ class Draws:
         return heads[source] not in history.ancestors([heads[into]])
 
     def _merges(self, source: str, into: str) -> Iterator[Step]:
-        """One merge; where it conflicts without a decision, one more that has it."""
+        """One merge; if it conflicts without a decision, one more with a decision."""
         resolve = None if self._is(0.6) else self._decision()
         _, expected = self._walk.expected(source, into, resolve)
         delete = source in self._removable() and self._is(0.1)
@@ -146,7 +146,7 @@ class Draws:
         return self._one(["ours", "theirs"])
 
     def _cross(self) -> Iterator[Step]:
-        """Merge two branches into each other as both were before; and perhaps a third into both."""
+        """Merge two branches into each other as both were before; sometimes a third into both."""
         names, branches = self._free_names(), self._branches()
         if not names or len(branches) < 3:
             return
@@ -173,7 +173,7 @@ class Draws:
                 yield Create(name, branch=self._one([MAIN, *self._branches()]))
 
     def _delete(self) -> Iterator[Step]:
-        """A branch that nothing stands in the way of, or one that others may build on."""
+        """Delete a branch that may be deleted, or one that others may build on."""
         if some := self._removable() if self._is(0.9) else self._needed():
             yield Delete(self._one(some))
 

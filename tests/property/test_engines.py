@@ -28,7 +28,7 @@ from omnigraph.testing.comparisons import assert_same_rows, is_left_to_rounding
 from omnigraph.testing.graphs import graphs, query_catalogs
 from omnigraph.testing.query_strategies import QueryCase, read_queries
 from omnigraph.testing.reference import ReferenceGraph, evaluate
-from tests.support.engines import answer, stored
+from tests.support.engines import answer, store_tables
 from tests.support.query_cases import NOW
 
 QUERIES_PER_GRAPH = 12
@@ -61,7 +61,7 @@ def questions(draw: st.DrawFn) -> Question:
 def check(engine: Engine, question: Question, *, indexed: bool) -> None:
     catalog, graph = question.catalog, question.graph
     with tempfile.TemporaryDirectory() as root:
-        tables = stored(Path(root), graph, catalog, indexed=indexed)
+        tables = store_tables(Path(root), graph, catalog, indexed=indexed)
         for case in question.asked:
             try:
                 compare(engine, tables, question, case)
@@ -80,13 +80,13 @@ def compare(
     assert isinstance(query, ir.ReadQuery)
     values = bind(query, case.values)
     expected = unless_too_large(lambda: evaluate(query, graph, values, NOW))
-    found = unless_too_large(lambda: answer(engine, tables, query, catalog, values))
-    if expected is not None and found is not None:
+    rows = unless_too_large(lambda: answer(engine, tables, query, catalog, values))
+    if expected is not None and rows is not None:
         event("rows" if expected else "no rows")
-        assert_same_rows(query, expected, found)
+        assert_same_rows(query, expected, rows)
     elif not is_left_to_rounding(query):
         event("a sum that does not fit")
-        assert found == expected, f"{found}, not {expected}"
+        assert rows == expected, f"{rows}, not {expected}"
 
 
 def unless_too_large(ask: Callable[[], Rows]) -> Rows | None:

@@ -40,9 +40,9 @@ FRAGMENTS = st.sampled_from(
 def read_or_refuse(text: str) -> None:
     """Read a text; a refusal must say where and why. No other exception may come out."""
     reading = read_queries(text, CATALOG)
-    for each in reading.diagnostics:
-        assert each.message
-        assert 0 <= each.span.start <= each.span.end <= len(text)
+    for diagnostic in reading.diagnostics:
+        assert diagnostic.message
+        assert 0 <= diagnostic.span.start <= diagnostic.span.end <= len(text)
     if reading.queries is None:
         with pytest.raises(DiagnosticsError) as caught:
             compile_queries(text, CATALOG)
@@ -103,21 +103,21 @@ def check_block(block: ir.Block, outer: dict[str, str]) -> None:
     for node in block.nodes:
         assert node.variable not in types
         types[node.variable] = node.type_name
-    for each in block.traversals:
-        edge = CATALOG.edge_type(each.edge_type)
+    for traversal in block.traversals:
+        edge = CATALOG.edge_type(traversal.edge_type)
         ends = (edge.source, edge.target)
-        if each.direction is ir.Direction.IN:
+        if traversal.direction is ir.Direction.IN:
             ends = (edge.target, edge.source)
-        for end, type_ in zip((each.source, each.destination), ends, strict=True):
+        for end, type_ in zip((traversal.source, traversal.destination), ends, strict=True):
             assert (types[end] if isinstance(end, str) else end.type_name) == type_
-        assert 1 <= each.hops_min <= each.hops_max
-        assert each.hops_max == 1 or edge.source == edge.target
-        if each.direction is ir.Direction.BOTH:
+        assert 1 <= traversal.hops_min <= traversal.hops_max
+        assert traversal.hops_max == 1 or edge.source == edge.target
+        if traversal.direction is ir.Direction.BOTH:
             assert edge.source == edge.target
-        if each.edge_variable is not None:
-            assert each.hops_max == 1
-            assert each.edge_variable not in types
-            types[each.edge_variable] = each.edge_type
+        if traversal.edge_variable is not None:
+            assert traversal.hops_max == 1
+            assert traversal.edge_variable not in types
+            types[traversal.edge_variable] = traversal.edge_type
     for filter_ in block.filters:
         check_filter(filter_, types)
     for negation in block.negations:
@@ -134,11 +134,11 @@ def check_filter(filter_: ir.Filter, types: dict[str, str]) -> None:
             operands = [operand]
         case ir.TextMatch(_, text, query):
             operands = [text, query]
-    for each in operands:
-        if isinstance(each, ir.ColumnValue):
-            owner = CATALOG.type_named(types[each.variable])
+    for tested in operands:
+        if isinstance(tested, ir.ColumnValue):
+            owner = CATALOG.type_named(types[tested.variable])
             declared = {one.name: one.type for one in owner.properties}
-            assert declared.get(each.column, each.type) == each.type
+            assert declared.get(tested.column, tested.type) == tested.type
 
 
 @given(CASES, st.randoms(use_true_random=False))

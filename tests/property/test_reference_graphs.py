@@ -81,10 +81,10 @@ def test_a_graph_is_the_same_in_tables(made):
     for key, table in to_tables(graph, catalog).items():
         assert isinstance(table, pa.Table)
         assert table.schema.equals(table_schema(catalog.type_of(key)), check_metadata=True)
-        found = [list(map(sort_key, row.values())) for row in to_rows(table)]
+        actual = [list(map(sort_key, row.values())) for row in to_rows(table)]
         names = table.schema.names
         rows = graph.rows_of(key.type_name)
-        assert found == [[sort_key(row[name]) for name in names] for row in rows]
+        assert actual == [[sort_key(row[name]) for name in names] for row in rows]
 
 
 @st.composite
@@ -103,14 +103,14 @@ def test_a_limit_cuts_the_rows_that_stand_first(question):
     query, graph, values = question
     whole = replace(query, limit=None)
     try:
-        found = evaluate(whole, graph, values, NOW)
+        rows = evaluate(whole, graph, values, NOW)
     except SumTooLargeError:
         event("a sum is too large")
         return
-    event(f"rows: {min(len(found), 3)}")
-    for limit in (0, 1, 2, len(found)):
+    event(f"rows: {min(len(rows), 3)}")
+    for limit in (0, 1, 2, len(rows)):
         cut = evaluate(replace(query, limit=limit), graph, values, NOW)
-        assert_same_rows(whole, found[:limit], cut)
+        assert_same_rows(whole, rows[:limit], cut)
 
 
 @given(questions())
@@ -147,14 +147,14 @@ def test_the_order_of_the_data_does_not_matter(question):
     query, graph, values = question
     mirrored = replace(graph, rows={name: rows[::-1] for name, rows in graph.rows.items()})
     try:
-        found = evaluate(query, graph, values, NOW)
+        rows = evaluate(query, graph, values, NOW)
     except SumTooLargeError:
         return
-    assert_same_rows(query, found, evaluate(query, mirrored, values, NOW))
+    assert_same_rows(query, rows, evaluate(query, mirrored, values, NOW))
 
 
 @given(st.lists(st.floats() | st.integers()))
 def test_values_are_distinct_exactly_if_they_sort_apart(numbers):
-    found = distinct(numbers)
-    assert {sort_key(each) for each in found} == {sort_key(each) for each in numbers}
-    assert len(found) == len({sort_key(each) for each in found})
+    distinct_numbers = distinct(numbers)
+    assert {sort_key(each) for each in distinct_numbers} == {sort_key(each) for each in numbers}
+    assert len(distinct_numbers) == len({sort_key(each) for each in distinct_numbers})

@@ -28,9 +28,9 @@ FRAGMENTS = st.sampled_from(
 def read_or_refuse(text):
     """Read a text; a refusal must say where and why. No other exception may come out."""
     reading = read_schema(text)
-    for each in reading.diagnostics:
-        assert each.message
-        assert 0 <= each.span.start <= each.span.end <= len(text)
+    for diagnostic in reading.diagnostics:
+        assert diagnostic.message
+        assert 0 <= diagnostic.span.start <= diagnostic.span.end <= len(text)
     if reading.catalog is None:
         with pytest.raises(DiagnosticsError) as caught:
             parse_schema(text)
@@ -69,9 +69,9 @@ def test_the_order_of_declarations_does_not_matter(made, random):
 @given(catalogs)
 @slow_to_draw
 def test_every_type_has_a_table(catalog):
-    for each in catalog.types:
-        names = table_schema(each).names
-        assert names[-len(each.properties) or len(names) :] == [p.name for p in each.properties]
+    for type_ in catalog.types:
+        names = table_schema(type_).names
+        assert names[-len(type_.properties) or len(names) :] == [p.name for p in type_.properties]
 
 
 @given(st.text(st.characters(), max_size=200))

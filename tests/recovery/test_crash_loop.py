@@ -53,7 +53,7 @@ def local(base: str, tmp_path: Path) -> Place:
 
 @pytest.fixture
 def s3(base: str, s3_bucket: str) -> Place:
-    return lambda: crashes.uploaded(base, f"s3://{s3_bucket}/{next(_numbers)}.omni")
+    return lambda: crashes.upload_graph(base, f"s3://{s3_bucket}/{next(_numbers)}.omni")
 
 
 class Loop:

@@ -16,7 +16,7 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import OmnigraphError, OutcomeUnknownError
-from tests.support.crashes import has_sidecar, picture, uploaded
+from tests.support.crashes import has_sidecar, picture, upload_graph
 from tests.support.publishing import SCHEMA
 from tests.support.s3 import S3Server
 
@@ -185,7 +185,7 @@ def test_a_mutation_survives_an_error_at_each_of_its_requests(
     proxy.counted = counted
     failures = 0
     for nth in range(1, REQUESTS_MAX):
-        uri = uploaded(base, f"s3://{s3_bucket}/{nth}")
+        uri = upload_graph(base, f"s3://{s3_bucket}/{nth}")
         with proxy.spoiling(nth, status=status, passes=passes):
             expected = outcomes(uri)
         if proxy.seen < nth:

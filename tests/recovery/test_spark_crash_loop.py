@@ -131,11 +131,11 @@ def killed_once(loop: Loop, folder: Path, name: str, moment: Moment) -> bool:
     """Kill the driver while executors do this, and check what is left; whether scratch was."""
     path = input_of(folder, loop.writer)
 
-    def killed_during(_: Cut, __: object, uri: str, kind: str) -> None:
+    def kill_during(_: Cut, __: object, uri: str, kind: str) -> None:
         marks = folder / f"{next(_numbers)}.marks"
-        spark_drivers.killed_during(name, moment, marks, write, uri, path, kind)
+        spark_drivers.kill_during(name, moment, marks, write, uri, path, kind)
 
-    uri = loop.crashed(NOTHING_YET, by=killed_during)
+    uri = loop.crashed(NOTHING_YET, by=kill_during)
     assert not has_sidecar(uri)
     has_left = any(Path(uri, SCRATCH).rglob("*.parquet"))
     crashes.reopen(uri)
@@ -174,10 +174,10 @@ def test_a_driver_that_is_killed_at_any_failpoint_is_all_or_nothing(loop_of, tmp
     loop = loop_of(kind)
     path = input_of(tmp_path, kind)
 
-    def killed_at(cut: Cut, _: object, uri: str, kind: str) -> None:
-        spark_drivers.killed_at(cut, write, uri, path, kind)
+    def kill_at(cut: Cut, _: object, uri: str, kind: str) -> None:
+        spark_drivers.kill_at(cut, write, uri, path, kind)
 
     first_passes = {cut.point: cut for cut in reversed(loop.cuts)}
     for cut in first_passes.values():
-        loop.once(cut, by=killed_at)
+        loop.once(cut, by=kill_at)
     assert loop.tried == len(first_passes)

@@ -1,7 +1,7 @@
-"""Case files: a sentence, a text, and what must become of it.
+"""Case files: a title, a text, and the expected outcome.
 
-A case is `=== a sentence`, the text, `---`, and the outcome. `OMNIGRAPH_BLESS=1` writes the
-outcomes anew; the diff is then read as prose.
+A case is `=== a title`, the text, `---`, and the outcome. `OMNIGRAPH_BLESS=1` rewrites the
+outcomes; review the diff.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Case:
     text: str
     outcome: str
 
-    def written(self) -> str:
+    def format(self) -> str:
         return f"=== {self.title}\n{self.text}---\n{self.outcome}"
 
 
@@ -31,9 +31,9 @@ def cases(path: Path) -> Iterator[Case]:
 
 
 def check(path: Path, outcome_of: Callable[[str], str]) -> None:
-    """Every case of the file has its recorded outcome."""
-    found = [Case(each.title, each.text, outcome_of(each.text)) for each in cases(path)]
+    """Assert that every case of the file has its recorded outcome."""
+    results = [Case(each.title, each.text, outcome_of(each.text)) for each in cases(path)]
     if os.environ.get("OMNIGRAPH_BLESS"):
-        path.write_text("\n".join(each.written() for each in found), encoding="utf-8")
+        path.write_text("\n".join(each.format() for each in results), encoding="utf-8")
     recorded = {each.title: each.outcome for each in cases(path)}
-    assert {each.title: each.outcome for each in found} == recorded
+    assert {each.title: each.outcome for each in results} == recorded

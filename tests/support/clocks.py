@@ -1,4 +1,4 @@
-"""Clocks that tests own: one that is ahead of the machine's, and one that only sleeping moves."""
+"""Clocks for tests: one that is ahead of the machine's, and one that only sleeping advances."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,7 +6,7 @@ from omnigraph.clock import SystemClock, encode_ulid
 
 
 class LaterClock(SystemClock):
-    """The machine's clock, set ahead: for its owner every lease of the present has run out."""
+    """The machine's clock, set ahead, so that every current lease has expired."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
@@ -17,7 +17,7 @@ class LaterClock(SystemClock):
 
 
 class FakeClock:
-    """Time stands still but for those who sleep; nobody waits for it."""
+    """A clock that only `sleep` advances, without waiting."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self.time = start

@@ -1,8 +1,8 @@
-"""A real standalone Spark cluster on loopback: one master and workers, each in a JVM of its own.
+"""A real standalone Spark cluster on loopback: one master and workers, each in its own JVM.
 
 A supervisor process starts them and reads its standard input; at the end of that it stops them all,
-so the cluster also ends when the process that asked for it is killed. Where the supervisor itself
-is killed, the kernel ends them, and executors end with their worker.
+so the cluster also ends when the process that started it is killed. If the supervisor itself is
+killed, the kernel ends them, and executors end with their worker.
 """
 
 from __future__ import annotations
@@ -57,43 +57,43 @@ class Cluster:
         """The variables with which a driver in a child process uses this cluster."""
         return {
             "OMNIGRAPH_SPARK_MASTER": self.master,
-            # Executors then run this Python, and find in it what the driver does.
+            # Executors then run this Python, with the same packages as the driver.
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": _LOOPBACK,
         }
 
     def executor_pids(self) -> tuple[int, ...]:
-        """The executors that run now."""
-        found: list[int] = []
-        for each in self.worker_pids:
+        """The running executors."""
+        pids: list[int] = []
+        for worker_pid in self.worker_pids:
             # A thread of the worker starts executors, so they are listed under that thread.
-            for task in Path(f"/proc/{each}/task").iterdir():
-                # Threads come and go.
+            for task in Path(f"/proc/{worker_pid}/task").iterdir():
+                # Threads may end meanwhile.
                 with suppress(FileNotFoundError, ProcessLookupError):
-                    found += map(int, (task / "children").read_text().split())
-        return tuple(found)
+                    pids += map(int, (task / "children").read_text().split())
+        return tuple(pids)
 
     def await_executors(self) -> tuple[int, ...]:
-        """The executors, as soon as every worker has one: a killed one is started anew."""
+        """Wait until every worker has an executor, since killed ones are restarted; return them."""
         deadline = time.monotonic() + START_SECONDS_MAX
-        while len(found := self.executor_pids()) < len(self.worker_pids):
+        while len(executors := self.executor_pids()) < len(self.worker_pids):
             assert time.monotonic() < deadline, "an executor did not start"
             time.sleep(0.1)
-        return found
+        return executors
 
 
 def end_with(parent: int) -> None:
-    """Have this process killed as soon as the thread that started it, of `parent`, is no more."""
+    """Have the kernel kill this process when the thread of `parent` that started it ends."""
     if _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL):
         raise OSError(ctypes.get_errno(), "nobody would tell of a parent's end")
     if os.getppid() != parent:
-        # It was over before anybody could tell.
+        # The parent ended before the call.
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 @contextmanager
-def running(workers: int = 2, *, cores: int = 1, memory: str = "1g") -> Iterator[Cluster]:
-    """Run a cluster on free ports for as long as the block lasts."""
+def run_cluster(workers: int = 2, *, cores: int = 1, memory: str = "1g") -> Iterator[Cluster]:
+    """Run a cluster on free ports during the block."""
     arguments = json.dumps({"workers": workers, "cores": cores, "memory": memory})
     command = [sys.executable, "-c", "from tests.support.cluster import supervise; supervise()"]
     with subprocess.Popen(
@@ -105,35 +105,35 @@ def running(workers: int = 2, *, cores: int = 1, memory: str = "1g") -> Iterator
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            said = process.stdout.readline()
-            if not said:
+            line = process.stdout.readline()
+            if not line:
                 message = f"the Spark cluster did not start: exit code {process.wait()}"
                 raise RuntimeError(message)
-            told = json.loads(said)
-            yield Cluster(told["url"], process.pid, told["master"], tuple(told["workers"]))
+            started = json.loads(line)
+            yield Cluster(started["url"], process.pid, started["master"], tuple(started["workers"]))
         finally:
             process.stdin.close()
             process.wait(timeout=60)
 
 
 def supervise() -> None:
-    """Start a cluster, say where it is, and stop it at the end of standard input."""
-    wanted = json.loads(sys.argv[1])
+    """Start a cluster, print its address, and stop it at the end of standard input."""
+    options = json.loads(sys.argv[1])
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="spark-cluster-")))
         log = directory / "master.log"
         ports = ["--host", _LOOPBACK, "--port", "0", "--webui-port", "0"]
         master = stack.enter_context(_daemon("master.Master", ports, log))
-        [url] = _awaited(log, _MASTER).groups()
+        [url] = _await_log(log, _MASTER).groups()
         pids = []
-        logs = [directory / f"worker{number}.log" for number in range(wanted["workers"])]
+        logs = [directory / f"worker{number}.log" for number in range(options["workers"])]
         for log in logs:
-            sizes = ["--cores", str(wanted["cores"]), "--memory", wanted["memory"]]
+            sizes = ["--cores", str(options["cores"]), "--memory", options["memory"]]
             place = ["--work-dir", str(log.with_suffix(""))]
             daemon = _daemon("worker.Worker", [*ports, *sizes, *place, url], log)
             pids.append(stack.enter_context(daemon))
         for log in logs:
-            _awaited(log, _REGISTERED)
+            _await_log(log, _REGISTERED)
         sys.stdout.write(json.dumps({"url": url, "master": master, "workers": pids}) + "\n")
         sys.stdout.flush()
         sys.stdin.read()
@@ -158,16 +158,16 @@ def _daemon(kind: str, arguments: list[str], log: Path) -> Iterator[int]:
             stdout=output,
             stderr=output,
             env=environment,
-            # A group of its own: whatever it starts goes with it.
+            # Its own process group, so that its children end with it.
             start_new_session=True,
-            # The script that starts Java becomes it, and so stays what this was called for.
+            # The script that starts Java execs it, so the setting stays in effect.
             preexec_fn=partial(end_with, os.getpid()),
         )
     try:
         yield process.pid
     finally:
-        for each in (signal.SIGTERM, signal.SIGKILL):
-            _signal_group(process.pid, each)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            _signal_group(process.pid, number)
             try:
                 process.wait(timeout=10)
             except subprocess.TimeoutExpired:
@@ -182,13 +182,13 @@ def _signal_group(pid: int, number: signal.Signals) -> None:
         return
 
 
-def _awaited(log: Path, pattern: re.Pattern[str]) -> re.Match[str]:
-    """Wait until a log says so."""
+def _await_log(log: Path, pattern: re.Pattern[str]) -> re.Match[str]:
+    """Wait until a log matches the pattern."""
     deadline = time.monotonic() + START_SECONDS_MAX
     while time.monotonic() < deadline:
         text = log.read_text(encoding="utf-8", errors="replace")
-        if (found := pattern.search(text)) is not None:
-            return found
+        if (match := pattern.search(text)) is not None:
+            return match
         time.sleep(0.1)
     message = f"the log never said {pattern.pattern}:\n{text[-2000:]}"
     raise RuntimeError(message)

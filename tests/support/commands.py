@@ -1,4 +1,4 @@
-"""The command line run as a person runs it, and what it said."""
+"""Runs the command line as a user does, and returns its output."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from tests.support.warm import omnigraph_program
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one run of the command said."""
+    """The exit code and the output of one run of the command."""
 
     code: int
     out: str
@@ -23,19 +23,19 @@ class Answer:
 
     @property
     def said(self) -> str:
-        """Standard error on one line: where it was folded does not matter."""
+        """Standard error on one line, so that line breaks do not matter."""
         return " ".join(self.err.split())
 
 
 def command(*arguments: str) -> list[str]:
-    """What starts the command in a process of its own, with all its libraries loaded already."""
+    """The arguments that start the command in its own process, with its libraries preloaded."""
     return [str(omnigraph_program()), *arguments]
 
 
 def omnigraph(
     *arguments: str, env: dict[str, str] | None = None, given: bytes | None = None
 ) -> Answer:
-    """Run the command in a process of its own; a failure may never show a stack."""
+    """Run the command in its own process; a failure may never print a traceback."""
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", **(env or {})}
     run = subprocess.run(
         command(*arguments),

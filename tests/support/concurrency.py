@@ -1,4 +1,4 @@
-"""The same moment in several threads or processes."""
+"""Runs calls in several threads or processes at the same time."""
 
 import multiprocessing
 import os
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def at_once(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """Run each call in a thread of its own, all let go together; what fails, fails here."""
+    """Run each call in its own thread, all started together; failures are raised here."""
     start = threading.Barrier(len(calls))
 
     def run(call: Callable[[], T]) -> T:
@@ -24,20 +24,20 @@ def at_once(calls: Sequence[Callable[[], T]]) -> list[T]:
 
 
 def in_processes(work: Callable[..., T], arguments: Sequence[tuple[Any, ...]]) -> list[T]:
-    """Call `work(barrier, *each)` in a process of its own each, and give the answers in order.
+    """Call `work(barrier, *each)` in one process each, and return the results in order.
 
-    Nothing is inherited but the environment; `work` and what it is given travel by pickling.
+    Nothing is inherited but the environment; `work` and its arguments are pickled.
     """
-    context = forks()
+    context = fork_context()
     shared = (context.Barrier(len(arguments)), dict(os.environ))
     with context.Pool(len(arguments), _begin, shared) as pool:
         return pool.starmap(_together, [(work, *each) for each in arguments], chunksize=1)
 
 
-def forks() -> ForkServerContext:
-    """Makes processes out of one that has loaded all that tests use, and has called none of it.
+def fork_context() -> ForkServerContext:
+    """A context that forks processes from one that has imported all that tests use, and no more.
 
-    That is a tenth of a fresh start. Their environment is that of the first that was made.
+    That takes a tenth of a fresh start. Their environment is that of the first process.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.support.crashes"])

@@ -1,4 +1,4 @@
-"""An S3 look-alike in this process that notes what it is asked."""
+"""An S3 test server in this process that records its requests."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Counted:
-    """An S3 look-alike in this process, which notes what it is asked."""
+    """The requests of an S3 test server in this process."""
 
     requests: list[str] = field(default_factory=list)
 
@@ -42,7 +42,7 @@ class Counted:
 
 @contextmanager
 def counting_server() -> Iterator[tuple[Counted, s3.S3Server]]:
-    """Serve on a free loopback port for as long as the block lasts."""
+    """Serve on a free loopback port during the block."""
     counted = Counted()
     application = counted.wrap(DomainDispatcherApplication(create_backend_app))
     server = make_server(

@@ -1,4 +1,4 @@
-"""Crashes: where a write passes failpoints, cutting it off there, and what must hold afterwards."""
+"""Crashes: traces the failpoints of a write, crashes it there, and checks the state afterwards."""
 
 import shutil
 import signal
@@ -22,7 +22,7 @@ from omnigraph.model.names import MAIN
 from omnigraph.recovery.audit import RecoveryEntry
 from omnigraph.storage.indexes import IndexSpec, covered_fragments
 from omnigraph.storage.store import Store
-from tests.support.concurrency import forks
+from tests.support.concurrency import fork_context
 from tests.support.publishing import PERSON
 from tests.support.writers import WRITERS, insert
 
@@ -41,30 +41,30 @@ class Cut:
 
 
 def trace(action: Callable[[], object]) -> list[Cut]:
-    """Every pass through a failpoint that the action makes, in order."""
-    passed: list[Cut] = []
+    """Every pass of the action through a failpoint, in order."""
+    passes: list[Cut] = []
     counts: Counter[Failpoint] = Counter()
 
     def note(point: Failpoint) -> None:
         counts[point] += 1
-        passed.append(Cut(point, counts[point]))
+        passes.append(Cut(point, counts[point]))
 
     with ExitStack() as stack:
         for point in Failpoint:
             stack.enter_context(armed(point, partial(note, point)))
         action()
-    return passed
+    return passes
 
 
 def cut_off(cut: Cut, action: Callable[[], object]) -> None:
-    """Let the action crash at this pass; it must come that far."""
+    """Let the action crash at this pass, which it must reach."""
     with armed(cut.point, after_hits=cut.nth - 1), pytest.raises(SimulatedCrash):
         action()
 
 
 def put_to_death(cut: Cut, work: Callable[..., object], *arguments: Any) -> None:
-    """Do the work in a process of its own that is killed at this pass; it must come that far."""
-    process = forks().Process(target=_armed_and, args=(str(cut), work, *arguments))
+    """Do the work in its own process, which is killed at this pass and must reach it."""
+    process = fork_context().Process(target=_armed_and, args=(str(cut), work, *arguments))
     process.start()
     process.join(60)
     assert process.exitcode == -signal.SIGKILL, f"{cut}: {process.exitcode}"
@@ -77,7 +77,7 @@ def _armed_and(cut: str, work: Callable[..., object], *arguments: Any) -> None:
 
 
 def write_by_name(uri: str, writer: str) -> None:
-    """Open the graph and carry out the writer's write."""
+    """Open the graph and run the writer's write."""
     WRITERS[writer].write(omnigraph.open(uri))
 
 
@@ -88,9 +88,9 @@ def reopen(uri: str) -> None:
 
 @contextmanager
 def as_other_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let handles of this process meet as those of two machines would: nobody queues for another.
+    """Let handles of this process compete like those of two machines: without queues or locks.
 
-    What is left between them is the protocol itself.
+    Only the protocol itself protects them from each other.
     """
     with monkeypatch.context() as patch:
         patch.setattr("omnigraph.transaction.protocol.QUEUE_SECONDS_MAX", 0.0)
@@ -106,7 +106,7 @@ class _NoLocks:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What readers can see of a graph: everything but where it comes from.
+    """What readers can see of a graph, without its history.
 
     Attributes:
         rows: By branch and type, its rows ordered by id.
@@ -124,9 +124,9 @@ def picture(uri: str) -> Picture:
         tables = Store.open(uri).tables
         for key, pin in snapshot.pins.items():
             table = tables.open(pin.location, ref=pin.ref, version=pin.version)
-            found = sorted(table.read().to_pylist(), key=lambda row: row["id"])
+            sorted_rows = sorted(table.read().to_pylist(), key=lambda row: row["id"])
             name = (str(snapshot.branch), str(key))
-            rows[name] = found
+            rows[name] = sorted_rows
             every = {each.id for each in table.fragments()}
             full = (each for each in COLUMNS if covered_fragments(table, IndexSpec(each)) >= every)
             indexed[name] = frozenset(full if every else ())
@@ -147,28 +147,28 @@ class Rest:
 
 
 def at_rest(uri: str, *, rows: bool = False) -> Rest:
-    """The graph as it is: sound, no write in flight, and every head where it is pinned.
+    """Assert that the graph is sound, without a write in progress, every head pinned; return it.
 
     Args:
-        rows: Whether every rule is asked of every row, too, which costs ten times as much: for
+        rows: Whether to check the rules on every row, too, which takes ten times as long: for
             states that others are compared with, row by row.
     """
     reader = omnigraph.open(uri, read_only=True)
     report = reader.check(rows=rows, history=True)
     assert report.is_sound, report.findings
-    # Forks that a killed writer made and nobody names are in nobody's way.
+    # Unreferenced forks of a killed writer are harmless.
     moving = {Invariant.HEAD, Invariant.SIDECAR}
     assert not [each for each in report.notes if each.invariant in moving], report.notes
     return Rest(_snapshots(uri), reader.recoveries.list())
 
 
 def has_sidecar(uri: str) -> bool:
-    """Whether an interrupted write, or one in flight, has left its mark."""
+    """Whether an interrupted write, or one in progress, has a sidecar."""
     return bool(Store.open(uri).objects.list(RECOVERY))
 
 
 def assert_next_writes_work(uri: str) -> None:
-    """Whatever happened, the graph takes the next writes, and those alone are what changes."""
+    """Assert that the graph accepts further writes, and that nothing else changes."""
     before = picture(uri)
     graph = omnigraph.open(uri)
     for branch in graph._manifest.branches():
@@ -184,13 +184,13 @@ def assert_next_writes_work(uri: str) -> None:
 
 
 def copied(source: str, target: Path) -> str:
-    """A copy of a graph on the disk."""
+    """Copy a graph on the disk."""
     shutil.copytree(source, target)
     return str(target)
 
 
-def uploaded(source: str, uri: str) -> str:
-    """A copy of a graph on the disk, in an object store."""
+def upload_graph(source: str, uri: str) -> str:
+    """Copy a graph on the disk to an object store."""
     objects = Store.open(uri).objects
     for path in sorted(Path(source).rglob("*")):
         if path.is_file():

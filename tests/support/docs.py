@@ -1,20 +1,20 @@
-"""Runs the examples of a page as its reader would, and compares what they print with the page.
+"""Runs the examples of a page as its reader would, and compares their output with the page.
 
-What a page may hold, in fenced blocks:
+A page may have these fenced blocks:
 
-- `console`: commands after `$ `, each followed by all that it prints. They run in one shell per
-  page, in an empty directory. A command goes on after a line that ends in a backslash.
-- `$ cat FILE`, where FILE does not exist yet, makes it: the lines shown are its text.
+- `console`: commands after `$ `, each followed by its whole output. They run in one shell per
+  page, in an empty directory. A command continues after a line that ends in a backslash.
+- `$ cat FILE`, where FILE does not exist yet, creates it: the lines shown are its text.
 - `python`: run in one namespace per page, in that same directory. A plain block right after one is
-  what it prints; without one it prints nothing.
-- `pg`: a schema without errors. `gq`: queries without errors, of the schema in the `.pg` file that
-  the page made first.
+  its output; without one it prints nothing.
+- `pg`: a schema without errors. `gq`: queries without errors, of the schema in the first `.pg` file
+  that the page created.
 
 Times, digests and the directory's own path differ from run to run and are not compared, nor are
 blanks at the end of a line. Ids differ, too, and must be the same where the page has the same one.
-`…` stands for anything within a line. `make` is shown, and not run: it is what runs this.
-`OMNIGRAPH_BLESS=1` writes what is printed now into a page that is wrong somewhere, all of it: a
-page shows one session.
+`…` matches anything within a line. `make` is shown but not run, because it runs this test.
+`OMNIGRAPH_BLESS=1` writes the current output into a page that differs anywhere, all of it: a page
+shows one session.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to run, and the lines of the page that say what it prints."""
+    """One command or program, and its output according to the page."""
 
     code: str
     start: int
@@ -68,15 +68,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An example that was run, what it printed, and whether that is what its page says."""
+    """An example that was run, its output, and whether that matches the page."""
 
     step: Step
-    found: tuple[str, ...]
+    printed: tuple[str, ...]
     is_right: bool
 
     def __str__(self) -> str:
         said = "\n".join(f"  - {each}" for each in self.step.expected)
-        found = "\n".join(f"  + {each}" for each in self.found)
+        found = "\n".join(f"  + {each}" for each in self.printed)
         return f"line {self.step.start}: {self.step.code}\n{said}\n{found}"
 
 
@@ -117,40 +117,42 @@ def run_examples(
     """Every example of the page, as its reader would run them.
 
     Args:
-        environment: Where they run, if it is another than this one. Each block of Python is then a
-            process of its own.
+        environment: Where to run them, if not in this one. Each block of Python then runs in its
+            own process.
     """
     text = page.read_text(encoding="utf-8")
-    found = list(blocks(text))
-    follows = _outputs(found, text)
+    page_blocks = list(blocks(text))
+    follows = _outputs(page_blocks, text)
     run = _Page(folder, page.name, environment)
     with run.shell:
         return [
             each
-            for place, block in enumerate(found)
+            for place, block in enumerate(page_blocks)
             for each in run.block(block, follows.get(place))
         ]
 
 
 def bless(page: Path, examples: Iterable[Example], folder: Path) -> None:
-    """Write what is printed now into the page."""
+    """Write the current output into the page."""
     lines = page.read_text(encoding="utf-8").split("\n")
-    for each in sorted(examples, key=lambda each: -each.step.start):
-        if each.is_right and each.step.start == _NOWHERE:
+    for example in sorted(examples, key=lambda each: -each.step.start):
+        if example.is_right and example.step.start == _NOWHERE:
             continue
-        assert each.step.start != _NOWHERE, f"the page has no plain block after\n{each.step.code}"
-        first = each.step.start - 1
-        if matches(each.step.expected, each.found, folder):
-            pairs = zip(each.step.expected, each.found, strict=True)
-            shown = [_renewed(said, seen) for said, seen in pairs]
+        assert example.step.start != _NOWHERE, (
+            f"the page has no plain block after\n{example.step.code}"
+        )
+        first = example.step.start - 1
+        if matches(example.step.expected, example.printed, folder):
+            pairs = zip(example.step.expected, example.printed, strict=True)
+            shown = [_update_varying(said, seen) for said, seen in pairs]
         else:
-            shown = [line.replace(str(folder), "…") for line in each.found]
-        lines[first : first + len(each.step.expected)] = shown
+            shown = [line.replace(str(folder), "…") for line in example.printed]
+        lines[first : first + len(example.step.expected)] = shown
     page.write_text("\n".join(lines), encoding="utf-8")
 
 
-def _renewed(said: str, seen: str) -> str:
-    """A line as the page has it, with what varies as it was printed now."""
+def _update_varying(said: str, seen: str) -> str:
+    """A line of the page, with its varying parts as printed now."""
     for varying, _ in _VARYING:
         now = [each[0] for each in varying.finditer(seen)]
         around = [*_between(varying, said)]
@@ -160,42 +162,42 @@ def _renewed(said: str, seen: str) -> str:
 
 
 def _between(varying: re.Pattern[str], line: str) -> Iterator[str]:
-    """What a line has before, between and after what varies in it."""
+    """The parts of a line before, between and after its varying parts."""
     at = 0
-    for each in varying.finditer(line):
-        yield line[at : each.start()]
-        at = each.end()
+    for match in varying.finditer(line):
+        yield line[at : match.start()]
+        at = match.end()
     yield line[at:]
 
 
-def matches(expected: Iterable[str], found: Iterable[str], folder: Path) -> bool:
-    """Whether output is what the page says, but for what varies."""
-    said, seen = [list(map(str.rstrip, each)) for each in (expected, found)]
+def matches(expected: Iterable[str], printed: Iterable[str], folder: Path) -> bool:
+    """Whether output matches the page, except for varying parts."""
+    said, seen = [list(map(str.rstrip, each)) for each in (expected, printed)]
     if len(said) != len(seen):
         return False
     pairs = zip(said, seen, strict=True)
-    return all(_pattern(line).fullmatch(_settled(other, folder)) for line, other in pairs)
+    return all(_pattern(line).fullmatch(_normalize(other, folder)) for line, other in pairs)
 
 
 def _pattern(line: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, _steady(line).split("…"))))
+    return re.compile(".*".join(map(re.escape, _replace_varying(line).split("…"))))
 
 
-def _settled(line: str, folder: Path) -> str:
-    return _steady(line.replace(str(folder), "<folder>"))
+def _normalize(line: str, folder: Path) -> str:
+    return _replace_varying(line.replace(str(folder), "<folder>"))
 
 
-def _steady(line: str) -> str:
+def _replace_varying(line: str) -> str:
     for varying, name in _VARYING:
         line = varying.sub(name, line)
     return line
 
 
-def _outputs(found: list[Block], text: str) -> dict[int, Block]:
-    """The plain blocks that stand right after Python ones, by the places of those."""
+def _outputs(page_blocks: list[Block], text: str) -> dict[int, Block]:
+    """The plain blocks right after Python ones, by the positions of those."""
     lines = text.split("\n")
     pairs: dict[int, Block] = {}
-    for place, (block, after) in enumerate(pairwise(found)):
+    for place, (block, after) in enumerate(pairwise(page_blocks)):
         between = lines[block.start + len(block.lines) : after.start - 2]
         if block.language == "python" and after.language == "" and not "".join(between).strip():
             pairs[place] = after
@@ -223,26 +225,28 @@ class _Page:
         match block.language:
             case "console":
                 for step in commands(block):
-                    yield self._compared(step, self._command(step))
+                    yield self._compare(step, self._command(step))
             case "python":
                 where = (output.start, output.lines) if output else (_NOWHERE, ())
                 step = Step("\n".join(block.lines), *where)
-                yield self._compared(step, self._python(step, block.start))
+                yield self._compare(step, self._python(step, block.start))
             case "pg" | "gq":
                 self._check("\n".join(block.lines), block)
             case _:
                 pass
 
-    def _compared(self, step: Step, found: tuple[str, ...]) -> Example:
-        is_right = matches(step.expected, found, self.folder) and self._agree(step.expected, found)
-        return Example(step, found, is_right)
+    def _compare(self, step: Step, printed: tuple[str, ...]) -> Example:
+        is_right = matches(step.expected, printed, self.folder) and self._agree(
+            step.expected, printed
+        )
+        return Example(step, printed, is_right)
 
-    def _agree(self, expected: Iterable[str], found: Iterable[str]) -> bool:
+    def _agree(self, expected: Iterable[str], printed: Iterable[str]) -> bool:
         """Whether the page has the same id where the same was printed, here and before."""
         agree = True
-        for said, seen in zip(expected, found, strict=True):
+        for said, seen in zip(expected, printed, strict=True):
             here, now = _ID.findall(said), _ID.findall(seen)
-            # Where … stands for some of them, nobody knows which.
+            # If … replaces some of them, it is unknown which.
             for mine, other in zip(here, now, strict=True) if len(here) == len(now) else ():
                 agree &= self.printed.setdefault(mine, other) == other
                 agree &= self.shown.setdefault(other, mine) == mine
@@ -271,18 +275,21 @@ class _Page:
 
     def _check(self, text: str, block: Block) -> None:
         if block.language == "pg":
-            found, source = (reading := read_schema(text, self.name)).diagnostics, reading.source
+            diagnostics, source = (
+                (reading := read_schema(text, self.name)).diagnostics,
+                reading.source,
+            )
         else:
             assert self.schemas, f"line {block.start}: the page has made no schema"
             catalog = parse_schema(self.schemas[0].read_text(encoding="utf-8"))
             queries = read_queries(text, catalog, self.name)
-            found, source = queries.diagnostics, queries.source
-        wrong = [each.render(source) for each in errors_in(found)]
+            diagnostics, source = queries.diagnostics, queries.source
+        wrong = [each.render(source) for each in errors_in(diagnostics)]
         assert not wrong, f"the block at line {block.start} has errors\n" + "\n\n".join(wrong)
 
 
 def _variables() -> dict[str, str]:
-    # Its own programs first: `omnigraph` is one that starts soon.
+    # The test programs first: their `omnigraph` starts faster.
     folders = [str(omnigraph_program().parent), str(Path(sys.executable).parent)]
     kept = {name: value for name, value in os.environ.items() if "OMNIGRAPH" not in name}
     path = os.pathsep.join([*folders, os.environ.get("PATH", "")])
@@ -291,7 +298,7 @@ def _variables() -> dict[str, str]:
 
 @dataclass(slots=True)
 class _Shell:
-    """One shell in which the commands of a page run, each with its own output."""
+    """The shell that runs the commands of a page, each with its own output."""
 
     folder: Path
     variables: dict[str, str]
@@ -317,7 +324,7 @@ class _Shell:
         self.process.stdout.close()
 
     def run(self, command: str) -> tuple[str, ...]:
-        """What a command prints, on both streams; `$?` is that of the one before."""
+        """The output of a command on both streams; `$?` is that of the previous command."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         mark = "--- the end of a command ---"
@@ -325,12 +332,12 @@ class _Shell:
             f"(exit ${{code:-0}})\n{{ {command}\n}} </dev/null\ncode=$?\nprintf '\\n{mark}\\n'\n"
         )
         self.process.stdin.flush()
-        found: list[str] = []
+        lines: list[str] = []
         for line in self.process.stdout:
             if line.rstrip("\n") == mark:
                 break
-            found.append(line.rstrip("\n"))
+            lines.append(line.rstrip("\n"))
         else:
-            found.append("the shell ended")
-        # The mark starts a line of its own, after whatever the command left open.
-        return tuple(found[:-1] if found and not found[-1] else found)
+            lines.append("the shell ended")
+        # The mark starts on a new line, after a last line that the command did not end.
+        return tuple(lines[:-1] if lines and not lines[-1] else lines)

@@ -1,4 +1,4 @@
-"""How much memory a driver takes for work on Spark, in a process of its own."""
+"""Measures how much memory a driver takes for work on Spark, in its own process."""
 
 import json
 import subprocess
@@ -26,13 +26,13 @@ print(json.dumps([peak() - idle, told]))
 """
 
 
-def above_idle(graph: str | Path, work: str, *given: str) -> tuple[int, Any]:
-    """The most bytes above idle that a driver takes for some work, and what the work told.
+def measure_above_idle(graph: str | Path, work: str, *given: str) -> tuple[int, Any]:
+    """The peak of bytes above idle that a driver takes for some work, and the work's result.
 
     Args:
         work: Python that has `graph` and `sys.argv[2:]`, and assigns `told`.
     """
-    asked = [sys.executable, "-c", _DRIVER.format(work=work), str(graph), *given]
-    done = subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=True)
-    taken, told = json.loads(done.stdout.splitlines()[-1])
-    return taken, told
+    command = [sys.executable, "-c", _DRIVER.format(work=work), str(graph), *given]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    bytes_taken, result = json.loads(done.stdout.splitlines()[-1])
+    return bytes_taken, result

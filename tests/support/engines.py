@@ -1,4 +1,4 @@
-"""Engines over graphs that lie in real tables: what the engine suites run on."""
+"""Runs engines on graphs in real tables, for the engine suites."""
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
@@ -28,7 +28,7 @@ EARLIER = datetime(2001, 2, 3, tzinfo=UTC)
 AUTHOR = heads.Authorship(OperationId("test"), OperationKind.LOAD)
 
 
-def stored(
+def store_tables(
     root: Path, graph: ReferenceGraph, catalog: Catalog, *, indexed: bool
 ) -> dict[TableKey, Table]:
     """Each type's rows in a Lance table of two fragments, its keys indexed or not."""
@@ -43,7 +43,7 @@ def stored(
             table = _with_indexes(key, table)
         rest = rows.slice(rows.num_rows // 2)
         if rest.num_rows:
-            # After the index: its coverage is partial, as it is after every write.
+            # After the index, so that its coverage is partial, as after every write.
             table = heads.apply(staging.stage_append(table, rest), AUTHOR)
         tables[key] = table
     return tables
@@ -62,23 +62,25 @@ def answer(
     catalog: Catalog,
     values: Mapping[str, Value],
 ) -> list[dict[str, Value]]:
-    """The rows that an engine gives for a query over these tables.
+    """The rows that an engine returns for a query over these tables.
 
-    The query is lowered for other values of the same shape, as if they had been asked for before.
+    The query is lowered for other values of the same shape, as a cached template would be.
     """
     numbers = unconverted_numbers(query)
     given = Given(values, NOW, numbers)
-    others = {name: _another(value, is_unmoved=name in numbers) for name, value in values.items()}
+    others = {
+        name: _another(value, is_unconverted=name in numbers) for name, value in values.items()
+    }
     before = Given(others, EARLIER, numbers)
     assert before.shape == given.shape
     plan = lower(query, catalog, before).plan(given)
-    found = engine.run(plan, Data(tables.__getitem__))
-    assert isinstance(found, pa.Table)
-    return to_rows(found)
+    rows = engine.run(plan, Data(tables.__getitem__))
+    assert isinstance(rows, pa.Table)
+    return to_rows(rows)
 
 
-def _another(value: Value, *, is_unmoved: bool) -> Value:
-    """Another value that the same lowered query serves; the same where there is none."""
+def _another(value: Value, *, is_unconverted: bool) -> Value:
+    """Another value for which the same lowered query is valid; the same if there is none."""
     match value:
         case bool():
             return not value
@@ -90,7 +92,7 @@ def _another(value: Value, *, is_unmoved: bool) -> Value:
             return EARLIER
         case date():
             return EARLIER.date()
-        case int() if is_unmoved:
+        case int() if is_unconverted:
             return value + (1 if value < 0 else -1)
         case _:
             return value

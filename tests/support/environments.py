@@ -1,7 +1,7 @@
-"""Environments that the package is installed in as users install it: from its wheel.
+"""Environments with the package installed from its wheel, as users install it.
 
-The libraries it needs are those of the environment of the tests, linked one by one, so that it
-takes seconds, and some can be left out.
+The libraries it needs are linked one by one from the environment of the tests, which takes seconds
+and allows omitting some.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Final
 from tests.support.sources import REPOSITORY
 
 SPARK: Final = frozenset({"pyspark", "py4j", "pandas"})
-"""What only the extra `spark` brings, by the names to import."""
+"""The packages that only the extra `spark` installs, by their import names."""
 
 _NOT_LINKED: Final = ("omnigraph", "_editable_impl_omnigraph", "pyspark_omnigraph", "pip", "__pyc")
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """An environment that nobody activated: no program of it is on the PATH but `omnigraph`.
+    """An environment that is not activated: of its programs only `omnigraph` is on the PATH.
 
     Attributes:
         python: Its interpreter.
@@ -65,21 +65,21 @@ def build_wheel(folder: Path) -> Path:
 
 
 def make_environment(folder: Path, wheel: Path, *, without: Collection[str] = ()) -> Environment:
-    """An environment with the wheel, and all that is installed here but what is left out."""
+    """An environment with the wheel, and all packages installed here except those in `without`."""
     venv.create(folder / "venv", with_pip=False)
     python = folder / "venv" / "bin" / "python"
     site = folder / "venv" / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
     left_out = (*_NOT_LINKED, *without)
-    for each in Path(sysconfig.get_path("purelib")).iterdir():
-        if not each.name.startswith(left_out) and each.suffix != ".pth":
-            (site / each.name).symlink_to(each)
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if not path.name.startswith(left_out) and path.suffix != ".pth":
+            (site / path.name).symlink_to(path)
     install = ["install", "--quiet", "--no-deps", "--no-index", str(wheel)]
     subprocess.run([sys.executable, "-m", "pip", "--python", python, *install], check=True)
     return Environment(python, _path(folder, python))
 
 
 def install_environment(folder: Path, wheel: Path, *, extras: str = "") -> Environment:
-    """An environment with the wheel, and with what pip finds for it in the package index."""
+    """An environment with the wheel, and its dependencies from the package index."""
     venv.create(folder / "venv", with_pip=True)
     python = folder / "venv" / "bin" / "python"
     install = ["install", "--quiet", "--disable-pip-version-check", f"{wheel}{extras}"]
@@ -96,7 +96,7 @@ def _path(folder: Path, python: Path) -> str:
 
 
 def empty_python(folder: Path) -> Path:
-    """A `python3` of our version that finds nothing but itself and what Spark brings along."""
+    """A `python3` of our version that can import only its standard library and Spark's archives."""
     program, base = folder / "python3", Path(sys.base_prefix, "bin", "python3")
     program.write_text(
         "#!/bin/sh\n"

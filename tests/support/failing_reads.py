@@ -1,4 +1,4 @@
-"""Reads that fail: each call by which `storage` reads from Lance or obstore, one at a time."""
+"""Failing reads: fails one of the calls with which `storage` reads from Lance or obstore."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -60,28 +60,28 @@ class Reads:
             self.failed = name
         raise OSError(PLANTED)
 
-    def called(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(*arguments: Any, **options: Any) -> Any:
+    def wrap(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counting_call(*arguments: Any, **options: Any) -> Any:
             self.count(name)
             answer = call(*arguments, **options)
-            # A stream may fail later, too, when it is read.
+            # A stream may also fail later, while it is read.
             if isinstance(answer, pa.RecordBatchReader):
-                return pa.RecordBatchReader.from_batches(answer.schema, self._streamed(answer))
-            return self._streamed(answer) if name == "to_batches" else answer
+                return pa.RecordBatchReader.from_batches(answer.schema, self._count_batches(answer))
+            return self._count_batches(answer) if name == "to_batches" else answer
 
-        return counted
+        return counting_call
 
-    def _streamed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _count_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             self.count("a batch of a stream")
             yield batch
 
 
-def planted(monkeypatch: pytest.MonkeyPatch) -> Reads:
+def count_reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
     """Count every read of this process for the rest of a test."""
     reads = Reads()
     for owner, name in CALLS:
-        monkeypatch.setattr(owner, name, reads.called(name, getattr(owner, name)))
+        monkeypatch.setattr(owner, name, reads.wrap(name, getattr(owner, name)))
     latest = LanceDataset.latest_version
 
     def latest_version(self: LanceDataset) -> int:

@@ -1,4 +1,4 @@
-"""Faults planted in a sound graph, one kind each, as disks, bugs and curious people make them."""
+"""Faults to plant in a sound graph, one kind each, as disks, bugs and manual edits cause them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -31,8 +31,8 @@ from tests.support.writers import DRAFT, furnished, insert, person
 _clock = SystemClock()
 
 
-def sound(uri: str) -> Graph:
-    """A graph with a few commits, a branch that has written, and a recovery: nothing is wrong."""
+def sound_graph(uri: str) -> Graph:
+    """A sound graph with a few commits, a branch with its own commit, and a recovery."""
     graph = furnished(uri)
     graph.branches.create(DRAFT)
     insert(graph, "eva", branch=DRAFT)
@@ -44,7 +44,7 @@ def sound(uri: str) -> Graph:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """How to plant a fault, and what a check must say of it.
+    """How to plant a fault, and what a check must report.
 
     Attributes:
         says: Words of the finding, its subject and place among them.
@@ -60,18 +60,18 @@ def _table_folder(graph: Graph) -> Path:
 
 
 def _lose_a_data_file(graph: Graph) -> None:
-    for each in (_table_folder(graph) / "data").glob("*.lance"):
-        each.unlink()
+    for path in (_table_folder(graph) / "data").glob("*.lance"):
+        path.unlink()
 
 
 def _garble_a_data_file(graph: Graph) -> None:
-    for each in (_table_folder(graph) / "data").glob("*.lance"):
-        each.write_bytes(b"rubbish" * 200)
+    for path in (_table_folder(graph) / "data").glob("*.lance"):
+        path.write_bytes(b"rubbish" * 200)
 
 
 def _lose_a_version(graph: Graph) -> None:
-    for each in (_table_folder(graph) / "_versions").iterdir():
-        each.unlink()
+    for path in (_table_folder(graph) / "_versions").iterdir():
+        path.unlink()
 
 
 def _lose_an_old_version(graph: Graph) -> None:
@@ -79,7 +79,7 @@ def _lose_an_old_version(graph: Graph) -> None:
 
 
 def _lose_an_old_data_file(graph: Graph) -> None:
-    """One whose only row is deleted by now."""
+    """Lose a file whose only row has been deleted."""
     before = _data_paths(graph)
     graph.mutate('query q() { delete Person where name = "kim" }')
     [gone] = before - _data_paths(graph)
@@ -96,7 +96,7 @@ def _lose_an_old_manifest(graph: Graph) -> None:
 
 
 def _old(table: Path) -> Path:
-    """The file of a version that is not the newest of a table: Lance counts down."""
+    """The file of a version that is not the newest of a table: Lance numbers them downwards."""
     return sorted((table / "_versions").glob("*.manifest"))[1]
 
 
@@ -232,8 +232,8 @@ def _garble_a_branch(graph: Graph) -> None:
 
 
 def _lose_the_refs_of_a_branch(graph: Graph) -> None:
-    for each in Path(graph.uri, MANIFEST, "_refs", "branches").iterdir():
-        each.unlink()
+    for path in Path(graph.uri, MANIFEST, "_refs", "branches").iterdir():
+        path.unlink()
 
 
 def _record_a_recovery_twice(graph: Graph) -> None:

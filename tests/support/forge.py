@@ -1,4 +1,4 @@
-"""Forged graphs of formats 1 to 3, written with Lance directly as their releases wrote them."""
+"""Forges graphs of formats 1 to 3, written with Lance directly as their releases wrote them."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -45,8 +45,8 @@ _EPOCH: Final = datetime(2025, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Forged:
-    """A legacy graph, and what a reader must find in it.
+class ForgedGraph:
+    """A legacy graph, and its expected content.
 
     Attributes:
         main: Main's commits, oldest first, each with its actor.
@@ -66,12 +66,12 @@ def forge(
     branched: bool = True,
     lineage: bool = True,
     counted: bool = True,
-) -> Forged:
+) -> ForgedGraph:
     """Write a graph of an old format: `depth` commits on main, two more on a branch of it.
 
     Its tables are empty, and its manifest counts rows in them, or has no counts.
 
-    Stamps below 3 also get the staging refs that runs left behind before anything swept them.
+    Stamps below 3 also get the staging refs that runs left before there was a sweep.
     """
     root.mkdir(parents=True)
     (root / SCHEMA_TEXT).write_text(SCHEMA)
@@ -91,7 +91,7 @@ def forge(
         for number in (depth, depth + 1):
             draft = _publish(draft, number if counted else None)
             commits.add(DRAFT, draft.version, actor="mina")
-    return Forged(str(root), main, tuple(commits.known[len(main) :]))
+    return ForgedGraph(str(root), main, tuple(commits.known[len(main) :]))
 
 
 class _Commits:
@@ -127,19 +127,19 @@ class _Commits:
             target = lance.dataset(self._commits).checkout_version((self._ref, None))
         lance.write_dataset(rows, target, mode="create" if number == 0 else "append")
         if actor is not None:
-            said = pa.Table.from_pylist(
+            actors = pa.Table.from_pylist(
                 [{"graph_commit_id": commit_id, "actor_id": actor}], schema=_ACTORS
             )
-            lance.write_dataset(said, self._actors, mode="create" if number == 0 else "append")
+            lance.write_dataset(actors, self._actors, mode="create" if number == 0 else "append")
 
 
 def _manifest(root: Path, stamp: int, *, counted: bool) -> lance.LanceDataset:
     rows = []
-    for number, each in enumerate(parse_schema(SCHEMA).types):
-        key = each.table_key
+    for number, type_ in enumerate(parse_schema(SCHEMA).types):
+        key = type_.table_key
         location = f"{key.kind.folder}/old-{number}"
         lance.write_dataset(
-            table_schema(each).empty_table(), str(root / location), enable_stable_row_ids=True
+            table_schema(type_).empty_table(), str(root / location), enable_stable_row_ids=True
         )
         rows.append(
             {
@@ -162,6 +162,6 @@ def _manifest(root: Path, stamp: int, *, counted: bool) -> lance.LanceDataset:
 
 def _publish(manifest: lance.LanceDataset, count: int | None) -> lance.LanceDataset:
     """Old releases updated rows in place, which leaves several fragments and deletions."""
-    said = "NULL" if count is None else str(count)
-    manifest.update({"row_count": said}, where="table_key = 'node:Person'")
+    count_text = "NULL" if count is None else str(count)
+    manifest.update({"row_count": count_text}, where="table_key = 'node:Person'")
     return manifest

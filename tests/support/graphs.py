@@ -1,4 +1,4 @@
-"""Graphs with rows in them, written by storage and one publish: no loader takes part."""
+"""Creates graphs with rows, written by storage and one publish, without a loader."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -34,17 +34,17 @@ _clock = SystemClock()
 def graph_with(
     uri: str | Path, schema: str | Path | Catalog, rows: Mapping[str, Rows]
 ) -> graph.Graph:
-    """A new graph whose types have these rows, all of them from one commit."""
-    made = graph.init(uri, schema)
-    add_rows(made, rows)
-    return made
+    """A new graph whose types have these rows, all in one commit."""
+    created = graph.init(uri, schema)
+    add_rows(created, rows)
+    return created
 
 
 def add_rows(target: graph.Graph, rows: Mapping[str, Rows]) -> str:
-    """Append rows to types, publish them as one commit on main, and give its id.
+    """Append rows to types, publish them as one commit on main, and return its id.
 
     A row is a mapping by column, absent ones null, or a whole Arrow table of the type's own schema.
-    A row without an `id` gets the one its key spells, or a new one. Nothing is checked: a test may
+    A row without an `id` gets the one of its key, or a new one. Nothing is checked: a test may
     write what no loader would.
     """
     store = Store.open(target.uri)
@@ -60,9 +60,9 @@ def add_rows(target: graph.Graph, rows: Mapping[str, Rows]) -> str:
         pin = now.pin(type_.table_key)
         table = store.tables.open(pin.location, ref=pin.ref, version=pin.version)
         staged = staging.stage_append(table, _table(type_, given))
-        moved = heads.apply(staged, author)
+        new_pins = heads.apply(staged, author)
         before.append(pin)
-        after.append(replace(pin, version=moved.version, row_count=staged.row_count))
+        after.append(replace(pin, version=new_pins.version, row_count=staged.row_count))
     publication = Publication(
         MAIN,
         commit_id,
@@ -74,19 +74,19 @@ def add_rows(target: graph.Graph, rows: Mapping[str, Rows]) -> str:
 
 
 def add_indexes(target: graph.Graph) -> None:
-    """Index the ids and ends of every type, as an index writer would, and publish that."""
+    """Index the ids and ends of every type, as the index writer does, and publish that."""
     manifest = Manifest(target._store)
     now = manifest.current(MAIN)
     author = heads.Authorship(OperationId(_clock.ulid()), OperationKind.INDEX)
-    moved = []
+    new_pins = []
     for key, pin in now.pins.items():
         table = target._store.tables.open(pin.location, ref=pin.ref, version=pin.version)
         columns = ["id"] if key.kind is TableKind.NODE else ["id", "src", "dst"]
         staged = stage_indexes(table, [IndexSpec(each) for each in columns])
         if staged is not None:
-            moved.append(replace(pin, version=heads.apply(staged, author).version))
+            new_pins.append(replace(pin, version=heads.apply(staged, author).version))
     commit_id = CommitId(_clock.ulid())
-    publish(manifest, _clock, Publication(MAIN, commit_id, OperationKind.INDEX, tuple(moved)))
+    publish(manifest, _clock, Publication(MAIN, commit_id, OperationKind.INDEX, tuple(new_pins)))
 
 
 def _table(type_: SchemaType, given: Rows) -> pa.Table:
@@ -96,25 +96,25 @@ def _table(type_: SchemaType, given: Rows) -> pa.Table:
     rows = [{"id": _id(type_, row), **row} for row in given]
     unknown = {name for row in rows for name in row} - set(schema.names)
     assert not unknown, f"{type_.name} has no {', '.join(sorted(unknown))}"
-    return pa.Table.from_pylist([_converted(row, schema) for row in rows], schema=schema)
+    return pa.Table.from_pylist([_convert_row(row, schema) for row in rows], schema=schema)
 
 
 def _id(type_: SchemaType, row: Mapping[str, Any]) -> str:
     if not type_.key or "id" in row:
         return _clock.ulid()
     types: list[Any] = []
-    for each in type_.key:
-        is_end = each in ("src", "dst")
-        types.append(Scalar.STRING if is_end else type_.property_named(each).type)
+    for name in type_.key:
+        is_end = name in ("src", "dst")
+        types.append(Scalar.STRING if is_end else type_.property_named(name).type)
     return identity_of(types, [row[each] for each in type_.key])
 
 
-def _converted(row: Mapping[str, Any], schema: pa.Schema) -> dict[str, Any]:
+def _convert_row(row: Mapping[str, Any], schema: pa.Schema) -> dict[str, Any]:
     return {name: _value(row.get(name), schema.field(name).type) for name in schema.names}
 
 
 def _value(value: Any, kind: pa.DataType) -> Any:
-    """Dates and instants may be written as ISO-8601 text, which reads better in tests."""
+    """Parse dates and instants from ISO-8601 text, which is more readable in tests."""
     if isinstance(value, str) and pa.types.is_date(kind):
         return date.fromisoformat(value)
     if isinstance(value, str) and pa.types.is_timestamp(kind):

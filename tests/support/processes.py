@@ -1,4 +1,4 @@
-"""What child processes do in storage tests: module-level, so that it travels by pickling."""
+"""Functions that child processes run in storage tests, at module level so that they pickle."""
 
 import os
 import resource
@@ -16,7 +16,7 @@ UNPRIVILEGED: Final = 65_534
 
 
 def contend_for_objects(barrier: Any, uri: str, mark: str, rounds: int) -> list[bool]:
-    """Put the same objects if absent as the others do, one a round; which of them were ours."""
+    """Put the same objects if absent as the others, one per round; return which were ours."""
     objects = Store.open(uri).objects
     won = []
     for turn in range(rounds):
@@ -26,25 +26,25 @@ def contend_for_objects(barrier: Any, uri: str, mark: str, rounds: int) -> list[
 
 
 def count_up(barrier: Any, uri: str, path: str, times: int) -> int:
-    """Add one to a counter `times` times by conditional update; how many attempts that took."""
+    """Add one to a counter `times` times by conditional update; return the number of attempts."""
     objects = Store.open(uri).objects
     barrier.wait(60)
     return increment(objects, path, times)
 
 
 def increment(objects: Any, path: str, times: int) -> int:
-    """The same, through the caller's own handle."""
+    """Like `count_up`, with the caller's own handle."""
     attempts = done = 0
     while done < times:
         attempts += 1
         assert attempts < 10_000, "updates starve"
-        found = objects.read(path)
-        done += objects.update(path, str(int(found.data) + 1).encode(), expecting=found.tag)
+        counter = objects.read(path)
+        done += objects.update(path, str(int(counter.data) + 1).encode(), expecting=counter.tag)
     return attempts
 
 
 def numbers_at(barrier: Any, address: TableAddress) -> dict[str, int | None]:
-    """What the table at an address holds, seen from here."""
+    """The content of the table at an address, read in this process."""
     barrier.wait(60)
     store = Store.open(address.root.uri)
     assert store.root == address.root
@@ -53,10 +53,10 @@ def numbers_at(barrier: Any, address: TableAddress) -> dict[str, int | None]:
 
 
 def attempts_without_rights(barrier: Any, practice_uri: str, uri: str) -> dict[str, str]:
-    """Try everything on the table below `uri` as a user who owns nothing; how each attempt ended.
+    """Try all operations below `uri` as a user who owns no files; return how each ended.
 
-    The same is done first below `practice_uri`, with all rights: what Python imports late may lie
-    where this user cannot read.
+    The same is done first below `practice_uri`, with all rights, because this user may not be able
+    to read modules that Python imports late.
     """
     barrier.wait(60)
     _attempts(Store.open(practice_uri))
@@ -68,7 +68,7 @@ def attempts_without_rights(barrier: Any, practice_uri: str, uri: str) -> dict[s
 
 
 def attempts_with_small_files_only(barrier: Any, uri: str, bytes_max: int) -> dict[str, str]:
-    """Try everything on the table below `uri` where no file may grow beyond `bytes_max`."""
+    """Try all operations below `uri` with files limited to `bytes_max`."""
     barrier.wait(60)
     resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_max, bytes_max))
     return _attempts(Store.open(uri))

@@ -1,4 +1,4 @@
-"""Small graphs, and publishes to them without a writer: what manifest tests are made of."""
+"""A small schema, and publishes without a writer, for manifest tests."""
 
 from dataclasses import replace
 from typing import Final
@@ -26,12 +26,12 @@ _clock = SystemClock()
 
 
 def manifest_at(uri: str) -> Manifest:
-    """A reader of its own: no handle or cache is shared with another one."""
+    """A separate reader, which shares no handle or cache with others."""
     return Manifest(Store.open(uri))
 
 
-def moved(pin: TablePin, rows: int = 1) -> TablePin:
-    """The pin after a write that the table itself need not have seen."""
+def move_pin(pin: TablePin, rows: int = 1) -> TablePin:
+    """The pin after a write, which need not have happened to the table."""
     return replace(pin, version=pin.version + 1, row_count=pin.row_count + rows)
 
 
@@ -45,14 +45,14 @@ def publish_pin(
     actor: str | None = None,
     merged_parent: CommitId | None = None,
 ) -> Commit:
-    """Publish the move of one table, expecting it where `pin` was read unless told otherwise."""
+    """Publish the move of one table, by default expecting it at the version of `pin`."""
     if expecting is None:
         expecting = (TableAt(pin.key, pin.version, pin.ref),)
     publication = Publication(
         branch,
         commit_id or CommitId(_clock.ulid()),
         OperationKind.LOAD,
-        pins=(moved(pin),),
+        pins=(move_pin(pin),),
         expecting=expecting,
         actor=actor,
         merged_parent=merged_parent,

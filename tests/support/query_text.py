@@ -1,4 +1,4 @@
-"""Typed queries as text that a reviewer can read, one line per node."""
+"""Typed queries as readable text, one line per node."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ def describe(query: ir.Query) -> str:
     parameters = ", ".join(map(_parameter, query.parameters))
     match query:
         case ir.ReadQuery():
-            lines = [f"read {query.name}({parameters})", *_indented(_read(query))]
+            lines = [f"read {query.name}({parameters})", *_indent(_read(query))]
         case ir.MutationQuery():
-            lines = [f"mutation {query.name}({parameters})", *_indented(_mutation(query))]
+            lines = [f"mutation {query.name}({parameters})", *_indent(_mutation(query))]
     return "\n".join(lines)
 
 
-def _parameter(each: ir.Parameter) -> str:
-    bounds = f" from {each.minimum}" if each.minimum is not None else ""
-    bounds += f" to {each.maximum}" if each.maximum is not None else ""
-    return f"{each.name}: {each.type}{'?' * each.nullable}{bounds}"
+def _parameter(parameter: ir.Parameter) -> str:
+    bounds = f" from {parameter.minimum}" if parameter.minimum is not None else ""
+    bounds += f" to {parameter.maximum}" if parameter.maximum is not None else ""
+    return f"{parameter.name}: {parameter.type}{'?' * parameter.nullable}{bounds}"
 
 
 def _read(query: ir.ReadQuery) -> Iterator[str]:
@@ -45,24 +45,24 @@ def _read(query: ir.ReadQuery) -> Iterator[str]:
 def _block(block: ir.Block) -> Iterator[str]:
     for node in block.nodes:
         yield f"node {node.variable}: {node.type_name}"
-    for each in block.traversals:
-        edge = f"{each.edge_variable}:" if each.edge_variable else ""
-        hops = f"{each.hops_min}..{each.hops_max}"
-        walk = f"{edge}{each.edge_type} {each.direction} {hops}"
-        yield f"walk {_end(each.source)} [{walk}] {_end(each.destination)}"
+    for traversal in block.traversals:
+        edge = f"{traversal.edge_variable}:" if traversal.edge_variable else ""
+        hops = f"{traversal.hops_min}..{traversal.hops_max}"
+        walk = f"{edge}{traversal.edge_type} {traversal.direction} {hops}"
+        yield f"walk {_end(traversal.source)} [{walk}] {_end(traversal.destination)}"
     for filter_ in block.filters:
         yield f"where {_filter(filter_)}"
     for negation in block.negations:
         yield f"not, given {', '.join(negation.outer)}"
-        yield from _indented(_block(negation.block))
+        yield from _indent(_block(negation.block))
 
 
 def _end(end: str | ir.Anonymous) -> str:
     return end if isinstance(end, str) else f"any {end.type_name}"
 
 
-def _filter(each: ir.Filter) -> str:
-    match each:
+def _filter(condition: ir.Filter) -> str:
+    match condition:
         case ir.Comparison(left, operator, right):
             return f"{_value(left)} {operator} {_value(right)}"
         case ir.NullTest(operand, negated):
@@ -72,9 +72,9 @@ def _filter(each: ir.Filter) -> str:
             return f"{_value(text)} {test} {_value(query)}{rest}"
 
 
-def _value(each: ir.Expression) -> str:
-    mark = "?" * each.nullable
-    match each:
+def _value(expression: ir.Expression) -> str:
+    mark = "?" * expression.nullable
+    match expression:
         case ir.ColumnValue(variable, column, type_):
             return f"{variable}.{column}: {type_}{mark}"
         case ir.ParameterValue(name, type_):
@@ -86,38 +86,38 @@ def _value(each: ir.Expression) -> str:
         case ir.Aggregate(function, argument, distinct, type_):
             return f"{function}({'distinct ' * distinct}{_value(argument)}): {type_}{mark}"
         case ir.Nearest(column, query) | ir.Bm25(column, query):
-            name = type(each).__name__.lower()
-            return f"{name}({_value(column)}, {_value(query)}): {each.type}{mark}"
+            name = type(expression).__name__.lower()
+            return f"{name}({_value(column)}, {_value(query)}): {expression.type}{mark}"
         case ir.Rrf(first, second, k):
-            return f"rrf({_value(first)}, {_value(second)}, {_value(k)}): {each.type}{mark}"
+            return f"rrf({_value(first)}, {_value(second)}, {_value(k)}): {expression.type}{mark}"
 
 
 def _mutation(query: ir.MutationQuery) -> Iterator[str]:
-    for each in query.statements:
-        match each:
+    for statement in query.statements:
+        match statement:
             case ir.InsertNode(type_name, id_, values):
                 yield f"insert node {type_name}"
-                yield from _indented(_assigned(values, id_))
+                yield from _indent(_assignments(values, id_))
             case ir.InsertEdge(type_name, source, target, id_, values):
                 yield f"insert edge {type_name} from {_value(source)} to {_value(target)}"
-                yield from _indented(_assigned(values, id_))
+                yield from _indent(_assignments(values, id_))
             case ir.Update(table, assignments, where):
                 yield f"update {table}"
-                yield from _indented(_assigned(assignments, None))
-                yield from _indented(f"where {_filter(test)}" for test in where)
+                yield from _indent(_assignments(assignments, None))
+                yield from _indent(f"where {_filter(test)}" for test in where)
             case ir.Delete(table, where):
                 yield f"delete {table}"
-                yield from _indented(f"where {_filter(test)}" for test in where)
+                yield from _indent(f"where {_filter(test)}" for test in where)
     yield f"reads {', '.join(sorted(map(str, query.reads))) or 'nothing'}"
     yield f"writes {', '.join(sorted(map(str, query.writes)))}"
 
 
-def _assigned(values: tuple[ir.Assignment, ...], id_: ir.GivenValue | None) -> Iterator[str]:
+def _assignments(values: tuple[ir.Assignment, ...], id_: ir.GivenValue | None) -> Iterator[str]:
     if id_ is not None:
         yield f"id = {_value(id_)}"
-    for each in values:
-        yield f"{each.property} = {_value(each.value)}"
+    for assignment in values:
+        yield f"{assignment.property} = {_value(assignment.value)}"
 
 
-def _indented(lines: Iterator[str]) -> Iterator[str]:
+def _indent(lines: Iterator[str]) -> Iterator[str]:
     return (f"  {each}" for each in lines)

@@ -1,4 +1,4 @@
-"""Writers that race: the same work in threads and in processes, round after round."""
+"""Races of writers: the same work in threads or in processes, in several rounds."""
 
 import threading
 from collections.abc import Callable
@@ -16,21 +16,21 @@ Crowd = Literal["threads", "processes"]
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
-    """What the loser of a round was told."""
+class LostRace:
+    """The error of the loser of a round."""
 
     code: str
     details: dict[str, object]
 
 
-Outcome = str | Lost
-"""The id of the commit that landed, or what the loser was told."""
+Outcome = str | LostRace
+"""The id of the commit that landed, or the loser's error."""
 
 
 def race(uri: str, keys: tuple[TableKey, ...], *, rounds: int, crowd: Crowd) -> list[list[Outcome]]:
     """Let one writer per key publish once per round, all from the same base; outcomes by round.
 
-    The writers do not take turns: without that courtesy they meet in Lance's commit itself.
+    The writers do not take turns, so they compete in Lance's commit itself.
     """
     run = in_processes if crowd == "processes" else _in_threads
     outcomes = run(_publish_rounds, [(uri, key, rounds) for key in keys])
@@ -48,7 +48,7 @@ def _publish_rounds(barrier: Any, uri: str, key: TableKey, rounds: int) -> list[
         try:
             outcomes.append(publish_pin(manifest, pin).commit_id)
         except TableConflictError as lost:
-            outcomes.append(Lost(lost.code.value, lost.details))
+            outcomes.append(LostRace(lost.code.value, lost.details))
     return outcomes
 
 
@@ -65,10 +65,10 @@ def _in_threads(work: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> l
             barrier.abort()
 
     threads = [threading.Thread(target=one, args=(place,)) for place in range(len(arguments))]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     if faults:
         raise faults[0]
     return answers

@@ -1,4 +1,4 @@
-"""An S3 look-alike on loopback, in a process of its own that ends with the one that started it."""
+"""An S3 test server on loopback, in its own process that ends with the one that started it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _bucket_numbers = count(1)
 
 @dataclass(frozen=True, slots=True)
 class S3Server:
-    """A running server. Buckets live in its memory and go away with it."""
+    """A running server. Buckets are in its memory and end with it."""
 
     endpoint: str
 
@@ -54,8 +54,8 @@ class S3Server:
 
 
 @contextmanager
-def running() -> Iterator[S3Server]:
-    """Run a server on a free loopback port for as long as the block lasts.
+def run_server() -> Iterator[S3Server]:
+    """Run a server on a free loopback port during the block.
 
     A process rather than a thread: the server then never waits for our interpreter lock. It reads
     its standard input and stops at the end of it, so it also stops when this process is killed.
@@ -82,7 +82,7 @@ def running() -> Iterator[S3Server]:
 
 
 def serve() -> None:
-    """Serve until standard input ends. The port goes to standard output, on one line."""
+    """Serve until standard input ends. The port is printed to standard output, on one line."""
     # Imported here, in the child: most test runs never need it.
     from moto.moto_server.werkzeug_app import (
         DomainDispatcherApplication,
@@ -105,13 +105,13 @@ def serve() -> None:
 def one_at_a_time(application: WSGIApplication) -> WSGIApplication:
     """The application behind a lock, so that a conditional put is one step, as it is on S3.
 
-    moto looks at If-Match and If-None-Match and then puts, in a thread per request: of two puts
+    moto checks If-Match and If-None-Match and then puts, in a thread per request: of two puts
     under one condition, both may land (tests/contract/storage/test_s3_server.py).
     """
     lock = threading.Lock()
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        # The body is here before the lock is taken: no slow sender keeps the others waiting.
+        # Read the body before taking the lock, so that a slow sender does not block others.
         if length := environ.get("CONTENT_LENGTH"):
             environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(int(length)))
         with lock:

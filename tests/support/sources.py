@@ -1,4 +1,4 @@
-"""Our own source, as trees to walk: what tidy tests read."""
+"""Our own source as syntax trees, for the tidy tests."""
 
 import ast
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ class Source:
 
     @classmethod
     def parse(cls, path: str, text: str) -> "Source":
-        """A module that need not exist, for showing that a checker can fail."""
+        """A module that need not exist, to show that a checker can fail."""
         return cls(path, ast.parse(text))
 
 
@@ -33,25 +33,25 @@ def every_source() -> tuple[Source, ...]:
     )
 
 
-def dotted(node: ast.expr) -> str:
-    """`a.b.c` for such an expression; calls and subscripts on the way are left out.
+def dotted_name(node: ast.expr) -> str:
+    """`a.b.c` for such an expression; calls and subscripts in it are omitted.
 
-    >>> dotted(ast.parse("a.b(1).c[2].d", mode="eval").body)
+    >>> dotted_name(ast.parse("a.b(1).c[2].d", mode="eval").body)
     'a.b.c.d'
     """
     match node:
         case ast.Name(id=name):
             return name
         case ast.Attribute(value=value, attr=name):
-            return f"{dotted(value)}.{name}"
+            return f"{dotted_name(value)}.{name}"
         case ast.Call(func=inner) | ast.Subscript(value=inner):
-            return dotted(inner)
+            return dotted_name(inner)
         case _:
             return ""
 
 
 def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
-    """Every call below `tree`, with the dotted name of what is called."""
+    """Every call below `tree`, with the dotted name of its function."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            yield dotted(node.func), node
+            yield dotted_name(node.func), node

@@ -1,4 +1,4 @@
-"""Drivers of Spark in processes of their own: with a master of their own, and free to be killed."""
+"""Spark drivers in their own processes, with their own master, which tests may kill."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol, TypeVar
 from omnigraph.failpoints import Failpoint, armed
 from tests.support.cluster import end_with
 from tests.support.crashes import Cut
-from tests.support.spark_traps import Moment, Trap, trapped
+from tests.support.spark_traps import Moment, Trap, set_trap
 
 Answer = TypeVar("Answer")
 
@@ -28,7 +28,7 @@ ANSWER_SECONDS_MAX: Final = 600
 END_SECONDS_MAX: Final = 60
 
 SMALL: Final[Mapping[str, int]] = {
-    # Even small inputs are then read, and written again, by several tasks.
+    # Several tasks then read and write even small inputs.
     "LOAD_GROUP_BYTES_MIN": 4_000,
     "LOAD_GROUPS_PER_CORE_MIN": 3,
     "SPARK_PARTITION_ROWS_MIN": 50,
@@ -36,16 +36,16 @@ SMALL: Final[Mapping[str, int]] = {
 }
 OPTIONS: Final[Mapping[str, str]] = {
     "spark.executor.memory": "512m",
-    # They live for seconds, like the driver.
+    # Executors run for seconds, like the driver.
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "3",
-    # What a test gives executors to do is found in its own modules.
+    # Executors import the functions of a test from its own modules.
     "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
 }
 
 
 class Driver(Protocol):
-    """Does work in another process, and gives its answer or raises what it raised."""
+    """Does work in another process, and returns its result or raises its error."""
 
     def __call__(self, work: Callable[..., Answer], *arguments: Any) -> Answer:
         """Do it."""
@@ -53,8 +53,8 @@ class Driver(Protocol):
 
 
 @contextmanager
-def running(environment: Mapping[str, str] | None = None) -> Iterator[Driver]:
-    """A driver for as long as the block lasts; its session begins with its first work on Spark."""
+def run_driver(environment: Mapping[str, str] | None = None) -> Iterator[Driver]:
+    """Run a driver during the block; its session starts with its first work on Spark."""
     pool = ProcessPoolExecutor(1, mp_context=_context(), initializer=begin, initargs=(environment,))
     pid = pool.submit(os.getpid).result(ANSWER_SECONDS_MAX)
 
@@ -64,16 +64,16 @@ def running(environment: Mapping[str, str] | None = None) -> Iterator[Driver]:
     try:
         yield drive
     except BaseException:
-        # It may still be at work.
+        # It may still be working.
         os.kill(pid, signal.SIGKILL)
         raise
     finally:
         pool.shutdown()
 
 
-def killed_at(cut: Cut, work: Callable[..., object], *arguments: Any) -> None:
+def kill_at(cut: Cut, work: Callable[..., object], *arguments: Any) -> None:
     """Do work in a driver that is killed, with its Java, at a failpoint."""
-    _put_to_death(_die_at, str(cut.point), cut.nth, work, *arguments)
+    _expect_kill(_die_at, str(cut.point), cut.nth, work, *arguments)
 
 
 def _die_at(point: str, nth: int, work: Callable[..., object], *arguments: Any) -> None:
@@ -83,20 +83,20 @@ def _die_at(point: str, nth: int, work: Callable[..., object], *arguments: Any) 
 
 
 def _kill(victims: Sequence[int]) -> None:
-    for each in victims:
-        os.kill(each, signal.SIGKILL)
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
 
 
-def killed_during(
+def kill_during(
     name: str, moment: Moment, marks: Path, work: Callable[..., object], *arguments: Any
 ) -> None:
-    """Do work in a driver that is killed, with its Java, while executors are at work.
+    """Do work in a driver that is killed, with its Java, while executors are working.
 
     Args:
-        name: What they are at.
-        marks: A directory for the trap, which is not there yet.
+        name: The function that the executors run.
+        marks: A directory for the trap, which must not exist yet.
     """
-    _put_to_death(_die_during, name, moment, marks, work, *arguments)
+    _expect_kill(_die_during, name, moment, marks, work, *arguments)
     await_end(int((marks / "java").read_text()))
 
 
@@ -104,19 +104,19 @@ def _die_during(
     name: str, moment: Moment, marks: Path, work: Callable[..., object], *arguments: Any
 ) -> None:
     java = java_pid()
-    with trapped(Trap(name, moment, str(marks), victims=(os.getpid(), java))):
+    with set_trap(Trap(name, moment, str(marks), victims=(os.getpid(), java))):
         (marks / "java").write_text(str(java))
         work(*arguments)
 
 
-def _put_to_death(work: Callable[..., object], *arguments: Any) -> None:
-    process = _context().Process(target=_begun, args=(work, *arguments))
+def _expect_kill(work: Callable[..., object], *arguments: Any) -> None:
+    process = _context().Process(target=_begin_and_run, args=(work, *arguments))
     process.start()
     process.join(ANSWER_SECONDS_MAX)
     assert process.exitcode == -signal.SIGKILL, process.exitcode
 
 
-def _begun(work: Callable[..., object], *arguments: Any) -> None:
+def _begin_and_run(work: Callable[..., object], *arguments: Any) -> None:
     begin()
     work(*arguments)
 
@@ -127,17 +127,17 @@ def _context() -> SpawnContext:
 
 
 def begin(environment: Mapping[str, str] | None = None) -> None:
-    """Be a driver: of small tasks, and with its variables set before Java could see others."""
+    """Become a driver of small tasks, with its variables set before Java starts."""
     parent = multiprocessing.parent_process()
     assert parent is not None, "drivers are children"
     assert parent.pid is not None, "it runs"
-    # Workers of a pool wait for work even when nobody is left to give it.
+    # Workers of a pool wait for work even after their parent has ended.
     end_with(parent.pid)
     os.environ.update(environment or {})
     from omnigraph.engine.spark.session import open_session
     from omnigraph.engine.spark.settings import SessionSettings, Work
 
-    # All that a load is made of: it takes its limits when it is imported.
+    # Import all modules of a load first: they copy their limits when they are imported.
     import_module("omnigraph.pipeline.spark.load")
     ours = [each for name, each in sys.modules.items() if name.startswith("omnigraph.")]
     for (name, value), module in product(SMALL.items(), ours):
@@ -160,7 +160,7 @@ def java_pid() -> int:
 
 
 def await_end(pid: int) -> None:
-    """Wait until a process is gone: one that is killed takes a moment to give its memory back."""
+    """Wait until a process has ended: a killed one takes a moment to release its memory."""
     deadline = time.monotonic() + END_SECONDS_MAX
     while _is_running(pid):
         assert time.monotonic() < deadline, "it does not end"
@@ -168,7 +168,7 @@ def await_end(pid: int) -> None:
 
 
 def _is_running(pid: int) -> bool:
-    """Whether a process is there and has not ended."""
+    """Whether a process exists and is not a zombie."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):

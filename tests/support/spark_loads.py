@@ -1,4 +1,4 @@
-"""Loads of every mode into one small graph, and what the graph must hold before and after."""
+"""Loads of every mode into one small graph, and its expected rows before and after."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ BEFORE: Final[Contents] = {
 }
 INPUTS: Final[Mapping[str, Contents]] = {
     "append": {"Person": _people(300, 600, 1), "Knows": _knows(300, 600, 1)},
-    # Half of the rows take the place of others.
+    # Half of the rows replace others.
     "merge": {"Person": _people(150, 450, 2), "Knows": _knows(150, 450, 2)},
     "overwrite": {"Person": _people(50, 350, 3), "Knows": _knows(50, 350, 3),
                   "LivesIn": _lives_in(50, 300)},
@@ -54,14 +54,14 @@ INPUTS: Final[Mapping[str, Contents]] = {
 
 
 def after(mode: str) -> Contents:
-    """What the graph must hold after the load of this mode."""
+    """The expected rows after the load of this mode."""
     if mode == "overwrite":
         return {**BEFORE, **INPUTS[mode]}
     return {name: {**rows, **INPUTS[mode].get(name, {})} for name, rows in BEFORE.items()}
 
 
 def source(folder: Path, contents: Contents) -> str:
-    """A graph file of these rows, in an order that no task can have all of."""
+    """A graph file of these rows, mixed so that no task has all rows of a type."""
     lines = [
         json.dumps(_envelope(type_name, id_, row))
         for type_name, rows in contents.items()
@@ -82,35 +82,36 @@ def _envelope(type_name: str, id_: str, row: Mapping[str, Any]) -> dict[str, Any
 
 
 def furnished(uri: str, folder: Path) -> str:
-    """A graph with the rows of before."""
+    """A graph with the rows of `BEFORE`."""
     graph = omnigraph.init(uri, SCHEMA)
     graph.load(source(folder, BEFORE), engine="local", index=False)
     return graph.uri
 
 
 def load(uri: str, path: str, mode: str) -> dict[str, tuple[int, int, int]]:
-    """Load on Spark; what changed, by type."""
+    """Load on Spark; return the counts of changes by type."""
     result = omnigraph.open(uri).load(path, mode=mode, engine="spark", index=False)
     assert result.engine == "spark"
     return {
-        name: (each.inserted, each.updated, each.deleted) for name, each in result.changes.items()
+        name: (counts.inserted, counts.updated, counts.deleted)
+        for name, counts in result.changes.items()
     }
 
 
 def contents(uri: str) -> Contents:
-    """What a fresh reader sees; no id may stand twice."""
+    """The rows that a new reader sees; ids must be unique."""
     graph = omnigraph.open(uri, read_only=True)
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    rows_by_type: dict[str, dict[str, dict[str, Any]]] = {}
     for key, pin in graph.snapshot().pins.items():
         table = graph._store.tables.open(pin.location, ref=pin.ref, version=pin.version)
         rows = table.read().to_pylist()
-        found[key.type_name] = {row.pop("id"): row for row in rows}
-        assert len(found[key.type_name]) == len(rows) == pin.row_count
-    return found
+        rows_by_type[key.type_name] = {row.pop("id"): row for row in rows}
+        assert len(rows_by_type[key.type_name]) == len(rows) == pin.row_count
+    return rows_by_type
 
 
 def assert_settled(uri: str) -> None:
-    """Nothing waits to be recovered, and every head is where it is pinned."""
+    """Assert that no recovery is pending, and every head is pinned."""
     store = Store.open(uri)
     assert store.objects.list(RECOVERY) == ()
     for pin in omnigraph.open(uri, read_only=True).snapshot().pins.values():
@@ -118,5 +119,5 @@ def assert_settled(uri: str) -> None:
 
 
 def scratch(uri: str) -> tuple[str, ...]:
-    """What loads have left of their scratch."""
+    """The scratch files that loads have left."""
     return tuple(str(each) for each in Store.open(uri).objects.list(SCRATCH))

@@ -1,7 +1,7 @@
-"""Traps: what executors do in Python, found by name, and killing a process in the middle of it.
+"""Traps: kill a process while an executor runs a Python function of a given name.
 
-Whatever a load or an export does in executors goes through `mapInArrow`. A first run tells which
-functions those are; a later one is run with a trap in one of them.
+Loads and exports run all their Python in executors through `mapInArrow`. A first run records the
+names of those functions; a later one runs with a trap in one of them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Moment(StrEnum):
     """When a trap springs."""
 
     TAKING = "taking"
-    """A task has got its first rows, and done nothing with them."""
+    """A task has received its first rows, and done nothing with them."""
     TELLING = "telling"
-    """A task has written what it writes, and not yet said so."""
+    """A task has written its files, and not yet reported them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class Trap:
     """Kills processes in the middle of a task.
 
     Attributes:
-        name: The function that the task is given to run.
-        marks: An empty directory in which it notes that it has sprung.
-        times: How many attempts of the first task that comes along it kills.
+        name: The function that the task runs.
+        marks: An empty directory in which it records that it has sprung.
+        times: How many attempts of the first matching task it kills.
         victims: The processes that it kills; the executor that runs the task when None.
     """
 
@@ -58,23 +58,23 @@ class Trap:
 
 
 @dataclass(frozen=True, slots=True)
-class _Trapped:
+class _WorkWithTrap:
     """The work of an executor, with a trap in it."""
 
     work: Work
     trap: Trap
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for each in self.work(self._taken(batches)):
+        for batch in self.work(self._take_batches(batches)):
             if self.trap.moment is Moment.TELLING:
                 _spring(self.trap)
-            yield each
+            yield batch
 
-    def _taken(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for each in batches:
+    def _take_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
             if self.trap.moment is Moment.TAKING:
                 _spring(self.trap)
-            yield each
+            yield batch
 
 
 def _spring(trap: Trap) -> None:
@@ -82,7 +82,7 @@ def _spring(trap: Trap) -> None:
     assert context is not None, "it runs in an executor"
     mine = f"task-{context.stageId()}-{context.partitionId()}"
     try:
-        # One name for all: who makes it first is the one that dies.
+        # One name for all: the task that creates it first is the one that dies.
         Path(trap.marks, "chosen").symlink_to(mine)
     except FileExistsError:
         if Path(trap.marks, "chosen").readlink() != Path(mine):
@@ -94,7 +94,7 @@ def _spring(trap: Trap) -> None:
             continue
         for pid in trap.victims or (_parent(os.getppid()),):
             os.kill(pid, signal.SIGKILL)
-        # The daemon that started this worker ends it, once its executor is gone.
+        # The daemon that started this worker ends it after its executor has ended.
         time.sleep(_DIES_SECONDS_MAX)
 
 
@@ -103,48 +103,48 @@ def _parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-Dress: TypeAlias = "Callable[[str, Work], Work]"
+WrapWork: TypeAlias = "Callable[[str, Work], Work]"
 
 
 @contextmanager
-def dressed(dress: Dress) -> Iterator[None]:
-    """Let executors do what `dress` makes of the work of each name."""
+def wrap_work(wrap: WrapWork) -> Iterator[None]:
+    """Replace the work of executors by the result of `wrap(name, work)`."""
     from pyspark.sql.classic.dataframe import DataFrame
 
-    plain = DataFrame.mapInArrow
+    original = DataFrame.mapInArrow
     frames: Any = DataFrame
 
     def map_in_arrow(frame: Any, work: Any, *others: Any, **more: Any) -> Any:
         name = (work.func if isinstance(work, partial) else work).__name__
-        return plain(frame, dress(name, work), *others, **more)
+        return original(frame, wrap(name, work), *others, **more)
 
     frames.mapInArrow = map_in_arrow
     try:
         yield
     finally:
-        frames.mapInArrow = plain
+        frames.mapInArrow = original
 
 
 def names_of(action: Callable[[], object]) -> list[str]:
-    """The names of all that an action gives executors to do, each once, in order."""
-    found: dict[str, None] = {}
+    """The names of all functions that an action runs in executors, each once, in order."""
+    names: dict[str, None] = {}
 
-    def noted(name: str, work: Work) -> Work:
-        found[name] = None
+    def note(name: str, work: Work) -> Work:
+        names[name] = None
         return work
 
-    with dressed(noted):
+    with wrap_work(note):
         action()
-    return list(found)
+    return list(names)
 
 
 @contextmanager
-def trapped(trap: Trap) -> Iterator[None]:
-    """Let a trap wait in the work of its name."""
+def set_trap(trap: Trap) -> Iterator[None]:
+    """Set a trap in the work of its name."""
     Path(trap.marks).mkdir(parents=True)
 
-    def dress(name: str, work: Work) -> Work:
-        return _Trapped(work, trap) if name == trap.name else work
+    def wrap(name: str, work: Work) -> Work:
+        return _WorkWithTrap(work, trap) if name == trap.name else work
 
-    with dressed(dress):
+    with wrap_work(wrap):
         yield

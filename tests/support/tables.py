@@ -1,4 +1,4 @@
-"""Small tables made through `storage` alone, and what they hold."""
+"""Creates small tables through `storage` alone, and reads their content."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -31,13 +31,13 @@ def rows(ids: Iterable[str | None], *, n: int | None = 0) -> pa.Table:
     return pa.table(columns, schema=SCHEMA)
 
 
-def numbered(numbers: Mapping[str, int | None]) -> pa.Table:
+def numbered_rows(numbers: Mapping[str, int | None]) -> pa.Table:
     """One row per id, each with its own number."""
     return pa.concat_tables([SCHEMA.empty_table(), *(rows([i], n=n) for i, n in numbers.items())])
 
 
 def applied(staged: staging.Staged | None) -> Table:
-    """Apply as our author; there must be something to apply."""
+    """Apply a staged write as `AUTHOR`; it must not be None."""
     assert staged is not None
     return heads.apply(staged, AUTHOR)
 
@@ -50,20 +50,20 @@ def create(store: Store, ids: Iterable[str] = (), *, n: int = 0, location: str =
 def in_fragments(store: Store, *groups: Sequence[str]) -> Table:
     """A new table with one fragment per group of ids."""
     table = create(store)
-    for each in groups:
-        table = applied(staging.stage_append(table, rows(each)))
+    for group in groups:
+        table = applied(staging.stage_append(table, rows(group)))
     return table
 
 
 def numbers(table: Table) -> dict[str, int | None]:
-    """What the table says: the number of each id. An id must not stand twice."""
-    found = table.read(["id", "n"]).to_pylist()
-    assert len({each["id"] for each in found}) == len(found)
-    return {each["id"]: each["n"] for each in found}
+    """The number of each id; ids must be unique."""
+    rows_read = table.read(["id", "n"]).to_pylist()
+    assert len({each["id"] for each in rows_read}) == len(rows_read)
+    return {each["id"]: each["n"] for each in rows_read}
 
 
 def ids(table: Table, filter_text: str | None = None) -> list[str]:
-    """The ids that match, sorted; one that stands twice is listed twice."""
+    """The ids that match, sorted, with duplicates."""
     return sorted(table.read(["id"], filter_text=filter_text)["id"].to_pylist())
 
 
@@ -78,5 +78,5 @@ def row_ids(table: Table) -> dict[str, int]:
 
 
 def latest(store: Store, *, ref: str | None = None) -> Table:
-    """The newest version of the one table most tests use."""
+    """The newest version of the table at `LOCATION`."""
     return store.tables.open_latest(LOCATION, ref=ref)

@@ -1,6 +1,6 @@
-"""The `omnigraph` command out of a process that has loaded it already: as real, and much sooner.
+"""The `omnigraph` command, forked from a process that has already imported its libraries.
 
-Nearly all that a short command costs is the loading of its libraries. `warm_server` does it once.
+Nearly all the time of a short command is spent importing them. `warm_server` does it once.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-# It loads next to nothing, which is the point of it. Some of the environment counts only while
-# Python starts, so that takes a start of its own.
+# It imports almost nothing, to start fast. Some variables take effect only while Python starts, so
+# they need a real start.
 _CALLER: Final = """\
 #!{python} -IS
 import json, os, socket, sys
@@ -35,7 +35,7 @@ sys.exit(code)
 
 @cache
 def omnigraph_program() -> Path:
-    """A program that does what `omnigraph` does, alone in its folder, until this process ends."""
+    """A program that works like `omnigraph`, alone in its folder, until this process ends."""
     folder = Path(tempfile.mkdtemp(prefix="omnigraph-warm-"))
     address = str(folder / "socket")
     server = subprocess.Popen(

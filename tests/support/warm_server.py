@@ -1,8 +1,8 @@
-"""Loads the command line, and then does nothing but make copies of itself that run commands.
+"""Imports the command line, and then only forks copies of itself that run commands.
 
 A copy takes the arguments, the folder, the environment and the three streams of its caller, runs
-one command, and ends as that ends. This process calls nothing of Lance, Arrow or DuckDB: no thread
-of theirs has started that a copy could miss.
+one command, and exits with its code. This process calls nothing of Lance, Arrow or DuckDB, so none
+of their threads has started, which a copy would not have.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from omnigraph.schema.parser import parse_schema
 
 
 def warm_up() -> None:
-    """Do what the first command of a process does beyond loading: both grammars, and options."""
+    """Do the first-time work of a command beyond imports: both grammars, and options."""
     people = parse_schema("node Person { name: String @key }")
     read_queries("query all() { match { $p: Person } return { $p.name } }", people, "warm-up")
-    # Made once and kept for all copies, which would each make them anew.
+    # Built once for all copies, which would otherwise each build them.
     vars(typer.main)["get_command"] = cache(typer.main.get_command)
     with redirect_stdout(StringIO()):
         main(["version"])
 
 
 def serve(address: str) -> None:
-    """Answer callers until standard input ends; returns in each copy that is to run a command."""
+    """Serve callers until standard input ends; returns in each copy that is to run a command."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen()
@@ -56,7 +56,7 @@ def serve(address: str) -> None:
             if sys.stdin in ready:
                 _reap()
                 shutil.rmtree(Path(address).parent)
-                # What is frozen cannot be given back, and DuckDB would complain of that at length.
+                # Frozen objects cannot be released, and DuckDB would complain about that at length.
                 os._exit(0)
             _reap()
             connection, _ = listener.accept()
@@ -67,14 +67,14 @@ def serve(address: str) -> None:
 
 
 def _reap() -> None:
-    """Take note of copies that ended, so that what they cost is counted as the cost of tests."""
+    """Wait for copies that ended, so that their time counts as the time of tests."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG) != (0, 0):
             pass
 
 
 def _attend(connection: socket.socket) -> None:
-    """Fork once more: one copy becomes the command, the other waits to tell how it ended."""
+    """Fork once more: one copy becomes the command, the other waits to report its exit code."""
     _, streams, _, _ = socket.recv_fds(connection, 1, 3)
     with connection.makefile("rb") as said:
         arguments, folder, environment = json.load(said)
@@ -91,15 +91,15 @@ def _attend(connection: socket.socket) -> None:
     os.environ.update(environment)
     time.tzset()
     if failpoints.ENVIRONMENT_VARIABLE in environment:
-        # As the package does while it loads.
+        # As the package does when it is imported.
         failpoints.arm_from_environment(environment[failpoints.ENVIRONMENT_VARIABLE])
     sys.argv = ["omnigraph", *arguments]
-    # It names itself after a program, not after this module.
+    # The command derives its name from a program, not from this module.
     sys.modules["__main__"].__package__ = None
 
 
 def _run_and_end() -> None:
-    """Run the command, and end without giving back memory that is shared with this process."""
+    """Run the command, and exit without releasing memory that is shared with this process."""
     try:
         run()
     except SystemExit as end:
@@ -110,7 +110,7 @@ def _run_and_end() -> None:
 
 
 if __name__ == "__main__":
-    # Lance warns of every fork; its advice is to fork from a process like this one.
+    # Lance warns about every fork; it recommends forking from a process like this one.
     warnings.filterwarnings("ignore", "lance is not fork-safe")
     warm_up()
     gc.freeze()

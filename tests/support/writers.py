@@ -1,4 +1,4 @@
-"""Writers of every kind that the protocol serves, on one small graph; they travel by name."""
+"""Writers of every kind that the protocol supports, on one small graph, looked up by name."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ def knows(source: str, target: str) -> dict[str, Any]:
 
 
 def upserts(*rows: Mapping[str, Any]) -> Stage:
-    """Stage these rows, in place of those that have their ids."""
+    """Stage these rows, replacing those with their ids."""
 
     def stage(table: Table) -> staging.Staged:
         return staging.stage_upsert(table, pa.Table.from_pylist(list(rows), table.schema))
@@ -52,7 +52,7 @@ def upserts(*rows: Mapping[str, Any]) -> Stage:
 
 
 def deletes(*ids: str) -> Stage:
-    """Stage that the rows with these ids go."""
+    """Stage the deletion of the rows with these ids."""
     return lambda table: staging.stage_delete(table, ids=ids)
 
 
@@ -68,7 +68,7 @@ def write(
     branch: str = MAIN,
     kind: OperationKind = OperationKind.MUTATION,
 ) -> TransactionResult[None]:
-    """Carry out one write, planned without looking at anything."""
+    """Run one write, planned without reading anything."""
 
     def plan(_: View) -> Work[None]:
         return Work(None, changes, reads=reads, guards=guards, replans=replans)
@@ -79,7 +79,7 @@ def write(
 
 
 def insert(graph: Graph, *names: str, branch: str = MAIN) -> TransactionResult[None]:
-    """Add people; planned again as often as it takes."""
+    """Add people; planned again as often as necessary."""
     return write(graph, {PERSON: upserts(*map(person, names))}, replans=True, branch=branch)
 
 
@@ -96,8 +96,8 @@ class Writer:
     Attributes:
         tables: How many heads it moves.
         replans: Whether it is planned again when its tables moved.
-        branch: Where it writes. All but main have to be made first.
-        confirms: Whether it writes down that all heads have moved, and counts only from then on.
+        branch: Where it writes. All but main have to be created first.
+        confirms: Whether it records that all heads have moved, and is rolled forward only then.
     """
 
     write: Callable[[Graph], object]

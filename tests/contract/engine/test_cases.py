@@ -15,7 +15,7 @@ from omnigraph.model.tables import TableKey
 from omnigraph.query.ir import Value
 from omnigraph.storage.tables import Table
 from omnigraph.testing.comparisons import assert_same_rows
-from tests.support.engines import answer, stored
+from tests.support.engines import answer, store_tables
 from tests.support.query_cases import CASES, QueryCase, TooLarge
 from tests.support.query_cases.case import CaseGraph
 
@@ -25,7 +25,7 @@ Tables = Callable[[CaseGraph], dict[TableKey, Table]]
 def made_once(root: Path, *, indexed: bool) -> Tables:
     @cache
     def make(on: CaseGraph) -> dict[TableKey, Table]:
-        return stored(root / str(id(on)), on.graph, on.catalog, indexed=indexed)
+        return store_tables(root / str(id(on)), on.graph, on.catalog, indexed=indexed)
 
     return make
 
@@ -43,7 +43,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 def check(engine: Engine, tables: Tables, case: QueryCase) -> None:
     def ask() -> list[dict[str, Value]]:
         on = case.on
-        return answer(engine, tables(on), case.compiled(), on.catalog, case.values())
+        return answer(engine, tables(on), case.compile(), on.catalog, case.values())
 
     if isinstance(case.expected, TooLarge):
         with pytest.raises(InvalidInputError) as refused:
@@ -51,7 +51,7 @@ def check(engine: Engine, tables: Tables, case: QueryCase) -> None:
         assert refused.value.code is ErrorCode.VALUE_OUT_OF_RANGE
         return
     # The reference's rows are the expected ones, with the slack that sums of floats need.
-    assert_same_rows(case.compiled(), case.reference(), ask())
+    assert_same_rows(case.compile(), case.reference(), ask())
 
 
 def asked(engine: str, case: QueryCase) -> ParameterSet:

@@ -53,7 +53,7 @@ def test_a_cluster_reads_and_exports_a_branch(tmp_path):
     draft.mutate('query q() { insert Person { name: "Draft" } }')
     exported(draft, tmp_path / "local.jsonl")
 
-    with cluster.running() as running:
+    with cluster.run_cluster() as running:
         ran = subprocess.run(
             [sys.executable, "-c", textwrap.dedent(PROGRAM), graph.uri, str(tmp_path / "out")],
             env={**os.environ, **running.environment},

@@ -21,8 +21,8 @@ from omnigraph.maintenance.checking.report import CheckReport, Finding, Invarian
 from omnigraph.manifest.layout import BRANCHES, RECOVERY, SCHEMA_TEXT, SCHEMAS
 from omnigraph.model.names import MAIN
 from omnigraph.recovery.scratch import SCRATCH
-from tests.support.crashes import copied, uploaded
-from tests.support.faults import FAULTS, sound
+from tests.support.crashes import copied, upload_graph
+from tests.support.faults import FAULTS, sound_graph
 from tests.support.forge import forge
 from tests.support.graphs import add_rows, graph_with
 from tests.support.publishing import CITY
@@ -57,7 +57,7 @@ WHOLE = {
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return sound(str(tmp_path_factory.mktemp("base") / "graph.omni")).uri
+    return sound_graph(str(tmp_path_factory.mktemp("base") / "graph.omni")).uri
 
 
 @pytest.fixture
@@ -275,7 +275,7 @@ def test_a_graph_of_an_older_format_is_checked_as_it_is(tmp_path, stamp):
 
 
 def test_a_graph_in_an_object_store_is_checked_alike(base, s3_bucket):
-    uri = uploaded(base, f"s3://{s3_bucket}/graph.omni")
+    uri = upload_graph(base, f"s3://{s3_bucket}/graph.omni")
     report = omnigraph.open(uri, read_only=True).check(history=True)
     assert (report.findings, report.notes) == ((), ())
 

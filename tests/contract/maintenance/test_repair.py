@@ -10,14 +10,14 @@ from omnigraph.model.commits import RECOVERY_ACTOR, OperationKind
 from omnigraph.model.names import MAIN
 from omnigraph.recovery.audit import RecoveryKind
 from tests.support.crashes import assert_next_writes_work, at_rest, copied, picture
-from tests.support.faults import FAULTS, sound
+from tests.support.faults import FAULTS, sound_graph
 from tests.support.publishing import PERSON
 from tests.support.writers import DRAFT, insert
 
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return sound(str(tmp_path_factory.mktemp("base") / "graph.omni")).uri
+    return sound_graph(str(tmp_path_factory.mktemp("base") / "graph.omni")).uri
 
 
 @pytest.fixture

@@ -41,10 +41,10 @@ from tests.support.publishing import (
     SCHEMA,
     advance,
     manifest_at,
-    moved,
+    move_pin,
     publish_pin,
 )
-from tests.support.races import Crowd, Lost, race
+from tests.support.races import Crowd, LostRace, race
 
 in_rounds = pytest.mark.parametrize(
     "rounds", [15, pytest.param(200, marks=pytest.mark.soak)], ids="{} rounds".format
@@ -84,10 +84,10 @@ def test_of_two_writers_to_one_table_exactly_one_wins_each_round(
 
     winners = []
     for number, each in enumerate(outcomes):
-        lost = [outcome for outcome in each if isinstance(outcome, Lost)]
-        winners += [outcome for outcome in each if not isinstance(outcome, Lost)]
+        lost = [outcome for outcome in each if isinstance(outcome, LostRace)]
+        winners += [outcome for outcome in each if not isinstance(outcome, LostRace)]
         assert lost == [
-            Lost(
+            LostRace(
                 "expected_version_mismatch",
                 {"table_key": "node:Person", "expected": 1 + number, "actual": 2 + number},
             )
@@ -119,7 +119,7 @@ def test_the_race_would_notice_a_publish_that_is_no_compare_and_swap(
     with armed(Failpoint.PUBLISH_AFTER_STAGE, meet):
         outcomes = race(graph.uri, (PERSON, PERSON), rounds=1, crowd="threads")
 
-    assert not any(isinstance(outcome, Lost) for outcome in outcomes[0])
+    assert not any(isinstance(outcome, LostRace) for outcome in outcomes[0])
 
 
 def test_a_publish_shows_pins_head_and_lineage_together(graph: omnigraph.Graph) -> None:
@@ -131,7 +131,7 @@ def test_a_publish_shows_pins_head_and_lineage_together(graph: omnigraph.Graph) 
     assert after.head == commit
     assert (commit.parent, commit.actor) == (before.head.commit_id, "ada")
     assert commit.manifest_version == after.manifest_version == before.manifest_version + 1
-    assert after.pin(PERSON) == moved(before.pin(PERSON))
+    assert after.pin(PERSON) == move_pin(before.pin(PERSON))
     assert after.pin(CITY) == before.pin(CITY)
 
 
@@ -302,7 +302,7 @@ def test_a_crash_of_publish_is_all_or_nothing(graph: omnigraph.Graph, point: Fai
 
     after = manifest_at(graph.uri).current(MAIN)
     landed = point in (Failpoint.APPLY_AFTER_COMMIT, Failpoint.PUBLISH_AFTER_COMMIT)
-    expected = moved(before.pin(PERSON)) if landed else before.pin(PERSON)
+    expected = move_pin(before.pin(PERSON)) if landed else before.pin(PERSON)
     assert after.pin(PERSON) == expected
     assert (after.head == before.head) is not landed
 

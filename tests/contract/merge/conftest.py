@@ -13,8 +13,8 @@ ENGINES: Final = (EngineName.LOCAL, EngineName.SPARK)
 
 @pytest.fixture(scope="session", params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> Engine:
-    """Every engine there is, one after the other."""
-    return named(request.param, request)
+    """Every engine in turn."""
+    return open_engine(request.param, request)
 
 
 IN_TURN: Final = (EngineName.LOCAL, pytest.param(EngineName.SPARK, marks=pytest.mark.soak))
@@ -22,11 +22,11 @@ IN_TURN: Final = (EngineName.LOCAL, pytest.param(EngineName.SPARK, marks=pytest.
 
 @pytest.fixture(scope="session", params=IN_TURN)
 def engine_in_turn(request: pytest.FixtureRequest) -> Engine:
-    """Every engine there is; Spark only in soak, since its merges of a few rows take seconds."""
-    return named(request.param, request)
+    """Every engine in turn; Spark only in soak, since its merges of a few rows take seconds."""
+    return open_engine(request.param, request)
 
 
-def named(name: EngineName, request: pytest.FixtureRequest) -> Engine:
+def open_engine(name: EngineName, request: pytest.FixtureRequest) -> Engine:
     """The engine of a name."""
     if name is EngineName.LOCAL:
         return LocalEngine()

@@ -1,4 +1,4 @@
-"""A history by the book: every commit's parents and all its rows, and what a merge must give."""
+"""A model of a history: every commit's parents and all its rows, and the result of a merge."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from tests.contract.merge.oracle import Base, Expected, Rows
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownCommit:
     """One commit: the numbers of its parents, and all its rows."""
 
     parents: tuple[int, ...]
@@ -24,10 +24,10 @@ class History:
     """
 
     def __init__(self) -> None:
-        self.commits: list[Known] = []
+        self.commits: list[KnownCommit] = []
         self._ids: list[str] = []
 
-    def add(self, commit_id: str, commit: Known) -> int:
+    def add(self, commit_id: str, commit: KnownCommit) -> int:
         assert commit_id not in self._ids, f"{commit_id} exists twice"
         self.commits.append(commit)
         self._ids.append(commit_id)
@@ -43,14 +43,14 @@ class History:
         return self.commits[number].rows
 
     def ancestors(self, heads: Collection[int]) -> set[int]:
-        """The commits that these can reach over all parents, with themselves."""
-        found: set[int] = set()
+        """The commits reachable from these over all parents, including themselves."""
+        numbers: set[int] = set()
         todo = list(heads)
         while todo:
-            if (number := todo.pop()) not in found:
-                found.add(number)
+            if (number := todo.pop()) not in numbers:
+                numbers.add(number)
                 todo.extend(self.commits[number].parents)
-        return found
+        return numbers
 
     def bases(self, some: Collection[int], other: int) -> list[int]:
         """The common ancestors that are no proper ancestors of others, by the graph's ids.
@@ -62,19 +62,19 @@ class History:
         return sorted(common - older, key=self.commit_id)
 
     def base(self, some: Collection[int], other: int) -> Base:
-        """What both sides are compared with: the base, or all bases merged with each other."""
+        """The rows both sides are compared with: the base, or all bases merged with each other."""
         bases = self.bases(some, other)
         merged: Base = self.rows(bases[0])
-        for place, each in enumerate(bases[1:], start=1):
-            before = self.base(bases[:place], each)
-            merged = self.virtual_merge(before, merged, self.rows(each))
+        for place, number in enumerate(bases[1:], start=1):
+            before = self.base(bases[:place], number)
+            merged = self.virtual_merge(before, merged, self.rows(number))
         return merged
 
     def virtual_merge(self, base: Base, left: Base, right: Base) -> Base:
         return oracle.virtual_merge(base, left, right)
 
     def merge(self, theirs: int, ours: int, **how: Any) -> tuple[Outcome, Expected]:
-        """What merging a source at one commit into a target at another must do."""
+        """The expected result of merging a source at one commit into a target at another."""
         if theirs in self.ancestors([ours]):
             return Outcome.ALREADY_UP_TO_DATE, Expected(self.rows(ours))
         base = self.base([ours], theirs)

@@ -1,4 +1,4 @@
-"""Merging by the book: docs/merging.md on dictionaries, written without looking at the code."""
+"""The rules of docs/merging.md on dictionaries, written independently of the implementation."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -12,11 +12,11 @@ Rows = dict[str, dict[str, Row]]
 
 
 class Gap(Enum):
-    """What several bases, merged with each other, do not say. It equals nothing, not even itself.
+    """A missing part of several bases merged with each other. It equals nothing, not even itself.
 
     Attributes:
-        UNKNOWN: In place of a value: the bases disagree about it.
-        CONTESTED: In place of a row: the bases disagree whether it is there.
+        UNKNOWN: Replaces a value on which the bases disagree.
+        CONTESTED: Replaces a row on whose existence the bases disagree.
     """
 
     UNKNOWN = auto()
@@ -24,23 +24,23 @@ class Gap(Enum):
 
 
 Base = Mapping[str, Mapping[str, Row | Gap]]
-"""The rows of a commit, or of bases merged with each other: some may be gaps, or have them."""
+"""The rows of a commit, or of bases merged with each other: rows and values may be gaps."""
 
 ENDS = {"K": {"src": "P", "dst": "P"}}
-Told = tuple[str, str, str, str | None]
+ConflictKey = tuple[str, str, str, str | None]
 """Kind, type, id and property of a conflict."""
 
 
 @dataclass
 class Expected:
-    """What a merge must do.
+    """The expected result of a merge.
 
     Attributes:
-        rows: The target afterwards, had nobody objected: what is undecided stands as ours has it.
+        rows: The target afterwards if there are no conflicts; unresolved ones keep ours.
     """
 
     rows: Rows
-    conflicts: set[Told] = field(default_factory=set)
+    conflicts: set[ConflictKey] = field(default_factory=set)
 
 
 def merge(
@@ -52,8 +52,8 @@ def merge(
         merged = expected.rows[name] = {}
         for id_ in sorted({*base[name], *ours[name], *theirs[name]}):
             sides = (ours[name].get(id_), theirs[name].get(id_))
-            row, told = _row(base[name].get(id_), *sides, resolve=resolve, strict=strict)
-            expected.conflicts |= {(kind, name, id_, where) for kind, where in told}
+            row, keys = _row(base[name].get(id_), *sides, resolve=resolve, strict=strict)
+            expected.conflicts |= {(kind, name, id_, where) for kind, where in keys}
             if row is not None:
                 merged[id_] = row
     _mend_edges(expected, ours, theirs, resolve)
@@ -78,7 +78,7 @@ def _row(
         return (ours if resolve == "ours" else theirs), set()
     kind = "divergent_update" if isinstance(base, dict) else "divergent_insert"
     row = dict(ours)
-    told: set[tuple[str, str | None]] = set()
+    keys: set[tuple[str, str | None]] = set()
     for name in ours:
         before = base[name] if isinstance(base, dict) and not strict else Gap.UNKNOWN
         mine, other = ours[name], theirs[name]
@@ -87,8 +87,8 @@ def _row(
         if mine == before or resolve == "theirs":
             row[name] = other
         elif resolve is None:
-            told.add((kind, name))
-    return row, told
+            keys.add((kind, name))
+    return row, keys
 
 
 def _mend_edges(expected: Expected, ours: Rows, theirs: Rows, resolve: str | None) -> None:
@@ -104,9 +104,10 @@ def _mend_edges(expected: Expected, ours: Rows, theirs: Rows, resolve: str | Non
 
 
 def _decide_edge(rows: Rows, name: str, id_: str, side: Rows, *, is_ours: bool) -> None:
-    """An edge that leads to a node that is gone stays if the side that wins has it.
+    """Keep an edge that leads to a deleted node if the chosen side has it, with its node.
 
-    Ours is as it was. Theirs is as it was merged, unless its end is ours and theirs has another.
+    Ours keeps its own row. Theirs keeps the merged row, unless neither the result nor theirs has
+    one of its nodes; then its own.
     """
     if id_ not in side[name]:
         del rows[name][id_]
@@ -120,7 +121,7 @@ def _decide_edge(rows: Rows, name: str, id_: str, side: Rows, *, is_ours: bool) 
 
 
 def virtual_merge(base: Base, left: Base, right: Base) -> Base:
-    """Two of several bases as one: what they disagree about is a gap, and no rule is checked."""
+    """Merge two of several bases: disagreements become gaps, and no rule is checked."""
     return {
         name: {
             id_: row
@@ -162,18 +163,18 @@ def _is_same(one: Any, other: Any) -> bool:
 
 def difference(before: Rows, after: Rows) -> set[tuple[str, str, str]]:
     """Operation, type and id of every change."""
-    found = set()
+    changes = set()
     for name in before:
         for id_ in before[name] | after[name]:
             old, new = before[name].get(id_), after[name].get(id_)
             if old != new:
                 op = "insert" if old is None else "delete" if new is None else "update"
-                found.add((op, name, id_))
-    return found
+                changes.add((op, name, id_))
+    return changes
 
 
-def changed(rows: Rows, changes: Mapping[str, Mapping[str, Row | None]]) -> Rows:
-    """The rows after some were put and others, None, deleted."""
+def apply_changes(rows: Rows, changes: Mapping[str, Mapping[str, Row | None]]) -> Rows:
+    """The rows after some were upserted and others, None, deleted."""
     after = deepcopy(rows)
     for name, some in changes.items():
         for id_, row in some.items():

@@ -1,4 +1,4 @@
-"""Graphs that histories are tried on: a real one, and one that is only a model."""
+"""Graphs that histories run on: a real one, and one that is only a model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,9 +14,18 @@ from omnigraph.merge.conflicts import MergeConflictError
 from omnigraph.merge.graphs import Outcome
 from omnigraph.model.names import MAIN
 from tests.contract.merge import oracle
-from tests.contract.merge.history import History, Known
-from tests.contract.merge.oracle import Expected, Rows, Told
-from tests.contract.merge.worlds import Changes, change, edge, node, rows_of, told, use, world
+from tests.contract.merge.history import History, KnownCommit
+from tests.contract.merge.oracle import ConflictKey, Expected, Rows
+from tests.contract.merge.worlds import (
+    Changes,
+    change,
+    conflict_keys,
+    edge,
+    node,
+    rows_of,
+    use,
+    world,
+)
 
 START: Rows = {
     "P": {name: node(name) for name in ("a", "b", "c")},
@@ -37,7 +46,7 @@ class MergeResult:
     """
 
     outcome: Outcome | None = None
-    conflicts: set[Told] = field(default_factory=set)
+    conflicts: set[ConflictKey] = field(default_factory=set)
     changes: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
 
@@ -68,7 +77,7 @@ class Subject(Protocol):
         delete: bool = False,
         crash: Failpoint | None = None,
     ) -> MergeResult | None:
-        """Merge; None if it crashed on the way."""
+        """Merge; None if it crashed."""
 
     def preview(self, source: str, into: str, resolve: str | None) -> MergeResult: ...
 
@@ -121,7 +130,7 @@ class EngineGraph:
         try:
             outcome = self._unless_crashed(crash, merge)
         except MergeConflictError as refused:
-            return MergeResult(conflicts=told(refused.conflicts))
+            return MergeResult(conflicts=conflict_keys(refused.conflicts))
         return None if outcome is None else _result(outcome)
 
     def preview(self, source: str, into: str, resolve: str | None) -> MergeResult:
@@ -130,7 +139,7 @@ class EngineGraph:
     def _unless_crashed(
         self, crash: Failpoint | None, action: Callable[[], Result]
     ) -> Result | None:
-        """What an action returns; None if it crashed, and then the graph was opened anew."""
+        """The result of an action; None if it crashed, after which the graph was reopened."""
         if crash is None:
             return action()
         try:
@@ -154,14 +163,14 @@ class EngineGraph:
 def _result(outcome: omnigraph.MergeOutcome) -> MergeResult:
     counts = outcome.changes.items()
     changes = {name: (each.inserted, each.updated, each.deleted) for name, each in counts if each}
-    return MergeResult(outcome.outcome, told(outcome.conflicts), changes)
+    return MergeResult(outcome.outcome, conflict_keys(outcome.conflicts), changes)
 
 
 class ModelGraph:
-    """No more than a history and the heads of its branches; the checks are tried on it.
+    """A model of a history and the heads of its branches, on which the checks are tested.
 
     Args:
-        history: One that decides otherwise makes a graph with a defect.
+        history: One that merges wrongly makes a graph with a defect.
         keeps_deleted: Whether commits outlive the branch that they were made on.
     """
 
@@ -177,10 +186,10 @@ class ModelGraph:
         self._heads: dict[str, int] = {}
         self._made_on: dict[int, str] = {}
         self._lost: set[int] = set()
-        self._add(MAIN, Known((), {"P": {}, "K": {}}))
-        self._add(MAIN, Known((0,), rows))
+        self._add(MAIN, KnownCommit((), {"P": {}, "K": {}}))
+        self._add(MAIN, KnownCommit((0,), rows))
 
-    def _add(self, branch: str, commit: Known) -> None:
+    def _add(self, branch: str, commit: KnownCommit) -> None:
         number = self._history.add(f"{len(self._history.commits):04}", commit)
         self._heads[branch], self._made_on[number] = number, branch
 
@@ -201,14 +210,14 @@ class ModelGraph:
             self._lost |= own
 
     def log(self, branch: str) -> list[tuple[str, tuple[str, ...]]]:
-        found = []
+        entries = []
         parents: tuple[int, ...] = (self._heads[branch],)
         while parents:
             number = parents[0]
             parents = self._history.commits[number].parents
             ids = tuple(map(self._history.commit_id, parents))
-            found.append((self._history.commit_id(number), ids))
-        return found
+            entries.append((self._history.commit_id(number), ids))
+        return entries
 
     def write(
         self,
@@ -217,8 +226,8 @@ class ModelGraph:
         *,
         crash: Failpoint | None = None,  # noqa: ARG002  # it never crashes
     ) -> None:
-        rows = oracle.changed(self.branch_rows(branch), changes)
-        self._add(branch, Known((self._heads[branch],), rows))
+        rows = oracle.apply_changes(self.branch_rows(branch), changes)
+        self._add(branch, KnownCommit((self._heads[branch],), rows))
 
     def merge(
         self,
@@ -234,7 +243,7 @@ class ModelGraph:
         if result.conflicts:
             return MergeResult(conflicts=result.conflicts)
         if result.outcome is not Outcome.ALREADY_UP_TO_DATE:
-            self._add(into, Known((self._heads[into], self._heads[source]), expected.rows))
+            self._add(into, KnownCommit((self._heads[into], self._heads[source]), expected.rows))
         if delete:
             self.delete(source)
         return result

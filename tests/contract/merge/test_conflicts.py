@@ -18,7 +18,7 @@ from omnigraph.graph import Graph
 from omnigraph.merge.conflicts import ConflictKind, MergeConflictError
 from omnigraph.merge.graphs import Outcome
 from tests.contract.merge.oracle import Rows
-from tests.contract.merge.worlds import Changes, change, edge, node, rows_of, told, world
+from tests.contract.merge.worlds import Changes, change, conflict_keys, edge, node, rows_of, world
 
 RULED = """
 node P { name: String @key  mail: String?  rank: I32?  first: String?  last: String?
@@ -75,7 +75,7 @@ def test_rows_that_share_what_must_be_unique_conflict(graph):
         theirs={"P": {"n": ruled("n", mail="m"), "z": ruled("z", rank=1)}},
     )
     error = refused(graph)
-    assert told(error.conflicts) == {("unique_violation", "P", "n", "mail")}
+    assert conflict_keys(error.conflicts) == {("unique_violation", "P", "n", "mail")}
     assert "'n'" in error.message
     assert "'x'" in error.message
     assert "--resolve" in error.hint
@@ -110,7 +110,7 @@ def test_another_value_that_is_taken_too_is_still_a_conflict(graph):
         theirs={"P": {"n": ruled("n", mail="m")}},
     )
     error = refused(graph, decisions(at("n", property="mail", value="k")))
-    assert told(error.conflicts) == {("unique_violation", "P", "n", "mail")}
+    assert conflict_keys(error.conflicts) == {("unique_violation", "P", "n", "mail")}
     assert "'k'" in error.message
 
 
@@ -120,7 +120,7 @@ def test_a_unique_pair_made_of_both_sides_conflicts_and_takes_a_value_for_either
         ours={"P": {"x": ruled("x", first="a", last="b"), "y": ruled("y", first="a")}},
         theirs={"P": {"y": ruled("y", last="b")}},
     )
-    assert told(refused(graph).conflicts) == {("unique_violation", "P", "y", None)}
+    assert conflict_keys(refused(graph).conflicts) == {("unique_violation", "P", "y", None)}
     graph.merge("draft", resolve=decisions(at("y", property="last", value="c")))
     assert rows_of(graph)["P"]["y"] == ruled("y", first="a", last="c")
 
@@ -132,8 +132,8 @@ def test_too_many_edges_of_both_sides_together_conflict(graph):
         theirs={"K": {"t": edge("t", "x", "z"), "u": edge("u", "y", "z")}},
     )
     error = refused(graph)
-    assert told(error.conflicts) == {("cardinality_violation", "K", "x", "src")}
-    assert told(refused(graph, "theirs").conflicts) == told(error.conflicts)
+    assert conflict_keys(error.conflicts) == {("cardinality_violation", "K", "x", "src")}
+    assert conflict_keys(refused(graph, "theirs").conflicts) == conflict_keys(error.conflicts)
     graph.merge("draft", resolve=decisions(at("x", "K", take="ours")))
     assert rows_of(graph)["K"].keys() == {"e", "o", "u"}
 
@@ -141,7 +141,7 @@ def test_too_many_edges_of_both_sides_together_conflict(graph):
 def test_a_value_of_neither_side_must_keep_the_rules_too(graph):
     both(graph, ours={"P": {"x": ruled("x", rank=1)}}, theirs={"P": {"x": ruled("x", rank=2)}})
     error = refused(graph, decisions(at("x", property="rank", value=10)))
-    assert told(error.conflicts) == {("value_constraint_violation", "P", "x", "rank")}
+    assert conflict_keys(error.conflicts) == {("value_constraint_violation", "P", "x", "rank")}
     graph.merge("draft", resolve=decisions(at("x", property="rank", value=9)))
     assert rows_of(graph)["P"]["x"] == ruled("x", rank=9)
 
@@ -162,7 +162,7 @@ def test_edges_without_their_nodes_conflict_on_either_side(graph):
         ours={"P": {"z": None}, "K": {"o": edge("o", "y", "x")}},
         theirs={"K": {"t": edge("t", "x", "z"), "e": None}, "P": {"y": None}},
     )
-    assert told(refused(graph).conflicts) == {
+    assert conflict_keys(refused(graph).conflicts) == {
         ("orphan_edge", "K", "t", "dst"),
         ("orphan_edge", "K", "o", "src"),
     }
@@ -179,7 +179,7 @@ def test_an_edge_that_theirs_changed_comes_back_with_its_node(graph):
         ours={"P": {"y": None}, "K": {"e": None}},
         theirs={"K": {"e": edge("e", "x", "y", w=5)}},
     )
-    assert told(refused(graph).conflicts) == {("delete_vs_update", "K", "e", None)}
+    assert conflict_keys(refused(graph).conflicts) == {("delete_vs_update", "K", "e", None)}
     graph.merge("draft", resolve="theirs")
     assert rows_of(graph) == {**BASE, "K": {"e": edge("e", "x", "y", w=5)}}
 
@@ -192,7 +192,7 @@ def test_an_edge_that_ours_led_to_a_node_that_theirs_deleted_is_as_one_side_has_
     theirs = {"P": {"z": None}, **changed}
     both(graph, ours={"K": {"e": edge("e", "x", "z")}}, theirs=theirs)
     sides = {"theirs": rows_of(graph, "draft"), "ours": rows_of(graph)}
-    assert told(refused(graph).conflicts) == {("orphan_edge", "K", "e", "dst")}
+    assert conflict_keys(refused(graph).conflicts) == {("orphan_edge", "K", "e", "dst")}
     graph.merge("draft", resolve=resolve)
     assert rows_of(graph) == sides[resolve]
 
@@ -260,7 +260,7 @@ def test_what_is_left_undecided_is_told_alone(graph):
         theirs={"P": {"x": ruled("x", mail="b"), "y": ruled("y", mail="d")}},
     )
     error = refused(graph, decisions(at("x", take="ours")))
-    assert told(error.conflicts) == {("divergent_update", "P", "y", "mail")}
+    assert conflict_keys(error.conflicts) == {("divergent_update", "P", "y", "mail")}
 
 
 TYPED = """

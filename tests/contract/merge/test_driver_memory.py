@@ -10,7 +10,7 @@ import omnigraph
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.arrow import table_schema
 from omnigraph.storage import staging
-from tests.support.driver_memory import above_idle
+from tests.support.driver_memory import measure_above_idle
 from tests.support.writers import write
 
 SCHEMA = "node P { name: String @key  a: I32?  b: I32?  text: String? }"
@@ -55,7 +55,7 @@ def test_the_driver_holds_no_rows(tmp_path):
     taken = {}
     for changed in (SMALL, LARGE):
         parted(tmp_path / str(changed), changed)
-        taken[changed], counts = above_idle(tmp_path / str(changed), MERGE)
+        taken[changed], counts = measure_above_idle(tmp_path / str(changed), MERGE)
         updated = changed // 50
         assert counts == [[changed, updated, changed // 2], [changed, updated, 0]]
     # The ids alone of so many rows would take more.

@@ -16,7 +16,16 @@ from tests.contract.merge import oracle
 from tests.contract.merge.oracle import Row, Rows
 from tests.contract.merge.test_truth_table import ACTIONS, BASE, SIDES
 from tests.contract.merge.test_truth_table import after as cell_after
-from tests.contract.merge.worlds import Changes, change, edge, node, rows_of, told, use, world
+from tests.contract.merge.worlds import (
+    Changes,
+    change,
+    conflict_keys,
+    edge,
+    node,
+    rows_of,
+    use,
+    world,
+)
 
 CELLS: Final = tuple(product(ACTIONS, ACTIONS))
 BOTH_WAYS: Final = [
@@ -110,7 +119,7 @@ def test_every_cell_conflicts_as_it_should(
 ) -> None:
     expected = every.expected(flipped=flipped)
     rows, preview = every.merge(engine_in_turn, flipped=flipped, dry_run=True)
-    assert told(preview.conflicts) == expected.conflicts
+    assert conflict_keys(preview.conflicts) == expected.conflicts
     assert preview.conflict_count == len(expected.conflicts)
     assert rows == every.target(flipped=flipped)
     with pytest.raises(MergeConflictError) as refused:
@@ -127,7 +136,7 @@ def test_every_cell_conflicts_as_it_should_where_rows_are_strict(
 ) -> None:
     expected = every.expected(flipped=flipped, strict=True)
     _, preview = every.merge(engine, flipped=flipped, dry_run=True, strict_rows=True)
-    assert told(preview.conflicts) == expected.conflicts
+    assert conflict_keys(preview.conflicts) == expected.conflicts
 
 
 @pytest.mark.parametrize("flipped", BOTH_WAYS)
@@ -193,7 +202,7 @@ def lonely(tmp_path: Path) -> Graph:
 def test_rows_that_only_came_conflict_and_are_left_out(tmp_path: Path, engine: Engine) -> None:
     graph = use(lonely(tmp_path), engine)
     orphans = {("orphan_edge", "K", name, "dst") for name in ("f", "g")}
-    assert told(graph.merge("draft", dry_run=True).conflicts) == orphans
+    assert conflict_keys(graph.merge("draft", dry_run=True).conflicts) == orphans
     outcome = graph.merge("draft", resolve="ours")
     assert rows_of(graph)["K"].keys() == {"h"}
     assert outcome.changes["K"].inserted == 1

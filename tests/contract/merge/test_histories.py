@@ -10,7 +10,7 @@ from omnigraph.graph import Graph
 from omnigraph.merge.conflicts import MergeConflictError
 from omnigraph.merge.graphs import Outcome
 from tests.contract.merge.oracle import Rows
-from tests.contract.merge.worlds import change, edge, node, rows_of, told, world
+from tests.contract.merge.worlds import change, conflict_keys, edge, node, rows_of, world
 
 BASE: Rows = {"P": {name: node(name) for name in ("x", "y")}, "K": {}}
 
@@ -287,7 +287,7 @@ def test_a_dry_run_writes_nothing(graph):
     put(graph, "main", node("x", a=3))
     before = graph._store.objects.list("")
     preview = graph.merge("draft", dry_run=True)
-    assert told(preview.conflicts) == {("divergent_update", "P", "x", "a")}
+    assert conflict_keys(preview.conflicts) == {("divergent_update", "P", "x", "a")}
     assert graph.merge("draft", dry_run=True, resolve="theirs").changes["P"].updated == 1
     assert graph._store.objects.list("") == before
     with pytest.raises(MergeConflictError):

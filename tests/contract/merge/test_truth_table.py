@@ -12,7 +12,16 @@ from omnigraph.merge.conflicts import ConflictKind, MergeConflictError
 from omnigraph.merge.graphs import Outcome
 from tests.contract.merge import oracle
 from tests.contract.merge.oracle import Rows
-from tests.contract.merge.worlds import Changes, change, edge, node, rows_of, told, use, world
+from tests.contract.merge.worlds import (
+    Changes,
+    change,
+    conflict_keys,
+    edge,
+    node,
+    rows_of,
+    use,
+    world,
+)
 
 BASE: Final[Rows] = {
     "P": {name: node(name) for name in ("x", "y", "z")},
@@ -45,7 +54,7 @@ CELLS: Final = list(product(ACTIONS, ACTIONS))
 def after(side: str, action: str) -> Rows:
     rows = BASE
     for step in SIDES[side][action]:
-        rows = oracle.changed(rows, step)
+        rows = oracle.apply_changes(rows, step)
     return rows
 
 
@@ -82,10 +91,10 @@ class Table:
 
         if expected.conflicts:
             preview = graph.merge(merged_from, into=branch, dry_run=True)
-            assert told(preview.conflicts) == expected.conflicts
+            assert conflict_keys(preview.conflicts) == expected.conflicts
             with pytest.raises(MergeConflictError) as refused:
                 graph.merge(merged_from, into=branch)
-            assert told(refused.value.conflicts) == expected.conflicts
+            assert conflict_keys(refused.value.conflicts) == expected.conflicts
             assert graph.snapshot(branch=branch) == before
             self._resolve(branch, merged_from, base, ours, theirs)
         else:
@@ -202,7 +211,7 @@ def test_strict_rows_conflict_as_soon_as_both_sides_changed_them(
     assert {property_ for *_, property_ in wanted.conflicts} == conflicts
 
     preview = graph.merge("draft", dry_run=True, strict_rows=True)
-    assert told(preview.conflicts) == wanted.conflicts
+    assert conflict_keys(preview.conflicts) == wanted.conflicts
     if conflicts:
         with pytest.raises(MergeConflictError):
             graph.merge("draft", strict_rows=True)

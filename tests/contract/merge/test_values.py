@@ -10,7 +10,7 @@ from omnigraph.changes.graphs import Side, compare_graphs
 from omnigraph.engine.protocol import Engine
 from omnigraph.engine.snapshots import data_at
 from omnigraph.graph import Graph
-from tests.contract.merge.worlds import change, rows_of, told, use, world
+from tests.contract.merge.worlds import change, conflict_keys, rows_of, use, world
 
 SCHEMA = """
 node T { name: String @key  s: String?  f: F64?  g: F32?  i: I64?  u: U64?  l: [String]?  m: [F64]?
@@ -128,7 +128,7 @@ def test_both_sides_with_unequal_values_conflict_and_with_equal_ones_do_not(
         for name, case in zip(NAMES, DIFFERENT, strict=False)
         if None not in case
     }
-    assert told(graph.merge("draft", dry_run=True).conflicts) == expected
+    assert conflict_keys(graph.merge("draft", dry_run=True).conflicts) == expected
     graph.merge("draft", resolve="theirs")
     after = rows_of(graph)["T"]
     for name, case in zip(NAMES, CASES, strict=True):

@@ -20,7 +20,7 @@ from omnigraph.errors import OmnigraphError
 from tests.support import cluster, spark_drivers, spark_loads
 from tests.support.spark_drivers import Driver, await_end, java_pid
 from tests.support.spark_loads import BEFORE, INPUTS, after, contents
-from tests.support.spark_traps import Moment, Trap, names_of, trapped
+from tests.support.spark_traps import Moment, Trap, names_of, set_trap
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3_600)]
 
@@ -58,7 +58,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("cluster")
     (folder / "inputs").mkdir()
     base = spark_loads.furnished(str(folder / "base.omni"), folder / "inputs")
-    with cluster.running() as found, spark_drivers.running(found.environment) as drive:
+    with cluster.run_cluster() as found, spark_drivers.run_driver(found.environment) as drive:
         yield World(base, folder, drive, found)
 
 
@@ -90,7 +90,7 @@ def traced(uri: str, path: str, mode: str) -> tuple[list[str], Any]:
 
 def trapped_load(trap: Trap, uri: str, path: str, mode: str) -> Any:
     """What a load says that it changed, or the kind of its failure."""
-    with trapped(trap):
+    with set_trap(trap):
         try:
             return spark_loads.load(uri, path, mode)
         except OmnigraphError as error:
@@ -102,7 +102,7 @@ def exported(uri: str, target: str) -> None:
 
 
 def trapped_export(trap: Trap, uri: str, target: str) -> str | None:
-    with trapped(trap):
+    with set_trap(trap):
         try:
             exported(uri, target)
         except OmnigraphError as error:
@@ -199,7 +199,7 @@ def test_an_export_whose_executor_is_killed_at_any_work_is_whole(world: World) -
 
 def hold(connection: Any) -> None:
     """Have a cluster with executors and a driver at work, say who is at it, and never end."""
-    with cluster.running() as found, spark_drivers.running(found.environment) as drive:
+    with cluster.run_cluster() as found, spark_drivers.run_driver(found.environment) as drive:
         drive(run_everywhere)
         connection.send(
             {

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import omnigraph
-from tests.support.driver_memory import above_idle
+from tests.support.driver_memory import measure_above_idle
 
 SCHEMA = "node P { name: String @key  n: I64 }"
 SMALL, LARGE = 100_000, 4_000_000
@@ -31,7 +31,7 @@ def test_the_driver_of_a_load_holds_no_rows(tmp_path):
     for count in (SMALL, LARGE):
         graph = omnigraph.init(tmp_path / str(count), SCHEMA)
         source = people(tmp_path / f"{count}.parquet", count)
-        taken[count], inserted = above_idle(graph.uri, LOAD, str(source))
+        taken[count], inserted = measure_above_idle(graph.uri, LOAD, str(source))
         assert inserted == count
 
     assert taken[LARGE] < taken[SMALL] + ABOVE_BYTES_MAX, taken

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from omnigraph.pipeline.spark import splits
 from omnigraph.pipeline.spark.load import SparkLoad
 from tests.contract.pipeline.loading import Loaded, changed, edge, loaded, node
-from tests.support.spark_traps import Work, dressed
+from tests.support.spark_traps import Work, wrap_work
 
 SCHEMA: Final = """
 node Person { name: String @key  text: String?  mail: String? @unique }
@@ -189,7 +189,7 @@ def watched(
         done = Metered(work, name, str(log))
         return done if more is None else more(name, done)
 
-    with dressed(metered):
+    with wrap_work(metered):
         result = graph.load(source, mode, engine="spark", progress=follow)
     assert not path.exists()
     replaced = FEW // 2 if mode == "merge" else 0

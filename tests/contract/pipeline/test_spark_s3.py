@@ -27,7 +27,7 @@ def merged(uri: str, path: str) -> list[str]:
 
 def test_a_graph_on_an_object_store_is_loaded(uri: str, tmp_path: Path) -> None:
     # A driver of its own: the one of this run began before there was an object store.
-    with spark_drivers.running() as drive:
+    with spark_drivers.run_driver() as drive:
         drive(load, uri, spark_loads.source(tmp_path, INPUTS["append"]), "append")
         assert contents(uri) == after("append")
         again = {name: after("append")[name] for name in INPUTS["append"]}
@@ -50,14 +50,14 @@ def test_a_driver_that_is_killed_leaves_a_graph_on_an_object_store_whole(
         Failpoint.PUBLISH_AFTER_STAGE: after("merge"),
     }
     for point, wanted in ends.items():
-        spark_drivers.killed_at(Cut(point), load, uri, path, "merge")
+        spark_drivers.kill_at(Cut(point), load, uri, path, "merge")
         crashes.reopen(uri)
         assert contents(uri) == wanted
         spark_loads.assert_settled(uri)
 
-    with spark_drivers.running() as drive:
+    with spark_drivers.run_driver() as drive:
         last = drive(merged, uri, path)[-1]
-    spark_drivers.killed_during(last, Moment.TELLING, tmp_path / "marks", load, uri, path, "merge")
+    spark_drivers.kill_during(last, Moment.TELLING, tmp_path / "marks", load, uri, path, "merge")
     assert scratch(uri), "scratch was cleared before"
     assert contents(uri) == after("merge")
     spark_loads.assert_settled(uri)

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from omnigraph.graph import Graph
-from tests.support.asked import PEOPLE, SCHEMA
+from tests.support.facade_graph import PEOPLE, SCHEMA
 from tests.support.graphs import graph_with
 
 

@@ -14,7 +14,7 @@ from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph
 from omnigraph.lang.diagnostics import DiagnosticsError
 from omnigraph.query.lowering.plan import lower
-from tests.support.asked import PEOPLE, SCHEMA
+from tests.support.facade_graph import PEOPLE, SCHEMA
 from tests.support.graphs import add_rows, graph_with
 
 PEOPLE_BY_NAME = "query all() { match { $p: Person } return { $p.name, $p.age } }"

@@ -170,7 +170,7 @@ def test_a_cluster_of_spark_without_the_package_is_one_error_with_the_setting(
         )
         return ran.stdout
 
-    with cluster.running(workers=1) as found:
+    with cluster.run_cluster(workers=1) as found:
         assert told(found, "fit.omni", sys.executable) == "1\n"
         said = told(found, "unfit.omni", other_python)
     assert said.startswith("workers_mismatch Spark's workers run Python")

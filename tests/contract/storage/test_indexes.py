@@ -5,7 +5,7 @@ import pytest
 from omnigraph.storage.indexes import IndexSpec, covered_fragments, stage_indexes
 from omnigraph.storage.staging import stage_append, stage_delete, stage_overwrite, stage_upsert
 from omnigraph.storage.tables import Table
-from tests.support.tables import applied, create, ids, in_fragments, latest, numbered, rows
+from tests.support.tables import applied, create, ids, in_fragments, latest, numbered_rows, rows
 
 ID = IndexSpec("id")
 NUMBER = IndexSpec("n")
@@ -67,7 +67,7 @@ def test_one_index_may_lag_behind_another(table):
 
 CHANGES = {
     "append": lambda table: stage_append(table, rows("x", n=1)),
-    "upsert of some": lambda table: stage_upsert(table, numbered({"a": 1, "x": 1, "c": None})),
+    "upsert of some": lambda table: stage_upsert(table, numbered_rows({"a": 1, "x": 1, "c": None})),
     "upsert of all": lambda table: stage_upsert(table, rows("abcdef", n=1)),
     "deletion of some": lambda table: stage_delete(table, ids=["a", "f"]),
     "deletion of a fragment": lambda table: stage_delete(table, ids=["a", "b", "c"]),
@@ -90,8 +90,8 @@ def test_an_answer_is_the_same_with_an_index_and_without(store, local, change):
     assert answers(indexed) == answers(plain)
     assert fragment_ids(indexed) <= covered_fragments(indexed, ID)
 
-    plain = applied(stage_upsert(plain, numbered({"a": 2, "b": 0, "z": 1})))
-    indexed = applied(stage_upsert(indexed, numbered({"a": 2, "b": 0, "z": 1})))
+    plain = applied(stage_upsert(plain, numbered_rows({"a": 2, "b": 0, "z": 1})))
+    indexed = applied(stage_upsert(indexed, numbered_rows({"a": 2, "b": 0, "z": 1})))
     assert answers(indexed) == answers(plain)
 
 
@@ -120,7 +120,7 @@ def test_an_inherited_index_answers_on_a_ref_and_is_extended_there(table, store)
     fork = store.refs.create(table.address.location, "draft", source=None, version=2)
     assert ids(fork, "id = 'b'") == ["b"]
 
-    fork = applied(stage_upsert(fork, numbered({"b": 1, "x": 1})))
+    fork = applied(stage_upsert(fork, numbered_rows({"b": 1, "x": 1})))
     fork = applied(stage_indexes(fork, [ID, NUMBER]))
 
     assert answers(fork) == [["a"], ["b", "x"], ["c", "x"], ["a", "c"], ["b", "x"], ["b", "x"], []]

@@ -24,7 +24,7 @@ from tests.support.tables import (
     ids,
     in_fragments,
     latest,
-    numbered,
+    numbered_rows,
     numbers,
     row_ids,
     rows,
@@ -77,7 +77,7 @@ def operation_of(table):
 
 
 def test_replaced_rows_keep_their_row_ids_and_their_age(table):
-    upserted = applied(stage_upsert(table, numbered({"c": 3, "x": 4, "a": 1})))
+    upserted = applied(stage_upsert(table, numbered_rows({"c": 3, "x": 4, "a": 1})))
 
     before, after = row_ids(table), row_ids(upserted)
     assert numbers(upserted) == {"a": 1, "b": 0, "c": 3, "x": 4}
@@ -133,7 +133,9 @@ def test_an_upsert_into_an_empty_table_adds_every_row(store):
 
 def test_rows_are_replaced_wherever_they_lie(store):
     table = in_fragments(store, "abc", "def", "gh")
-    upserted = applied(stage_upsert(table, numbered({"h": 8, "b": 2, "e": 5, "z": 26, "a": 1})))
+    upserted = applied(
+        stage_upsert(table, numbered_rows({"h": 8, "b": 2, "e": 5, "z": 26, "a": 1}))
+    )
 
     expected = {"a": 1, "b": 2, "c": 0, "d": 0, "e": 5, "f": 0, "g": 0, "h": 8, "z": 26}
     assert numbers(upserted) == expected
@@ -147,7 +149,7 @@ def test_row_ids_follow_their_rows_across_files(store, monkeypatch, rows_per_fil
     table = in_fragments(store, "abcd", "efg")
     monkeypatch.setattr(staging, "ROWS_PER_FILE_MAX", rows_per_file)
     change = {"g": 7, "x": 10, "a": 1, "f": 6, "y": 11, "c": 3, "z": 12, "e": 5}
-    staged = stage_upsert(table, numbered(change))
+    staged = stage_upsert(table, numbered_rows(change))
     upserted = applied(staged)
 
     assert len(upserted.fragments()) >= 8 // rows_per_file

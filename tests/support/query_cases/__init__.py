@@ -1,13 +1,13 @@
-"""Queries and what they return: golden truths for the reference and for every engine.
+"""Queries and their expected rows, for the reference and for every engine.
 
-An engine is held to them like this, with its rows as `testing.tables.to_rows` gives them:
+An engine is tested like this, with its rows as `testing.tables.to_rows` returns them:
 
     if isinstance(case.expected, TooLarge):
         with pytest.raises(InvalidInputError):
-            run(case.compiled(), case.values(), NOW)
+            run(case.compile(), case.values(), NOW)
     else:
-        found = run(case.compiled(), case.values(), NOW)
-        assert_same_rows(case.compiled(), case.reference(), found)
+        found = run(case.compile(), case.values(), NOW)
+        assert_same_rows(case.compile(), case.reference(), found)
 
 `tests/unit/testing/test_reference.py` shows that `case.reference()` is what was expected.
 """

@@ -1,4 +1,4 @@
-"""What a case is: a graph, a query, and the rows that it must return, worked out by hand."""
+"""Query cases: a graph, a query, and the rows that it must return, determined by hand."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from omnigraph.schema.parser import parse_schema
 from omnigraph.testing.reference import ReferenceGraph, Row, evaluate
 
 NOW = datetime(2024, 2, 29, 12, 0, 0, 1, tzinfo=UTC)
-"""The instant at which every case is asked."""
+"""The instant at which every case runs."""
 
 
 @dataclass(frozen=True, eq=False)
 class CaseGraph:
-    """A schema and rows of it; properties that a row leaves out are null.
+    """A schema and rows of it; properties that a row omits are null.
 
-    A row may leave out its id too: that of a keyed type is made of the key.
+    A row may omit its id too: that of a keyed type is computed from the key.
     """
 
     schema: str
@@ -77,12 +77,12 @@ class TooLarge:
 
 @dataclass(frozen=True)
 class QueryCase:
-    """One query over one graph, and what must come of it.
+    """One query over one graph, and its expected result.
 
     Attributes:
         body: The query without its head.
         takes: The parameters of the head.
-        given: Their values, as a caller gives them.
+        given: Their values, as a caller passes them.
     """
 
     title: str
@@ -95,26 +95,26 @@ class QueryCase:
     def __str__(self) -> str:
         return self.title
 
-    def compiled(self) -> ir.ReadQuery:
+    def compile(self) -> ir.ReadQuery:
         text = f"query asked({self.takes}) {{ {self.body} }}"
         (query,) = compile_queries(text, self.on.catalog)
         assert isinstance(query, ir.ReadQuery)
         return query
 
     def values(self) -> Mapping[str, Value]:
-        return bind(self.compiled(), self.given)
+        return bind(self.compile(), self.given)
 
     def reference(self) -> list[dict[str, Value]]:
-        """What the reference returns: the expected rows, with the slack that sums of floats need.
+        """The reference's rows: the expected ones, with the slack that sums of floats need.
 
         Raises:
-            SumTooLargeError: that is what is expected.
+            SumTooLargeError: `expected` is `TooLarge`.
         """
-        return evaluate(self.compiled(), self.on.graph, self.values(), NOW)
+        return evaluate(self.compile(), self.on.graph, self.values(), NOW)
 
 
 def answer(columns: str | tuple[str, ...], *rows: Value | tuple[Value, ...]) -> Answer:
-    """Rows under these names, a text of which is split; of a single column, a row is its value."""
+    """Rows under these names, one text or several; of a single column, a row is its value."""
     names = tuple(columns.split()) if isinstance(columns, str) else columns
     whole = [row if isinstance(row, tuple) else (row,) for row in rows]
     assert all(len(row) == len(names) for row in whole)

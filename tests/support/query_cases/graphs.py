@@ -1,4 +1,4 @@
-"""The graphs that cases are asked of: small, and full of what goes wrong."""
+"""The graphs of the cases: small, and full of difficult values."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def edges(text: str) -> list[dict[str, Value]]:
     """Edges written `a>b`; the id of the second from a to b is `a>b#2`."""
     seen: Counter[str] = Counter()
     made: list[dict[str, Value]] = []
-    for each in text.split():
-        seen[each] += 1
-        source, target = each.split(">")
-        made.append({"id": f"{each}#{seen[each]}", "src": source, "dst": target})
+    for word in text.split():
+        seen[word] += 1
+        source, target = word.split(">")
+        made.append({"id": f"{word}#{seen[word]}", "src": source, "dst": target})
     return made
 
 

@@ -16,19 +16,19 @@ NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 
 ROWS = ask(
     "", values(), "match { $v: Value } return { $v.name $v.f64 as x }", answer("n x")
-).compiled()
+).compile()
 GROUPS = ask(
     "",
     values(),
     "match { $v: Value } return { $v.name max($v.f64) as x }",
     answer("n x"),
-).compiled()
+).compile()
 RANKED = ask(
     "",
     values(),
     "match { $v: Value } return { $v.name sum($v.f64) as x } order { x }",
     answer("n x"),
-).compiled()
+).compile()
 
 
 def rows(*pairs):

@@ -20,7 +20,7 @@ from tests.support.query_cases.refusals import QUERIES, VALUES
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_answer_is_the_one_worked_out_by_hand(case):
-    query = case.compiled()
+    query = case.compile()
     if isinstance(case.expected, TooLarge):
         with pytest.raises(SumTooLargeError):
             case.reference()
@@ -62,6 +62,6 @@ def test_values_that_do_not_fit_are_refused_by_name(refused):
     ],
 )
 def test_searches_have_no_reference(body):
-    query = ask("", PEOPLE, body, TooLarge()).compiled()
+    query = ask("", PEOPLE, body, TooLarge()).compile()
     with pytest.raises(NotImplementedError, match="the reference does not"):
         evaluate(query, PEOPLE.graph, {}, NOW)

@@ -1,4 +1,4 @@
-"""The small graph that facade tests ask: three people, one city, a circle of acquaintance."""
+"""The small graph of the facade tests: three people, one city, edges that form a cycle."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""The command run by a user whom permissions bind: root may do anything."""
+"""Runs the command as an unprivileged user, because permissions do not restrict root."""
 
 import os
 import tempfile
@@ -15,32 +15,35 @@ from tests.support.processes import UNPRIVILEGED
 ADD: Final = "query add($name: String) { insert Note { name: $name } }"
 
 
-def as_nobody(*arguments: str) -> Answer:
-    """Run the command in a process of its own, as a user who owns nothing."""
+def run_unprivileged(*arguments: str) -> Answer:
+    """Run the command in its own process, as a user who owns no files."""
     [answer] = in_processes(_run, [arguments])
     assert "Traceback" not in answer.err, answer.err
     return answer
 
 
 def _run(_: Any, *arguments: str) -> Answer:
-    # Once with all rights, so that every module is loaded: nobody may not even read our Python.
+    # Once with all rights, to import every module: that user may not be able to read our Python.
     with tempfile.TemporaryDirectory() as place:
         store, schema = f"{place}/graph.omni", Path(place, "schema.pg")
         schema.write_text("node Note { name: String @key }")
-        assert _told("init", store, "--schema", str(schema)).code == 0
-        assert _told("snapshot", "--store", store).code == 0
-        assert _told("mutate", "--store", store, "-e", ADD, "-p", "name=x").code == 0
-        assert _told("mutate", "--store", store, "-e", ADD, "-p", "nme=x").code != 0
+        assert _run_here("init", store, "--schema", str(schema)).code == 0
+        assert _run_here("snapshot", "--store", store).code == 0
+        assert _run_here("mutate", "--store", store, "-e", ADD, "-p", "name=x").code == 0
+        assert _run_here("mutate", "--store", store, "-e", ADD, "-p", "nme=x").code != 0
     if os.geteuid() == 0:
         os.setegid(UNPRIVILEGED)
         os.seteuid(UNPRIVILEGED)
-    return _told(*arguments)
+    return _run_here(*arguments)
 
 
-def _told(*arguments: str) -> Answer:
+def _run_here(*arguments: str) -> Answer:
     out, err = BytesIO(), BytesIO()
-    with redirect_stdout(TextIOWrapper(out)) as said, redirect_stderr(TextIOWrapper(err)) as cried:
+    with (
+        redirect_stdout(TextIOWrapper(out)) as stdout,
+        redirect_stderr(TextIOWrapper(err)) as stderr,
+    ):
         code = main(arguments)
-        said.flush()
-        cried.flush()
+        stdout.flush()
+        stderr.flush()
         return Answer(code, out.getvalue().decode(), err.getvalue().decode())
