@@ -32,7 +32,7 @@ from tests.support.engines import answer, store_tables
 from tests.support.query_cases import NOW
 
 QUERIES_PER_GRAPH = 12
-"""Writing a graph costs more than asking it, so each is asked several queries."""
+"""Writing a graph takes longer than querying it, so each is used for several queries."""
 
 
 Rows = list[dict[str, ir.Value]]
@@ -40,7 +40,7 @@ Rows = list[dict[str, ir.Value]]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A graph, and what is asked of it; `repr` is short, and a failure says which query it was."""
+    """A graph and queries over it; `repr` is short, and a failure names the query."""
 
     catalog: Catalog
     graph: ReferenceGraph
@@ -74,7 +74,7 @@ def check(engine: Engine, question: Question, *, indexed: bool) -> None:
 def compare(
     engine: Engine, tables: Mapping[TableKey, Table], question: Question, case: QueryCase
 ) -> None:
-    """Ask the engine and the reference the same."""
+    """Run the same query on the engine and on the reference."""
     catalog, graph = question.catalog, question.graph
     (query,) = compile_queries(case.text, catalog)
     assert isinstance(query, ir.ReadQuery)

@@ -54,37 +54,37 @@ def test_a_graph_is_what_a_long_history_says() -> None:
 
 
 class NearestBase(History):
-    """Where there is one base, the commit with the least summed distance.
+    """If there is one base, replace it by the commit with the least summed distance.
 
-    An old branch that lands late is a short cut to a commit that is too old.
+    An old branch that is merged late is a short cut to a commit that is too old.
     """
 
     def bases(self, some: Collection[int], other: int) -> list[int]:
-        found = super().bases(some, other)
-        if len(found) > 1:
-            return found
+        bases = super().bases(some, other)
+        if len(bases) > 1:
+            return bases
         one, two = self._distances(some), self._distances([other])
         return [min(one.keys() & two, key=lambda each: one[each] + two[each])]
 
     def _distances(self, heads: Collection[int]) -> dict[int, int]:
-        found: dict[int, int] = {}
+        distances: dict[int, int] = {}
         level, distance = list(heads), 0
         while level:
-            found |= dict.fromkeys(level, distance)
+            distances |= dict.fromkeys(level, distance)
             parents = {parent for each in level for parent in self.commits[each].parents}
-            level, distance = sorted(parents - found.keys()), distance + 1
-        return found
+            level, distance = sorted(parents - distances.keys()), distance + 1
+        return distances
 
 
 class OneBase(History):
-    """Of several bases the newest, and nothing of the others."""
+    """Use only the newest of several bases."""
 
     def bases(self, some: Collection[int], other: int) -> list[int]:
         return super().bases(some, other)[-1:]
 
 
 class ShallowBase(History):
-    """Several bases of a merge, but only the newest base of those."""
+    """Use all bases of a merge, but only the newest base of those."""
 
     _is_inside = False
 
@@ -92,9 +92,9 @@ class ShallowBase(History):
         if self._is_inside:
             return self.rows(self.bases(some, other)[-1])
         self._is_inside = True
-        found = super().base(some, other)
+        rows = super().base(some, other)
         self._is_inside = False
-        return found
+        return rows
 
 
 class DecidedBases(History):

@@ -1,4 +1,4 @@
-"""Laws of the query language: what is printed reads back, what is typed binds, nothing crashes."""
+"""Laws of the query language: printed queries parse back, typed ones bind, nothing crashes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FRAGMENTS = st.sampled_from(
 
 
 def read_or_refuse(text: str) -> None:
-    """Read a text; a refusal must say where and why. No other exception may come out."""
+    """Read a text; a refusal must have a place and a reason. No other exception may be raised."""
     reading = read_queries(text, CATALOG)
     for diagnostic in reading.diagnostics:
         assert diagnostic.message
@@ -49,7 +49,7 @@ def read_or_refuse(text: str) -> None:
         assert errors_in(caught.value.diagnostics)
 
 
-def parsed(text: str) -> tuple[ast.QueryNode, ...]:
+def parse(text: str) -> tuple[ast.QueryNode, ...]:
     syntax = read(Source("query.gq", text))
     assert syntax.diagnostics == ()
     return syntax.queries
@@ -58,13 +58,13 @@ def parsed(text: str) -> tuple[ast.QueryNode, ...]:
 @given(CASES)
 @slow_to_draw
 def test_a_printed_query_reads_back_as_itself(case):
-    assert parsed(case.text) == (case.query,)
+    assert parse(case.text) == (case.query,)
 
 
 @given(CASES)
 @slow_to_draw
 def test_printing_is_canonical(case):
-    assert print_queries(parsed(case.text)) == case.text
+    assert print_queries(parse(case.text)) == case.text
 
 
 @given(CASES)
@@ -137,8 +137,8 @@ def check_filter(filter_: ir.Filter, types: dict[str, str]) -> None:
     for tested in operands:
         if isinstance(tested, ir.ColumnValue):
             owner = CATALOG.type_named(types[tested.variable])
-            declared = {one.name: one.type for one in owner.properties}
-            assert declared.get(tested.column, tested.type) == tested.type
+            property_types = {one.name: one.type for one in owner.properties}
+            assert property_types.get(tested.column, tested.type) == tested.type
 
 
 @given(CASES, st.randoms(use_true_random=False))
@@ -223,7 +223,7 @@ def wide(clause: str, times: int) -> str:
     ids=lambda text: text[:50].encode("ascii", "backslashreplace").decode(),
 )  # fmt: skip
 def test_a_huge_text_is_answered_in_seconds(text):
-    # Of this process alone: a machine that does other things too changes nothing.
+    # The time of this process alone, so that the load of the machine does not matter.
     started = time.process_time()
     read_queries(text, CATALOG)
     assert time.process_time() - started < 20

@@ -1,4 +1,4 @@
-"""Laws of random graphs and of the reference: graphs are valid, answers hang together."""
+"""Laws of random graphs and of the reference: graphs are valid, answers are consistent."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def questions(draw):
 
 @given(questions())
 @slow_to_draw
-def test_a_limit_cuts_the_rows_that_stand_first(question):
+def test_a_limit_keeps_the_first_rows(question):
     query, graph, values = question
     whole = replace(query, limit=None)
     try:

@@ -1,4 +1,4 @@
-"""Laws of the schema language: text, catalog and JSON say the same, and no text crashes it."""
+"""Laws of the schema language: text, catalog and JSON are equivalent, and no text crashes it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FRAGMENTS = st.sampled_from(
 
 
 def read_or_refuse(text):
-    """Read a text; a refusal must say where and why. No other exception may come out."""
+    """Read a text; a refusal must have a place and a reason. No other exception may be raised."""
     reading = read_schema(text)
     for diagnostic in reading.diagnostics:
         assert diagnostic.message
@@ -129,7 +129,7 @@ def test_an_error_in_one_declaration_leaves_the_others_read(catalog):
     ids=lambda text: text[:20].encode("ascii", "backslashreplace").decode(),
 )
 def test_a_huge_text_is_answered_in_seconds(text):
-    # Of this process alone: a machine that does other things too changes nothing.
+    # The time of this process alone, so that the load of the machine does not matter.
     started = time.process_time()
     read_schema(text)
     assert time.process_time() - started < 20

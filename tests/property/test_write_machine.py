@@ -75,11 +75,11 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Refused:
-    """The model says that a rule is broken."""
+class Refusal:
+    """A rule is broken, according to the model."""
 
 
-Effect = Mapping[str, Counts] | Refused
+Effect = Mapping[str, Counts] | Refusal
 
 
 def put_person(model: Model, name: str, age: int | None) -> Counts:
@@ -94,7 +94,7 @@ def person(model: Model, n: str, a: int | None) -> Effect:
 
 def dog(model: Model, n: str, o: str | None) -> Effect:
     if o is not None and any(owner == o and name != n for name, owner in model.dogs.items()):
-        return Refused()
+        return Refusal()
     is_new = n not in model.dogs
     model.dogs[n] = o
     return {"Dog": Counts(inserted=int(is_new), updated=int(not is_new))}
@@ -102,23 +102,23 @@ def dog(model: Model, n: str, o: str | None) -> Effect:
 
 def knows(model: Model, a: str, b: str, s: int | None) -> Effect:
     if not {a, b} <= model.people.keys():
-        return Refused()
+        return Refusal()
     model.knows.append((a, b, s))
     return {"Knows": Counts(inserted=1)}
 
 
 def owns(model: Model, a: str, b: str) -> Effect:
     if a not in model.people or b not in model.dogs:
-        return Refused()
+        return Refusal()
     if sum(source == a for source, _ in model.owns) >= 2:
-        return Refused()
+        return Refusal()
     model.owns.append((a, b))
     return {"Owns": Counts(inserted=1)}
 
 
 def pair(model: Model, n: str, a: int | None, b: str) -> Effect:
     if b != n and b not in model.people:
-        return Refused()
+        return Refusal()
     changes = put_person(model, n, a)
     model.knows.append((n, b, None))
     return {"Person": changes, "Knows": Counts(inserted=1)}
@@ -143,7 +143,7 @@ def since(model: Model, s: int | None, a: str) -> Effect:
     return {"Knows": Counts(updated=count)} if count else {}
 
 
-def gone(model: Model, n: str) -> Effect:
+def delete_person(model: Model, n: str) -> Effect:
     if n not in model.people:
         return {}
     del model.people[n]
@@ -160,7 +160,7 @@ def gone(model: Model, n: str) -> Effect:
     }
 
 
-def dog_gone(model: Model, n: str) -> Effect:
+def delete_dog(model: Model, n: str) -> Effect:
     if n not in model.dogs:
         return {}
     del model.dogs[n]
@@ -170,7 +170,7 @@ def dog_gone(model: Model, n: str) -> Effect:
     return {"Dog": Counts(deleted=1), **({"Owns": Counts(deleted=lost)} if lost else {})}
 
 
-def parted(model: Model, a: str) -> Effect:
+def delete_knows(model: Model, a: str) -> Effect:
     before = len(model.knows)
     model.knows = [each for each in model.knows if each[1] != a]
     lost = before - len(model.knows)
@@ -179,7 +179,7 @@ def parted(model: Model, a: str) -> Effect:
 
 @dataclass(frozen=True)
 class Step:
-    """One mutation, and what it does to the model."""
+    """One mutation, and its effect on the model."""
 
     text: str
     params: dict[str, object]
@@ -211,9 +211,9 @@ STEPS = st.one_of(
         lambda a, b: Step("older", {"a": a, "b": b}, older), st.integers(0, 3), st.integers(0, 3)
     ),
     st.builds(lambda s, a: Step("since", {"s": s, "a": a}, since), NUMBERS, PEOPLE),
-    st.builds(lambda n: Step("gone", {"n": n}, gone), PEOPLE),
-    st.builds(lambda n: Step("dog gone", {"n": n}, dog_gone), DOGS),
-    st.builds(lambda a: Step("parted", {"a": a}, parted), PEOPLE),
+    st.builds(lambda n: Step("gone", {"n": n}, delete_person), PEOPLE),
+    st.builds(lambda n: Step("dog gone", {"n": n}, delete_dog), DOGS),
+    st.builds(lambda a: Step("parted", {"a": a}, delete_knows), PEOPLE),
 )
 
 
@@ -243,7 +243,7 @@ def contents(graph: omnigraph.Graph) -> Model:
     )
 
 
-def ordered(model: Model) -> Model:
+def sort_edges(model: Model) -> Model:
     return Model(
         model.people, model.dogs, sorted(model.knows, key=repr), sorted(model.owns, key=repr)
     )
@@ -273,7 +273,7 @@ class WriteMachine(RuleBasedStateMachine):
     def mutate(self, step: Step) -> None:
         expected = step.apply(after := deepcopy(self.model))
         head = self.graph.snapshot().head
-        if isinstance(expected, Refused):
+        if isinstance(expected, Refusal):
             with pytest.raises(IntegrityError):
                 step.run(self.graph)
             assert self.graph.snapshot().head == head
@@ -284,28 +284,28 @@ class WriteMachine(RuleBasedStateMachine):
 
     @rule(step=STEPS, point=CUTS)
     def crash(self, step: Step, point: Failpoint) -> None:
-        """The write is cut off; a reader sees the old state or the new, and so does who reopens."""
+        """The write crashes; readers see the old state or the new, before and after a reopen."""
         expected = step.apply(after := deepcopy(self.model))
         try:
             with armed(point):
                 step.run(self.graph)
         except SimulatedCrash:
             reader = omnigraph.open(self.uri, read_only=True)
-            assert contents(reader) in (ordered(self.model), ordered(after))
+            assert contents(reader) in (sort_edges(self.model), sort_edges(after))
             self.reopen()
-            if contents(self.graph) != ordered(self.model):
+            if contents(self.graph) != sort_edges(self.model):
                 self.model = after
         except IntegrityError:
-            assert isinstance(expected, Refused)
+            assert isinstance(expected, Refusal)
         else:
-            assert not isinstance(expected, Refused)
+            assert not isinstance(expected, Refusal)
             self.model = after
 
     @rule(step=STEPS, point=CUTS, again=CUTS)
     def crash_twice(self, step: Step, point: Failpoint, again: Failpoint) -> None:
-        """The recovery is cut off too."""
+        """The recovery crashes too."""
         after = deepcopy(self.model)
-        if isinstance(step.apply(after), Refused):
+        if isinstance(step.apply(after), Refusal):
             return
         try:
             with armed(point):
@@ -317,7 +317,7 @@ class WriteMachine(RuleBasedStateMachine):
             except SimulatedCrash:
                 pass
             self.reopen()
-            if contents(self.graph) != ordered(self.model):
+            if contents(self.graph) != sort_edges(self.model):
                 self.model = after
         else:
             self.model = after
@@ -326,11 +326,11 @@ class WriteMachine(RuleBasedStateMachine):
     def race(self, mine: Step, other: Step) -> None:
         """Another writer lands between the plan and the first effect of this one."""
         between = deepcopy(self.model)
-        if isinstance(other.apply(between), Refused):
+        if isinstance(other.apply(between), Refusal):
             return
         together = deepcopy(between)
         alone, after_other = mine.apply(deepcopy(self.model)), mine.apply(together)
-        if isinstance(alone, Refused):
+        if isinstance(alone, Refusal):
             return
         rival = omnigraph.open(self.uri)
         waiting = [other]
@@ -347,13 +347,13 @@ class WriteMachine(RuleBasedStateMachine):
             assert not mine.is_insert
             self.model = between
         except IntegrityError:
-            assert isinstance(after_other, Refused)
+            assert isinstance(after_other, Refusal)
             assert mine.is_insert
             self.model = between
         else:
             assert not waiting
-            # Planned anew on what the other left, or on tables that the other did not touch; and
-            # what matched nothing when it was planned has nothing to conflict about.
+            # Either planned again on the other's result, or on tables that the other did not
+            # touch; a plan that matched no row cannot conflict.
             self.model = together if alone else between
 
     @rule()
@@ -372,7 +372,7 @@ class WriteMachine(RuleBasedStateMachine):
     @precondition(lambda self: hasattr(self, "graph"))
     @invariant()
     def the_graph_is_the_model(self) -> None:
-        assert contents(self.graph) == ordered(self.model)
+        assert contents(self.graph) == sort_edges(self.model)
         store = self.graph._store
         assert store.objects.list(RECOVERY) == ()
         operations = [each.operation_id for each in self.graph.recoveries.list()]

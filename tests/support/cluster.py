@@ -85,7 +85,7 @@ class Cluster:
 def end_with(parent: int) -> None:
     """Have the kernel kill this process when the thread of `parent` that started it ends."""
     if _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL):
-        raise OSError(ctypes.get_errno(), "nobody would tell of a parent's end")
+        raise OSError(ctypes.get_errno(), "prctl failed: the process would outlive its parent")
     if os.getppid() != parent:
         # The parent ended before the call.
         os.kill(os.getpid(), signal.SIGKILL)

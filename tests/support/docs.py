@@ -75,9 +75,9 @@ class Example:
     is_right: bool
 
     def __str__(self) -> str:
-        said = "\n".join(f"  - {each}" for each in self.step.expected)
-        found = "\n".join(f"  + {each}" for each in self.printed)
-        return f"line {self.step.start}: {self.step.code}\n{said}\n{found}"
+        expected = "\n".join(f"  - {each}" for each in self.step.expected)
+        actual = "\n".join(f"  + {each}" for each in self.printed)
+        return f"line {self.step.start}: {self.step.code}\n{expected}\n{actual}"
 
 
 def blocks(text: str) -> Iterator[Block]:

@@ -27,7 +27,7 @@ def resolve_mutation(
     scope: Scope,
 ) -> ir.MutationQuery:
     """Resolve a mutation; if an error was reported, the result serves only to find more."""
-    resolved = [each for written in statements if (each := _statement(written, scope))]
+    resolved = [statement for syntax in statements if (statement := _statement(syntax, scope))]
     return ir.MutationQuery(
         query.name.text,
         query.description,

@@ -59,7 +59,7 @@ CASES = (
     people(
         "a literal list is searched for a property", '["London"] contains $p.city', "ada", "dee"
     ),
-    people("a literal may stand first", "30 < $p.age", "ada", "dee"),
+    people("a literal may be on the left", "30 < $p.age", "ada", "dee"),
     people("all filters must hold", '$p.age >= 30 $p.city = "London" $p.name != "ada"', "dee"),
     people("contradictions leave nothing", "$p.age > 30 $p.age < 30"),
     people("an enum equals its value", '$p.team = "red"', "ada", "eve"),

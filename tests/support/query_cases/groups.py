@@ -90,7 +90,7 @@ CASES = (
         answer("what n", ("all", 5)),
     ),
     ask(
-        "null is a group of its own, and stands first",
+        "null is a group of its own, and is first",
         PEOPLE,
         "match { $p: Person } return { $p.city count($p) as n }",
         answer("p.city n", (None, 2), ("London", 2), ("Paris", 1)),
@@ -143,7 +143,7 @@ CASES = (
         answer("a n others", ("ada", 2, 1), ("bob", 1, 1), ("cy", 1, 1), ("dee", 2, 2)),
     ),
     ask(
-        "an aggregate counts rows, whoever made them",
+        "an aggregate counts rows, whatever clause produced them",
         PEOPLE,
         "match { $p: Person $c: Company } return { sum($p.age) as total count(distinct $p) as n }",
         answer("total n", (291, 5)),
@@ -179,7 +179,7 @@ CASES = (
         answer("p.city n", ("London", 2), (None, 2), ("Paris", 1)),
     ),
     ask(
-        "a null aggregate stands first ascending",
+        "a null aggregate is first ascending",
         PEOPLE,
         "match { $p: Person } return { $p.city min($p.age) as low } order { low }",
         answer("p.city low", ("Paris", None), (None, 25), ("London", 36)),
@@ -262,7 +262,7 @@ CASES = (
         answer("g n", ("c", -5), ("a", 1)),
     ),
     ask(
-        "a sum that comes first since it is the largest has to fit",
+        "a sum that is first since it is the largest has to fit",
         THREE_SUMS,
         f"{SUMS} order {{ n desc }} limit 1",
         TooLarge(),

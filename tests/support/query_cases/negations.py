@@ -163,7 +163,7 @@ CASES = (
         answer("c"),
     ),
     ask(
-        "not does not change how often a row stands",
+        "not does not change how often a row occurs",
         PEOPLE,
         "match { $p worksAt $_ not { $p.age is null } } return { $p }",
         answer("p", "ada", "ada", "cy"),

@@ -7,7 +7,7 @@ from tests.support.query_cases.graphs import PEOPLE, values
 
 
 def ordered(title: str, order: str, *names: str, takes: str = "", **given: object) -> QueryCase:
-    """In which order people stand."""
+    """The order of people."""
     body = f"match {{ $p: Person }} return {{ $p.name }} {order}"
     return ask(title, PEOPLE, body, answer("p.name", *names), takes, **given)
 
@@ -37,7 +37,7 @@ CASES = (
         answer("p p.id called p.age", ("ada", "ada", "ada", 36)),
     ),
     ask(
-        "a column may stand twice under two names",
+        "a column may be returned under two names",
         PEOPLE,
         'match { $p: Person {name: "ada"} } return { $p.age $p.age as years }',
         answer("p.age years", (36, 36)),
@@ -76,7 +76,7 @@ CASES = (
         answer("p.city", "London", "Paris", None, "London", None),
     ),
     ask(
-        "without an order rows stand by the ids of their variables, in the order of their names",
+        "without an order rows are sorted by the ids of their variables, in order of name",
         PEOPLE,
         "match { $b: Company $a: Company } return { $b $a } limit 4",
         answer("b a", ("acme", "acme"), ("ada", "acme"), ("bell", "acme"), ("acme", "ada")),
@@ -87,13 +87,9 @@ CASES = (
         "match { $z knows $y $_ $a:knows $y } return { $a $y $z } limit 3",
         answer("a y z", ("k1", "bob", "ada"), ("k2", "bob", "ada"), ("k3", "cy", "bob")),
     ),
-    ordered(
-        "nulls stand first ascending", "order { $p.age asc }", "bob", "eve", "cy", "ada", "dee"
-    ),
+    ordered("nulls are first ascending", "order { $p.age asc }", "bob", "eve", "cy", "ada", "dee"),
     ordered("ascending is the default", "order { $p.age }", "bob", "eve", "cy", "ada", "dee"),
-    ordered(
-        "nulls stand last descending", "order { $p.age desc }", "ada", "dee", "cy", "bob", "eve"
-    ),
+    ordered("nulls are last descending", "order { $p.age desc }", "ada", "dee", "cy", "bob", "eve"),
     ordered(
         "a second key decides among equals, nulls among them",
         "order { $p.city, $p.age desc }",
@@ -153,13 +149,13 @@ CASES = (
         answer("v.name", "d", "e"),
     ),
     ask(
-        "false stands before true",
+        "false is before true",
         values(a={"flag": True}, b={"flag": False}, c={}),
         "match { $v: Value } return { $v.flag } order { $v.flag }",
         answer("v.flag", *(None, False, True)),
     ),
     ask(
-        "enums stand as texts, not as declared",
+        "enums are sorted as texts, not as declared",
         values(a={"kind": "low"}, b={"kind": "mid"}, c={"kind": "high"}),
         "match { $v: Value } return { $v.kind } order { $v.kind }",
         answer("v.kind", "high", "low", "mid"),

@@ -156,7 +156,7 @@ CASES = (
         answer("k", "k1", "k2", "k3", "k4", "k5", "k6"),
     ),
     ask(
-        "an undirected edge between ends without names stands once for each way",
+        "an undirected edge between anonymous ends counts once for each way",
         PEOPLE,
         "match { $_ $k:<knows> $_ $k.since >= 2001 } return { $k }",
         answer("k", "k1", "k1", "k2", "k2", "k4", "k4", "k6", "k6"),

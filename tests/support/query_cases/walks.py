@@ -15,7 +15,7 @@ def walk(title: str, start: str, hops: str, *names: str) -> QueryCase:
 CASES = (
     walk("a cycle is walked once, and does not return to its start", "a", "to{1,5}", "b", "c"),
     walk("a long walk on a cycle ends", "a", "to{1,12}", "b", "c"),
-    walk("a short cut counts, so nothing lies two hops away", "s", "to{2,2}"),
+    walk("a short cut counts, so nothing is two hops away", "s", "to{2,2}"),
     walk("a short cut's ends are both one hop away", "s", "to{1,1}", "t", "u"),
     walk("two ways to one end give it once", "d", "to{2,2}", "g"),
     walk("a walk gathers every distance it allows", "d", "to{1,2}", "e", "f", "g"),
