@@ -43,8 +43,8 @@ class Doubt(Exception):
     """A value of a column is not plainly of its type."""
 
 
-class Written(Enum):
-    """How the values of a column were written, which says what they can mean."""
+class Notation(Enum):
+    """How the values of a column are written, which says what they can mean."""
 
     VALUES = "typed values, as Arrow and Parquet have them"
     JSON = "read from JSON, where a float may have been a whole number"
@@ -70,7 +70,7 @@ def json_type(type_: PropertyType) -> pa.DataType:
             assert_never(type_)
 
 
-def typed(type_: PropertyType, values: pa.Array, kind: pa.DataType, written: Written) -> pa.Array:
+def typed(type_: PropertyType, values: pa.Array, kind: pa.DataType, notation: Notation) -> pa.Array:
     """The values as their property holds them, as an array of the Arrow type `kind`.
 
     Raises:
@@ -82,15 +82,15 @@ def typed(type_: PropertyType, values: pa.Array, kind: pa.DataType, written: Wri
     try:
         match type_:
             case Scalar():
-                return _SCALARS[type_](values, type_, written)
+                return _SCALARS[type_](values, type_, notation)
             case EnumType():
-                return _text(values, type_, written)
+                return _text(values, type_, notation)
             case BlobType():
                 return _bytes(values, kind)
             case ListType(item):
-                return _list(item, _listed(values, type_, written), kind, written)
+                return _list(item, _listed(values, type_, notation), kind, notation)
             case VectorType(dimension):
-                return _vector(dimension, _listed(values, type_, written), kind, written)
+                return _vector(dimension, _listed(values, type_, notation), kind, notation)
             case _:
                 assert_never(type_)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
@@ -135,21 +135,21 @@ def _matching(values: pa.Array, pattern: str) -> None:
     _sure(pc.match_substring_regex(values, pattern))
 
 
-def _text(values: pa.Array, type_: PropertyType, written: Written) -> pa.Array:  # noqa: ARG001
+def _text(values: pa.Array, type_: PropertyType, notation: Notation) -> pa.Array:  # noqa: ARG001
     _sure(pa.types.is_string(values.type))
     return values
 
 
-def _truth(values: pa.Array, type_: Scalar, written: Written) -> pa.Array:  # noqa: ARG001
-    if written is Written.TEXT:
+def _truth(values: pa.Array, type_: Scalar, notation: Notation) -> pa.Array:  # noqa: ARG001
+    if notation is Notation.TEXT:
         _sure(pc.is_in(values.drop_null(), value_set=pa.array(["true", "false"])))
         return pc.equal(values, "true")
     _sure(pa.types.is_boolean(values.type))
     return values
 
 
-def _integer(values: pa.Array, type_: Scalar, written: Written) -> pa.Array:
-    if written is Written.TEXT:
+def _integer(values: pa.Array, type_: Scalar, notation: Notation) -> pa.Array:
+    if notation is Notation.TEXT:
         _matching(values, _WHOLE)
         values = values.cast(pa.int64())
     _sure(pa.types.is_integer(values.type) or pa.types.is_floating(values.type))
@@ -157,9 +157,9 @@ def _integer(values: pa.Array, type_: Scalar, written: Written) -> pa.Array:
     return values.cast(_INTEGERS[type_], safe=True)
 
 
-def _float(values: pa.Array, type_: Scalar, written: Written) -> pa.Array:
+def _float(values: pa.Array, type_: Scalar, notation: Notation) -> pa.Array:
     exact = _EXACT_F32 if type_ is Scalar.F32 else _EXACT_F64
-    if written is Written.TEXT:
+    if notation is Notation.TEXT:
         _matching(values, _DECIMAL)
         values = values.cast(pa.float64())
     if pa.types.is_integer(values.type):
@@ -168,7 +168,7 @@ def _float(values: pa.Array, type_: Scalar, written: Written) -> pa.Array:
         values = values.cast(pa.float64())
     _sure(pa.types.is_floating(values.type))
     values = values.cast(pa.float64())
-    if written is not Written.VALUES:
+    if notation is not Notation.VALUES:
         # A whole number that the type does not have was rounded to one of these, if not below.
         _sure(pc.less(pc.abs(values), exact))
     found = values
@@ -179,7 +179,7 @@ def _float(values: pa.Array, type_: Scalar, written: Written) -> pa.Array:
     return pc.add(found, pa.scalar(0.0, found.type))
 
 
-def _date(values: pa.Array, type_: Scalar, written: Written) -> pa.Array:  # noqa: ARG001
+def _date(values: pa.Array, type_: Scalar, notation: Notation) -> pa.Array:  # noqa: ARG001
     if pa.types.is_string(values.type):
         _matching(values, _DATE)
         values = values.cast(pa.date32())
@@ -188,7 +188,7 @@ def _date(values: pa.Array, type_: Scalar, written: Written) -> pa.Array:  # noq
     return values
 
 
-def _instant(values: pa.Array, type_: Scalar, written: Written) -> pa.Array:  # noqa: ARG001
+def _instant(values: pa.Array, type_: Scalar, notation: Notation) -> pa.Array:  # noqa: ARG001
     if pa.types.is_string(values.type):
         if pc.all(pc.match_substring_regex(values, _INSTANT), min_count=0).as_py():
             values = values.cast(pa.timestamp("us", tz="UTC"))
@@ -223,8 +223,8 @@ def _bytes(values: pa.Array, kind: pa.DataType) -> pa.Array:
     return values.cast(kind)
 
 
-def _listed(values: pa.Array, type_: ListType | VectorType, written: Written) -> pa.Array:
-    if written is Written.TEXT:
+def _listed(values: pa.Array, type_: ListType | VectorType, notation: Notation) -> pa.Array:
+    if notation is Notation.TEXT:
         # Without braces in it, no text can end the object that it is put into.
         _matching(values, _PLAIN_LIST)
         lines = pc.binary_join_element_wise(
@@ -236,17 +236,17 @@ def _listed(values: pa.Array, type_: ListType | VectorType, written: Written) ->
 
 
 def _list(
-    item: Scalar | BlobType, values: pa.Array, kind: pa.DataType, written: Written
+    item: Scalar | BlobType, values: pa.Array, kind: pa.DataType, notation: Notation
 ) -> pa.Array:
-    inside = typed(item, values.flatten(), kind.value_type, _inside(written))
+    inside = typed(item, values.flatten(), kind.value_type, _inside(notation))
     return pa.ListArray.from_arrays(_offsets(values), inside, type=kind, mask=values.is_null())
 
 
-def _vector(dimension: int, values: pa.Array, kind: pa.DataType, written: Written) -> pa.Array:
+def _vector(dimension: int, values: pa.Array, kind: pa.DataType, notation: Notation) -> pa.Array:
     _sure(pc.equal(pc.list_value_length(values), dimension))
     flat = values.flatten()
     _sure(flat.null_count == 0)
-    inside = typed(Scalar.F32, flat, pa.float32(), _inside(written))
+    inside = typed(Scalar.F32, flat, pa.float32(), _inside(notation))
     if values.null_count:
         there = values.is_valid().to_numpy(zero_copy_only=False)
         whole = np.zeros((len(values), dimension), dtype=np.float32)
@@ -255,8 +255,8 @@ def _vector(dimension: int, values: pa.Array, kind: pa.DataType, written: Writte
     return pa.FixedSizeListArray.from_arrays(inside, type=kind, mask=values.is_null())
 
 
-def _inside(written: Written) -> Written:
-    return Written.JSON if written is Written.TEXT else written
+def _inside(notation: Notation) -> Notation:
+    return Notation.JSON if notation is Notation.TEXT else notation
 
 
 def _offsets(values: pa.Array) -> pa.Array:
@@ -300,7 +300,7 @@ _INTEGERS: Final[dict[Scalar, pa.DataType]] = {
     Scalar.U64: pa.uint64(),
 }
 
-_SCALARS: Final[dict[Scalar, Callable[[Any, Scalar, Written], Any]]] = {
+_SCALARS: Final[dict[Scalar, Callable[[Any, Scalar, Notation], Any]]] = {
     Scalar.STRING: _text,
     Scalar.BOOL: _truth,
     **dict.fromkeys(_INTEGERS, _integer),

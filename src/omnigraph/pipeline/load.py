@@ -33,12 +33,14 @@ from omnigraph.limits import REPLANS_MAX
 from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey
 from omnigraph.pipeline.choice import choose_engine
-from omnigraph.pipeline.positions import position_of
+from omnigraph.pipeline.planning import plan_local
+from omnigraph.pipeline.positions import Origins
 from omnigraph.pipeline.quarantine import Rows, Sifted, require_new, sift, write_rejects
-from omnigraph.pipeline.reading import read_input
+from omnigraph.pipeline.reading import read_split
 from omnigraph.pipeline.results import LoadResult, Progress, frozen
-from omnigraph.pipeline.shape import Gathered, Reject, Shaping
+from omnigraph.pipeline.shape import BatchCollector, Reject, Shaping
 from omnigraph.pipeline.sources import FileInput, Inputs, Source, resolve
+from omnigraph.pipeline.splits import FileSplit
 from omnigraph.schema.arrow import table_schema, to_table
 from omnigraph.schema.catalog import Catalog, SchemaType
 from omnigraph.storage import staging
@@ -195,15 +197,15 @@ class _Read:
 
     schema_digest: str
     choice: Choice
-    names: tuple[str, ...]
+    origins: Origins
     rows: Rows
-    gathered: Gathered
+    collector: BatchCollector
     types: tuple[SchemaType, ...]
 
     def in_order(self, rejects: Iterable[Reject]) -> tuple[Reject, ...]:
         """Rows that were rejected, and those that were never shaped, as the input has them."""
-        every = [*self.gathered.rejects, *rejects]
-        return tuple(sorted(every, key=lambda each: position_of(self.names, each.origin)))
+        every = [*self.collector.rejects, *rejects]
+        return tuple(sorted(every, key=lambda reject: self.origins.position_of(reject.origin)))
 
 
 @dataclass(slots=True)
@@ -326,36 +328,36 @@ class _Load:
         if self.read is None:
             inputs, choice = self._chosen(view)
             with self._timed("read"):
-                self.read = self._gathered(inputs, choice, view)
+                self.read = self._collect(inputs, choice, view)
         _require_schema(self.read.schema_digest, view)
         return self.read
 
     def _shaping(self, inputs: Inputs, view: View) -> Shaping:
         return Shaping(
             view.catalog,
-            inputs.names,
+            Origins.of_inputs(inputs.names),
             self.clock.ulid(),
             ignores_unknown=self.request.ignore_unknown,
             keeps_rejects=self.request.on_error == OnError.QUARANTINE,
         )
 
-    def _gathered(self, inputs: Inputs, choice: Choice, view: View) -> _Read:
+    def _collect(self, inputs: Inputs, choice: Choice, view: View) -> _Read:
         shaping = self._shaping(inputs, view)
-        gathered = Gathered()
+        collector = BatchCollector()
         sizes = [each.byte_count for each in inputs.each if isinstance(each, FileInput)]
         total = sum(sizes) if len(sizes) == len(inputs.each) else None
         before = 0
-        for number, each in enumerate(inputs.each):
+        for number, split in enumerate(plan_local(inputs)):
             self._tell("read", before, total)
-            for piece in read_input(shaping, number, each):
-                gathered.add(piece.shaped)
-                self._tell("read", before + piece.bytes_read, total)
-            before += each.byte_count if isinstance(each, FileInput) else 0
-        rows = gathered.rows()
+            for batch in read_split(shaping, number, split):
+                collector.add(batch.shaped)
+                self._tell("read", before + batch.bytes_read, total)
+            before += split.file.byte_count if isinstance(split, FileSplit) else 0
+        rows = collector.rows()
         named = {view.catalog.type_named(name).table_key for name in inputs.named_types}
         types = tuple(view.catalog.type_of(key) for key in sorted({*rows, *named}))
         digest = view.snapshot.schema_digest
-        return _Read(digest, choice, inputs.names, rows, gathered, types)
+        return _Read(digest, choice, shaping.origins, rows, collector, types)
 
     def _sifted(self, read: _Read, view: View) -> Sifted:
         """The rows that will be written, which keep every rule."""
@@ -364,7 +366,7 @@ class _Load:
         self._tell("check", 0, 1)
         if self.request.on_error == OnError.FAIL:
             tally = Tally()
-            tally.add_report(read.gathered.report())
+            tally.add_report(read.collector.report())
             delta = to_delta(read.rows)
             is_proven = by_columns(delta, view.snapshot.row_count)
             tally.add_report(evaluate(rule_set, delta, view.data, self.engine, is_proven=is_proven))

@@ -6,7 +6,8 @@ and in whatever process.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
@@ -20,7 +21,7 @@ POSITION: Final = "@position"
 """The column of raw rows that has their positions. No property can have this name."""
 
 PLACE_BITS: Final = 40
-"""The lower bits of a position say the line or row, the upper ones the input."""
+"""The lower bits of a position say the line or row, the upper ones the split."""
 
 _PLACES: Final = (1 << PLACE_BITS) - 1
 _LOW_DIGITS: Final = 12
@@ -29,13 +30,13 @@ _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 def position(number: int, place: int) -> int:
-    """The position of a row: the number of its input, from 0, and its line or row, from 1."""
+    """The position of a row: the number of its split, from 0, and its line or row, from 1."""
     assert 0 < place <= _PLACES, "no file has so many lines"
     return number << PLACE_BITS | place
 
 
 def positions(number: int, first: int, count: int) -> pa.Array:
-    """The positions of rows that follow one another in an input."""
+    """The positions of rows that follow one another in a split."""
     start = position(number, first)
     return pa.array(np.arange(start, start + count, dtype=np.int64))
 
@@ -45,40 +46,48 @@ def place_of(position: int) -> int:
     return position & _PLACES
 
 
-def origin_of(names: Sequence[str], position: int) -> str:
-    """Where a row is from, for reports.
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """Names positions for reports: by split, its input, and how many lines of that come before."""
 
-    >>> origin_of(["people.jsonl", "more.jsonl"], position(1, 17))
-    'more.jsonl:17'
-    """
-    return f"{names[position >> PLACE_BITS]}:{place_of(position)}"
+    names: Mapping[int, str]
+    lines_before: Mapping[int, int] = field(default_factory=dict)
 
+    @classmethod
+    def of_inputs(cls, names: Sequence[str]) -> Origins:
+        """Those of a load that reads each input as one split."""
+        return cls(dict(enumerate(names)))
 
-def position_of(names: tuple[str, ...], origin: str) -> int:
-    """The position that an origin says.
+    def origin_of(self, position: int) -> str:
+        """Where a row is from.
 
-    >>> position_of(("people.jsonl", "more.jsonl"), "more.jsonl:17") == position(1, 17)
-    True
-    """
-    name, _, place = origin.rpartition(":")
-    return position(_numbers(names)[name], int(place))
+        >>> Origins.of_inputs(["people.jsonl", "more.jsonl"]).origin_of(position(1, 17))
+        'more.jsonl:17'
+        """
+        number = position >> PLACE_BITS
+        return f"{self.names[number]}:{self.lines_before.get(number, 0) + place_of(position)}"
 
+    def position_of(self, origin: str) -> int:
+        """The position that an origin of this load says, where each input is one split.
 
-@lru_cache(maxsize=4)
-def _numbers(names: tuple[str, ...]) -> dict[str, int]:
-    return {name: number for number, name in enumerate(names)}
+        >>> names = Origins.of_inputs(["people.jsonl", "more.jsonl"])
+        >>> names.position_of("more.jsonl:17") == position(1, 17)
+        True
+        """
+        name, _, place = origin.rpartition(":")
+        return position(next(key for key, own in self.names.items() if own == name), int(place))
 
-
-def origins(names: Sequence[str], found: pa.Array) -> pa.Array:
-    """What `origin_of` says, of many."""
-    numbers = found.to_numpy()
-    places = pa.array(numbers & _PLACES).cast(pa.utf8())
-    inputs = numbers >> PLACE_BITS
-    if len(inputs) and inputs.min() == inputs.max():
-        return pc.binary_join_element_wise(pa.scalar(names[inputs[0]], pa.utf8()), places, ":")
-    used, at = np.unique(inputs, return_inverse=True)
-    told = pa.array([names[each] for each in used], pa.utf8()).take(pa.array(at))
-    return pc.binary_join_element_wise(told, places, ":")
+    def origins_of(self, found: pa.Array) -> pa.Array:
+        """What `origin_of` says, of many."""
+        numbers = found.to_numpy()
+        inputs = numbers >> PLACE_BITS
+        used, at = np.unique(inputs, return_inverse=True)
+        before = np.array([self.lines_before.get(each, 0) for each in used.tolist()], np.int64)
+        names = pa.array([self.names[each] for each in used.tolist()], pa.utf8())
+        places = (numbers & _PLACES) + (before[at] if len(used) else 0)
+        return pc.binary_join_element_wise(
+            names.take(pa.array(at)), pa.array(places).cast(pa.utf8()), ":"
+        )
 
 
 def minted_id(seed: str, position: int) -> str:

@@ -1,10 +1,10 @@
 """Shape: raw rows made into the typed rows of a delta, by type, and what the others break.
 
 Pure, and the same in every process: whoever reads an input, on this machine or as an executor of
-Spark, calls `shape_lines` or `shape_columns` for each batch and gathers what they return. A batch
+Spark, calls `shape_lines` or `shape_columns` for each batch and collects what they return. A batch
 is an Arrow record batch whose column `POSITION` has the row's `positions.position`: the number of
-its input in `Shaping.names` and the line or row it stands at. Everything else follows from it: the
-origin that reports show, the id that is minted where none is given, and the order of rows.
+its split and the line or row within it. Everything else follows from it: the origin that reports
+show, the id that is minted where none is given, and the order of rows.
 
 Nearly all rows are shaped a column at a time (`columns`). Rows in which anything is in doubt are
 found by halving, and converted value by value (`integrity.convert`), with the same outcome.
@@ -32,7 +32,7 @@ from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.limits import LOAD_BISECTED_ROWS_MIN, LOAD_DOUBTS_MAX, LOAD_GROUPS_MAX
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import ListType, PropertyType, Scalar, VectorType
-from omnigraph.pipeline.columns import Doubt, Written, json_type, read_objects, typed
+from omnigraph.pipeline.columns import Doubt, Notation, json_type, read_objects, typed
 from omnigraph.pipeline.envelopes import (
     ENDS,
     Read,
@@ -46,11 +46,9 @@ from omnigraph.pipeline.envelopes import (
 from omnigraph.pipeline.identities import identities
 from omnigraph.pipeline.positions import (
     POSITION,
+    Origins,
     minted_id,
-    origin_of,
-    origins,
     place_of,
-    position_of,
 )
 from omnigraph.pipeline.values import columns_of
 from omnigraph.schema.catalog import ENDPOINTS, Catalog, EdgeType, SchemaType
@@ -73,14 +71,14 @@ class Shaping:
     """All that shaping depends on beside the rows; small, and can be shipped to any process.
 
     Attributes:
-        names: How reports name the inputs, by their numbers.
+        origins: How reports name the rows.
         seed: A ULID of this load alone, from which the ids of rows without one are counted on.
         ignores_unknown: Whether values that no property takes are dropped instead of refused.
         keeps_rejects: Whether each row that is refused is kept, to be written elsewhere.
     """
 
     catalog: Catalog
-    names: tuple[str, ...]
+    origins: Origins
     seed: str
     ignores_unknown: bool = False
     keeps_rejects: bool = False
@@ -100,7 +98,7 @@ class Reject:
 
 
 @dataclass(frozen=True, slots=True)
-class Shaped:
+class ShapedBatch:
     """What became of a batch: rows by table, with the columns of `delta_schema`, in input order."""
 
     rows: Mapping[TableKey, pa.Table] = field(default_factory=dict)
@@ -110,7 +108,7 @@ class Shaped:
 
 def shape_lines(
     shaping: Shaping, batch: pa.RecordBatch, *, type_name: str | None = None, exact: bool = False
-) -> Shaped:
+) -> ShapedBatch:
     """Shape lines of JSON: envelopes, or rows of one type.
 
     Args:
@@ -127,14 +125,14 @@ def shape_columns(
     type_name: str,
     batch: pa.RecordBatch,
     *,
-    written: Written,
+    notation: Notation,
     exact: bool = False,
-) -> Shaped:
+) -> ShapedBatch:
     """Shape rows of one type whose columns are properties; an absent column gets its default.
 
     Args:
         batch: With the column `POSITION`.
-        written: `TEXT` for CSV, where every column is text, `VALUES` for all else.
+        notation: `TEXT` for CSV, where every column is text, `VALUES` for all else.
         exact: Whether every value goes through the converter; it makes no difference.
 
     Raises:
@@ -142,7 +140,7 @@ def shape_columns(
     """
     type_ = shaping.catalog.type_named(type_name)
     batch = batch.select([POSITION, *known_columns(shaping, type_, batch.schema.names)])
-    return _Columns(shaping, type_, batch, written).shaped(exact=exact)
+    return _Columns(shaping, type_, batch, notation).shaped(exact=exact)
 
 
 def shape_values(
@@ -152,7 +150,7 @@ def shape_values(
     positions: pa.Array,
     *,
     exact: bool = False,
-) -> Shaped:
+) -> ShapedBatch:
     """Shape dictionaries of Python's own values, by property.
 
     Args:
@@ -162,10 +160,10 @@ def shape_values(
     return _Values(shaping, type_, rows, positions).shaped(exact=exact)
 
 
-def refused_line(shaping: Shaping, position: int, text: str, reason: str) -> Shaped:
+def refused_line(shaping: Shaping, position: int, text: str, reason: str) -> ShapedBatch:
     """A line that a reader could not make a row of."""
     parts = _Parts(shaping)
-    origin = origin_of(shaping.names, position)
+    origin = shaping.origins.origin_of(position)
     parts.refuse(text, refusal(text, origin, reason))
     return parts.shaped()
 
@@ -204,7 +202,7 @@ def _unknown_column(name: str, takes: Iterable[str]) -> str:
     return f"{near}; {advice}" if near else advice
 
 
-class Gathered:
+class BatchCollector:
     """What became of all batches of a load, in the order they were added."""
 
     def __init__(self) -> None:
@@ -212,7 +210,7 @@ class Gathered:
         self._tally = Tally()
         self.rejects: list[Reject] = []
 
-    def add(self, shaped: Shaped) -> None:
+    def add(self, shaped: ShapedBatch) -> None:
         """Add one batch."""
         for key, rows in shaped.rows.items():
             self._rows.setdefault(key, []).append(rows)
@@ -288,11 +286,10 @@ class _Parts:
         found = convert_rows(type_, in_turn(), mint=mint, ignores_unknown=ignores)
         return found.rows, found.report
 
-    def shaped(self) -> Shaped:
+    def shaped(self) -> ShapedBatch:
         rows = {type_.table_key: _in_order(parts) for type_, parts in self.rows.items()}
-        names = self.shaping.names
-        self.rejects.sort(key=lambda each: position_of(names, each.origin))
-        return Shaped(rows, self.tally.report(), tuple(self.rejects))
+        self.rejects.sort(key=lambda reject: self.shaping.origins.position_of(reject.origin))
+        return ShapedBatch(rows, self.tally.report(), tuple(self.rejects))
 
 
 def _in_order(parts: list[tuple[_Indices, pa.Table]]) -> pa.Table:
@@ -339,7 +336,7 @@ class _Lines:
     positions: pa.Array
     text: pa.Array
 
-    def shaped(self, *, exact: bool) -> Shaped:
+    def shaped(self, *, exact: bool) -> ShapedBatch:
         parts = _Parts(self.shaping)
         doubtful = [] if not exact else [np.arange(len(self.text))]
         places = self.positions.to_numpy()
@@ -419,7 +416,7 @@ class _Lines:
         for position, found in zip(
             self.positions.take(at).to_pylist(), self.text.take(at).to_pylist(), strict=True
         ):
-            origin = origin_of(self.shaping.names, position)
+            origin = self.shaping.origins.origin_of(position)
             if found is None:
                 parts.refuse(None, refusal(None, origin, "it is not UTF-8"))
                 continue
@@ -446,9 +443,9 @@ class _Columns:
     shaping: Shaping
     type: SchemaType
     batch: pa.RecordBatch
-    written: Written
+    notation: Notation
 
-    def shaped(self, *, exact: bool) -> Shaped:
+    def shaped(self, *, exact: bool) -> ShapedBatch:
         parts = _Parts(self.shaping)
         whole = np.arange(self.batch.num_rows)
         pieces = [(whole, None)] if exact else _Halving().run(whole, self._attempt)
@@ -476,11 +473,11 @@ class _Columns:
         found: dict[str, pa.Array | None] = {}
         for name, own in (("id", "id"), *zip(ENDPOINTS, ends, strict=False)):
             if own in columns:
-                found[name] = typed(Scalar.STRING, columns[own], pa.utf8(), self.written)
+                found[name] = typed(Scalar.STRING, columns[own], pa.utf8(), self.notation)
         for each in self.type.properties:
             if each.name in columns and each.name not in ends:
                 kind = kinds[each.name]
-                found[each.name] = typed(each.type, columns[each.name], kind, self.written)
+                found[each.name] = typed(each.type, columns[each.name], kind, self.notation)
         return _assembled(self.shaping, self.type, found, positions)
 
     def _raws(self, batch: pa.RecordBatch) -> Iterator[_Raw]:
@@ -493,13 +490,13 @@ class _Columns:
             columns[POSITION], *(columns[name] for name in names), strict=True
         ):
             row = dict(zip(names, values, strict=True))
-            origin = origin_of(self.shaping.names, position)
+            origin = self.shaping.origins.origin_of(position)
             yield _Raw(position, flat_row(self.type, row, origin), row)
 
     def _values(self, name: str, values: pa.Array) -> list[Any]:
         found = _python(values)
         kind = next((each.type for each in self.type.properties if each.name == name), None)
-        if self.written is not Written.TEXT or kind is None:
+        if self.notation is not Notation.TEXT or kind is None:
             return found
         return [None if each is None else _from_text(kind, each) for each in found]
 
@@ -511,7 +508,7 @@ class _Values:
     rows: Sequence[Mapping[str, Any]]
     positions: pa.Array
 
-    def shaped(self, *, exact: bool) -> Shaped:
+    def shaped(self, *, exact: bool) -> ShapedBatch:
         parts = _Parts(self.shaping)
         whole = np.arange(len(self.rows))
         pieces = [(whole, None)] if exact else _Halving().run(whole, self._attempt)
@@ -523,7 +520,7 @@ class _Values:
                 continue
             for index in indices.tolist():
                 position, row = int(places[index]), self.rows[index]
-                origin = origin_of(self.shaping.names, position)
+                origin = self.shaping.origins.origin_of(position)
                 doubtful.append(_Raw(position, flat_row(self.type, row, origin), dict(row)))
         parts.convert(self.type, doubtful)
         return parts.shaped()
@@ -540,7 +537,7 @@ class _Values:
             raise Doubt from cause
         found = {name: columns[name] for name in names}
         batch = pa.record_batch({POSITION: self.positions.slice(first, count), **found})
-        return _Columns(self.shaping, self.type, batch, Written.VALUES).typed_rows(batch)
+        return _Columns(self.shaping, self.type, batch, Notation.VALUES).typed_rows(batch)
 
 
 def _named(catalog: Catalog, word: str, name: str) -> SchemaType | None:
@@ -647,7 +644,7 @@ def _from_json(
         if each.name not in columns:
             continue
         values = columns[each.name]
-        column = typed(each.type, values, kinds[each.name], Written.JSON)
+        column = typed(each.type, values, kinds[each.name], Notation.JSON)
         if each.default is not None and values.null_count:
             # Only where the property is not there at all does it get its default.
             if _says(text.filter(values.is_null()), each.name):
@@ -695,7 +692,7 @@ def _flat_schema(type_: SchemaType, ends: tuple[str, ...]) -> pa.Schema:
 def _assembled(shaping: Shaping, type_: SchemaType, given: _Given, positions: pa.Array) -> pa.Table:
     """Rows of a delta, each with its id, its defaults and its origin."""
     schema, count = delta_schema(type_), len(positions)
-    columns: dict[str, pa.Array] = {ORIGIN: origins(shaping.names, positions)}
+    columns: dict[str, pa.Array] = {ORIGIN: shaping.origins.origins_of(positions)}
     for each in type_.properties:
         column = given.get(each.name)
         if column is None:

@@ -144,7 +144,7 @@ def test_lines_of_csv_are_counted_through_blocks_and_line_breaks(world, monkeypa
     text = "\n".join(lines) + "\n"
     path = world.folder / "Person.csv"
     path.write_text(text)
-    monkeypatch.setattr("omnigraph.pipeline.reading._CSV_BLOCK_BYTES", 64)
+    monkeypatch.setattr("omnigraph.pipeline.readers.csv_files._CSV_BLOCK_BYTES", 64)
     with pytest.raises(IntegrityError) as refusal:
         world.load(path)
     told = {int(each.origin.rpartition(":")[2]) for each in refusal.value.violations}
@@ -326,7 +326,7 @@ def test_blocks_of_any_size_give_the_same_rows(world, monkeypatch):
     lines = [node("Person", name=f"zoë {n}", age=n) for n in range(50)]
     lines += [edge("Knows", f"zoë {n}", "zoë 1", weight=0.5) for n in range(20)]
     path = world.file("data.jsonl", *lines)
-    monkeypatch.setattr("omnigraph.pipeline.reading.LOAD_BLOCK_BYTES", 77)
+    monkeypatch.setattr("omnigraph.pipeline.readers.line_files.LOAD_BLOCK_BYTES", 77)
     world.load(path)
     assert ages(world) == {f"zoë {n}": n for n in range(50)}
     assert len(world.rows("Knows")) == 20

@@ -20,8 +20,8 @@ import omnigraph
 from omnigraph.errors import OmnigraphError
 from omnigraph.failpoints import Failpoint
 from omnigraph.integrity.violations import IntegrityError, Report
+from omnigraph.pipeline import planning
 from omnigraph.pipeline.results import LoadResult
-from omnigraph.pipeline.spark import splits
 from omnigraph.pipeline.spark.load import SparkLoad
 from omnigraph.recovery.scratch import SCRATCH
 from tests.contract.pipeline.loading import Loaded, changed, edge, lines_of, loaded, node
@@ -56,8 +56,8 @@ BEFORE: Final = (
 @pytest.fixture(autouse=True)
 def _small_splits(monkeypatch):
     """Even a small file is read by several tasks."""
-    monkeypatch.setattr(splits, "LOAD_GROUP_BYTES_MIN", 600)
-    monkeypatch.setattr(splits, "LOAD_GROUPS_PER_CORE_MIN", 2)
+    monkeypatch.setattr(planning, "LOAD_GROUP_BYTES_MIN", 600)
+    monkeypatch.setattr(planning, "LOAD_GROUPS_PER_CORE_MIN", 2)
 
 
 @pytest.fixture

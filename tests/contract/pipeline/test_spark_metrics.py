@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from omnigraph.pipeline.spark import splits
+from omnigraph.pipeline import planning
 from omnigraph.pipeline.spark.load import SparkLoad
 from tests.contract.pipeline.loading import Loaded, changed, edge, loaded, node
 from tests.support.spark_traps import Work, wrap_work
@@ -133,7 +133,7 @@ SOURCES: Final[dict[str, Callable[..., Any]]] = {
 
 @pytest.fixture
 def graph(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loaded]:
-    monkeypatch.setattr(splits, "LOAD_GROUP_BYTES_MIN", 100_000)
+    monkeypatch.setattr(planning, "LOAD_GROUP_BYTES_MIN", 100_000)
     names = (
         "spark.sql.autoBroadcastJoinThreshold",
         "spark.sql.adaptive.autoBroadcastJoinThreshold",

@@ -19,7 +19,7 @@ import pytest
 import omnigraph
 from omnigraph.integrity.violations import IntegrityError, Report, Rule
 from omnigraph.limits import OFFENDERS_SHOWN_MAX
-from omnigraph.pipeline.spark import splits
+from omnigraph.pipeline import planning
 from tests.contract.pipeline.loading import Loaded, edge, lines_of, loaded, node
 
 SCHEMA: Final = """
@@ -219,7 +219,7 @@ def bench(request: pytest.FixtureRequest, base: str, goods: dict[int, Good], tmp
     with pytest.MonkeyPatch.context() as patch:
         if size == SMALL:
             # Even a small file is read by several tasks.
-            patch.setattr(splits, "LOAD_GROUP_BYTES_MIN", 60_000)
+            patch.setattr(planning, "LOAD_GROUP_BYTES_MIN", 60_000)
         yield Bench(base, tmp_path, goods[size], engine)
     shutil.rmtree(tmp_path)
 

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import InvalidInputError
 from omnigraph.pipeline import shape
-from omnigraph.pipeline.columns import Written
-from omnigraph.pipeline.positions import POSITION, positions
+from omnigraph.pipeline.columns import Notation
+from omnigraph.pipeline.positions import POSITION, Origins, positions
 from omnigraph.pipeline.shape import (
     TEXT,
-    Shaped,
+    ShapedBatch,
     Shaping,
     shape_columns,
     shape_lines,
@@ -62,7 +62,7 @@ SEED: Final = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 
 def shaping(**more: Any) -> Shaping:
-    return Shaping(CATALOG, ("first.jsonl", "people.jsonl"), SEED, **more)
+    return Shaping(CATALOG, Origins.of_inputs(["first.jsonl", "people.jsonl"]), SEED, **more)
 
 
 def lines(texts: list[str]) -> pa.RecordBatch:
@@ -71,7 +71,7 @@ def lines(texts: list[str]) -> pa.RecordBatch:
     )
 
 
-def told(shaped: Shaped) -> tuple[Any, ...]:
+def told(shaped: ShapedBatch) -> tuple[Any, ...]:
     rows = {str(key): (table.schema, repr(table.to_pylist())) for key, table in shaped.rows.items()}
     rejects = [
         (each.origin, repr(each.row), [str(fault) for fault in each.violations])
@@ -282,8 +282,10 @@ def test_text_columns_shaped_at_once_and_one_by_one_are_the_same(data, keeps_rej
     columns["name"] = pa.array([f"n{place}" for place in range(count)])
     batch = pa.record_batch({POSITION: positions(0, 2, count), **columns})
     how = shaping(keeps_rejects=keeps_rejects)
-    found = shape_columns(how, "Thing", batch, written=Written.TEXT)
-    assert told(found) == told(shape_columns(how, "Thing", batch, written=Written.TEXT, exact=True))
+    found = shape_columns(how, "Thing", batch, notation=Notation.TEXT)
+    assert told(found) == told(
+        shape_columns(how, "Thing", batch, notation=Notation.TEXT, exact=True)
+    )
 
 
 def _cell(name: str) -> st.SearchStrategy[str]:
@@ -370,7 +372,7 @@ def test_the_ends_of_an_edge_come_before_properties_that_are_called_like_them(ro
     columns = {name: pa.array([value]) for name, value in row.items()}
     batch = pa.record_batch({POSITION: positions(1, 1, 1), **columns})
     for is_exact in (False, True):
-        told_too = shape_columns(shaping(), "Owns", batch, written=Written.TEXT, exact=is_exact)
+        told_too = shape_columns(shaping(), "Owns", batch, notation=Notation.TEXT, exact=is_exact)
         assert told(told_too) == told(found)
 
 
@@ -380,11 +382,11 @@ def test_columns_of_any_arrow_type_are_the_same_both_ways(name, values):
     batch = pa.record_batch(
         {POSITION: positions(0, 1, 3), "name": pa.array(["a", "b", "c"]), name: values}
     )
-    found = shape_columns(shaping(), "Thing", batch, written=Written.VALUES)
-    exact = shape_columns(shaping(), "Thing", batch, written=Written.VALUES, exact=True)
+    found = shape_columns(shaping(), "Thing", batch, notation=Notation.VALUES)
+    exact = shape_columns(shaping(), "Thing", batch, notation=Notation.VALUES, exact=True)
     assert told(found) == told(exact)
-    sliced = shape_columns(shaping(), "Thing", batch.slice(1), written=Written.VALUES)
-    exact = shape_columns(shaping(), "Thing", batch.slice(1), written=Written.VALUES, exact=True)
+    sliced = shape_columns(shaping(), "Thing", batch.slice(1), notation=Notation.VALUES)
+    exact = shape_columns(shaping(), "Thing", batch.slice(1), notation=Notation.VALUES, exact=True)
     assert told(sliced) == told(exact)
 
 
@@ -436,9 +438,11 @@ def test_minted_ids_are_the_same_however_often_a_row_is_shaped():
 def test_a_column_that_no_property_takes_is_refused_by_name():
     batch = pa.record_batch({POSITION: positions(0, 1, 1), "nmae": pa.array(["a"])})
     with pytest.raises(InvalidInputError, match="nmae") as refusal:
-        shape_columns(shaping(), "Thing", batch, written=Written.VALUES)
+        shape_columns(shaping(), "Thing", batch, notation=Notation.VALUES)
     assert "name" in refusal.value.hint
-    ignoring = shape_columns(shaping(ignores_unknown=True), "Thing", batch, written=Written.VALUES)
+    ignoring = shape_columns(
+        shaping(ignores_unknown=True), "Thing", batch, notation=Notation.VALUES
+    )
     assert not ignoring.report.is_clean
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
 from heapq import nsmallest
 from typing import Final, NoReturn
@@ -30,23 +30,23 @@ from omnigraph.integrity.rows import RowRules
 from omnigraph.integrity.violations import Report, Tally, Violation
 from omnigraph.limits import LOAD_HELD_BYTES_MAX, OFFENDERS_SHOWN_MAX, ROWS_PER_FILE_MAX
 from omnigraph.model.tables import TableKey
-from omnigraph.pipeline.positions import POSITION, minted_ids, position
+from omnigraph.pipeline.positions import POSITION, Origins, minted_ids, position
+from omnigraph.pipeline.readers.batches import SplitBatch
+from omnigraph.pipeline.reading import read_frame, read_split
 from omnigraph.pipeline.shape import Shaping
 from omnigraph.pipeline.sources import Inputs
 from omnigraph.pipeline.spark.scratch import Scratch
-from omnigraph.pipeline.spark.splits import (
-    FRAME_NUMBERS,
-    Origins,
-    Part,
-    Split,
-    read_frame,
-    read_split,
-)
+from omnigraph.pipeline.splits import SharedSplit, find_origins
 from omnigraph.schema.arrow import to_table
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.scans import open_address
 from omnigraph.storage.staging import write_files, write_whole
 from omnigraph.storage.tables import Fragment, Table, TableAddress
+
+FRAME_NUMBERS: Final = 1 << 21
+"""Splits with numbers from here on are partitions of DataFrames, which nobody can count before."""
+
+ACCESS_HINT: Final = "check the file and its permissions; on a cluster, every worker must see it"
 
 TYPE: Final = "@type"
 RANK: Final = "@rank"
@@ -66,7 +66,7 @@ class IntakeTask:
     """All an executor needs: no session, no graph, no handle.
 
     Attributes:
-        shaping: Without the names of inputs: rows are named by their splits.
+        shaping: Without names: where a row is from is known when all lines are counted.
         groups: The splits that each task reads.
         rules: What every row of a table must keep by itself.
         columns: What of the rows rules about several of them look at.
@@ -75,7 +75,7 @@ class IntakeTask:
     """
 
     shaping: Shaping
-    splits: tuple[Split, ...]
+    splits: tuple[SharedSplit, ...]
     groups: tuple[tuple[int, ...], ...]
     rules: Mapping[TableKey, RowRules]
     columns: Mapping[TableKey, tuple[str, ...]]
@@ -98,7 +98,7 @@ class ScratchFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class TypeOutput:
     """What was written of one type; `minted_count` of the rows got an id that nobody else has."""
 
     row_count: int = 0
@@ -108,7 +108,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TaskReport:
     """What a task tells: bounded by what it was given to read, and free of rows.
 
     Attributes:
@@ -125,7 +125,7 @@ class Told:
     reports: Mapping[int, Report]
     counts: Mapping[RuleKey, int]
     first: Mapping[RuleKey, tuple[Violation, ...]]
-    written: Mapping[TableKey, Written]
+    written: Mapping[TableKey, TypeOutput]
     lines: Mapping[int, int]
     frames: Mapping[int, int]
     bytes_read: int
@@ -134,13 +134,13 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class IntakeResult:
     """What all tasks told, together; `desks` says which task read a split."""
 
     reports: Mapping[int, Report]
     counts: Mapping[RuleKey, int]
     first: Mapping[RuleKey, tuple[Violation, ...]]
-    written: Mapping[TableKey, Written]
+    written: Mapping[TableKey, TypeOutput]
     desks: Mapping[int, int]
     origins: Origins
     bytes_read: int
@@ -173,10 +173,11 @@ def take_splits(task: IntakeTask, numbers: Iterator[pa.RecordBatch]) -> Iterator
     """Take in the groups with these numbers. Runs in an executor; safe to run twice."""
     with reporting():
         for group in (each for batch in numbers for each in batch.column(0).to_pylist()):
-            desk = _Desk(task, group)
+            worker = IntakeWorker(task, group)
             for number in task.groups[group]:
-                desk.take(number, read_split(task.shaping, number, task.splits[number]))
-            yield desk.message()
+                shaping, split = _unresolved(task.shaping, number), task.splits[number]
+                worker.take(number, read_split(shaping, number, split, access_hint=ACCESS_HINT))
+            yield worker.message()
 
 
 def take_frame(
@@ -187,10 +188,16 @@ def take_frame(
         context = TaskContext.get()
         assert context is not None, "it runs in an executor"
         number = FRAME_NUMBERS + context.partitionId()
-        desk = _Desk(task, number)
-        desk.frames[number] = source
-        desk.take(number, read_frame(task.shaping, number, type_name, batches))
-        yield desk.message()
+        worker = IntakeWorker(task, number)
+        worker.frames[number] = source
+        shaping = _unresolved(task.shaping, number)
+        worker.take(number, read_frame(shaping, number, type_name, batches))
+        yield worker.message()
+
+
+def _unresolved(shaping: Shaping, number: int) -> Shaping:
+    """Shaping for one split: its number is the name of its rows, until lines are counted."""
+    return replace(shaping, origins=Origins({number: str(number)}))
 
 
 @dataclass(slots=True)
@@ -207,7 +214,7 @@ class _Held:
     scratch: list[ScratchFile] = field(default_factory=list)
 
 
-class _Desk:
+class IntakeWorker:
     """One task at work."""
 
     def __init__(self, task: IntakeTask, order: int) -> None:
@@ -224,35 +231,37 @@ class _Desk:
         self._faults: list[dict[str, object]] = []
         self.frames: dict[int, int] = {}
 
-    def take(self, number: int, parts: Iterable[Part]) -> None:
+    def take(self, number: int, batches: Iterable[SplitBatch]) -> None:
         """Check and write the rows of a split."""
         tally = self._tallies.setdefault(number, Tally())
         self._lines[number] = 0
-        for part in parts:
-            self._lines[number] += part.lines
-            self._bytes_read += part.byte_count
-            tally.add_report(part.shaped.report)
+        bytes_read = 0
+        for batch in batches:
+            self._lines[number] += batch.line_count
+            bytes_read = batch.bytes_read
+            tally.add_report(batch.shaped.report)
             self._rejects += (
                 {POSITION: _position(number, each.origin), PAYLOAD: pickle.dumps(each)}
-                for each in part.shaped.rejects
+                for each in batch.shaped.rejects
             )
-            for key, rows in part.shaped.rows.items():
+            for key, rows in batch.shaped.rows.items():
                 type_ = self._task.shaping.catalog.type_of(key)
                 self._check(type_, rows, number)
                 self._hold(type_, rows, number)
+        self._bytes_read += bytes_read
 
     def message(self) -> pa.RecordBatch:
         """Write what still waits, and tell everything."""
         for held in self._held.values():
             self._write(held)
         reports = {number: tally.report() for number, tally in self._tallies.items()}
-        told = Told(
+        told = TaskReport(
             order=self._order,
             reports={number: each for number, each in reports.items() if not each.is_clean},
             counts=self._counts_by_rule,
             first=_by_rule(self._first),
             written={
-                key: Written(
+                key: TypeOutput(
                     each.written_rows,
                     each.minted_rows,
                     tuple(each.fragments),
@@ -383,7 +392,7 @@ def _positioned(rows: pa.Table, number: int) -> pa.Table:
     return rows.drop_columns([ORIGIN]).append_column(POSITION, pc.add(places, first))
 
 
-def gathered(messages: Iterable[Told], task: IntakeTask, inputs: Inputs) -> Taken:
+def gathered(messages: Iterable[TaskReport], task: IntakeTask, inputs: Inputs) -> IntakeResult:
     """What all tasks told, in the order of the input."""
     told = sorted(messages, key=lambda each: each.order)
     lines: dict[int, int] = {}
@@ -391,7 +400,7 @@ def gathered(messages: Iterable[Told], task: IntakeTask, inputs: Inputs) -> Take
     desks: dict[int, int] = {}
     reports: dict[int, Report] = {}
     counts: dict[RuleKey, int] = {}
-    written: dict[TableKey, Written] = {}
+    written: dict[TableKey, TypeOutput] = {}
     for each in told:
         lines.update(each.lines)
         frames.update(each.frames)
@@ -400,26 +409,26 @@ def gathered(messages: Iterable[Told], task: IntakeTask, inputs: Inputs) -> Take
         for rule, count in each.counts.items():
             counts[rule] = counts.get(rule, 0) + count
         for key, more in each.written.items():
-            so_far = written.get(key, Written())
-            written[key] = Written(
+            so_far = written.get(key, TypeOutput())
+            written[key] = TypeOutput(
                 so_far.row_count + more.row_count,
                 so_far.minted_count + more.minted_count,
                 so_far.fragments + more.fragments,
                 so_far.scratch + more.scratch,
             )
-    origins = Origins.of(inputs, task.splits, lines, frames)
+    origins = find_origins(inputs, task.splits, lines, frames)
     first = {
         rule: tuple(
             nsmallest(
                 OFFENDERS_SHOWN_MAX,
-                (origins.resolved(found) for each in told for found in each.first.get(rule, ())),
+                (resolve(origins, found) for each in told for found in each.first.get(rule, ())),
                 key=lambda found: (len(found.origin), found.origin),
             )
         )
         for rule in counts
     }
     bytes_read = sum(each.bytes_read for each in told)
-    return Taken(
+    return IntakeResult(
         reports,
         counts,
         first,
@@ -432,18 +441,24 @@ def gathered(messages: Iterable[Told], task: IntakeTask, inputs: Inputs) -> Take
     )
 
 
-def report_of_lines(taken: Taken) -> Report:
+def resolve(origins: Origins, violation: Violation) -> Violation:
+    """The violation with the origin that a person knows, of one that a split gave."""
+    number, _, place = violation.origin.partition(":")
+    return replace(violation, origin=origins.origin_of(position(int(number), int(place))))
+
+
+def report_of_lines(taken: IntakeResult) -> Report:
     """What rows break that could not be shaped, as if one process had read them."""
     tally = Tally()
     for number in sorted(taken.reports):
         found = taken.reports[number]
         for breach, count in found.counts.items():
             first = [each for each in found.violations if each.breach == breach]
-            tally.add_counted(breach, count, map(taken.origins.resolved, first))
+            tally.add_counted(breach, count, map(partial(resolve, taken.origins), first))
     return tally.report()
 
 
-def report_of_rows(taken: Taken, rules: Iterable[RowRules]) -> Report:
+def report_of_rows(taken: IntakeResult, rules: Iterable[RowRules]) -> Report:
     """What single rows break, as if one process had read them."""
     tally = Tally()
     for rules_of_type in rules:

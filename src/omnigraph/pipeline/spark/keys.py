@@ -13,11 +13,10 @@ from pyspark.sql import functions as sql
 from omnigraph.engine.spark.pieces import Cut, of_frame
 from omnigraph.errors import InternalError
 from omnigraph.integrity.deltas import ORIGIN, delta_schema
-from omnigraph.pipeline.positions import PLACE_BITS, POSITION
-from omnigraph.pipeline.spark.intake import FAULTS, TYPE, ScratchFile, Written
+from omnigraph.pipeline.positions import PLACE_BITS, POSITION, Origins
+from omnigraph.pipeline.spark.intake import FAULTS, TYPE, ScratchFile, TypeOutput
 from omnigraph.pipeline.spark.pieces import of_scratch
 from omnigraph.pipeline.spark.scratch import Scratch
-from omnigraph.pipeline.spark.splits import Origins
 from omnigraph.schema.catalog import SchemaType
 
 _SPLIT: Final = "@split"
@@ -36,7 +35,7 @@ class KeyRows:
     session: SparkSession
     scratch: Scratch
     type: SchemaType
-    written: Written
+    written: TypeOutput
     origins: Origins
     columns: frozenset[str]
     faults: tuple[ScratchFile, ...] = ()
@@ -116,7 +115,7 @@ class KeyRows:
 
     def _splits(self) -> DataFrame:
         rows = [
-            (number, name, self.origins.before[number])
+            (number, name, self.origins.lines_before[number])
             for number, name in self.origins.names.items()
         ]
         schema = f"`{_SPLIT}` int, `{_NAME}` string, `{_BEFORE}` bigint"

@@ -25,15 +25,18 @@ from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import IntegrityError, Report, Tally, require_clean
 from omnigraph.limits import LOAD_CONCURRENCY_DEFAULT, QUARANTINE_ROUNDS_MAX
 from omnigraph.model.tables import TableKey
+from omnigraph.pipeline.planning import pack_splits, plan_shared
+from omnigraph.pipeline.positions import Origins
 from omnigraph.pipeline.quarantine import write_rejects
 from omnigraph.pipeline.shape import Shaping
 from omnigraph.pipeline.sources import FileInput, FrameInput, Inputs
 from omnigraph.pipeline.spark.intake import (
+    ACCESS_HINT,
+    IntakeResult,
     IntakeTask,
     ScratchFile,
-    Taken,
-    Told,
-    Written,
+    TaskReport,
+    TypeOutput,
     gathered,
     intake_frame,
     report_of_lines,
@@ -42,13 +45,7 @@ from omnigraph.pipeline.spark.intake import (
 from omnigraph.pipeline.spark.keys import KeyRows
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.pipeline.spark.sifting import count_faulty, find_faults, rejects_in_order
-from omnigraph.pipeline.spark.splits import (
-    MemorySplit,
-    Split,
-    SpooledSplit,
-    pack_splits,
-    plan_splits,
-)
+from omnigraph.pipeline.splits import PickledSplit, SharedSplit, SpooledSplit
 from omnigraph.pipeline.spark.stage import stage_scratch
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
@@ -86,7 +83,7 @@ class SparkLoad:
     mode: Mode
     rule_set: RuleSet
     schema_digest: str
-    taken: Taken | None = None
+    taken: IntakeResult | None = None
     sifted: Sifted | None = None
     _held: ExitStack = field(default_factory=ExitStack)
     _task: IntakeTask | None = None
@@ -114,10 +111,10 @@ class SparkLoad:
         cores = session.sparkContext.defaultParallelism
         scratch = self._scratch(view)
         self._held.enter_context(scratch.held())
-        splits = plan_splits(self.inputs, cores, scratch)
+        splits = plan_shared(self.inputs, cores, scratch, access_hint=ACCESS_HINT)
         tables = {key: self._address(view, key) for key in view.snapshot.pins}
         self._task = IntakeTask(
-            shaping=replace(self.shaping, names=()),
+            shaping=replace(self.shaping, origins=Origins({})),
             splits=splits,
             groups=pack_splits(splits, cores),
             rules={rules.type.table_key: rules for rules in self.rule_set.row_rules},
@@ -132,7 +129,7 @@ class SparkLoad:
             if isinstance(each, FrameInput)
         }
         messages = intake_frame(session, self._task, frames)
-        told: list[Told] = []
+        told: list[TaskReport] = []
         if messages is not None:
             # Messages of tasks: names, counts and first offenders, no rows.
             collect = partial(collect_messages, messages)
@@ -323,10 +320,10 @@ class SparkLoad:
         assert self._task is not None, "the input was read"
         return key in self._task.tables
 
-    def _written(self, key: TableKey) -> Written:
-        return self._read().written.get(key, Written())
+    def _written(self, key: TableKey) -> TypeOutput:
+        return self._read().written.get(key, TypeOutput())
 
-    def _read(self) -> Taken:
+    def _read(self) -> IntakeResult:
         assert self.taken is not None, "the input was read"
         return self.taken
 
@@ -353,12 +350,12 @@ def concurrency() -> int:
     return int(text)
 
 
-def _in_bytes(follow: Follow | None, inputs: Inputs, splits: Sequence[Split]) -> Follow | None:
+def _in_bytes(follow: Follow | None, inputs: Inputs, splits: Sequence[SharedSplit]) -> Follow | None:
     """Report bytes in the place of tasks, unless a DataFrame hides how many there are."""
     if follow is None or any(isinstance(each, FrameInput) for each in inputs.each):
         return follow
     files = sum(each.byte_count for each in inputs.each if isinstance(each, FileInput))
-    others = sum(each.byte_count for each in splits if isinstance(each, MemorySplit | SpooledSplit))
+    others = sum(each.byte_count for each in splits if isinstance(each, PickledSplit | SpooledSplit))
     size = files + others
 
     def follow_bytes(done: int, total: int) -> None:

@@ -28,7 +28,7 @@ from omnigraph.integrity.proofs.proof import Proof
 from omnigraph.integrity.rules import RuleSet, SetRule
 from omnigraph.integrity.violations import Violation
 from omnigraph.model.tables import TableKey
-from omnigraph.pipeline.positions import PLACE_BITS, POSITION, place_of
+from omnigraph.pipeline.positions import POSITION, Origins
 from omnigraph.pipeline.quarantine import Blame, blamed
 from omnigraph.pipeline.shape import Reject
 from omnigraph.pipeline.spark.intake import (
@@ -37,12 +37,11 @@ from omnigraph.pipeline.spark.intake import (
     RANK,
     REJECTS,
     TYPE,
+    IntakeResult,
     ScratchFile,
-    Taken,
 )
 from omnigraph.pipeline.spark.keys import KeyRows, faults_frame
 from omnigraph.pipeline.spark.scratch import Scratch
-from omnigraph.pipeline.spark.splits import Origins
 from omnigraph.pipeline.spark.stage import UNIT, packed, paths_of, unit_frame
 from omnigraph.relational.plans import Plan
 from omnigraph.schema.catalog import SchemaType
@@ -179,7 +178,7 @@ class RejectTask:
 
 
 def rejects_in_order(
-    engine: SparkEngine, scratch: Scratch, taken: Taken, rows: Mapping[TableKey, KeyRows]
+    engine: SparkEngine, scratch: Scratch, taken: IntakeResult, rows: Mapping[TableKey, KeyRows]
 ) -> Iterator[Reject]:
     """Every row that was left out, as the input has them, a partition at a time."""
     session = engine.session
@@ -192,7 +191,7 @@ def rejects_in_order(
         yield _resolved(pickle.loads(row[PAYLOAD]), row[POSITION], taken.origins)
 
 
-def _rejected(rows: KeyRows, taken: Taken) -> DataFrame:
+def _rejected(rows: KeyRows, taken: IntakeResult) -> DataFrame:
     files = packed(rows.written.scratch)
     task = RejectTask(rows.type, rows.scratch, paths_of(files))
     faults = faults_frame(rows.session, rows.scratch, rows.faults)
@@ -239,7 +238,7 @@ def _shown(
 
 
 def _resolved(reject: Reject, position: int, origins: Origins) -> Reject:
-    origin = origins.resolve(f"{position >> PLACE_BITS}:{place_of(position)}")
+    origin = origins.origin_of(position)
     violations = tuple(_placed(each, origin) for each in reject.violations)
     return replace(reject, origin=origin, violations=violations)
 
