@@ -11,9 +11,26 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from omnigraph.integrity.deltas import ORIGIN, Shape
-from omnigraph.integrity.drafts import Draft, Offenders, Reliance, aliased, among, every, origin_of
-from omnigraph.integrity.violations import Breach, Rule, Violation, shortened
+from omnigraph.integrity.deltas import POSITION, Shape
+from omnigraph.integrity.drafts import (
+    Draft,
+    Offenders,
+    Reliance,
+    aliased,
+    among,
+    every,
+    no_position,
+    position_of,
+)
+from omnigraph.integrity.violations import (
+    Breach,
+    Rule,
+    ToOrigin,
+    Violation,
+    no_origin,
+    origin_at,
+    shortened,
+)
 from omnigraph.model.types import Scalar
 from omnigraph.relational.plans import Place
 from omnigraph.relational.trees import column, table
@@ -40,7 +57,7 @@ class Most:
         """The sources of the delta's edges that have too many."""
         draft = Draft(shape)
         key = self.edge.table_key
-        written = draft.upserts(key, "id", "src", ORIGIN)
+        written = draft.upserts(key, "id", "src", POSITION)
         edges = [_written(written)]
         left = draft.remaining(
             key,
@@ -57,9 +74,7 @@ class Most:
         query = (
             exp.select(
                 *aliased(
-                    origin=exp.Coalesce(
-                        this=exp.Min(this=column("o", "a")), expressions=[exp.Literal.string("")]
-                    ),
+                    position=exp.Min(this=column("o", "a")),
                     id=column("src", "a"),
                     count=count,
                 )
@@ -71,9 +86,9 @@ class Most:
         )
         return draft.offenders(query, ("count", Scalar.I64))
 
-    def described(self, row: dict[str, object]) -> Violation:
+    def described(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
         """The violation that a row of `offenders` is."""
-        return _described(self.edge, row, f"at most {self.maximum}")
+        return _described(self.edge, row, f"at most {self.maximum}", to_origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +124,7 @@ class Least:
         count = exp.Count(this=exp.Distinct(expressions=[column("id", "a")]))
         query = (
             exp.select(
-                *aliased(origin=exp.Max(this=column("o", "s")), id=column("id", "s"), count=count)
+                *aliased(position=exp.Max(this=column("o", "s")), id=column("id", "s"), count=count)
             )
             .from_(table(sources, "s"))
             .join(
@@ -122,16 +137,16 @@ class Least:
         )
         return draft.offenders(query, ("count", Scalar.I64))
 
-    def described(self, row: dict[str, object]) -> Violation:
+    def described(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
         """The violation that a row of `offenders` is."""
-        return _described(self.edge, row, f"at least {self.minimum}")
+        return _described(self.edge, row, f"at least {self.minimum}", to_origin)
 
     def _touched(self, draft: Draft) -> Iterator[_Touched]:
         edges, nodes = self.edge.table_key, self.node.table_key
         shape = draft.shape
         if nodes in shape.upserted:
-            came = draft.upserts(nodes, "id", ORIGIN)
-            columns = aliased(id=column("id", "n"), o=origin_of("n"))
+            came = draft.upserts(nodes, "id", POSITION)
+            columns = aliased(id=column("id", "n"), o=position_of("n"))
             is_there = exp.Not(this=exp.Is(this=column("id", "n"), expression=exp.Null()))
             query = exp.select(*columns).from_(table(came, "n")).where(is_there)
             yield _Touched(query, Place(came, "id"))
@@ -141,7 +156,7 @@ class Least:
                 nodes, "id", by="id", among=None, replaced=False, reliance=Reliance.NONE
             )
             if left is not None:
-                yield _Touched(_without_origin(left, "id"), None)
+                yield _Touched(_without_position(left, "id"), None)
             elif nodes not in shape.upserted:
                 yield _Touched(_nothing(), None)
             return
@@ -174,17 +189,17 @@ class Least:
             staying.append(_ids(left))
         if not staying:
             return _Touched(_nothing(), None)
-        query = _without_origin(losers, "id")
+        query = _without_position(losers, "id")
         query = among(query, column("id", "i"), draft.define(every(staying)), "k")
         return _Touched(query, place)
 
     def _edges(self, draft: Draft, touched: list[_Touched]) -> Iterator[exp.Select]:
         key = self.edge.table_key
         if key in draft.shape.upserted:
-            yield _written(draft.upserts(key, "id", "src", ORIGIN))
+            yield _written(draft.upserts(key, "id", "src", POSITION))
         else:
             nothing = exp.Cast(this=exp.Null(), to=exp.DataType.build("TEXT"))
-            yield exp.select(*aliased(id=nothing, src=nothing.copy(), o=nothing.copy()))
+            yield exp.select(*aliased(id=nothing, src=nothing.copy(), o=no_position()))
         # One reading of the table for each way to be touched, so that each can be a lookup.
         for each in touched:
             left = draft.remaining(
@@ -202,7 +217,7 @@ class Least:
 
 @dataclass(frozen=True, slots=True)
 class _Touched:
-    """Nodes to count the edges of: `id` and `o`, their origin; and where the ids can be read."""
+    """Nodes to count the edges of: `id` and `o`, their position; and where the ids can be read."""
 
     query: exp.Select
     place: Place | None
@@ -212,23 +227,25 @@ def _breach(edge: EdgeType) -> Breach:
     return Breach(Rule.CARDINALITY, edge.name, ("src",))
 
 
-def _described(edge: EdgeType, row: dict[str, object], allowed: str) -> Violation:
+def _described(
+    edge: EdgeType, row: dict[str, object], allowed: str, to_origin: ToOrigin
+) -> Violation:
     found = str(row["id"])
     message = (
         f"{edge.source} {shortened(found)} would have {row['count']} {edge.name}, "
         f"and must have {allowed}"
     )
-    return Violation(_breach(edge), found, row["count"], str(row["origin"]), message)
+    origin = origin_at(row["position"], to_origin)
+    return Violation(_breach(edge), found, row["count"], origin, message)
 
 
 def _written(relation: str) -> exp.Select:
-    columns = aliased(id=column("id", "e"), src=column("src", "e"), o=origin_of("e"))
+    columns = aliased(id=column("id", "e"), src=column("src", "e"), o=position_of("e"))
     return exp.select(*columns).from_(table(relation, "e"))
 
 
 def _left(name: str) -> exp.Select:
-    nothing = exp.Cast(this=exp.Null(), to=exp.DataType.build("TEXT"))
-    columns = aliased(id=column("id", "e"), src=column("src", "e"), o=nothing)
+    columns = aliased(id=column("id", "e"), src=column("src", "e"), o=no_position())
     return exp.select(*columns).from_(table(name, "e"))
 
 
@@ -236,12 +253,12 @@ def _ids(name: str) -> exp.Select:
     return exp.select(*aliased(id=column("id", "n"))).from_(table(name, "n"))
 
 
-def _without_origin(name: str, at: str) -> exp.Select:
-    columns = aliased(id=column(at, "i"), o=exp.Literal.string(""))
+def _without_position(name: str, at: str) -> exp.Select:
+    columns = aliased(id=column(at, "i"), o=no_position())
     return exp.select(*columns).from_(table(name, "i"))
 
 
 def _nothing() -> exp.Select:
     nowhere = exp.Cast(this=exp.Null(), to=exp.DataType.build("TEXT"))
-    columns = aliased(id=nowhere, o=exp.Literal.string(""))
+    columns = aliased(id=nowhere, o=no_position())
     return exp.select(*columns).where(exp.false())

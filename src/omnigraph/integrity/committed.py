@@ -14,8 +14,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from omnigraph.engine.protocol import Data, Engine
-from omnigraph.integrity.deltas import ORIGIN, Delta, DeltaRows, Part, Shape, TableDelta
-from omnigraph.integrity.drafts import Question
+from omnigraph.integrity.deltas import POSITION, Delta, DeltaRows, Part, Shape, TableDelta
+from omnigraph.integrity.drafts import Question, no_position
 from omnigraph.integrity.evaluate import check_set, evaluate, first_offenders
 from omnigraph.integrity.rows import RowRules
 from omnigraph.integrity.rules import RuleSet, SetRule
@@ -60,8 +60,8 @@ def check_rows(
     rules: RowRules, catalog: Catalog, rows: pa.Table, data: Data, engine: Engine
 ) -> Report:
     """Which of a few committed rows of a type break a rule by themselves."""
-    nowhere = pa.nulls(len(rows), pa.utf8())
-    brought = TableDelta(rows.append_column(ORIGIN, nowhere), overwrites=True)
+    nowhere = pa.nulls(len(rows), pa.int64())
+    brought = TableDelta(rows.append_column(POSITION, nowhere), overwrites=True)
     rule_set = RuleSet(catalog, row_rules=(rules,), set_rules=())
     return evaluate(rule_set, Delta({rules.type.table_key: brought}), data, engine)
 
@@ -72,20 +72,20 @@ def _over_tables(question: Question) -> Plan:
     relations: dict[str, Relation] = dict(plan.relations)
     for name, rows in question.given.items():
         relations[name] = _table_rows(rows)
-    tree = plan.tree.transform(_without_origin)
+    tree = plan.tree.transform(_without_position)
     assert isinstance(tree, exp.Query), "only columns were replaced"
     return replace(plan, tree=tree, relations=relations, reductions=())
 
 
 def _table_rows(rows: DeltaRows) -> TableRows:
     assert rows.part is Part.UPSERTS, "a delta that replaces everything deletes nothing by id"
-    return TableRows(rows.table, tuple(name for name in rows.columns if name != ORIGIN))
+    return TableRows(rows.table, tuple(name for name in rows.columns if name != POSITION))
 
 
-def _without_origin(node: exp.Expr) -> exp.Expr:
+def _without_position(node: exp.Expr) -> exp.Expr:
     """Committed rows come from nowhere in particular."""
-    is_origin = isinstance(node, exp.Column) and node.name == ORIGIN
-    return exp.Literal.string("") if is_origin else node
+    is_position = isinstance(node, exp.Column) and node.name == POSITION
+    return no_position() if is_position else node
 
 
 def _everything(catalog: Catalog) -> Shape:

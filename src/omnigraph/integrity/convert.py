@@ -18,8 +18,18 @@ from typing import Final, cast
 import pyarrow as pa
 
 from omnigraph.errors import InvalidInputError
-from omnigraph.integrity.deltas import ORIGIN, delta_schema
-from omnigraph.integrity.violations import Breach, Report, Rule, Tally, Violation, shortened
+from omnigraph.integrity.deltas import POSITION, delta_schema
+from omnigraph.integrity.violations import (
+    Breach,
+    Report,
+    Rule,
+    Tally,
+    ToOrigin,
+    Violation,
+    no_origin,
+    origin_at,
+    shortened,
+)
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.limits import ROWS_PER_BATCH_MAX
 from omnigraph.model.identity import KeyType, KeyValue, identity_of
@@ -45,12 +55,12 @@ class RawRow:
 
     Attributes:
         values: By property; `id` may be among them. A property that is left out gets its default.
-        origin: Where the row is from, for reports.
+        position: Where the row is from, for reports.
         source: The id of the node that an edge leads from, and `target` of the one it leads to.
     """
 
     values: Mapping[str, object]
-    origin: str = ""
+    position: int | None = None
     source: object = None
     target: object = None
 
@@ -73,6 +83,7 @@ def convert_rows(
     *,
     mint: Callable[[], str],
     ignores_unknown: bool = False,
+    to_origin: ToOrigin = no_origin,
 ) -> Conversion:
     """Type every value, fill in defaults, and give each row its id.
 
@@ -82,8 +93,9 @@ def convert_rows(
     Args:
         mint: Makes an id, such as `Clock.ulid`.
         ignores_unknown: Whether values that no property takes are dropped instead of refused.
+        to_origin: How to name the rows that do not convert.
     """
-    converter = _Converter(type_, mint, ignores_unknown=ignores_unknown)
+    converter = _Converter(type_, mint, to_origin, ignores_unknown=ignores_unknown)
     schema = delta_schema(type_)
     batches = list(_batches(schema, filter(None, map(converter.row, rows))))
     return Conversion(pa.Table.from_batches(batches, schema), converter.tally.report())
@@ -113,13 +125,14 @@ def _batches(schema: pa.Schema, rows: Iterable[Mapping[str, object]]) -> Iterato
 class _Converter:
     type: SchemaType
     mint: Callable[[], str]
+    to_origin: ToOrigin
     ignores_unknown: bool
     tally: Tally = field(default_factory=Tally)
 
     def row(self, raw: RawRow) -> dict[str, object] | None:
         """The row by its columns; None if it breaks something, which has then been counted."""
         faults: list[_Fault] = []
-        typed: dict[str, object] = {ORIGIN: raw.origin}
+        typed: dict[str, object] = {POSITION: raw.position}
         if isinstance(self.type, EdgeType):
             for name, value in zip(ENDPOINTS, (raw.source, raw.target), strict=True):
                 typed[name] = self._value(name, Scalar.STRING, value, faults)
@@ -132,8 +145,10 @@ class _Converter:
         typed["id"] = given
         if not faults:
             typed["id"] = self._identity(given, typed, faults)
-        for fault in faults:
-            self.tally.add(self._violation(fault, given, raw.origin))
+        if faults:
+            origin = origin_at(raw.position, self.to_origin)
+            for fault in faults:
+                self.tally.add(self._violation(fault, given, origin))
         return None if faults else typed
 
     def _property(

@@ -13,20 +13,20 @@ from omnigraph.model.tables import TableKey
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
 
-ORIGIN: Final = "@origin"
-"""The column that says where a row came from. No property can have this name."""
+POSITION: Final = "@position"
+"""The column with the number of a row where it came from. No property can have this name."""
 
 _IDS: Final = pa.schema([pa.field("id", pa.utf8())])
 
 
 def delta_schema(type_: SchemaType) -> pa.Schema:
-    """The columns that upserted rows of a type have: the table's own, and `ORIGIN`.
+    """The columns that upserted rows of a type have: the table's own, and `POSITION`.
 
     All may be null: a null where none may be is for the rules to find, and an engine that was
     promised that there are none would not look.
     """
     columns = [_admitting_nulls(each) for each in table_schema(type_)]
-    return pa.schema([*columns, pa.field(ORIGIN, pa.utf8())])
+    return pa.schema([*columns, pa.field(POSITION, pa.int64())])
 
 
 def _admitting_nulls(column: pa.Field) -> pa.Field:

@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from omnigraph.integrity.deltas import ORIGIN, DeltaRows, Part, Shape
+from omnigraph.integrity.deltas import POSITION, DeltaRows, Part, Shape
 from omnigraph.limits import OFFENDERS_SHOWN_MAX
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import PropertyType, Scalar
@@ -21,7 +21,7 @@ from omnigraph.relational.trees import column, named, table
 FOUND: Final = "f"
 """The alias of the offenders in a plan."""
 
-_LEADING: Final = ("origin", "id")
+_LEADING: Final = (("position", Scalar.I64), ("id", Scalar.STRING))
 
 
 class Reliance(Enum):
@@ -109,9 +109,8 @@ class Draft:
         return self._builder.define(query)
 
     def offenders(self, query: exp.Select, *more: tuple[str, PropertyType]) -> Offenders:
-        """What a query finds: `origin`, `id`, and more columns of these names and types."""
-        columns = [(name, Scalar.STRING) for name in _LEADING]
-        return Offenders(self, self.define(query), (*columns, *more))
+        """What a query finds: `position`, `id`, and more columns of these names and types."""
+        return Offenders(self, self.define(query), (*_LEADING, *more))
 
     def question(self, query: exp.Query, columns: Sequence[OutputColumn]) -> Question:
         """The finished plan."""
@@ -137,10 +136,7 @@ class Offenders:
     columns: tuple[tuple[str, PropertyType], ...]
 
     def first(self) -> Question:
-        """The first offenders, in the order of their origins, then of their ids and values.
-
-        Origins of one file are ordered by their lines: `a.csv:9` comes before `a.csv:10`.
-        """
+        """The first offenders, in the order of their positions, then of their ids and values."""
         return self._listed(limit=OFFENDERS_SHOWN_MAX)
 
     def listed(self, limit: int | None = None) -> Question:
@@ -148,8 +144,7 @@ class Offenders:
         return self._listed(limit=limit)
 
     def _listed(self, *, limit: int | None) -> Question:
-        origin = column("origin", FOUND)
-        keys = [exp.Length(this=origin), *(column(name, FOUND) for name, _ in self.columns)]
+        keys = [column(name, FOUND) for name, _ in self.columns]
         query = (
             exp.select(*(column(name, FOUND) for name, _ in self.columns))
             .from_(table(self.name, FOUND))
@@ -166,9 +161,14 @@ class Offenders:
         return self.draft.question(query, [OutputColumn("count", Scalar.I64, nullable=False)])
 
 
-def origin_of(alias: str) -> exp.Expr:
-    """Where a row of the delta came from; never null, so that offenders have one order."""
-    return exp.Coalesce(this=column(ORIGIN, alias), expressions=[exp.Literal.string("")])
+def position_of(alias: str) -> exp.Expr:
+    """Where a row of the delta came from."""
+    return column(POSITION, alias)
+
+
+def no_position() -> exp.Expr:
+    """The position of a row that comes from nowhere in particular."""
+    return exp.Cast(this=exp.Null(), to=exp.DataType.build("BIGINT"))
 
 
 def aliased(**trees: exp.Expr) -> list[exp.Expr]:

@@ -6,17 +6,26 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from omnigraph.integrity.deltas import ORIGIN, Shape
+from omnigraph.integrity.deltas import POSITION, Shape
 from omnigraph.integrity.drafts import (
     Draft,
     Offenders,
     Reliance,
     aliased,
     among,
-    origin_of,
+    no_position,
+    position_of,
     without,
 )
-from omnigraph.integrity.violations import Breach, Rule, Violation, shortened
+from omnigraph.integrity.violations import (
+    Breach,
+    Rule,
+    ToOrigin,
+    Violation,
+    no_origin,
+    origin_at,
+    shortened,
+)
 from omnigraph.model.types import Scalar
 from omnigraph.relational.plans import Place
 from omnigraph.relational.trees import column, table
@@ -43,10 +52,10 @@ class Endpoint:
     def offenders(self, shape: Shape) -> Offenders:
         """The edges of the delta that have no such node."""
         draft = Draft(shape)
-        edges = draft.upserts(self.edge.table_key, "id", ORIGIN, self.end)
+        edges = draft.upserts(self.edge.table_key, "id", POSITION, self.end)
         end = column(self.end, "e")
         query = (
-            exp.select(*aliased(origin=origin_of("e"), id=column("id", "e"), node=end))
+            exp.select(*aliased(position=position_of("e"), id=column("id", "e"), node=end))
             .from_(table(edges, "e"))
             # An end that is missing altogether is reported as such.
             .where(exp.Not(this=exp.Is(this=end.copy(), expression=exp.Null())))
@@ -62,14 +71,15 @@ class Endpoint:
             query = without(query, end.copy(), left, "c")
         return draft.offenders(query, ("node", Scalar.STRING))
 
-    def described(self, row: dict[str, object]) -> Violation:
+    def described(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
         """The violation that a row of `offenders` is."""
         found = None if row["id"] is None else str(row["id"])
         message = (
             f"{self.edge.name} {shortened(found)}: {self.end} is {shortened(row['node'])}, "
             f"and there is no such {self.node.name}"
         )
-        return Violation(self.breach, found, row["node"], str(row["origin"]), message)
+        origin = origin_at(row["position"], to_origin)
+        return Violation(self.breach, found, row["node"], origin, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +119,21 @@ class Stranded:
         )
         assert left is not None, "edges that are overwritten do not stay"
         end = column(self.end, "e")
-        query = exp.select(
-            *aliased(origin=exp.Literal.string(""), id=column("id", "e"), node=end)
-        ).from_(table(left, "e"))
+        query = exp.select(*aliased(position=no_position(), id=column("id", "e"), node=end)).from_(
+            table(left, "e")
+        )
         if gone is not None:
             query = among(query, end.copy(), gone, "g")
         if nodes in shape.upserted:
             query = without(query, end.copy(), draft.upserts(nodes, "id"), "n")
         return draft.offenders(query, ("node", Scalar.STRING))
 
-    def described(self, row: dict[str, object]) -> Violation:
+    def described(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
         """The violation that a row of `offenders` is."""
         found = str(row["id"])
         message = (
             f"{self.node.name} {shortened(row['node'])} goes, "
             f"and {self.edge.name} {shortened(found)} still has it as {self.end}"
         )
-        return Violation(self.breach, found, row["node"], str(row["origin"]), message)
+        origin = origin_at(row["position"], to_origin)
+        return Violation(self.breach, found, row["node"], origin, message)

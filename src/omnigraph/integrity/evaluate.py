@@ -14,7 +14,7 @@ from omnigraph.integrity.drafts import Question
 from omnigraph.integrity.proofs.proof import Proof, nothing
 from omnigraph.integrity.rows import RowRules
 from omnigraph.integrity.rules import RuleSet, SetRule
-from omnigraph.integrity.violations import Report, Tally
+from omnigraph.integrity.violations import Report, Tally, ToOrigin, no_origin
 from omnigraph.limits import COMPILED_QUERIES_MAX, OFFENDERS_SHOWN_MAX
 
 
@@ -25,6 +25,7 @@ def evaluate(
     engine: Engine,
     *,
     is_proven: Proof = nothing,
+    to_origin: ToOrigin = no_origin,
 ) -> Report:
     """What the graph would break if it had the delta; the same report on every engine.
 
@@ -35,29 +36,36 @@ def evaluate(
 
     Args:
         is_proven: Shows rules that the delta keeps; no engine is run for them.
+        to_origin: How to name the rows that break rules.
 
     Raises:
         StorageError: a table could not be read.
     """
-    asked = _Asked(delta, delta.shape(), data, engine)
+    asked = _Asked(delta, delta.shape(), data, engine, to_origin)
     tally = Tally()
     for rules in rule_set.row_rules_for(asked.shape):
         if not is_proven(rules):
             _check_rows(rules, asked, tally)
     for rule in rule_set.set_rules_for(asked.shape):
         if not is_proven(rule):
-            tally.add_report(check_set(rule, asked.shape, asked.answer))
+            tally.add_report(check_set(rule, asked.shape, asked.answer, to_origin))
     return tally.report()
 
 
-def check_set(rule: SetRule, shape: Shape, answer: Callable[[Question], pa.Table]) -> Report:
+def check_set(
+    rule: SetRule,
+    shape: Shape,
+    answer: Callable[[Question], pa.Table],
+    to_origin: ToOrigin = no_origin,
+) -> Report:
     """The offenders of one rule about rows together, as whoever has the rows answers for them."""
     first = answer(first_offenders(rule, shape))
     count = first.num_rows
     if count == OFFENDERS_SHOWN_MAX:
         count = answer(rule.offenders(shape).count())["count"][0].as_py()
     tally = Tally()
-    tally.add_counted(rule.breach, count, map(rule.described, first.to_pylist()))
+    described = (rule.described(row, to_origin) for row in first.to_pylist())
+    tally.add_counted(rule.breach, count, described)
     return tally.report()
 
 
@@ -69,6 +77,7 @@ class _Asked:
     shape: Shape
     data: Data
     engine: Engine
+    to_origin: ToOrigin
 
     def answer(self, question: Question) -> pa.Table:
         given = {name: rows.of(self.delta) for name, rows in question.given.items()}
@@ -80,7 +89,8 @@ def _check_rows(rules: RowRules, asked: _Asked, tally: Tally) -> None:
     for rule, count in zip(rules.rules, counts.values(), strict=True):
         if count:
             first = asked.answer(rules.offenders(rule, asked.shape).first())
-            tally.add_counted(rule.breach, count, map(rule.described, first.to_pylist()))
+            described = (rule.described(row, asked.to_origin) for row in first.to_pylist())
+            tally.add_counted(rule.breach, count, described)
 
 
 @lru_cache(maxsize=COMPILED_QUERIES_MAX)

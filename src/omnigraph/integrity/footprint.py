@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from omnigraph.integrity.deltas import ORIGIN, DeltaRows, Part, Shape
+from omnigraph.integrity.deltas import POSITION, DeltaRows, Part, Shape
 from omnigraph.integrity.drafts import Question, Reliance
 from omnigraph.integrity.evaluate import first_offenders
 from omnigraph.integrity.rules import SetRule
@@ -40,7 +40,7 @@ def columns(rules: Iterable[SetRule], type_: SchemaType, shape: Shape) -> tuple[
         for rows in _delta_rows(rule, shape):
             if rows.table == type_.table_key and rows.part is Part.UPSERTS:
                 names.update(dict.fromkeys(rows.columns))
-    return tuple(name for name in names if name != ORIGIN)
+    return tuple(name for name in names if name != POSITION)
 
 
 def changed(shape: Shape) -> frozenset[TableKey]:

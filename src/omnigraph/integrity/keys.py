@@ -6,9 +6,17 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from omnigraph.integrity.deltas import ORIGIN, Shape
-from omnigraph.integrity.drafts import Draft, Offenders, Reliance, aliased, among, origin_of
-from omnigraph.integrity.violations import Breach, Rule, Violation, shortened
+from omnigraph.integrity.deltas import POSITION, Shape
+from omnigraph.integrity.drafts import Draft, Offenders, Reliance, aliased, among, position_of
+from omnigraph.integrity.violations import (
+    Breach,
+    Rule,
+    ToOrigin,
+    Violation,
+    no_origin,
+    origin_at,
+    shortened,
+)
 from omnigraph.model.types import Scalar
 from omnigraph.relational.plans import Place
 from omnigraph.relational.trees import column, table
@@ -33,12 +41,12 @@ class DistinctIds:
     def offenders(self, shape: Shape) -> Offenders:
         """The ids that stand more than once, with two of the places."""
         draft = Draft(shape)
-        relation = draft.upserts(self.type.table_key, "id", ORIGIN)
+        relation = draft.upserts(self.type.table_key, "id", POSITION)
         times = exp.Count(this=exp.Star())
         columns = aliased(
-            origin=exp.Min(this=origin_of("d")),
+            position=exp.Min(this=position_of("d")),
             id=column("id", "d"),
-            other=exp.Max(this=origin_of("d")),
+            last=exp.Max(this=position_of("d")),
             times=times,
         )
         query = (
@@ -48,14 +56,15 @@ class DistinctIds:
             .group_by(column("id", "d"))
             .having(exp.GT(this=times.copy(), expression=exp.Literal.number(1)))
         )
-        return draft.offenders(query, ("other", Scalar.STRING), ("times", Scalar.I64))
+        return draft.offenders(query, ("last", Scalar.I64), ("times", Scalar.I64))
 
-    def described(self, row: dict[str, object]) -> Violation:
+    def described(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
         """The violation that a row of `offenders` is."""
-        found, origin, other = str(row["id"]), str(row["origin"]), str(row["other"])
+        found = str(row["id"])
         message = f"{self.type.name} {shortened(found)} stands {row['times']} times"
-        if other != origin:
-            message += f", also at {other}"
+        if row["last"] != row["position"]:
+            message += f", also at {origin_at(row['last'], to_origin)}"
+        origin = origin_at(row["position"], to_origin)
         return Violation(self.breach, found, found, origin, message)
 
 
@@ -79,7 +88,7 @@ class NewIds:
         """The rows of the delta whose id is taken."""
         draft = Draft(shape)
         key = self.type.table_key
-        relation = draft.upserts(key, "id", ORIGIN)
+        relation = draft.upserts(key, "id", POSITION)
         left = draft.remaining(
             key,
             "id",
@@ -89,12 +98,13 @@ class NewIds:
             reliance=Reliance.ABSENCE,
         )
         assert left is not None, "nothing exists where all is overwritten"
-        query = exp.select(*aliased(origin=origin_of("d"), id=column("id", "d")))
+        query = exp.select(*aliased(position=position_of("d"), id=column("id", "d")))
         query = among(query.from_(table(relation, "d")), column("id", "d"), left, "c")
         return draft.offenders(query)
 
-    def described(self, row: dict[str, object]) -> Violation:
+    def described(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
         """The violation that a row of `offenders` is."""
         found = str(row["id"])
         message = f"{self.type.name} {shortened(found)} exists already"
-        return Violation(self.breach, found, found, str(row["origin"]), message)
+        origin = origin_at(row["position"], to_origin)
+        return Violation(self.breach, found, found, origin, message)

@@ -10,9 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from omnigraph.integrity.deltas import ORIGIN, Shape
-from omnigraph.integrity.drafts import Draft, Offenders, Question, aliased, origin_of
-from omnigraph.integrity.violations import Breach, Violation, shortened
+from omnigraph.integrity.deltas import POSITION, Shape
+from omnigraph.integrity.drafts import Draft, Offenders, Question, aliased, position_of
+from omnigraph.integrity.violations import (
+    Breach,
+    ToOrigin,
+    Violation,
+    no_origin,
+    origin_at,
+    shortened,
+)
 from omnigraph.model.types import EnumType, PropertyType, Scalar
 from omnigraph.relational.expressions import Bindings
 from omnigraph.relational.plans import OutputColumn
@@ -53,7 +60,7 @@ class RowRule:
         """The column that it looks at."""
         return self.breach.properties[0]
 
-    def described(self, row: dict[str, object]) -> Violation:
+    def described(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
         """The violation that a row of `offenders` is."""
         found = row["id"]
         value = row.get("value")
@@ -64,7 +71,8 @@ class RowRule:
             else f"{self.breach.type_name}: id {self.complaint}"
         )
         identity = None if found is None else str(found)
-        return Violation(self.breach, identity, value, str(row["origin"]), message)
+        origin = origin_at(row["position"], to_origin)
+        return Violation(self.breach, identity, value, origin, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +101,9 @@ class RowRules:
     def offenders(self, rule: RowRule, shape: Shape) -> Offenders:
         """The rows of the delta that break one rule."""
         draft = Draft(shape)
-        columns = dict.fromkeys(["id", ORIGIN, rule.column])
+        columns = dict.fromkeys(["id", POSITION, rule.column])
         relation = draft.upserts(self.type.table_key, *columns)
-        shown: dict[str, exp.Expr] = {"origin": origin_of(_ROW), "id": column("id", _ROW)}
+        shown: dict[str, exp.Expr] = {"position": position_of(_ROW), "id": column("id", _ROW)}
         more: list[tuple[str, PropertyType]] = []
         if rule.type is not None:
             shown["value"] = column(rule.column, _ROW)

@@ -6,9 +6,25 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from omnigraph.integrity.deltas import ORIGIN, Shape
-from omnigraph.integrity.drafts import Draft, Offenders, Reliance, aliased, every, origin_of
-from omnigraph.integrity.violations import Breach, Rule, Violation, shortened
+from omnigraph.integrity.deltas import POSITION, Shape
+from omnigraph.integrity.drafts import (
+    Draft,
+    Offenders,
+    Reliance,
+    aliased,
+    every,
+    no_position,
+    position_of,
+)
+from omnigraph.integrity.violations import (
+    Breach,
+    Rule,
+    ToOrigin,
+    Violation,
+    no_origin,
+    origin_at,
+    shortened,
+)
 from omnigraph.model.types import EnumType, PropertyType, Scalar
 from omnigraph.relational.expressions import without_negative_zero
 from omnigraph.relational.plans import Place
@@ -41,7 +57,7 @@ class Unique:
         """The tuples that several ids claim, with ids that do."""
         draft = Draft(shape)
         key = self.type.table_key
-        relation = draft.upserts(key, *dict.fromkeys(["id", ORIGIN, *self.members]))
+        relation = draft.upserts(key, *dict.fromkeys(["id", POSITION, *self.members]))
         claims = draft.define(self._claims(relation))
         left = draft.remaining(
             key,
@@ -58,9 +74,7 @@ class Unique:
         shared = (
             exp.select(
                 *aliased(
-                    origin=exp.Coalesce(
-                        this=exp.Min(this=column("o", "h")), expressions=[exp.Literal.string("")]
-                    ),
+                    position=exp.Min(this=column("o", "h")),
                     id=exp.Min(this=column("mine", "h")),
                     least=exp.Min(this=column("id", "h")),
                     greatest=exp.Max(this=column("id", "h")),
@@ -78,7 +92,7 @@ class Unique:
         values = zip(self._tuple, map(self._type_of, self.members), strict=True)
         return draft.offenders(shared, *more, *values)
 
-    def described(self, row: dict[str, object]) -> Violation:
+    def described(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
         """The violation that a row of `offenders` is."""
         found = str(row["id"])
         other = row["greatest"] if row["greatest"] != found else row["least"]
@@ -88,7 +102,8 @@ class Unique:
             f"{self.type.name} {shortened(found)} and {shortened(other)} "
             f"share {', '.join(self.members)} {shortened(value)}"
         )
-        return Violation(self.breach, found, value, str(row["origin"]), message)
+        origin = origin_at(row["position"], to_origin)
+        return Violation(self.breach, found, value, origin, message)
 
     @property
     def _tuple(self) -> list[str]:
@@ -124,7 +139,7 @@ class Unique:
             for member in self.members
         ]
         columns = aliased(
-            **self._values("d"), id=column("id", "d"), mine=column("id", "d"), o=origin_of("d")
+            **self._values("d"), id=column("id", "d"), mine=column("id", "d"), o=position_of("d")
         )
         return exp.select(*columns).from_(table(relation, "d")).where(*has_all)
 
@@ -135,7 +150,7 @@ class Unique:
             exp.EQ(this=tree.copy(), expression=column(name, "q")) for name, tree in values.items()
         ]
         nothing = exp.Cast(this=exp.Null(), to=_ID)
-        columns = aliased(**values, id=column("id", "c"), mine=nothing, o=nothing.copy())
+        columns = aliased(**values, id=column("id", "c"), mine=nothing, o=no_position())
         query = exp.select(*columns).from_(table(left, "c"))
         return query.join(table(claims, "q"), on=exp.and_(*same), join_type="semi")
 

@@ -6,15 +6,18 @@ without loading an engine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias, cast
 
 from omnigraph.errors import ErrorCode, OmnigraphError
 from omnigraph.limits import OFFENDERS_SHOWN_MAX
+
+ToOrigin: TypeAlias = "Callable[[int], str]"
+"""Names the row at a position of what a writer was given, such as `people.jsonl:17`."""
 
 _NAMED_MAX: Final = 3
 """Offenders named in an error's message; its report has more."""
@@ -44,6 +47,16 @@ class Rule(StrEnum):
     CARDINALITY = "cardinality"
     STRANDED = "stranded"
     """An edge that stays leads from or to a node that goes."""
+
+
+def no_origin(position: int) -> str:  # noqa: ARG001
+    """Of a writer that has no names for its rows."""
+    return ""
+
+
+def origin_at(position: object, to_origin: ToOrigin) -> str:
+    """The origin of a row at a position that an engine found; empty where nobody said it."""
+    return "" if position is None else to_origin(cast("int", position))
 
 
 @dataclass(frozen=True, slots=True)

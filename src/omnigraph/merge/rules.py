@@ -16,7 +16,7 @@ from omnigraph.changes.tables import rows_of
 from omnigraph.changes.wide import is_reference, read_columns
 from omnigraph.engine.protocol import Engine
 from omnigraph.errors import LimitExceededError
-from omnigraph.integrity.deltas import ORIGIN, Delta, TableDelta, delta_schema
+from omnigraph.integrity.deltas import POSITION, Delta, TableDelta, delta_schema
 from omnigraph.integrity.drafts import Question
 from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.rules import RuleSet
@@ -325,9 +325,9 @@ def delta_of(merged: Merged) -> TableDelta:
     """What a merge brings to a table, for the rules to look at."""
     schema = delta_schema(merged.type)
     rows = pa.concat_tables([merged.replaced, merged.added])
-    origin = pa.nulls(rows.num_rows, pa.utf8())
+    nowhere = pa.nulls(rows.num_rows, pa.int64())
     columns = {
-        each.name: origin if each.name == ORIGIN else _asked(rows[each.name], each.type)
+        each.name: nowhere if each.name == POSITION else _asked(rows[each.name], each.type)
         for each in schema
     }
     return TableDelta(pa.table(columns), merged.deleted)

@@ -25,7 +25,7 @@ from omnigraph.model.arguments import checked_names
 from omnigraph.mutation.matching import Matcher
 from omnigraph.mutation.pending import Pending, PendingTable
 from omnigraph.mutation.results import MutationReport
-from omnigraph.mutation.statements import Statements
+from omnigraph.mutation.statements import Statements, origin_of
 from omnigraph.query import ir
 from omnigraph.query.lowering.operands import Given
 from omnigraph.query.parameters import bind
@@ -79,7 +79,10 @@ class Mutations:
             by_lookup(doubtful, delta, view.data),
         )
         local = self._queries.local
-        require_clean(evaluate(rule_set, delta, view.data, local, is_proven=is_proven))
+        report = evaluate(
+            rule_set, delta, view.data, local, is_proven=is_proven, to_origin=origin_of
+        )
+        require_clean(report)
         return Work(
             _report(pending),
             changes={key: _stage(table) for key, table in pending.changed()},

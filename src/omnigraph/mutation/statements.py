@@ -9,7 +9,7 @@ from typing import assert_never, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.integrity.deltas import ORIGIN
+from omnigraph.integrity.deltas import POSITION
 from omnigraph.model.identity import KeyValue, identity_of
 from omnigraph.model.tables import TableKey
 from omnigraph.mutation.matching import Matcher, Predicate
@@ -21,6 +21,11 @@ from omnigraph.query.lowering.operands import Given
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, SchemaType
 from omnigraph.storage import lookups
 from omnigraph.transaction.view import View
+
+
+def origin_of(number: int) -> str:
+    """How reports name the rows of a statement, whose number is their position."""
+    return f"statement {number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +50,19 @@ class Statements:
             StorageError: a table could not be read.
         """
         for number, statement in enumerate(statements, start=1):
-            origin = f"statement {number}"
             match statement:
                 case ir.InsertNode() | ir.InsertEdge():
-                    self._insert(statement, origin)
+                    self._insert(statement, number)
                 case ir.Update():
-                    self._update(statement, origin)
+                    self._update(statement, number)
                 case ir.Delete():
                     self._delete(statement)
                 case _:
                     assert_never(statement)
 
-    def _insert(self, statement: ir.InsertNode | ir.InsertEdge, origin: str) -> None:
+    def _insert(self, statement: ir.InsertNode | ir.InsertEdge, number: int) -> None:
         type_ = self.view.catalog.type_named(statement.type_name)
-        row: dict[str, ir.Value] = {ORIGIN: origin}
+        row: dict[str, ir.Value] = {POSITION: number}
         for each in statement.values:
             row[each.property] = self._value(each.value)
         if isinstance(statement, ir.InsertEdge):
@@ -71,16 +75,16 @@ class Statements:
         table = self.pending.table(type_.table_key)
         table.put(one_row(table.schema, row), fresh=is_minted)
 
-    def _update(self, statement: ir.Update, origin: str) -> None:
+    def _update(self, statement: ir.Update, number: int) -> None:
         type_ = self.view.catalog.type_of(statement.table)
         table = self.pending.table(statement.table)
         found = self._matching(Predicate.of(type_, statement.where, self.given))
-        columns = [name for name in table.schema.names if name != ORIGIN]
+        columns = [name for name in table.schema.names if name != POSITION]
         committed = self._committed(statement.table, "id", found.committed, columns)
         again = table.rows().filter(pc.is_in(table.rows()["id"], value_set=found.pending))
         values = {each.property: self._value(each.value) for each in statement.assignments}
-        rows = pa.concat_tables([to_delta(committed, table.schema, origin), again])
-        table.put(assigned(rows, {ORIGIN: origin, **values}))
+        rows = pa.concat_tables([to_delta(committed, table.schema, number), again])
+        table.put(assigned(rows, {POSITION: number, **values}))
 
     def _delete(self, statement: ir.Delete) -> None:
         type_ = self.view.catalog.type_of(statement.table)

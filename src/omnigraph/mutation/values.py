@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from omnigraph.integrity.deltas import ORIGIN
+from omnigraph.integrity.deltas import POSITION
 from omnigraph.query import ir
 
 _CHUNK_BYTES_MAX: Final = 64 << 20
@@ -31,11 +31,11 @@ def assigned(rows: pa.Table, values: Mapping[str, ir.Value]) -> pa.Table:
     return rows
 
 
-def to_delta(found: pa.Table, schema: pa.Schema, origin: str) -> pa.Table:
+def to_delta(found: pa.Table, schema: pa.Schema, position: int) -> pa.Table:
     """Committed rows as a delta has them."""
     columns = [
-        _repeated(origin, each.type, len(found))
-        if each.name == ORIGIN
+        _repeated(position, each.type, len(found))
+        if each.name == POSITION
         else found[each.name].cast(each.type)
         for each in schema
     ]

@@ -29,7 +29,7 @@ _LINE: Final = "line"
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class LineRow:
     """A row as a line has it, before any value is converted."""
 
     type: SchemaType
@@ -44,13 +44,13 @@ class Object(dict[str, Any]):
 
 def read_line(
     text: str,
-    origin: str,
+    position: int,
     types: Mapping[str, SchemaType],
     *,
     of_type: SchemaType | None,
     ignores_unknown: bool,
-) -> Read | Violation | None:
-    """The row of a line, or why it has none; None for a line that is blank.
+) -> LineRow | Violation | None:
+    """The row of a line, or why it has none, without its origin; None for a line that is blank.
 
     Args:
         types: Those of the schema, by name.
@@ -60,20 +60,20 @@ def read_line(
     if not text.strip():
         return None
     if (part := _part_of_document(text.strip())) is not None:
-        return refusal(text, origin, part)
+        return refusal(text, part)
     try:
         found = json.loads(text, object_pairs_hook=_object, parse_float=_float)
     except json.JSONDecodeError as cause:
         # Of a line that is cut off, the fault is found behind the line's end.
         column = min(cause.pos, len(text.rstrip())) + 1
-        return refusal(text, origin, f"it is no JSON: {cause.msg}, column {column}")
+        return refusal(text, f"it is no JSON: {cause.msg}, column {column}")
     except (ValueError, RecursionError) as cause:
-        return refusal(text, origin, f"it cannot be read: {cause}")
+        return refusal(text, f"it cannot be read: {cause}")
     if not isinstance(found, Object):
-        return refusal(text, origin, "it is no object of JSON")
+        return refusal(text, "it is no object of JSON")
     if of_type is not None and not _is_envelope_of(of_type, found):
-        return _flat(of_type, found, origin)
-    return _opened(found, text, origin, types, ignores_unknown=ignores_unknown)
+        return _read_flat(of_type, found, position)
+    return _read_envelope(found, text, position, types, ignores_unknown=ignores_unknown)
 
 
 def _part_of_document(text: str) -> str | None:
@@ -97,13 +97,13 @@ def ends_in(type_: SchemaType, names: Mapping[str, object]) -> tuple[str, ...]:
     return ENDPOINTS if any(each in names for each in ENDPOINTS) else ENDS
 
 
-def flat_row(type_: SchemaType, found: Mapping[str, Any], origin: str) -> RawRow:
+def flat_row(type_: SchemaType, found: Mapping[str, Any], position: int) -> RawRow:
     """A row whose properties stand beside its id and its ends."""
     ends = ends_in(type_, found)
     if not ends:
-        return RawRow(found, origin)
+        return RawRow(found, position)
     values = {name: value for name, value in found.items() if name not in ends}
-    return RawRow(values, origin, source=found.get(ends[0]), target=found.get(ends[1]))
+    return RawRow(values, position, source=found.get(ends[0]), target=found.get(ends[1]))
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Object:
@@ -130,36 +130,36 @@ def word_of(type_: SchemaType) -> str:
     return "type" if isinstance(type_, NodeType) else "edge"
 
 
-def _flat(type_: SchemaType, found: Object, origin: str) -> Read | Violation:
-    twice = _twice(type_, found, origin)
-    return twice or Read(type_, flat_row(type_, found, origin))
+def _read_flat(type_: SchemaType, found: Object, position: int) -> LineRow | Violation:
+    return _repetition(type_, found) or LineRow(type_, flat_row(type_, found, position))
 
 
-def _opened(
+def _read_envelope(
     found: Object,
     text: str,
-    origin: str,
+    position: int,
     types: Mapping[str, SchemaType],
     *,
     ignores_unknown: bool,
-) -> Read | Violation:
+) -> LineRow | Violation:
     words = [each for each in ("type", "edge") if each in found]
     if len(words) != 1:
         reason = 'it has both "type" and "edge"' if words else 'it has neither "type" nor "edge"'
-        return refusal(text, origin, f"{reason} (write {_EXAMPLES})", member="type")
+        return refusal(text, f"{reason} (write {_EXAMPLES})", member="type")
     type_ = _type(words[0], found[words[0]], types)
     if isinstance(type_, str):
-        return refusal(text, origin, type_, member="type")
+        return refusal(text, type_, member="type")
     for member, reason in _faults(type_, found, ignores_unknown=ignores_unknown):
-        return refusal(text, origin, reason, member=member)
+        return refusal(text, reason, member=member)
     data = found.get("data")
     values = Object() if data is None else data
-    twice = _twice(type_, values, origin)
-    if twice is not None:
-        return twice
+    repetition = _repetition(type_, values)
+    if repetition is not None:
+        return repetition
     if found.get("id") is not None:
         values["id"] = found["id"]
-    return Read(type_, RawRow(values, origin, source=found.get("from"), target=found.get("to")))
+    row = RawRow(values, position, source=found.get("from"), target=found.get("to"))
+    return LineRow(type_, row)
 
 
 def _type(word: str, name: object, types: Mapping[str, SchemaType]) -> SchemaType | str:
@@ -205,16 +205,16 @@ def _misplaced(type_: SchemaType, name: str, known: Iterable[str]) -> str:
     return f"{beside}, where nothing is called so ({advice})"
 
 
-def _twice(type_: SchemaType, found: Object, origin: str) -> Violation | None:
+def _repetition(type_: SchemaType, found: Object) -> Violation | None:
     known = {"id", *(each.name for each in type_.properties), *ends_in(type_, found)}
     for name in sorted(found.repeated & known):
         breach = Breach(Rule.TYPE, type_.name, (name,))
-        return Violation(breach, None, None, origin, f"{type_.name}: {name} stands twice")
+        return Violation(breach, None, None, "", f"{type_.name}: {name} stands twice")
     return None
 
 
-def refusal(text: str | None, origin: str, reason: str, *, member: str = _LINE) -> Violation:
-    """What is wrong with a line that has no row; `member` is the part of it at fault."""
+def refusal(text: str | None, reason: str, *, member: str = _LINE) -> Violation:
+    """What is wrong with a line that has no row, without its origin; `member` is at fault."""
     breach = Breach(Rule.TYPE, _LINE, (member,))
     shown = None if text is None else shortened(text.strip())
-    return Violation(breach, None, shown, origin, f"the line is refused: {reason}")
+    return Violation(breach, None, shown, "", f"the line is refused: {reason}")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, assert_never
@@ -28,14 +29,14 @@ from omnigraph.integrity.deltas import Delta, TableDelta
 from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.proofs.by_columns import by_columns
 from omnigraph.integrity.rules import RuleSet
-from omnigraph.integrity.violations import IntegrityError, Rule, Tally, require_clean
+from omnigraph.integrity.violations import IntegrityError, Rule, Tally, ToOrigin, require_clean
 from omnigraph.limits import REPLANS_MAX
 from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey
 from omnigraph.pipeline.choice import choose_engine
 from omnigraph.pipeline.planning import plan_local
 from omnigraph.pipeline.positions import Origins
-from omnigraph.pipeline.quarantine import Rows, Sifted, require_new, sift, write_rejects
+from omnigraph.pipeline.quarantine import Rows, SiftResult, require_new, sift, write_rejects
 from omnigraph.pipeline.reading import read_split
 from omnigraph.pipeline.results import LoadResult, Progress, frozen
 from omnigraph.pipeline.shape import BatchCollector, Reject, Shaping
@@ -197,7 +198,7 @@ class _Read:
 
     schema_digest: str
     choice: Choice
-    origins: Origins
+    to_origin: ToOrigin
     rows: Rows
     collector: BatchCollector
     types: tuple[SchemaType, ...]
@@ -205,7 +206,7 @@ class _Read:
     def in_order(self, rejects: Iterable[Reject]) -> tuple[Reject, ...]:
         """Rows that were rejected, and those that were never shaped, as the input has them."""
         every = [*self.collector.rejects, *rejects]
-        return tuple(sorted(every, key=lambda reject: self.origins.position_of(reject.origin)))
+        return tuple(sorted(every, key=attrgetter("position")))
 
 
 @dataclass(slots=True)
@@ -220,7 +221,7 @@ class _Load:
     chosen: tuple[Inputs, Choice] | None = None
     read: _Read | None = None
     spark: SparkLoad | None = None
-    sifted: tuple[str, Sifted] | None = None
+    sifted: tuple[str, SiftResult] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     staged: int = 0
     has_written_rejects: bool = False
@@ -335,7 +336,7 @@ class _Load:
     def _shaping(self, inputs: Inputs, view: View) -> Shaping:
         return Shaping(
             view.catalog,
-            Origins.of_inputs(inputs.names),
+            Origins.of_inputs(inputs.names).origin_of,
             self.clock.ulid(),
             ignores_unknown=self.request.ignore_unknown,
             keeps_rejects=self.request.on_error == OnError.QUARANTINE,
@@ -357,9 +358,9 @@ class _Load:
         named = {view.catalog.type_named(name).table_key for name in inputs.named_types}
         types = tuple(view.catalog.type_of(key) for key in sorted({*rows, *named}))
         digest = view.snapshot.schema_digest
-        return _Read(digest, choice, shaping.origins, rows, collector, types)
+        return _Read(digest, choice, shaping.to_origin, rows, collector, types)
 
-    def _sifted(self, read: _Read, view: View) -> Sifted:
+    def _sifted(self, read: _Read, view: View) -> SiftResult:
         """The rows that will be written, which keep every rule."""
         rule_set = self.rule_set(view.catalog)
         to_delta = partial(_delta, read.types, Mode(self.request.mode))
@@ -369,18 +370,27 @@ class _Load:
             tally.add_report(read.collector.report())
             delta = to_delta(read.rows)
             is_proven = by_columns(delta, view.snapshot.row_count)
-            tally.add_report(evaluate(rule_set, delta, view.data, self.engine, is_proven=is_proven))
+            tally.add_report(
+                evaluate(
+                    rule_set,
+                    delta,
+                    view.data,
+                    self.engine,
+                    is_proven=is_proven,
+                    to_origin=read.to_origin,
+                )
+            )
             require_clean(tally.report())
             self._tell("check", 1, 1)
-            return Sifted(read.rows)
+            return SiftResult(read.rows)
         head = str(view.snapshot.head.commit_id)
         if self.sifted is None or self.sifted[0] != head:
-            found = sift(rule_set, read.rows, to_delta, view.data, self.engine)
-            self.sifted = head, Sifted(found.rows, read.in_order(found.rejects))
+            found = sift(rule_set, read.rows, to_delta, view.data, self.engine, read.to_origin)
+            self.sifted = head, SiftResult(found.rows, read.in_order(found.rejects))
         self._tell("check", 1, 1)
         return self.sifted[1]
 
-    def _work(self, read: _Read, sifted: Sifted, catalog: Catalog) -> Work[LoadReport]:
+    def _work(self, read: _Read, sifted: SiftResult, catalog: Catalog) -> Work[LoadReport]:
         mode = Mode(self.request.mode)
         changes: dict[TableKey, Stage] = {}
         for type_ in read.types:

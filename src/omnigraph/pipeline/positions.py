@@ -1,4 +1,4 @@
-"""Positions: where in a load's inputs a row stands, as one number; its origin and id follow.
+"""Positions: where in a load's inputs a row is, as one number; its origin and id follow.
 
 A row has the same position, so the same origin and the same minted id, however often it is shaped
 and in whatever process.
@@ -13,12 +13,8 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.clock import ULID_LENGTH, encode_ulid
-
-POSITION: Final = "@position"
-"""The column of raw rows that has their positions. No property can have this name."""
 
 PLACE_BITS: Final = 40
 """The lower bits of a position say the line or row, the upper ones the split."""
@@ -66,28 +62,6 @@ class Origins:
         """
         number = position >> PLACE_BITS
         return f"{self.names[number]}:{self.lines_before.get(number, 0) + place_of(position)}"
-
-    def position_of(self, origin: str) -> int:
-        """The position that an origin of this load says, where each input is one split.
-
-        >>> names = Origins.of_inputs(["people.jsonl", "more.jsonl"])
-        >>> names.position_of("more.jsonl:17") == position(1, 17)
-        True
-        """
-        name, _, place = origin.rpartition(":")
-        return position(next(key for key, own in self.names.items() if own == name), int(place))
-
-    def origins_of(self, found: pa.Array) -> pa.Array:
-        """What `origin_of` says, of many."""
-        numbers = found.to_numpy()
-        inputs = numbers >> PLACE_BITS
-        used, at = np.unique(inputs, return_inverse=True)
-        before = np.array([self.lines_before.get(each, 0) for each in used.tolist()], np.int64)
-        names = pa.array([self.names[each] for each in used.tolist()], pa.utf8())
-        places = (numbers & _PLACES) + (before[at] if len(used) else 0)
-        return pc.binary_join_element_wise(
-            names.take(pa.array(at)), pa.array(places).cast(pa.utf8()), ":"
-        )
 
 
 def minted_id(seed: str, position: int) -> str:

@@ -20,7 +20,7 @@ from omnigraph.errors import AlreadyExistsError, InvalidParameterError, StorageE
 from omnigraph.formats.lines import NOT_FINITE, envelope_lines
 from omnigraph.formats.sinks import STANDARD_OUTPUT
 from omnigraph.integrity.cardinalities import Least, Most
-from omnigraph.integrity.deltas import ORIGIN, Delta
+from omnigraph.integrity.deltas import POSITION, Delta
 from omnigraph.integrity.drafts import Question
 from omnigraph.integrity.ends import Endpoint, Stranded
 from omnigraph.integrity.evaluate import evaluate
@@ -28,7 +28,7 @@ from omnigraph.integrity.keys import DistinctIds, NewIds
 from omnigraph.integrity.rows import RowRule
 from omnigraph.integrity.rules import RuleSet, SetRule
 from omnigraph.integrity.uniques import Unique
-from omnigraph.integrity.violations import IntegrityError, Violation
+from omnigraph.integrity.violations import IntegrityError, ToOrigin, Violation
 from omnigraph.limits import QUARANTINE_ROUNDS_MAX
 from omnigraph.model.tables import TableKey
 from omnigraph.pipeline.shape import Reject
@@ -41,7 +41,7 @@ _NAN: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Sifted:
+class SiftResult:
     """The rows that keep every rule together, and the others."""
 
     rows: Rows
@@ -54,7 +54,8 @@ def sift(
     to_delta: Callable[[Rows], Delta],
     data: Data,
     engine: Engine,
-) -> Sifted:
+    to_origin: ToOrigin,
+) -> SiftResult:
     """Leave out rows until no rule is broken any more.
 
     Of rows that break a rule together, such as two with one key, all are left out. That may break
@@ -64,18 +65,18 @@ def sift(
         IntegrityError: what is broken is no row's fault, such as edges that stay behind without
             their node, or it takes too many rounds.
     """
-    rejects: dict[str, Reject] = {}
+    rejects: dict[int, Reject] = {}
     for _ in range(QUARANTINE_ROUNDS_MAX):
         delta = to_delta(rows)
-        report = evaluate(rule_set, delta, data, engine)
+        report = evaluate(rule_set, delta, data, engine, to_origin=to_origin)
         if report.is_clean:
-            return Sifted(rows, tuple(rejects.values()))
-        faults = _Faults(rule_set, delta, data, engine).by_origin()
+            return SiftResult(rows, tuple(rejects.values()))
+        faults = _Faults(rule_set, delta, data, engine, to_origin).by_position()
         if not faults:
             raise IntegrityError(report)
         for key, table in rows.items():
             type_ = rule_set.catalog.type_of(key)
-            rejects.update((each.origin, each) for each in _rejected(type_, table, faults))
+            rejects.update((reject.position, reject) for reject in _rejected(type_, table, faults))
         rows = {key: _without(table, faults) for key, table in rows.items()}
     raise IntegrityError(report)
 
@@ -88,14 +89,15 @@ class _Faults:
     delta: Delta
     data: Data
     engine: Engine
-    found: dict[str, list[Violation]] = field(default_factory=dict)
+    to_origin: ToOrigin
+    found: dict[int, list[Violation]] = field(default_factory=dict)
 
-    def by_origin(self) -> dict[str, list[Violation]]:
+    def by_position(self) -> dict[int, list[Violation]]:
         shape = self.delta.shape()
         for rules in self.rule_set.row_rules_for(shape):
             key = rules.type.table_key
             for rule in rules.rules:
-                self._blame(rule, rules.offenders(rule, shape).listed(), _by_origin(key))
+                self._blame(rule, rules.offenders(rule, shape).listed(), _by_position(key))
         for set_rule in self.rule_set.set_rules_for(shape):
             blame = blamed(set_rule)
             if blame is not None:
@@ -108,14 +110,15 @@ class _Faults:
         table = self.delta.tables.get(blame.table)
         if not offenders or table is None or table.upserts is None:
             return
-        violations = {blame.offender(each): rule.described(each) for each in offenders}
+        violations = {blame.offender(row): rule.described(row, self.to_origin) for row in offenders}
         columns = [table.upserts[name].to_pylist() for name in blame.columns]
-        origins = table.upserts[ORIGIN].to_pylist()
-        for origin, *values in zip(origins, *columns, strict=True):
+        positions = table.upserts[POSITION].to_pylist()
+        for position, *values in zip(positions, *columns, strict=True):
             violation = violations.get(tuple(map(_comparable, values)))
             if violation is not None:
                 # Several rows may share an offender's fault; each has it in its own place.
-                self.found.setdefault(origin, []).append(replace(violation, origin=origin))
+                own = replace(violation, origin=self.to_origin(position))
+                self.found.setdefault(position, []).append(own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +134,8 @@ class Blame:
         return tuple(_comparable(row[name]) for name in self.values)
 
 
-def _by_origin(table: TableKey) -> Blame:
-    return Blame(table, (ORIGIN,), ("origin",))
+def _by_position(table: TableKey) -> Blame:
+    return Blame(table, (POSITION,), ("position",))
 
 
 def blamed(rule: SetRule) -> Blame | None:
@@ -141,9 +144,9 @@ def blamed(rule: SetRule) -> Blame | None:
         case DistinctIds(type_):
             return Blame(type_.table_key, ("id",), ("id",))
         case NewIds(type_):
-            return _by_origin(type_.table_key)
+            return _by_position(type_.table_key)
         case Endpoint(edge):
-            return _by_origin(edge.table_key)
+            return _by_position(edge.table_key)
         case Unique(type_, members):
             names = tuple(f"k{place}" for place in range(len(members)))
             return Blame(type_.table_key, members, names)
@@ -161,23 +164,23 @@ def _comparable(value: object) -> object:
     return _NAN if isinstance(value, float) and math.isnan(value) else value
 
 
-def _mask(rows: pa.Table, faults: Mapping[str, object]) -> npt.NDArray[np.bool_]:
-    found = pc.is_in(rows[ORIGIN], value_set=pa.array(list(faults), pa.utf8()))
+def _mask(rows: pa.Table, faults: Mapping[int, object]) -> npt.NDArray[np.bool_]:
+    found = pc.is_in(rows[POSITION], value_set=pa.array(list(faults), pa.int64()))
     return np.asarray(found.to_numpy(), dtype=np.bool_)
 
 
-def _without(rows: pa.Table, faults: Mapping[str, object]) -> pa.Table:
+def _without(rows: pa.Table, faults: Mapping[int, object]) -> pa.Table:
     return rows.filter(pa.array(~_mask(rows, faults)))
 
 
 def _rejected(
-    type_: SchemaType, rows: pa.Table, faults: Mapping[str, list[Violation]]
+    type_: SchemaType, rows: pa.Table, faults: Mapping[int, list[Violation]]
 ) -> Iterator[Reject]:
     gone = rows.filter(pa.array(_mask(rows, faults)))
     for batch in gone.to_batches():
         lines = envelope_lines(type_, batch).to_pybytes().splitlines()
-        for origin, line in zip(batch[ORIGIN].to_pylist(), lines, strict=True):
-            yield Reject(origin, line.decode(), tuple(faults[origin]))
+        for position, line in zip(batch[POSITION].to_pylist(), lines, strict=True):
+            yield Reject(position, line.decode(), tuple(faults[position]))
 
 
 def require_new(path: Path) -> None:

@@ -15,8 +15,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -26,8 +27,8 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import InvalidInputError
 from omnigraph.integrity.convert import RawRow, convert_rows
-from omnigraph.integrity.deltas import ORIGIN, delta_schema
-from omnigraph.integrity.violations import Report, Tally, Violation
+from omnigraph.integrity.deltas import POSITION, delta_schema
+from omnigraph.integrity.violations import Report, Tally, ToOrigin, Violation
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.limits import LOAD_BISECTED_ROWS_MIN, LOAD_DOUBTS_MAX, LOAD_GROUPS_MAX
 from omnigraph.model.tables import TableKey
@@ -35,7 +36,7 @@ from omnigraph.model.types import ListType, PropertyType, Scalar, VectorType
 from omnigraph.pipeline.columns import Doubt, Notation, json_type, read_objects, typed
 from omnigraph.pipeline.envelopes import (
     ENDS,
-    Read,
+    LineRow,
     ends_in,
     flat_row,
     has_envelopes,
@@ -45,8 +46,6 @@ from omnigraph.pipeline.envelopes import (
 )
 from omnigraph.pipeline.identities import identities
 from omnigraph.pipeline.positions import (
-    POSITION,
-    Origins,
     minted_id,
     place_of,
 )
@@ -71,14 +70,14 @@ class Shaping:
     """All that shaping depends on beside the rows; small, and can be shipped to any process.
 
     Attributes:
-        origins: How reports name the rows.
+        to_origin: How reports name the rows.
         seed: A ULID of this load alone, from which the ids of rows without one are counted on.
         ignores_unknown: Whether values that no property takes are dropped instead of refused.
         keeps_rejects: Whether each row that is refused is kept, to be written elsewhere.
     """
 
     catalog: Catalog
-    origins: Origins
+    to_origin: ToOrigin
     seed: str
     ignores_unknown: bool = False
     keeps_rejects: bool = False
@@ -90,18 +89,29 @@ class Reject:
 
     Attributes:
         row: As the input has it: the text of a line, or values by column.
+        violations: What it breaks; at least one.
     """
 
-    origin: str
+    position: int
     row: object
     violations: tuple[Violation, ...]
+
+    @property
+    def origin(self) -> str:
+        """Where the row is from."""
+        return self.violations[0].origin
 
 
 @dataclass(frozen=True, slots=True)
 class ShapedBatch:
-    """What became of a batch: rows by table, with the columns of `delta_schema`, in input order."""
+    """What became of a batch: rows by table, with the columns of `delta_schema`, in input order.
+
+    Attributes:
+        minted_counts: How many of a table's rows got an id that was minted.
+    """
 
     rows: Mapping[TableKey, pa.Table] = field(default_factory=dict)
+    minted_counts: Mapping[TableKey, int] = field(default_factory=dict)
     report: Report = field(default_factory=Report)
     rejects: tuple[Reject, ...] = ()
 
@@ -163,8 +173,7 @@ def shape_values(
 def refused_line(shaping: Shaping, position: int, text: str, reason: str) -> ShapedBatch:
     """A line that a reader could not make a row of."""
     parts = _Parts(shaping)
-    origin = shaping.origins.origin_of(position)
-    parts.refuse(text, refusal(text, origin, reason))
+    parts.refuse(position, text, refusal(text, reason))
     return parts.shaped()
 
 
@@ -227,6 +236,14 @@ class BatchCollector:
 
 
 @dataclass(frozen=True, slots=True)
+class _TypedRows:
+    """Rows of one type, with the columns of `delta_schema`; the ids of so many were minted."""
+
+    rows: pa.Table
+    minted_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class _Raw:
     """A row for the converter, and as the input has it."""
 
@@ -237,40 +254,39 @@ class _Raw:
 
 @dataclass(slots=True)
 class _Parts:
-    """What became of a batch, in pieces, each with its positions."""
+    """What became of a batch, in pieces."""
 
     shaping: Shaping
-    rows: dict[SchemaType, list[tuple[_Indices, pa.Table]]] = field(default_factory=dict)
+    pieces: dict[SchemaType, list[_TypedRows]] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     rejects: list[Reject] = field(default_factory=list)
 
-    def put(self, type_: SchemaType, positions: _Indices, rows: pa.Table) -> None:
-        if len(rows):
-            self.rows.setdefault(type_, []).append((positions, rows))
+    def put(self, type_: SchemaType, piece: _TypedRows) -> None:
+        if len(piece.rows):
+            self.pieces.setdefault(type_, []).append(piece)
 
-    def refuse(self, original: object, violation: Violation) -> None:
-        self.tally.add(violation)
+    def refuse(self, position: int, original: object, violation: Violation) -> None:
+        named = replace(violation, origin=self.shaping.to_origin(position))
+        self.tally.add(named)
         if self.shaping.keeps_rejects:
-            self.rejects.append(Reject(violation.origin, original, (violation,)))
+            self.rejects.append(Reject(position, original, (named,)))
 
     def convert(self, type_: SchemaType, raws: Sequence[_Raw]) -> None:
         """Type every value by itself."""
         if not raws:
             return
-        rows, report = self._converted(type_, raws)
+        piece, report = self._converted(type_, raws)
         self.tally.add_report(report)
-        places = {each.row.origin: each.position for each in raws}
-        kept = [places[each] for each in rows[ORIGIN].to_pylist()]
-        self.put(type_, np.array(kept, dtype=np.int64), rows)
-        if len(kept) < len(raws) and self.shaping.keeps_rejects:
-            standing = set(kept)
-            for each in raws:
-                if each.position not in standing:
-                    violations = self._converted(type_, [each])[1].violations
-                    self.rejects.append(Reject(each.row.origin, each.original, violations))
+        self.put(type_, piece)
+        if len(piece.rows) < len(raws) and self.shaping.keeps_rejects:
+            standing = set(piece.rows[POSITION].to_pylist())
+            for raw in raws:
+                if raw.position not in standing:
+                    violations = self._converted(type_, [raw])[1].violations
+                    self.rejects.append(Reject(raw.position, raw.original, violations))
 
-    def _converted(self, type_: SchemaType, raws: Sequence[_Raw]) -> tuple[pa.Table, Report]:
-        at = 0
+    def _converted(self, type_: SchemaType, raws: Sequence[_Raw]) -> tuple[_TypedRows, Report]:
+        at = minted_count = 0
 
         def in_turn() -> Iterator[RawRow]:
             nonlocal at
@@ -279,30 +295,41 @@ class _Parts:
                 yield each.row
 
         def mint() -> str:
-            # The converter asks for an id while it holds the row that needs it.
+            # The converter calls it while it holds the row that needs an id.
+            nonlocal minted_count
+            minted_count += 1
             return minted_id(self.shaping.seed, at)
 
-        ignores = self.shaping.ignores_unknown
-        found = convert_rows(type_, in_turn(), mint=mint, ignores_unknown=ignores)
-        return found.rows, found.report
+        found = convert_rows(
+            type_,
+            in_turn(),
+            mint=mint,
+            ignores_unknown=self.shaping.ignores_unknown,
+            to_origin=self.shaping.to_origin,
+        )
+        return _TypedRows(found.rows, minted_count), found.report
 
     def shaped(self) -> ShapedBatch:
-        rows = {type_.table_key: _in_order(parts) for type_, parts in self.rows.items()}
-        self.rejects.sort(key=lambda reject: self.shaping.origins.position_of(reject.origin))
-        return ShapedBatch(rows, self.tally.report(), tuple(self.rejects))
+        rows = {type_.table_key: _in_order(pieces) for type_, pieces in self.pieces.items()}
+        minted = {
+            type_.table_key: sum(piece.minted_count for piece in pieces)
+            for type_, pieces in self.pieces.items()
+        }
+        self.rejects.sort(key=attrgetter("position"))
+        return ShapedBatch(rows, minted, self.tally.report(), tuple(self.rejects))
 
 
-def _in_order(parts: list[tuple[_Indices, pa.Table]]) -> pa.Table:
-    if len(parts) == 1:
-        return parts[0][1]
-    positions = np.concatenate([each for each, _ in parts])
-    rows = pa.concat_tables([each for _, each in parts])
+def _in_order(pieces: list[_TypedRows]) -> pa.Table:
+    if len(pieces) == 1:
+        return pieces[0].rows
+    rows = pa.concat_tables([piece.rows for piece in pieces])
+    positions = rows[POSITION].to_numpy()
     if np.all(positions[1:] > positions[:-1]):
         return rows
     return rows.take(pa.array(np.argsort(positions)))
 
 
-Attempt = Callable[[_Indices], pa.Table]
+Attempt = Callable[[_Indices], _TypedRows]
 """Shapes the rows at some indices of a batch, all of one type; raises `Doubt`."""
 
 
@@ -314,7 +341,7 @@ class _Halving:
 
     def run(
         self, indices: _Indices, attempt: Attempt
-    ) -> Iterator[tuple[_Indices, pa.Table | None]]:
+    ) -> Iterator[tuple[_Indices, _TypedRows | None]]:
         """What became of the rows, in pieces and in order; None of those that are in doubt."""
         try:
             found = attempt(indices) if self.failures_left else None
@@ -339,13 +366,12 @@ class _Lines:
     def shaped(self, *, exact: bool) -> ShapedBatch:
         parts = _Parts(self.shaping)
         doubtful = [] if not exact else [np.arange(len(self.text))]
-        places = self.positions.to_numpy()
         for indices, type_, attempt in () if exact else self._groups(doubtful):
             for piece, rows in _Halving().run(indices, attempt):
                 if rows is None:
                     doubtful.append(piece)
                 else:
-                    parts.put(type_, places[piece], rows)
+                    parts.put(type_, rows)
         self._read(np.sort(np.concatenate(doubtful)) if doubtful else (), parts)
         return parts.shaped()
 
@@ -396,7 +422,7 @@ class _Lines:
         return "{", self.of_type, self._attempt(self.of_type, flat=True)
 
     def _attempt(self, type_: SchemaType, *, flat: bool) -> Attempt:
-        def attempt(indices: _Indices) -> pa.Table:
+        def attempt(indices: _Indices) -> _TypedRows:
             whole = len(indices) == len(self.text)
             text = self.text if whole else self.text.take(pa.array(indices))
             positions = self.positions if whole else self.positions.take(pa.array(indices))
@@ -416,23 +442,22 @@ class _Lines:
         for position, found in zip(
             self.positions.take(at).to_pylist(), self.text.take(at).to_pylist(), strict=True
         ):
-            origin = self.shaping.origins.origin_of(position)
             if found is None:
-                parts.refuse(None, refusal(None, origin, "it is not UTF-8"))
+                parts.refuse(position, None, refusal(None, "it is not UTF-8"))
                 continue
             text = found.removeprefix(_BYTE_ORDER_MARK) if place_of(position) == 1 else found
             line = read_line(
                 text,
-                origin,
+                position,
                 types,
                 of_type=self.of_type,
                 ignores_unknown=self.shaping.ignores_unknown,
             )
             original = text.rstrip("\r\n")
-            if isinstance(line, Read):
+            if isinstance(line, LineRow):
                 raws.setdefault(line.type.name, []).append(_Raw(position, line.row, original))
             elif line is not None:
-                parts.refuse(original, line)
+                parts.refuse(position, original, line)
         # In the order of the catalog: what is reported then does not depend on rows that are right.
         for name, type_ in types.items():
             parts.convert(type_, raws.get(name, ()))
@@ -449,23 +474,22 @@ class _Columns:
         parts = _Parts(self.shaping)
         whole = np.arange(self.batch.num_rows)
         pieces = [(whole, None)] if exact else _Halving().run(whole, self._attempt)
-        places = self.batch[POSITION].to_numpy()
         doubtful: list[_Raw] = []
         for indices, rows in pieces:
             if rows is not None:
-                parts.put(self.type, places[indices], rows)
+                parts.put(self.type, rows)
             elif len(indices):
                 doubtful += self._raws(self.batch.slice(int(indices[0]), len(indices)))
         parts.convert(self.type, doubtful)
         return parts.shaped()
 
-    def _attempt(self, indices: _Indices) -> pa.Table:
+    def _attempt(self, indices: _Indices) -> _TypedRows:
         batch = self.batch
         if len(indices) < batch.num_rows:
             batch = batch.slice(int(indices[0]), len(indices))
         return self.typed_rows(batch)
 
-    def typed_rows(self, batch: pa.RecordBatch) -> pa.Table:
+    def typed_rows(self, batch: pa.RecordBatch) -> _TypedRows:
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         positions = columns.pop(POSITION)
         ends = ends_in(self.type, columns)
@@ -490,8 +514,7 @@ class _Columns:
             columns[POSITION], *(columns[name] for name in names), strict=True
         ):
             row = dict(zip(names, values, strict=True))
-            origin = self.shaping.origins.origin_of(position)
-            yield _Raw(position, flat_row(self.type, row, origin), row)
+            yield _Raw(position, flat_row(self.type, row, position), row)
 
     def _values(self, name: str, values: pa.Array) -> list[Any]:
         found = _python(values)
@@ -516,18 +539,17 @@ class _Values:
         doubtful: list[_Raw] = []
         for indices, rows in pieces:
             if rows is not None:
-                parts.put(self.type, places[indices], rows)
+                parts.put(self.type, rows)
                 continue
             for index in indices.tolist():
                 position, row = int(places[index]), self.rows[index]
-                origin = self.shaping.origins.origin_of(position)
-                doubtful.append(_Raw(position, flat_row(self.type, row, origin), dict(row)))
+                doubtful.append(_Raw(position, flat_row(self.type, row, position), dict(row)))
         parts.convert(self.type, doubtful)
         return parts.shaped()
 
-    def _attempt(self, indices: _Indices) -> pa.Table:
+    def _attempt(self, indices: _Indices) -> _TypedRows:
         if not len(indices):
-            return delta_schema(self.type).empty_table()
+            return _TypedRows(delta_schema(self.type).empty_table())
         first, count = int(indices[0]), len(indices)
         columns = columns_of(self.rows[first : first + count])
         try:
@@ -689,10 +711,12 @@ def _flat_schema(type_: SchemaType, ends: tuple[str, ...]) -> pa.Schema:
     return pa.schema([*((name, pa.utf8()) for name in ("id", *ends)), *columns])
 
 
-def _assembled(shaping: Shaping, type_: SchemaType, given: _Given, positions: pa.Array) -> pa.Table:
-    """Rows of a delta, each with its id, its defaults and its origin."""
+def _assembled(
+    shaping: Shaping, type_: SchemaType, given: _Given, positions: pa.Array
+) -> _TypedRows:
+    """Rows of a delta, each with its id, its defaults and its position."""
     schema, count = delta_schema(type_), len(positions)
-    columns: dict[str, pa.Array] = {ORIGIN: shaping.origins.origins_of(positions)}
+    columns: dict[str, pa.Array] = {POSITION: positions}
     for each in type_.properties:
         column = given.get(each.name)
         if column is None:
@@ -704,5 +728,7 @@ def _assembled(shaping: Shaping, type_: SchemaType, given: _Given, positions: pa
         for name in ENDPOINTS:
             end = given.get(name)
             columns[name] = pa.nulls(count, pa.utf8()) if end is None else end
-    columns["id"] = identities(type_, columns, given.get("id"), shaping.seed, positions)
-    return pa.Table.from_arrays([columns[each.name] for each in schema], schema=schema)
+    ids, minted_count = identities(type_, columns, given.get("id"), shaping.seed, positions)
+    columns["id"] = ids
+    rows = pa.Table.from_arrays([columns[each.name] for each in schema], schema=schema)
+    return _TypedRows(rows, minted_count)

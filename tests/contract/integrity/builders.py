@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from omnigraph.engine.protocol import Data, Engine
-from omnigraph.integrity.deltas import ORIGIN, Delta, TableDelta, delta_schema
+from omnigraph.integrity.deltas import POSITION, Delta, TableDelta, delta_schema
 from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import Report
@@ -64,7 +64,7 @@ def put(**rows: Sequence[Row]) -> Change:
 
 
 def upserts(type_: SchemaType, rows: Sequence[Row]) -> pa.Table:
-    """Rows of a delta; `@origin` may be among their columns."""
+    """Rows of a delta; `@position` may be among their columns."""
     schema = delta_schema(type_)
     vectors = {"vector": pa.list_(pa.float32())}
     columns = [
@@ -110,7 +110,13 @@ class World:
 
     def check_on(self, data: Data, catalog: Catalog, change: Change) -> Report:
         """What the change would break in a graph that is there already."""
-        return evaluate(RuleSet.compile(catalog), change.delta(catalog), data, self.engine)
+        return evaluate(
+            RuleSet.compile(catalog),
+            change.delta(catalog),
+            data,
+            self.engine,
+            to_origin=lambda line: f"f:{line}",
+        )
 
 
 def world(path: Path, engine: Engine) -> World:
@@ -125,4 +131,4 @@ def found(report: Report) -> list[tuple[str, str, str, str | None, Any]]:
     ]
 
 
-__all__ = ["ORIGIN", "Change", "Row", "Rows", "World", "found", "put", "stored", "world"]
+__all__ = ["POSITION", "Change", "Row", "Rows", "World", "found", "put", "stored", "world"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
-from tests.contract.integrity.builders import ORIGIN, Change, Rows, put
+from tests.contract.integrity.builders import POSITION, Change, Rows, put
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ def edge(id_: str, src: str | None, dst: str | None, **values: Any) -> dict[str,
     return {"id": id_, "src": src, "dst": dst, **values}
 
 
-def at(origin: str, row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, ORIGIN: origin}
+def at(line: int, row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, POSITION: line}
 
 
 NOON: Final = datetime(2024, 2, 29, 12, tzinfo=UTC)
@@ -216,7 +216,7 @@ VALUES: Final = {
 IDENTITY: Final = {
     "an id stands once in a delta, in any mode": Case(
         P,
-        put(P=[at("f:1", node("a")), at("f:2", node("b")), at("f:3", node("a", n=1))]),
+        put(P=[at(1, node("a")), at(2, node("b")), at(3, node("a", n=1))]),
         [("key", "P", "id", "a", "a")],
     ),
     "an id stands once in an overwrite": Case(

@@ -24,7 +24,7 @@ from omnigraph.schema.catalog import (
 from omnigraph.schema.resolve import catalog_of
 from omnigraph.testing.graphs import graphs
 from omnigraph.testing.reference import ReferenceGraph
-from tests.contract.integrity.builders import ORIGIN, Change, Row, Rows
+from tests.contract.integrity.builders import POSITION, Change, Row, Rows
 
 _DAYS: Final = (date(2024, 1, 1), date(2024, 2, 29), date(2025, 1, 1))
 _INSTANTS: Final = tuple(datetime(each.year, each.month, each.day, tzinfo=UTC) for each in _DAYS)
@@ -141,7 +141,7 @@ def _rows(draw: st.DrawFn, type_: SchemaType, committed: Rows) -> Row:
     row: dict[str, Any] = {
         # What is there already is the more interesting: it is replaced, moved, or in the way.
         "id": draw(st.sampled_from([*there, *there, *_IDS])),
-        ORIGIN: draw(st.sampled_from((None, "f:1", "f:9", "f:10"))),
+        POSITION: draw(st.sampled_from((None, 1, 9, 10))),
     }
     if isinstance(type_, EdgeType):
         for end, node in (("src", type_.source), ("dst", type_.target)):

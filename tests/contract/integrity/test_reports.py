@@ -5,22 +5,22 @@ import pytest
 from omnigraph.integrity.violations import Breach, IntegrityError, Rule, require_clean
 from omnigraph.limits import OFFENDERS_SHOWN_MAX
 from omnigraph.schema.parser import parse_schema
-from tests.contract.integrity.builders import ORIGIN, put
+from tests.contract.integrity.builders import POSITION, put
 
 CATALOG = parse_schema("node P { n: I64?  @range(n, 0..9) } edge K: P -> P")
 
 
 def test_many_offenders_are_counted_and_the_first_are_kept_in_the_order_of_lines(place):
-    lines = [f"a.csv:{line}" for line in range(1, 51)]
-    rows = [{"id": f"{line:>9}", "n": 10, ORIGIN: line} for line in reversed(lines)]
-    edges = [{"id": line, "src": "x", "dst": rows[0]["id"], ORIGIN: line} for line in lines]
+    lines = range(1, 51)
+    rows = [{"id": f"{line:>9}", "n": 10, POSITION: line} for line in reversed(lines)]
+    edges = [{"id": f"{line}", "src": "x", "dst": rows[0]["id"], POSITION: line} for line in lines]
     report = place.check(CATALOG, {}, put(P=rows, K=edges))
 
     assert report.counts == {
         Breach(Rule.RANGE, "P", ("n",)): 50,
         Breach(Rule.ENDPOINT, "K", ("src",)): 50,
     }
-    shown = lines[:OFFENDERS_SHOWN_MAX]
+    shown = [f"f:{line}" for line in lines[:OFFENDERS_SHOWN_MAX]]
     assert [each.origin for each in report.violations] == [*shown, *shown]
 
 
@@ -41,13 +41,13 @@ def test_exactly_as_many_as_are_kept_are_counted_right(place):
 
 
 def test_the_error_names_rule_type_property_and_offenders(here):
-    report = here.check(CATALOG, {}, put(P=[{"id": "a", "n": 10, ORIGIN: "people.jsonl:17"}]))
+    report = here.check(CATALOG, {}, put(P=[{"id": "a", "n": 10, POSITION: 17}]))
 
     with pytest.raises(IntegrityError) as caught:
         require_clean(report)
     assert str(caught.value) == (
         "the data breaks the schema: 1 violation\n"
         "  range P(n): 1\n"
-        "    people.jsonl:17: P 'a': n 10 is not in 0..9"
+        "    f:17: P 'a': n 10 is not in 0..9"
         " (fix the data and write it again; nothing was changed)"
     )

@@ -263,7 +263,7 @@ def test_these_tests_notice_ids_that_are_collected(graph, spark, monkeypatch):
     def collecting(load: SparkLoad, *given: Any) -> Any:
         found = rows(load, *given)
         for each in found.values():
-            each.frame(["id"]).collect()
+            each.select(["id"]).collect()
         return found
 
     monkeypatch.setattr(SparkLoad, "rows", collecting)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.integrity.convert import Conversion, RawRow, convert_rows
-from omnigraph.integrity.deltas import ORIGIN, delta_schema
+from omnigraph.integrity.deltas import POSITION, delta_schema
 from omnigraph.integrity.violations import Rule
 from omnigraph.limits import ROWS_PER_BATCH_MAX
 from omnigraph.schema.catalog import SchemaType
@@ -22,7 +22,13 @@ NOON = datetime(2024, 2, 29, 12, tzinfo=UTC)
 
 def converted(type_: SchemaType, *rows: RawRow, ignores_unknown: bool = False) -> Conversion:
     numbers = map(str, itertools.count(1))
-    return convert_rows(type_, rows, mint=lambda: next(numbers), ignores_unknown=ignores_unknown)
+    return convert_rows(
+        type_,
+        rows,
+        mint=lambda: next(numbers),
+        ignores_unknown=ignores_unknown,
+        to_origin=lambda line: f"f:{line}",
+    )
 
 
 def node(body: str) -> SchemaType:
@@ -99,7 +105,7 @@ def test_a_value_converts_exactly(type_, value, expected):
 
 @pytest.mark.parametrize(("type_", "value"), REFUSED, ids=repr)
 def test_a_value_that_does_not_is_a_violation(type_, value):
-    found = converted(node(f"x: {type_}?"), RawRow({"x": value, "id": "a"}, "f:7"))
+    found = converted(node(f"x: {type_}?"), RawRow({"x": value, "id": "a"}, 7))
 
     [violation] = found.report.violations
     assert (violation.rule, violation.type_name, violation.properties) == (Rule.TYPE, "P", ("x",))
@@ -122,7 +128,7 @@ def test_what_is_left_out_gets_its_default_and_what_is_null_stays_null():
 
 def test_what_no_property_takes_is_refused_with_the_nearest_name():
     type_ = node("name: String?")
-    raw = RawRow({"nmae": "x"}, "f:1")
+    raw = RawRow({"nmae": "x"}, 1)
 
     [violation] = converted(type_, raw).report.violations
     assert str(violation) == "f:1: P: there is no property nmae (did you mean name?)"
@@ -187,7 +193,7 @@ def test_edges_have_ends_beside_their_properties():
         RawRow({}, source="a"),
     )
 
-    assert found.rows.drop_columns([ORIGIN]).to_pylist() == [
+    assert found.rows.drop_columns([POSITION]).to_pylist() == [
         {"id": '["a","b"]', "src": "a", "dst": "b", "from": "x"}
     ]
     assert [(each.rule, each.properties) for each in found.report.counts] == [
@@ -198,7 +204,7 @@ def test_edges_have_ends_beside_their_properties():
 
 def test_rows_have_the_columns_of_a_delta_however_many_there_are():
     type_ = node("n: I64?")
-    many = [RawRow({"n": each}, f"f:{each}") for each in range(ROWS_PER_BATCH_MAX + 1)]
+    many = [RawRow({"n": each}, each) for each in range(ROWS_PER_BATCH_MAX + 1)]
 
     for rows in ([], many[:1], many[:-1], many):
         found = converted(type_, *rows).rows

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from omnigraph.integrity.deltas import ORIGIN
+from omnigraph.integrity.deltas import POSITION
 from omnigraph.mutation.pending import Pending, PendingTable
 from omnigraph.mutation.values import assigned
 from omnigraph.schema.arrow import table_schema, to_table
@@ -17,7 +17,7 @@ def table() -> PendingTable:
 
 
 def rows(**numbers: int | None) -> pa.Table:
-    found = [{"id": id_, "n": n, ORIGIN: f"of {id_}"} for id_, n in numbers.items()]
+    found = [{"id": id_, "n": n, POSITION: ord(id_[0])} for id_, n in numbers.items()]
     return pa.Table.from_pylist(found, schema=table().schema)
 
 
@@ -114,10 +114,10 @@ def test_many_small_parts_become_one():
 
 
 def test_one_value_is_assigned_to_every_row():
-    changed = assigned(rows(a=1, b=None), {"n": 7, ORIGIN: "here"})
+    changed = assigned(rows(a=1, b=None), {"n": 7, POSITION: 3})
     assert changed.to_pylist() == [
-        {"id": "a", "n": 7, ORIGIN: "here"},
-        {"id": "b", "n": 7, ORIGIN: "here"},
+        {"id": "a", "n": 7, POSITION: 3},
+        {"id": "b", "n": 7, POSITION: 3},
     ]
     assert changed.schema == rows().schema
     assert len(assigned(rows(), {"n": 7})) == 0
@@ -138,8 +138,8 @@ def test_rows_fit_the_table_again():
     type_ = CATALOG.node_type("Q")
     schema = Pending(CATALOG).table(type_.table_key).schema
     found = [
-        {"id": "a", "w": ["x"], "v": [1.0, 2.0], ORIGIN: "x"},
-        {"id": "b", "w": [], "v": None, ORIGIN: "x"},
+        {"id": "a", "w": ["x"], "v": [1.0, 2.0], POSITION: 1},
+        {"id": "b", "w": [], "v": None, POSITION: 1},
     ]
     written = to_table(pa.Table.from_pylist(found, schema=schema), type_)
     assert written.schema == table_schema(type_)

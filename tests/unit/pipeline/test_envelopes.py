@@ -33,7 +33,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("text", "said"), REFUSED)
 def test_a_line_without_a_row_is_told_what_to_write(text: str, said: str) -> None:
-    found = read_line(text, "a.jsonl:1", TYPES, of_type=None, ignores_unknown=False)
+    found = read_line(text, 1, TYPES, of_type=None, ignores_unknown=False)
     assert isinstance(found, Violation)
     assert said in found.message
     assert "envelope" not in f"{found.type_name} {found.properties} {found.message}"

@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.errors import InvalidInputError
+from omnigraph.integrity.deltas import POSITION
 from omnigraph.pipeline import shape
 from omnigraph.pipeline.columns import Notation
-from omnigraph.pipeline.positions import POSITION, Origins, positions
+from omnigraph.pipeline.positions import Origins, positions
 from omnigraph.pipeline.shape import (
     TEXT,
     ShapedBatch,
@@ -62,7 +63,9 @@ SEED: Final = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 
 def shaping(**more: Any) -> Shaping:
-    return Shaping(CATALOG, Origins.of_inputs(["first.jsonl", "people.jsonl"]), SEED, **more)
+    return Shaping(
+        CATALOG, Origins.of_inputs(["first.jsonl", "people.jsonl"]).origin_of, SEED, **more
+    )
 
 
 def lines(texts: list[str]) -> pa.RecordBatch:

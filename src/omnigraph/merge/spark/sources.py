@@ -38,7 +38,7 @@ from omnigraph.engine.spark.writing import (
     fragment_groups,
     numbered,
 )
-from omnigraph.integrity.deltas import ORIGIN, delta_schema
+from omnigraph.integrity.deltas import POSITION, delta_schema
 from omnigraph.limits import ROWS_PER_FILE_MAX, SPARK_BATCH_BYTES_MAX
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.decisions import Merged
@@ -81,7 +81,7 @@ class RowSource(Protocol):
         ...
 
     def upserts(self, columns: Sequence[str], without: pa.Array) -> DataFrame:
-        """Columns of the rows that come or change, `ORIGIN` among them if it is wanted."""
+        """Columns of the rows that come or change, `POSITION` among them if it is wanted."""
         ...
 
     def deleted(self, without: pa.Array) -> DataFrame:
@@ -345,7 +345,7 @@ def read_copied(
 ) -> Iterator[pa.RecordBatch]:
     """Columns of fragments that come whole. Runs in an executor; safe to run twice."""
     with reporting():
-        read = list(dict.fromkeys(["id", *(each for each in columns if each != ORIGIN)]))
+        read = list(dict.fromkeys(["id", *(each for each in columns if each != POSITION)]))
         for number in listed(numbers):
             for batch in copied.batches(number, read):
                 rows = _rest(pa.Table.from_batches([batch]), without)
@@ -391,9 +391,9 @@ def _crossing(
 ) -> Iterator[pa.RecordBatch]:
     """Columns of a delta, as Spark takes them."""
     own = delta_schema(type_)
-    nowhere = pa.nulls(rows.num_rows, pa.utf8())
+    nowhere = pa.nulls(rows.num_rows, pa.int64())
     found = [
-        nowhere if each == ORIGIN else rows[each].cast(own.field(each).type) for each in columns
+        nowhere if each == POSITION else rows[each].cast(own.field(each).type) for each in columns
     ]
     schema = pa.schema([own.field(each) for each in columns])
     for batch in pa.Table.from_arrays(found, schema=schema).to_batches():

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from omnigraph.integrity.deltas import POSITION
 from omnigraph.pipeline.columns import Notation
-from omnigraph.pipeline.positions import POSITION, positions
+from omnigraph.pipeline.positions import positions
 from omnigraph.pipeline.shape import ShapedBatch, Shaping, shape_columns
 
 

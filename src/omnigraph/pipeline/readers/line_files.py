@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import LimitExceededError
+from omnigraph.integrity.deltas import POSITION
 from omnigraph.limits import LOAD_BLOCK_BYTES, LOAD_LINE_BYTES_MAX
-from omnigraph.pipeline.positions import POSITION, positions
+from omnigraph.pipeline.positions import positions
 from omnigraph.pipeline.readers.batches import SplitBatch
 from omnigraph.pipeline.readers.opening import UnpackingStream, open_file
 from omnigraph.pipeline.shape import TEXT, Shaping, shape_lines

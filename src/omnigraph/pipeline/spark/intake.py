@@ -2,7 +2,7 @@
 
 A task reads some splits and writes their rows as files: the final ones of a table where nothing
 has to be found out first, else scratch. Beside them it leaves the columns that rules about several
-rows look at. To the driver it tells names, counts and first offenders, in one message.
+rows look at. To the driver it reports names, counts and first offenders, in one message.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
 from heapq import nsmallest
+from operator import attrgetter
 from typing import Final, NoReturn
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
@@ -24,13 +24,13 @@ from omnigraph.engine.protocol import Data
 from omnigraph.engine.spark.failures import reporting
 from omnigraph.engine.spark.messages import MESSAGE, to_message
 from omnigraph.errors import InternalError
-from omnigraph.integrity.deltas import ORIGIN, Delta, Shape, TableDelta
+from omnigraph.integrity.deltas import POSITION, Delta, Shape, TableDelta
 from omnigraph.integrity.drafts import Question
-from omnigraph.integrity.rows import RowRules
+from omnigraph.integrity.rows import RowRule, RowRules
 from omnigraph.integrity.violations import Report, Tally, Violation
 from omnigraph.limits import LOAD_HELD_BYTES_MAX, OFFENDERS_SHOWN_MAX, ROWS_PER_FILE_MAX
 from omnigraph.model.tables import TableKey
-from omnigraph.pipeline.positions import POSITION, Origins, minted_ids, position
+from omnigraph.pipeline.positions import Origins
 from omnigraph.pipeline.readers.batches import SplitBatch
 from omnigraph.pipeline.reading import read_frame, read_split
 from omnigraph.pipeline.shape import Shaping
@@ -66,7 +66,8 @@ class IntakeTask:
     """All an executor needs: no session, no graph, no handle.
 
     Attributes:
-        shaping: Without names: where a row is from is known when all lines are counted.
+        shaping: Names rows by their positions: where one is from is known when all lines are
+            counted.
         groups: The splits that each task reads.
         rules: What every row of a table must keep by itself.
         columns: What of the rows rules about several of them look at.
@@ -90,10 +91,10 @@ RuleKey = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class ScratchFile:
-    """Rows that a task left; `desk` is the task."""
+    """Rows that a task left; `task` is its number."""
 
     path: str
-    desk: int
+    task: int
     row_count: int
 
 
@@ -109,7 +110,7 @@ class TypeOutput:
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """What a task tells: bounded by what it was given to read, and free of rows.
+    """What a task reports: bounded by what it was given to read, and free of rows.
 
     Attributes:
         order: Where its splits come among all.
@@ -135,13 +136,13 @@ class TaskReport:
 
 @dataclass(frozen=True, slots=True)
 class IntakeResult:
-    """What all tasks told, together; `desks` says which task read a split."""
+    """What all tasks reported, together; `tasks` has the task that read each split."""
 
     reports: Mapping[int, Report]
     counts: Mapping[RuleKey, int]
     first: Mapping[RuleKey, tuple[Violation, ...]]
     written: Mapping[TableKey, TypeOutput]
-    desks: Mapping[int, int]
+    tasks: Mapping[int, int]
     origins: Origins
     bytes_read: int
     rejects: tuple[ScratchFile, ...] = ()
@@ -175,8 +176,10 @@ def take_splits(task: IntakeTask, numbers: Iterator[pa.RecordBatch]) -> Iterator
         for group in (each for batch in numbers for each in batch.column(0).to_pylist()):
             worker = IntakeWorker(task, group)
             for number in task.groups[group]:
-                shaping, split = _unresolved(task.shaping, number), task.splits[number]
-                worker.take(number, read_split(shaping, number, split, access_hint=ACCESS_HINT))
+                batches = read_split(
+                    task.shaping, number, task.splits[number], access_hint=ACCESS_HINT
+                )
+                worker.take(number, batches)
             yield worker.message()
 
 
@@ -190,18 +193,12 @@ def take_frame(
         number = FRAME_NUMBERS + context.partitionId()
         worker = IntakeWorker(task, number)
         worker.frames[number] = source
-        shaping = _unresolved(task.shaping, number)
-        worker.take(number, read_frame(shaping, number, type_name, batches))
+        worker.take(number, read_frame(task.shaping, number, type_name, batches))
         yield worker.message()
 
 
-def _unresolved(shaping: Shaping, number: int) -> Shaping:
-    """Shaping for one split: its number is the name of its rows, until lines are counted."""
-    return replace(shaping, origins=Origins({number: str(number)}))
-
-
 @dataclass(slots=True)
-class _Held:
+class _HeldRows:
     """Rows of one type that wait to be written, and what was written of it."""
 
     type: SchemaType
@@ -220,7 +217,7 @@ class IntakeWorker:
     def __init__(self, task: IntakeTask, order: int) -> None:
         self._task = task
         self._order = order
-        self._held: dict[TableKey, _Held] = {}
+        self._held: dict[TableKey, _HeldRows] = {}
         self._tallies: dict[int, Tally] = {}
         self._counts_by_rule: dict[RuleKey, int] = {}
         self._questions: dict[TableKey, tuple[Question, Shape]] = {}
@@ -241,21 +238,21 @@ class IntakeWorker:
             bytes_read = batch.bytes_read
             tally.add_report(batch.shaped.report)
             self._rejects += (
-                {POSITION: _position(number, each.origin), PAYLOAD: pickle.dumps(each)}
+                {POSITION: each.position, PAYLOAD: pickle.dumps(each)}
                 for each in batch.shaped.rejects
             )
             for key, rows in batch.shaped.rows.items():
                 type_ = self._task.shaping.catalog.type_of(key)
                 self._check(type_, rows, number)
-                self._hold(type_, rows, number)
+                self._hold(type_, rows, batch.shaped.minted_counts[key])
         self._bytes_read += bytes_read
 
     def message(self) -> pa.RecordBatch:
-        """Write what still waits, and tell everything."""
+        """Write what still waits, and report everything."""
         for held in self._held.values():
             self._write(held)
         reports = {number: tally.report() for number, tally in self._tallies.items()}
-        told = TaskReport(
+        report = TaskReport(
             order=self._order,
             reports={number: each for number, each in reports.items() if not each.is_clean},
             counts=self._counts_by_rule,
@@ -275,7 +272,7 @@ class IntakeWorker:
             rejects=self._leave("rejects", self._rejects, REJECTS),
             faults=self._leave("faults", self._faults, FAULTS),
         )
-        return to_message(told)
+        return to_message(report)
 
     def _leave(
         self, name: str, rows: list[dict[str, object]], schema: pa.Schema
@@ -308,11 +305,11 @@ class IntakeWorker:
                 self._counts_by_rule[key] = self._counts_by_rule.get(key, 0) + count
                 # The batches of a split come in order; what is first of several is not known yet.
                 first = self._first.setdefault((key, number), [])
-                first.extend(map(rule.described, found))
+                first.extend(rule.described(row, to_unresolved_origin) for row in found)
                 del first[OFFENDERS_SHOWN_MAX:]
                 if self._task.shaping.keeps_rejects:
                     every = _answer(offenders.listed(), delta).to_pylist()
-                    self._blame(type_, place, map(rule.described, every), number)
+                    self._faults += (_fault(type_, rule, place, row) for row in every)
 
     def _counts(self, rules: RowRules) -> tuple[Question, Shape]:
         """How to count the rows that break each rule, planned once for each type."""
@@ -322,25 +319,10 @@ class IntakeWorker:
             self._questions[key] = rules.counts(shape), shape
         return self._questions[key]
 
-    def _blame(
-        self, type_: SchemaType, rank: int, violations: Iterable[Violation], number: int
-    ) -> None:
-        self._faults += (
-            {
-                TYPE: str(type_.table_key),
-                POSITION: _position(number, each.origin),
-                RANK: rank,
-                PAYLOAD: pickle.dumps(each),
-            }
-            for each in violations
-        )
-
-    def _hold(self, type_: SchemaType, rows: pa.Table, number: int) -> None:
-        held = self._held.setdefault(type_.table_key, _Held(type_))
-        rows = _positioned(rows, number)
+    def _hold(self, type_: SchemaType, rows: pa.Table, minted_count: int) -> None:
+        held = self._held.setdefault(type_.table_key, _HeldRows(type_))
         held.waiting.append(rows)
-        if not type_.key and _are_minted(rows, self._task.shaping.seed):
-            held.minted_rows += rows.num_rows
+        held.minted_rows += minted_count
         held.byte_count += rows.nbytes
         held.row_count += rows.num_rows
         if held.row_count >= ROWS_PER_FILE_MAX:
@@ -348,7 +330,7 @@ class IntakeWorker:
         while sum(each.byte_count for each in self._held.values()) > LOAD_HELD_BYTES_MAX:
             self._write(max(self._held.values(), key=lambda each: each.byte_count))
 
-    def _write(self, held: _Held) -> None:
+    def _write(self, held: _HeldRows) -> None:
         if not held.waiting:
             return
         key, task = held.type.table_key, self._task
@@ -366,8 +348,26 @@ class IntakeWorker:
         held.waiting, held.byte_count, held.row_count = [], 0, 0
 
 
-def _position(number: int, origin: str) -> int:
-    return position(number, int(origin.rpartition(":")[2]))
+def to_unresolved_origin(position: int) -> str:
+    """The origin of an offender until lines are counted; `resolve` replaces it."""
+    return str(position)
+
+
+def resolve(origins: Origins, violation: Violation) -> Violation:
+    """The violation with the origin that a person knows."""
+    return replace(violation, origin=origins.origin_of(int(violation.origin)))
+
+
+def _fault(
+    type_: SchemaType, rule: RowRule, rank: int, offender: dict[str, object]
+) -> dict[str, object]:
+    """A row of `FAULTS`."""
+    return {
+        TYPE: str(type_.table_key),
+        POSITION: offender["position"],
+        RANK: rank,
+        PAYLOAD: pickle.dumps(rule.described(offender, to_unresolved_origin)),
+    }
 
 
 def _by_rule(
@@ -379,32 +379,21 @@ def _by_rule(
     return first
 
 
-def _are_minted(rows: pa.Table, seed: str) -> bool:
-    """Whether all rows have the ids that their positions give them."""
-    minted = minted_ids(seed, rows[POSITION].combine_chunks())
-    return bool(pc.all(pc.equal(rows["id"].combine_chunks(), minted), min_count=0).as_py())
-
-
-def _positioned(rows: pa.Table, number: int) -> pa.Table:
-    """The rows with their positions in the place of their origins."""
-    places = pc.utf8_slice_codeunits(rows[ORIGIN], len(str(number)) + 1).cast(pa.int64())
-    first = pa.scalar(position(number, 1) - 1, pa.int64())
-    return rows.drop_columns([ORIGIN]).append_column(POSITION, pc.add(places, first))
-
-
-def gathered(messages: Iterable[TaskReport], task: IntakeTask, inputs: Inputs) -> IntakeResult:
-    """What all tasks told, in the order of the input."""
-    told = sorted(messages, key=lambda each: each.order)
+def gather_reports(
+    messages: Iterable[TaskReport], task: IntakeTask, inputs: Inputs
+) -> IntakeResult:
+    """What all tasks reported, in the order of the input."""
+    task_reports = sorted(messages, key=attrgetter("order"))
     lines: dict[int, int] = {}
     frames: dict[int, int] = {}
-    desks: dict[int, int] = {}
+    tasks: dict[int, int] = {}
     reports: dict[int, Report] = {}
     counts: dict[RuleKey, int] = {}
     written: dict[TableKey, TypeOutput] = {}
-    for each in told:
+    for each in task_reports:
         lines.update(each.lines)
         frames.update(each.frames)
-        desks.update(dict.fromkeys(each.lines, each.order))
+        tasks.update(dict.fromkeys(each.lines, each.order))
         reports.update(each.reports)
         for rule, count in each.counts.items():
             counts[rule] = counts.get(rule, 0) + count
@@ -419,32 +408,27 @@ def gathered(messages: Iterable[TaskReport], task: IntakeTask, inputs: Inputs) -
     origins = find_origins(inputs, task.splits, lines, frames)
     first = {
         rule: tuple(
-            nsmallest(
+            resolve(origins, violation)
+            for violation in nsmallest(
                 OFFENDERS_SHOWN_MAX,
-                (resolve(origins, found) for each in told for found in each.first.get(rule, ())),
-                key=lambda found: (len(found.origin), found.origin),
+                (violation for report in task_reports for violation in report.first.get(rule, ())),
+                key=lambda violation: int(violation.origin),
             )
         )
         for rule in counts
     }
-    bytes_read = sum(each.bytes_read for each in told)
+    bytes_read = sum(each.bytes_read for each in task_reports)
     return IntakeResult(
         reports,
         counts,
         first,
         written,
-        desks,
+        tasks,
         origins,
         bytes_read,
-        rejects=tuple(file for each in told for file in each.rejects),
-        faults=tuple(file for each in told for file in each.faults),
+        rejects=tuple(file for each in task_reports for file in each.rejects),
+        faults=tuple(file for each in task_reports for file in each.faults),
     )
-
-
-def resolve(origins: Origins, violation: Violation) -> Violation:
-    """The violation with the origin that a person knows, of one that a split gave."""
-    number, _, place = violation.origin.partition(":")
-    return replace(violation, origin=origins.origin_of(position(int(number), int(place))))
 
 
 def report_of_lines(taken: IntakeResult) -> Report:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -12,16 +11,11 @@ from pyspark.sql import functions as sql
 
 from omnigraph.engine.spark.pieces import Cut, of_frame
 from omnigraph.errors import InternalError
-from omnigraph.integrity.deltas import ORIGIN, delta_schema
-from omnigraph.pipeline.positions import PLACE_BITS, POSITION, Origins
+from omnigraph.integrity.deltas import POSITION, delta_schema
 from omnigraph.pipeline.spark.intake import FAULTS, TYPE, ScratchFile, TypeOutput
 from omnigraph.pipeline.spark.pieces import of_scratch
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.schema.catalog import SchemaType
-
-_SPLIT: Final = "@split"
-_NAME: Final = "@name"
-_BEFORE: Final = "@before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +30,6 @@ class KeyRows:
     scratch: Scratch
     type: SchemaType
     written: TypeOutput
-    origins: Origins
     columns: frozenset[str]
     faults: tuple[ScratchFile, ...] = ()
     fault_count: int = 0
@@ -54,25 +47,7 @@ class KeyRows:
         return replace(self, faults=faults, fault_count=fault_count)
 
     def select(self, columns: Sequence[str]) -> DataFrame:
-        """These columns; only they are read."""
-        read = list(dict.fromkeys(each for each in columns if each != ORIGIN))
-        if ORIGIN not in columns:
-            return self.frame(read)
-        found = self.frame(list(dict.fromkeys([*read, POSITION])))
-        split = sql.shiftright(POSITION, PLACE_BITS).cast("int")
-        place = sql.col(POSITION).bitwiseAND(sql.lit((1 << PLACE_BITS) - 1))
-        line = (place + sql.col(_BEFORE)).cast("string")
-        # A few rows for each task of the intake.
-        named = sql.broadcast(self._splits())
-        return (
-            found.withColumn(_SPLIT, split)
-            .join(named, _SPLIT)
-            .withColumn(ORIGIN, sql.concat(sql.col(_NAME), sql.lit(":"), line))
-            .select(*columns)
-        )
-
-    def frame(self, columns: Sequence[str]) -> DataFrame:
-        """Columns of the files in scratch, `POSITION` among them if it is wanted.
+        """Columns of the files in scratch; only they are read.
 
         Raises:
             InternalError: the files do not have one of the columns, which Spark would read as null.
@@ -84,10 +59,10 @@ class KeyRows:
         return found.join(self.faulty(), POSITION, "left_anti").select(*columns)
 
     def pieces(self, columns: Sequence[str], cut: Cut) -> DataFrame:
-        """Pieces of columns of the files in scratch, `POSITION` among them if it is wanted."""
+        """Pieces of columns of the files in scratch."""
         self._require(columns)
         if self.fault_count:
-            return of_frame(self.frame(columns), cut)
+            return of_frame(self.select(columns), cut)
         paths = [each.path for each in self.written.scratch]
         return of_scratch(self.session, self.scratch, paths, columns, cut)
 
@@ -104,22 +79,8 @@ class KeyRows:
 
     def _every(self, columns: Sequence[str]) -> DataFrame:
         own = delta_schema(self.type)
-        schema = pa.schema(
-            [
-                pa.field(POSITION, pa.int64()) if each == POSITION else own.field(each)
-                for each in columns
-            ]
-        )
         paths = [each.path for each in self.written.scratch]
-        return self.scratch.frame(self.session, paths, schema)
-
-    def _splits(self) -> DataFrame:
-        rows = [
-            (number, name, self.origins.lines_before[number])
-            for number, name in self.origins.names.items()
-        ]
-        schema = f"`{_SPLIT}` int, `{_NAME}` string, `{_BEFORE}` bigint"
-        return self.session.createDataFrame(rows, schema)
+        return self.scratch.frame(self.session, paths, pa.schema(map(own.field, columns)))
 
 
 def faults_frame(

@@ -26,7 +26,6 @@ from omnigraph.integrity.violations import IntegrityError, Report, Tally, requir
 from omnigraph.limits import LOAD_CONCURRENCY_DEFAULT, QUARANTINE_ROUNDS_MAX
 from omnigraph.model.tables import TableKey
 from omnigraph.pipeline.planning import pack_splits, plan_shared
-from omnigraph.pipeline.positions import Origins
 from omnigraph.pipeline.quarantine import write_rejects
 from omnigraph.pipeline.shape import Shaping
 from omnigraph.pipeline.sources import FileInput, FrameInput, Inputs
@@ -37,16 +36,17 @@ from omnigraph.pipeline.spark.intake import (
     ScratchFile,
     TaskReport,
     TypeOutput,
-    gathered,
+    gather_reports,
     intake_frame,
     report_of_lines,
     report_of_rows,
+    to_unresolved_origin,
 )
 from omnigraph.pipeline.spark.keys import KeyRows
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.pipeline.spark.sifting import count_faulty, find_faults, rejects_in_order
-from omnigraph.pipeline.splits import PickledSplit, SharedSplit, SpooledSplit
 from omnigraph.pipeline.spark.stage import stage_scratch
+from omnigraph.pipeline.splits import PickledSplit, SharedSplit, SpooledSplit
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.staging import Staged, stage_change, stage_whole
@@ -61,7 +61,7 @@ CONCURRENCY_VARIABLE: Final = "OMNIGRAPH_LOAD_CONCURRENCY"
 
 
 @dataclass(frozen=True, slots=True)
-class Sifted:
+class LeftOutRows:
     """What a load on one commit goes without."""
 
     head: str
@@ -84,7 +84,7 @@ class SparkLoad:
     rule_set: RuleSet
     schema_digest: str
     taken: IntakeResult | None = None
-    sifted: Sifted | None = None
+    left_out: LeftOutRows | None = None
     _held: ExitStack = field(default_factory=ExitStack)
     _task: IntakeTask | None = None
     _made: dict[TableKey, Staged] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class SparkLoad:
         splits = plan_shared(self.inputs, cores, scratch, access_hint=ACCESS_HINT)
         tables = {key: self._address(view, key) for key in view.snapshot.pins}
         self._task = IntakeTask(
-            shaping=replace(self.shaping, origins=Origins({})),
+            shaping=replace(self.shaping, to_origin=to_unresolved_origin),
             splits=splits,
             groups=pack_splits(splits, cores),
             rules={rules.type.table_key: rules for rules in self.rule_set.row_rules},
@@ -129,12 +129,12 @@ class SparkLoad:
             if isinstance(each, FrameInput)
         }
         messages = intake_frame(session, self._task, frames)
-        told: list[TaskReport] = []
+        reports: list[TaskReport] = []
         if messages is not None:
             # Messages of tasks: names, counts and first offenders, no rows.
             collect = partial(collect_messages, messages)
-            told = self._jobs().run(collect, _in_bytes(follow, self.inputs, splits))
-        self.taken = gathered(told, self._task, self.inputs)
+            reports = self._jobs().run(collect, _in_bytes(follow, self.inputs, splits))
+        self.taken = gather_reports(reports, self._task, self.inputs)
 
     def _columns(self) -> dict[TableKey, tuple[str, ...]]:
         """What rules about several rows look at, by table, whichever tables the input has."""
@@ -159,18 +159,17 @@ class SparkLoad:
         return {key: self._rows_of(view.catalog.type_of(key), view) for key in self._read().written}
 
     def _rows_of(self, type_: SchemaType, view: View) -> KeyRows:
-        key, taken = type_.table_key, self._read()
+        key = type_.table_key
         rows = KeyRows(
             self.engine.session,
             self._scratch(view),
             type_,
             self._written(key),
-            taken.origins,
             self._columns_of(type_),
         )
-        if self.sifted is None or str(key) not in self.sifted.counts:
+        if self.left_out is None or str(key) not in self.left_out.counts:
             return rows
-        return rows.without(self.sifted.faults, self.sifted.counts[str(key)])
+        return rows.without(self.left_out.faults, self.left_out.counts[str(key)])
 
     def _columns_of(self, type_: SchemaType) -> frozenset[str]:
         """The columns that the intake left in scratch."""
@@ -181,8 +180,8 @@ class SparkLoad:
 
     def row_count(self, key: TableKey) -> int:
         """How many rows of a type will be written."""
-        left_out = self.sifted.counts.get(str(key), 0) if self.sifted is not None else 0
-        return self._written(key).row_count - left_out
+        count = self.left_out.counts.get(str(key), 0) if self.left_out is not None else 0
+        return self._written(key).row_count - count
 
     def check(self, to_delta: ToDelta, view: View) -> int:
         """Refuse rows that break rules, or leave them out; how many were left out.
@@ -208,27 +207,35 @@ class SparkLoad:
         """Leave out rows until no rule is broken any more, as `quarantine.sift` does."""
         taken, head = self._read(), str(view.snapshot.head.commit_id)
         unshaped = sum(each.row_count for each in taken.rejects)
-        if self.sifted is not None and self.sifted.head == head:
-            return unshaped + sum(self.sifted.counts.values())
-        self.sifted = Sifted(head)
+        if self.left_out is not None and self.left_out.head == head:
+            return unshaped + sum(self.left_out.counts.values())
+        self.left_out = LeftOutRows(head)
         scratch = self._scratch(view)
         new = taken.faults
+        to_origin = taken.origins.origin_of
         for turn in range(QUARANTINE_ROUNDS_MAX):
             rows = self.rows(view)
             delta = to_delta(rows)
             is_proven = self._proof(delta, rows, view)
             found = find_faults(
-                self.engine, self.rule_set, delta, view, is_proven, scratch, turn=turn
+                self.engine, self.rule_set, delta, view, is_proven, scratch, to_origin, turn=turn
             )
             new = (*new, *found)
             if not new:
                 # What is broken now is no row's fault.
                 require_clean(
-                    evaluate(self.rule_set, delta, view.data, self.engine, is_proven=is_proven)
+                    evaluate(
+                        self.rule_set,
+                        delta,
+                        view.data,
+                        self.engine,
+                        is_proven=is_proven,
+                        to_origin=to_origin,
+                    )
                 )
-                return unshaped + sum(self.sifted.counts.values())
-            faults = (*self.sifted.faults, *new)
-            self.sifted = Sifted(head, faults, count_faulty(self.engine, scratch, faults))
+                return unshaped + sum(self.left_out.counts.values())
+            faults = (*self.left_out.faults, *new)
+            self.left_out = LeftOutRows(head, faults, count_faulty(self.engine, scratch, faults))
             new = ()
         raise IntegrityError(self._evaluated(to_delta(self.rows(view)), view))
 
@@ -246,7 +253,10 @@ class SparkLoad:
 
     def _evaluated(self, delta: Delta, view: View) -> Report:
         is_proven = self._proof(delta, self.rows(view), view)
-        return evaluate(self.rule_set, delta, view.data, self.engine, is_proven=is_proven)
+        to_origin = self._read().origins.origin_of
+        return evaluate(
+            self.rule_set, delta, view.data, self.engine, is_proven=is_proven, to_origin=to_origin
+        )
 
     def _proof(self, delta: Delta, rows: Mapping[TableKey, KeyRows], view: View) -> Proof:
         shape = delta.shape()
@@ -300,7 +310,7 @@ class SparkLoad:
     def _stage_scratch(self, view: View, type_: SchemaType, table: Table) -> Staged:
         return stage_scratch(
             self._rows_of(type_, view),
-            self._read().desks,
+            self._read().tasks,
             table,
             upserts=self.mode is Mode.MERGE,
             replaces=self.mode is Mode.OVERWRITE,
@@ -350,12 +360,16 @@ def concurrency() -> int:
     return int(text)
 
 
-def _in_bytes(follow: Follow | None, inputs: Inputs, splits: Sequence[SharedSplit]) -> Follow | None:
+def _in_bytes(
+    follow: Follow | None, inputs: Inputs, splits: Sequence[SharedSplit]
+) -> Follow | None:
     """Report bytes in the place of tasks, unless a DataFrame hides how many there are."""
     if follow is None or any(isinstance(each, FrameInput) for each in inputs.each):
         return follow
     files = sum(each.byte_count for each in inputs.each if isinstance(each, FileInput))
-    others = sum(each.byte_count for each in splits if isinstance(each, PickledSplit | SpooledSplit))
+    others = sum(
+        each.byte_count for each in splits if isinstance(each, PickledSplit | SpooledSplit)
+    )
     size = files + others
 
     def follow_bytes(done: int, total: int) -> None:

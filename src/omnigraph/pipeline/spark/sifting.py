@@ -23,12 +23,12 @@ from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.engine.spark.failures import reporting
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.formats.lines import envelope_lines
-from omnigraph.integrity.deltas import Delta
+from omnigraph.integrity.deltas import POSITION, Delta
 from omnigraph.integrity.proofs.proof import Proof
 from omnigraph.integrity.rules import RuleSet, SetRule
-from omnigraph.integrity.violations import Violation
+from omnigraph.integrity.violations import ToOrigin
 from omnigraph.model.tables import TableKey
-from omnigraph.pipeline.positions import POSITION, Origins
+from omnigraph.pipeline.positions import Origins
 from omnigraph.pipeline.quarantine import Blame, blamed
 from omnigraph.pipeline.shape import Reject
 from omnigraph.pipeline.spark.intake import (
@@ -59,6 +59,7 @@ def find_faults(
     view: View,
     is_proven: Proof,
     scratch: Scratch,
+    to_origin: ToOrigin,
     *,
     turn: int,
 ) -> tuple[ScratchFile, ...]:
@@ -73,7 +74,7 @@ def find_faults(
         if rows is not None and len(rows):
             assert isinstance(rows, KeyRows), "the delta of a load on Spark"
             rank = _SETS_FROM + place
-            parts.append(_faults(engine, rule, rank, delta, view, blame, rows))
+            parts.append(_faults(engine, rule, rank, delta, view, blame, rows, to_origin))
     if not parts:
         return ()
     found = parts[0]
@@ -92,16 +93,17 @@ def _faults(
     view: View,
     blame: Blame,
     rows: KeyRows,
+    to_origin: ToOrigin,
 ) -> DataFrame:
     """The rows that stand behind the offenders of a rule, with the columns of `FAULTS`."""
     question = rule.offenders(delta.shape()).listed()
     given = {name: each.of(delta) for name, each in question.given.items()}
     offenders = engine.frame(_unordered(question.plan), replace(view.data, given=given))
     described = offenders.mapInArrow(
-        partial(describe, rule, blame.values),
+        partial(describe, rule, to_origin, blame.values),
         _described_schema(offenders, blame),
     )
-    behind = rows.select([*blame.columns, POSITION])
+    behind = rows.select(list(dict.fromkeys([*blame.columns, POSITION])))
     on = [behind[column] == described[f"v{place}"] for place, column in enumerate(blame.columns)]
     return behind.join(described, on).select(
         sql.lit(str(blame.table)).alias(TYPE),
@@ -125,13 +127,18 @@ def _described_schema(offenders: DataFrame, blame: Blame) -> str:
 
 
 def describe(
-    rule: SetRule, values: tuple[str, ...], batches: Iterator[pa.RecordBatch]
+    rule: SetRule,
+    to_origin: ToOrigin,
+    values: tuple[str, ...],
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Each offender's values and its violation. Runs in an executor; safe to run twice."""
     for batch in batches:
-        told = [pickle.dumps(rule.described(_plain(row))) for row in batch.to_pylist()]
+        violations = [rule.described(_plain(row), to_origin) for row in batch.to_pylist()]
         columns = {f"v{place}": batch[name] for place, name in enumerate(values)}
-        yield pa.record_batch({**columns, PAYLOAD: pa.array(told, pa.binary())})
+        yield pa.record_batch(
+            {**columns, PAYLOAD: pa.array(map(pickle.dumps, violations), pa.binary())}
+        )
 
 
 def _plain(row: dict[str, object]) -> dict[str, object]:
@@ -188,7 +195,7 @@ def rejects_in_order(
         if each.fault_count:
             every = every.union(_rejected(each, taken))
     for row in every.orderBy(POSITION).toLocalIterator():
-        yield _resolved(pickle.loads(row[PAYLOAD]), row[POSITION], taken.origins)
+        yield _named(pickle.loads(row[PAYLOAD]), taken.origins)
 
 
 def _rejected(rows: KeyRows, taken: IntakeResult) -> DataFrame:
@@ -199,7 +206,7 @@ def _rejected(rows: KeyRows, taken: IntakeResult) -> DataFrame:
     # By rank: a row's reasons come in the order of the rules.
     ordered = sql.sort_array(sql.collect_list(sql.struct(RANK, PAYLOAD)))
     by_row = own.groupBy(POSITION).agg(ordered[PAYLOAD].alias(_FAULTS_OF_ROW))
-    routed = unit_frame(rows.session, by_row, files, taken.desks)
+    routed = unit_frame(rows.session, by_row, files, taken.tasks)
     routed = routed.repartitionById(len(files), UNIT).select(UNIT, POSITION, _FAULTS_OF_ROW)
     schema = f"`{POSITION}` bigint, `{PAYLOAD}` binary"
     return routed.mapInArrow(partial(show_rejected, task), schema)
@@ -231,17 +238,14 @@ def _shown(
         lines += envelope_lines(type_, batch).to_pybytes().splitlines()
     for at, line in zip(places, lines, strict=True):
         violations = tuple(pickle.loads(each) for each in faults[at])
-        payloads.append(pickle.dumps(Reject("", line.decode(), violations)))
+        payloads.append(pickle.dumps(Reject(at, line.decode(), violations)))
     return pa.record_batch(
         {POSITION: pa.array(places, pa.int64()), PAYLOAD: pa.array(payloads, pa.binary())}
     )
 
 
-def _resolved(reject: Reject, position: int, origins: Origins) -> Reject:
-    origin = origins.origin_of(position)
-    violations = tuple(_placed(each, origin) for each in reject.violations)
-    return replace(reject, origin=origin, violations=violations)
-
-
-def _placed(violation: Violation, origin: str) -> Violation:
-    return replace(violation, origin=origin)
+def _named(reject: Reject, origins: Origins) -> Reject:
+    """The row with the origin that a person knows in each of its violations."""
+    origin = origins.origin_of(reject.position)
+    violations = tuple(replace(violation, origin=origin) for violation in reject.violations)
+    return replace(reject, violations=violations)

@@ -30,8 +30,9 @@ from omnigraph.engine.spark.pieces import (
     sent,
 )
 from omnigraph.engine.spark.writing import RowWriter, fragment_groups, numbered
+from omnigraph.integrity.deltas import POSITION
 from omnigraph.limits import SPARK_PARTITION_ROWS_MAX
-from omnigraph.pipeline.positions import PLACE_BITS, POSITION
+from omnigraph.pipeline.positions import PLACE_BITS
 from omnigraph.pipeline.spark.intake import ScratchFile
 from omnigraph.pipeline.spark.keys import KeyRows
 from omnigraph.pipeline.spark.scratch import Scratch
@@ -92,12 +93,12 @@ class Stored:
 
 
 def stage_scratch(
-    rows: KeyRows, desks: Mapping[int, int], table: Table, *, upserts: bool, replaces: bool
+    rows: KeyRows, tasks: Mapping[int, int], table: Table, *, upserts: bool, replaces: bool
 ) -> Staged:
     """Write the rows of scratch as files of a table, and find the rows they take the place of.
 
     Args:
-        desks: The task that read each split.
+        tasks: The task that read each split.
         upserts: Whether rows whose id exists take its place; else all ids are new.
         replaces: Whether the rows are all that the table will hold.
     """
@@ -108,11 +109,11 @@ def stage_scratch(
         table.address,
         rows.scratch,
         units=paths_of(units),
-        unit_of=dict(_units_of(units, desks)),
+        unit_of=dict(_units_of(units, tasks)),
         group_of=groups,
         replaces=replaces,
     )
-    found = _written(rows, task, [*_left_out(rows, units, desks), *_matched(rows, task, table)])
+    found = _written(rows, task, [*_left_out(rows, units, tasks), *_matched(rows, task, table)])
     fragments = [each for part in found for each in part.files]
     if replaces:
         return stage_whole(table, fragments, schema=table_schema(rows.type))
@@ -126,7 +127,7 @@ def packed(files: Sequence[ScratchFile]) -> list[list[ScratchFile]]:
     units: list[list[ScratchFile]] = []
     held = 0
     for file in files:
-        is_same = bool(units) and units[-1][-1].desk == file.desk
+        is_same = bool(units) and units[-1][-1].task == file.task
         if not is_same and (not units or held + file.row_count > SPARK_PARTITION_ROWS_MAX):
             units.append([])
             held = 0
@@ -144,30 +145,30 @@ def unit_frame(
     session: SparkSession,
     rows: DataFrame,
     units: Sequence[Sequence[ScratchFile]],
-    desks: Mapping[int, int],
+    tasks: Mapping[int, int],
 ) -> DataFrame:
     """Rows that have a position, each with the unit that its scratch is in."""
-    known = session.createDataFrame(list(_units_of(units, desks)), f"`{_SPLIT}` int, `{UNIT}` int")
+    known = session.createDataFrame(list(_units_of(units, tasks)), f"`{_SPLIT}` int, `{UNIT}` int")
     split = sql.shiftright(POSITION, PLACE_BITS).cast("int")
     # A row for each split of the input.
     return rows.withColumn(_SPLIT, split).join(sql.broadcast(known), _SPLIT).drop(_SPLIT)
 
 
 def _units_of(
-    units: Sequence[Sequence[ScratchFile]], desks: Mapping[int, int]
+    units: Sequence[Sequence[ScratchFile]], tasks: Mapping[int, int]
 ) -> Iterator[tuple[int, int]]:
     """Splits, each with the unit that its rows are in, if it has any."""
-    numbers = {file.desk: number for number, unit in enumerate(units) for file in unit}
-    return ((split, numbers[desk]) for split, desk in desks.items() if desk in numbers)
+    numbers = {file.task: number for number, unit in enumerate(units) for file in unit}
+    return ((split, numbers[task]) for split, task in tasks.items() if task in numbers)
 
 
 def _left_out(
-    rows: KeyRows, units: Sequence[Sequence[ScratchFile]], desks: Mapping[int, int]
+    rows: KeyRows, units: Sequence[Sequence[ScratchFile]], tasks: Mapping[int, int]
 ) -> list[DataFrame]:
     """Pieces for units: the rows that are left out."""
     if not rows.fault_count:
         return []
-    found = unit_frame(rows.session, rows.faulty(), units, desks)
+    found = unit_frame(rows.session, rows.faulty(), units, tasks)
     return [of_frame(found.select(UNIT, POSITION), cut_left_out)]
 
 
