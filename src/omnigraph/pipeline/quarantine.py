@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias, assert_never
@@ -181,6 +182,36 @@ def _rejected(
         lines = envelope_lines(type_, batch).to_pybytes().splitlines()
         for position, line in zip(batch[POSITION].to_pylist(), lines, strict=True):
             yield Reject(position, line.decode(), tuple(faults[position]))
+
+
+@dataclass(slots=True)
+class RejectsFile:
+    """The file that takes the rows which one load leaves out."""
+
+    path: Path
+    is_written: bool = False
+
+    def write(self, rejects: Iterable[Reject]) -> None:
+        """Write one line of JSON for each row, in the place of what an earlier plan wrote.
+
+        Raises:
+            StorageError: it cannot be written there.
+        """
+        write_rejects(self.path, rejects)
+        self.is_written = True
+
+    def delete(self) -> None:
+        """Delete what was written, if anything was: the name is free again."""
+        if self.is_written:
+            with suppress(OSError):
+                self.path.unlink()
+
+    def note(self, count: int) -> str:
+        """What the commit says of so many rows; nothing of none."""
+        if not count:
+            return ""
+        rows = "1 row" if count == 1 else f"{count:,} rows"
+        return f"{rows} rejected, see {self.path.name}"
 
 
 def require_new(path: Path) -> None:

@@ -252,7 +252,7 @@ class Transactions:
             branch_ref=planned_on.ref,
             tables=tuple(_table_intent(planned_on.pin(key), staged[key]) for key in sorted(staged)),
             actor=order.actor,
-            message=order.message,
+            message=_message(order, work),
             commit_id=commit_id,
             merge_source_commit_id=order.merged_parent,
             guards=tuple(sorted(work.guards)),
@@ -403,6 +403,12 @@ def _expectations(planned_on: Snapshot, keys: Iterable[TableKey]) -> Iterator[Ex
         yield TableAt(pin.key, pin.version, pin.ref)
 
 
+def _message(order: Order, work: Work[Report]) -> str | None:
+    if not work.note:
+        return order.message
+    return work.note if order.message is None else f"{order.message}\n\n{work.note}"
+
+
 def _publication(
     order: Order,
     planned_on: Snapshot,
@@ -418,7 +424,7 @@ def _publication(
         merged_parent=order.merged_parent,
         lineage=work.lineage,
         actor=order.actor,
-        message=order.message,
+        message=_message(order, work),
         # Not tables that were only read: their writers must claim tables that this write holds.
         expecting=(*_expectations(planned_on, {*staged, *work.guards}), *_conditions(order)),
     )

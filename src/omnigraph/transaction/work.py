@@ -32,6 +32,7 @@ class Work(Generic[Report]):
             must not have moved when the first effect happens.
         guards: Tables that must not be written between the first effect and the publish, though
             this writer does not change them: the edges that a deleted node might get meanwhile.
+        note: What the message of the commit says after the caller's own words, if anything.
         replans: Whether the plan may be repeated on newer rows without asking the caller.
         is_history: Whether it makes a commit even if no table changes, as a merge does.
         lineage: Commits of the merged branch, which become part of this history.
@@ -41,6 +42,7 @@ class Work(Generic[Report]):
     changes: Mapping[TableKey, Stage] = field(default_factory=dict)
     reads: frozenset[TableKey] = frozenset()
     guards: frozenset[TableKey] = frozenset()
+    note: str = ""
     replans: bool = False
     is_history: bool = False
     lineage: tuple[Commit, ...] = ()

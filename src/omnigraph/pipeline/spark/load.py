@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
-from typing import Final, Self, TypeAlias
+from typing import Final, Self
 
 from omnigraph.choices import Mode
 from omnigraph.engine.spark.execute import SparkEngine
@@ -21,13 +20,12 @@ from omnigraph.integrity.deltas import Delta, Shape
 from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.proofs.by_key_counts import by_key_counts
 from omnigraph.integrity.proofs.proof import Proof, any_of, rows_checked
-from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import IntegrityError, Report, Tally, require_clean
 from omnigraph.limits import LOAD_CONCURRENCY_DEFAULT, QUARANTINE_ROUNDS_MAX
 from omnigraph.model.tables import TableKey
 from omnigraph.pipeline.planning import pack_splits, plan_shared
-from omnigraph.pipeline.quarantine import write_rejects
-from omnigraph.pipeline.shape import Shaping
+from omnigraph.pipeline.plans import LoadReport, LoadSetup
+from omnigraph.pipeline.shape import Reject
 from omnigraph.pipeline.sources import FileInput, FrameInput, Inputs
 from omnigraph.pipeline.spark.intake import (
     ACCESS_HINT,
@@ -52,37 +50,25 @@ from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.staging import Staged, stage_change, stage_whole
 from omnigraph.storage.tables import Table, TableAddress
 from omnigraph.transaction.view import View
-from omnigraph.transaction.work import Stage
-
-ToDelta: TypeAlias = "Callable[[Mapping[TableKey, KeyRows]], Delta]"
-"""Says what the rows are to their tables."""
+from omnigraph.transaction.work import Stage, Work
 
 CONCURRENCY_VARIABLE: Final = "OMNIGRAPH_LOAD_CONCURRENCY"
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOutRows:
-    """What a load on one commit goes without."""
+    """What a load goes without: what is wrong with its rows, and how many of a table there are."""
 
-    head: str
     faults: tuple[ScratchFile, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class SparkLoad:
-    """One load on Spark. Its input is read once, however often it is planned.
-
-    Attributes:
-        shaping: With the names of the inputs; its seed names the load's scratch too.
-    """
+    """One load on Spark. The seed of its shaping names its scratch too."""
 
     engine: SparkEngine
-    inputs: Inputs
-    shaping: Shaping
-    mode: Mode
-    rule_set: RuleSet
-    schema_digest: str
+    setup: LoadSetup
     taken: IntakeResult | None = None
     left_out: LeftOutRows | None = None
     _held: ExitStack = field(default_factory=ExitStack)
@@ -90,13 +76,27 @@ class SparkLoad:
     _made: dict[TableKey, Staged] = field(default_factory=dict)
 
     @classmethod
-    def begin(
-        cls, inputs: Inputs, shaping: Shaping, mode: Mode, rule_set: RuleSet, view: View
-    ) -> Self:
+    def begin(cls, setup: LoadSetup) -> Self:
         """A load of which nothing has been read; Spark starts where it does not run yet."""
         # Opened here: the time that Spark takes to start is no part of the time that reading takes.
-        engine = SparkEngine(open_session())
-        return cls(engine, inputs, shaping, mode, rule_set, view.snapshot.schema_digest)
+        return cls(SparkEngine(open_session()), setup)
+
+    def plan(self, view: View) -> Work[LoadReport]:
+        """What `EngineLoad.plan` says."""
+        setup, stages = self.setup, self.setup.stages
+        setup.require_schema(view)
+        with stages.measure("read"):
+            self.read(view, partial(stages.report, "read"))
+        with stages.measure("check"):
+            stages.report("check", 0, 1)
+            rejected = self.check(view)
+            if setup.rejects is not None:
+                setup.rejects.write(self._rejects(view))
+            stages.report("check", 1, 1)
+        with stages.measure("stage"):
+            changes = self.changes(view)
+        report = LoadReport({key: self.row_count(key) for key in changes}, rejected)
+        return setup.work(self._delta(view), changes, report)
 
     def read(self, view: View, follow: Follow | None = None) -> None:
         """Take the input in: rows become files that nothing refers to, and keys in scratch.
@@ -111,21 +111,21 @@ class SparkLoad:
         cores = session.sparkContext.defaultParallelism
         scratch = self._scratch(view)
         self._held.enter_context(scratch.held())
-        splits = plan_shared(self.inputs, cores, scratch, access_hint=ACCESS_HINT)
+        splits = plan_shared(self.setup.inputs, cores, scratch, access_hint=ACCESS_HINT)
         tables = {key: self._address(view, key) for key in view.snapshot.pins}
         self._task = IntakeTask(
-            shaping=replace(self.shaping, to_origin=to_unresolved_origin),
+            shaping=replace(self.setup.shaping, to_origin=to_unresolved_origin),
             splits=splits,
             groups=pack_splits(splits, cores),
-            rules={rules.type.table_key: rules for rules in self.rule_set.row_rules},
+            rules={rules.type.table_key: rules for rules in self.setup.rule_set.row_rules},
             columns=self._columns(),
             tables={key: found for key, found in tables.items() if found is not None},
             scratch=scratch,
-            replaces=self.mode is Mode.OVERWRITE,
+            replaces=self.setup.mode is Mode.OVERWRITE,
         )
         frames = {
             number: (each.type_name, each.frame)
-            for number, each in enumerate(self.inputs.each)
+            for number, each in enumerate(self.setup.inputs.each)
             if isinstance(each, FrameInput)
         }
         messages = intake_frame(session, self._task, frames)
@@ -133,26 +133,26 @@ class SparkLoad:
         if messages is not None:
             # Messages of tasks: names, counts and first offenders, no rows.
             collect = partial(collect_messages, messages)
-            reports = self._jobs().run(collect, _in_bytes(follow, self.inputs, splits))
-        self.taken = gather_reports(reports, self._task, self.inputs)
+            reports = self._jobs().run(collect, _in_bytes(follow, self.setup.inputs, splits))
+        self.taken = gather_reports(reports, self._task, self.setup.inputs)
 
     def _columns(self) -> dict[TableKey, tuple[str, ...]]:
         """What rules about several rows look at, by table, whichever tables the input has."""
-        types = tuple(self.rule_set.catalog.types)
+        types = tuple(self.setup.rule_set.catalog.types)
         keys = frozenset(type_.table_key for type_ in types)
         shape = Shape(
             upserted=keys,
-            overwritten=keys if self.mode is Mode.OVERWRITE else frozenset(),
-            only_new=keys if self.mode is Mode.APPEND else frozenset(),
+            overwritten=keys if self.setup.mode is Mode.OVERWRITE else frozenset(),
+            only_new=keys if self.setup.mode is Mode.APPEND else frozenset(),
         )
-        rules = tuple(self.rule_set.set_rules_for(shape))
+        rules = tuple(self.setup.rule_set.set_rules_for(shape))
         return {type_.table_key: footprint.columns(rules, type_, shape) for type_ in types}
 
-    def types(self, view: View) -> tuple[SchemaType, ...]:
-        """The types that the input names, by itself or by its rows, in order."""
-        named = {view.catalog.type_named(name).table_key for name in self.inputs.named_types}
-        keys = sorted({*self._read().written, *named})
-        return tuple(view.catalog.type_of(key) for key in keys)
+    def _types(self) -> tuple[SchemaType, ...]:
+        return self.setup.types(self._read().written)
+
+    def _delta(self, view: View) -> Delta:
+        return self.setup.delta(self._types(), self.rows(view))
 
     def rows(self, view: View) -> Mapping[TableKey, KeyRows]:
         """What of the rows rules about several of them look at."""
@@ -183,49 +183,49 @@ class SparkLoad:
         count = self.left_out.counts.get(str(key), 0) if self.left_out is not None else 0
         return self._written(key).row_count - count
 
-    def check(self, to_delta: ToDelta, view: View) -> int:
+    def check(self, view: View) -> int:
         """Refuse rows that break rules, or leave them out; how many were left out.
 
         Raises:
             IntegrityError: rows break rules, and may not be left out.
         """
-        if self.shaping.keeps_rejects:
-            return self._jobs().run(partial(self._sift, to_delta, view))
-        require_clean(self.report(to_delta(self.rows(view)), view))
+        if self.setup.shaping.keeps_rejects:
+            return self._jobs().run(partial(self._sift, view))
+        require_clean(self.report(view))
         return 0
 
-    def write_rejects(self, path: Path, view: View) -> None:
-        """Write the rows that were left out; the driver sees them pass by.
+    def _rejects(self, view: View) -> Iterator[Reject]:
+        """The rows that were left out; the driver sees them pass by."""
+        return rejects_in_order(self.engine, self._scratch(view), self._read(), self.rows(view))
 
-        Raises:
-            StorageError: they cannot be written there.
-        """
-        found = rejects_in_order(self.engine, self._scratch(view), self._read(), self.rows(view))
-        write_rejects(path, found)
-
-    def _sift(self, to_delta: ToDelta, view: View) -> int:
+    def _sift(self, view: View) -> int:
         """Leave out rows until no rule is broken any more, as `quarantine.sift` does."""
-        taken, head = self._read(), str(view.snapshot.head.commit_id)
+        taken = self._read()
         unshaped = sum(each.row_count for each in taken.rejects)
-        if self.left_out is not None and self.left_out.head == head:
-            return unshaped + sum(self.left_out.counts.values())
-        self.left_out = LeftOutRows(head)
+        self.left_out = LeftOutRows()
         scratch = self._scratch(view)
         new = taken.faults
         to_origin = taken.origins.origin_of
         for turn in range(QUARANTINE_ROUNDS_MAX):
             rows = self.rows(view)
-            delta = to_delta(rows)
+            delta = self.setup.delta(self._types(), rows)
             is_proven = self._proof(delta, rows, view)
             found = find_faults(
-                self.engine, self.rule_set, delta, view, is_proven, scratch, to_origin, turn=turn
+                self.engine,
+                self.setup.rule_set,
+                delta,
+                view,
+                is_proven,
+                scratch,
+                to_origin,
+                turn=turn,
             )
             new = (*new, *found)
             if not new:
                 # What is broken now is no row's fault.
                 require_clean(
                     evaluate(
-                        self.rule_set,
+                        self.setup.rule_set,
                         delta,
                         view.data,
                         self.engine,
@@ -235,11 +235,11 @@ class SparkLoad:
                 )
                 return unshaped + sum(self.left_out.counts.values())
             faults = (*self.left_out.faults, *new)
-            self.left_out = LeftOutRows(head, faults, count_faulty(self.engine, scratch, faults))
+            self.left_out = LeftOutRows(faults, count_faulty(self.engine, scratch, faults))
             new = ()
-        raise IntegrityError(self._evaluated(to_delta(self.rows(view)), view))
+        raise IntegrityError(self._evaluated(view))
 
-    def report(self, delta: Delta, view: View) -> Report:
+    def report(self, view: View) -> Report:
         """What the graph would break if it had the rows: what `evaluate` says of them locally.
 
         Raises:
@@ -247,20 +247,27 @@ class SparkLoad:
         """
         tally = Tally()
         tally.add_report(report_of_lines(self._read()))
-        tally.add_report(report_of_rows(self._read(), self.rule_set.row_rules))
-        tally.add_report(self._jobs().run(partial(self._evaluated, delta, view)))
+        tally.add_report(report_of_rows(self._read(), self.setup.rule_set.row_rules))
+        tally.add_report(self._jobs().run(partial(self._evaluated, view)))
         return tally.report()
 
-    def _evaluated(self, delta: Delta, view: View) -> Report:
-        is_proven = self._proof(delta, self.rows(view), view)
+    def _evaluated(self, view: View) -> Report:
+        rows = self.rows(view)
+        delta = self.setup.delta(self._types(), rows)
+        is_proven = self._proof(delta, rows, view)
         to_origin = self._read().origins.origin_of
         return evaluate(
-            self.rule_set, delta, view.data, self.engine, is_proven=is_proven, to_origin=to_origin
+            self.setup.rule_set,
+            delta,
+            view.data,
+            self.engine,
+            is_proven=is_proven,
+            to_origin=to_origin,
         )
 
     def _proof(self, delta: Delta, rows: Mapping[TableKey, KeyRows], view: View) -> Proof:
         shape = delta.shape()
-        rules = self.rule_set.set_rules_for(shape)
+        rules = self.setup.rule_set.set_rules_for(shape)
         counts = by_key_counts(self.engine, rules, shape, rows, view.data)
         # Executors checked the row rules when they read the rows.
         return any_of(rows_checked, counts)
@@ -274,9 +281,9 @@ class SparkLoad:
         self._made = {}
         waiting: dict[TableKey, Table] = {}
         changes: dict[TableKey, Stage] = {}
-        for type_ in self.types(view):
+        for type_ in self._types():
             key = type_.table_key
-            if not self.row_count(key) and self.mode is not Mode.OVERWRITE:
+            if not self.row_count(key) and self.setup.mode is not Mode.OVERWRITE:
                 continue
             changes[key] = partial(self._stage, view, type_)
             if not self._is_direct(key) and view.snapshot.owns(view.snapshot.pin(key)):
@@ -303,7 +310,7 @@ class SparkLoad:
         written_to = self._task.tables[key]
         assert table.address.ref == written_to.ref, "files lie with the ref they were written for"
         files = self._written(key).fragments
-        if self.mode is Mode.OVERWRITE:
+        if self.setup.mode is Mode.OVERWRITE:
             return stage_whole(table, files, schema=table_schema(type_))
         return stage_change(table, files=files)
 
@@ -312,8 +319,8 @@ class SparkLoad:
             self._rows_of(type_, view),
             self._read().tasks,
             table,
-            upserts=self.mode is Mode.MERGE,
-            replaces=self.mode is Mode.OVERWRITE,
+            upserts=self.setup.mode is Mode.MERGE,
+            replaces=self.setup.mode is Mode.OVERWRITE,
         )
 
     def _address(self, view: View, key: TableKey) -> TableAddress | None:
@@ -321,9 +328,9 @@ class SparkLoad:
         table = view.data.table(key)
         # A row may have to be found first that it takes the place of, or rows to be left out; and
         # a branch that has no ref of the table yet gets one only when it is staged.
-        is_known = self.mode is not Mode.MERGE or not table.count_rows()
+        is_known = self.setup.mode is not Mode.MERGE or not table.count_rows()
         is_owned = view.snapshot.owns(view.snapshot.pin(key))
-        may = is_known and is_owned and not self.shaping.keeps_rejects
+        may = is_known and is_owned and not self.setup.shaping.keeps_rejects
         return table.address if may else None
 
     def _is_direct(self, key: TableKey) -> bool:
@@ -339,10 +346,10 @@ class SparkLoad:
 
     def _scratch(self, view: View) -> Scratch:
         first = next(iter(view.snapshot.pins))
-        return Scratch(view.data.table(first).address.root, self.shaping.seed)
+        return Scratch(view.data.table(first).address.root, self.setup.shaping.seed)
 
     def _jobs(self) -> Jobs:
-        return Jobs(self.engine.session, f"omnigraph-{self.shaping.seed}")
+        return Jobs(self.engine.session, f"omnigraph-{self.setup.shaping.seed}")
 
 
 def concurrency() -> int:
