@@ -23,7 +23,7 @@ from omnigraph.pipeline.plans import EngineLoad, LoadReport, LoadSetup, Stages
 from omnigraph.pipeline.positions import Origins
 from omnigraph.pipeline.quarantine import RejectsFile, require_new
 from omnigraph.pipeline.results import LoadResult, Progress, frozen
-from omnigraph.pipeline.shape import Shaping
+from omnigraph.pipeline.shaping.batches import Shaping
 from omnigraph.pipeline.sources import Source, resolve
 from omnigraph.schema.catalog import Catalog
 from omnigraph.transaction.protocol import Order, Transactions

@@ -20,7 +20,7 @@ from omnigraph.pipeline.planning import plan_local
 from omnigraph.pipeline.plans import LoadReport, LoadSetup
 from omnigraph.pipeline.quarantine import SiftResult, sift
 from omnigraph.pipeline.reading import read_split
-from omnigraph.pipeline.shape import BatchCollector
+from omnigraph.pipeline.shaping.batches import BatchCollector
 from omnigraph.pipeline.sources import FileInput
 from omnigraph.pipeline.splits import FileSplit
 from omnigraph.schema.arrow import table_schema, to_table

@@ -18,7 +18,7 @@ from omnigraph.integrity.rules import RuleSet
 from omnigraph.model.tables import TableKey
 from omnigraph.pipeline.quarantine import RejectsFile
 from omnigraph.pipeline.results import Progress
-from omnigraph.pipeline.shape import Shaping
+from omnigraph.pipeline.shaping.batches import Shaping
 from omnigraph.pipeline.sources import Inputs
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.staging import Staged

@@ -32,7 +32,7 @@ from omnigraph.integrity.uniques import Unique
 from omnigraph.integrity.violations import IntegrityError, ToOrigin, Violation
 from omnigraph.limits import QUARANTINE_ROUNDS_MAX
 from omnigraph.model.tables import TableKey
-from omnigraph.pipeline.shape import Reject
+from omnigraph.pipeline.shaping.batches import Reject
 from omnigraph.schema.catalog import SchemaType
 
 Rows: TypeAlias = "Mapping[TableKey, pa.Table]"

@@ -12,7 +12,7 @@ from omnigraph.pipeline.readers.csv_files import read_csv
 from omnigraph.pipeline.readers.line_files import read_lines
 from omnigraph.pipeline.readers.memory_rows import read_memory
 from omnigraph.pipeline.readers.opening import ACCESS_HINT
-from omnigraph.pipeline.shape import Shaping
+from omnigraph.pipeline.shaping.batches import Shaping
 from omnigraph.pipeline.sources import Form
 from omnigraph.pipeline.splits import (
     FileSplit,

@@ -3,7 +3,7 @@
 import pytest
 
 from omnigraph.integrity.violations import Violation
-from omnigraph.pipeline.envelopes import read_line
+from omnigraph.pipeline.shaping.envelopes import read_line
 from omnigraph.schema.parser import parse_schema
 
 TYPES = {

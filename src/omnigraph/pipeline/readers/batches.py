@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from omnigraph.integrity.deltas import POSITION
-from omnigraph.pipeline.columns import Notation
 from omnigraph.pipeline.positions import positions
-from omnigraph.pipeline.shape import ShapedBatch, Shaping, shape_columns
+from omnigraph.pipeline.shaping.batches import ShapedBatch, Shaping
+from omnigraph.pipeline.shaping.columns import shape_columns
+from omnigraph.pipeline.shaping.typed_columns import Notation
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,13 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from omnigraph.errors import InvalidInputError
-from omnigraph.pipeline.columns import Notation
 from omnigraph.pipeline.positions import position
 from omnigraph.pipeline.readers.batches import SplitBatch, with_positions
 from omnigraph.pipeline.readers.opening import open_file, translate_errors
-from omnigraph.pipeline.shape import Shaping, known_columns, refused_line, shape_columns
+from omnigraph.pipeline.shaping.batches import Shaping
+from omnigraph.pipeline.shaping.columns import known_columns, shape_columns
+from omnigraph.pipeline.shaping.lines import refused_line
+from omnigraph.pipeline.shaping.typed_columns import Notation
 from omnigraph.pipeline.sources import FileInput
 from omnigraph.pipeline.splits import FileSplit
 

@@ -16,7 +16,8 @@ from omnigraph.limits import LOAD_BLOCK_BYTES, LOAD_LINE_BYTES_MAX
 from omnigraph.pipeline.positions import positions
 from omnigraph.pipeline.readers.batches import SplitBatch
 from omnigraph.pipeline.readers.opening import UnpackingStream, open_file
-from omnigraph.pipeline.shape import TEXT, Shaping, shape_lines
+from omnigraph.pipeline.shaping.batches import Shaping
+from omnigraph.pipeline.shaping.lines import TEXT, shape_lines
 from omnigraph.pipeline.splits import FileSplit, LineRangeSplit, SpooledSplit, StreamSplit
 
 _NEWLINE: Final = 10

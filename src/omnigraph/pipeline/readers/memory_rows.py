@@ -12,7 +12,8 @@ from omnigraph.limits import LOAD_BATCH_ROWS
 from omnigraph.pipeline.positions import positions
 from omnigraph.pipeline.readers.batches import SplitBatch, shape_record_batches
 from omnigraph.pipeline.readers.opening import translate_errors
-from omnigraph.pipeline.shape import Shaping, shape_values
+from omnigraph.pipeline.shaping.batches import Shaping
+from omnigraph.pipeline.shaping.values import shape_values
 from omnigraph.pipeline.splits import MemorySplit, PickledSplit
 
 

@@ -10,7 +10,8 @@ from omnigraph.errors import InvalidInputError
 from omnigraph.limits import LOAD_BATCH_ROWS
 from omnigraph.pipeline.readers.batches import SplitBatch, shape_record_batches
 from omnigraph.pipeline.readers.opening import open_file, translate_errors
-from omnigraph.pipeline.shape import Shaping, known_columns
+from omnigraph.pipeline.shaping.batches import Shaping
+from omnigraph.pipeline.shaping.columns import known_columns
 from omnigraph.pipeline.sources import FileInput
 from omnigraph.pipeline.splits import FileSplit, RowGroupSplit
 

@@ -33,7 +33,7 @@ from omnigraph.model.tables import TableKey
 from omnigraph.pipeline.positions import Origins
 from omnigraph.pipeline.readers.batches import SplitBatch
 from omnigraph.pipeline.reading import read_frame, read_split
-from omnigraph.pipeline.shape import Shaping
+from omnigraph.pipeline.shaping.batches import Shaping
 from omnigraph.pipeline.sources import Inputs
 from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.pipeline.splits import SharedSplit, find_origins

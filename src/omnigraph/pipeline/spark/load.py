@@ -25,7 +25,7 @@ from omnigraph.limits import LOAD_CONCURRENCY_DEFAULT, QUARANTINE_ROUNDS_MAX
 from omnigraph.model.tables import TableKey
 from omnigraph.pipeline.planning import pack_splits, plan_shared
 from omnigraph.pipeline.plans import LoadReport, LoadSetup
-from omnigraph.pipeline.shape import Reject
+from omnigraph.pipeline.shaping.batches import Reject
 from omnigraph.pipeline.sources import FileInput, FrameInput, Inputs
 from omnigraph.pipeline.spark.intake import (
     ACCESS_HINT,

@@ -30,7 +30,7 @@ from omnigraph.integrity.violations import ToOrigin
 from omnigraph.model.tables import TableKey
 from omnigraph.pipeline.positions import Origins
 from omnigraph.pipeline.quarantine import Blame, blamed
-from omnigraph.pipeline.shape import Reject
+from omnigraph.pipeline.shaping.batches import Reject
 from omnigraph.pipeline.spark.intake import (
     FAULTS,
     PAYLOAD,

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from omnigraph.errors import InvalidInputError
 from omnigraph.model.identity import KeyType, identity_of
 from omnigraph.model.types import EnumType, Scalar
-from omnigraph.pipeline.columns import Doubt
 from omnigraph.pipeline.positions import minted_ids
+from omnigraph.pipeline.shaping.typed_columns import Doubt
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
 
 _ESCAPED: Final = r'[\x00-\x1f"\\]'

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from omnigraph.pipeline.columns import Doubt
+from omnigraph.pipeline.shaping.typed_columns import Doubt
 
 _NOTHING: Final = type(None)
 _KINDS: Final[dict[type, pa.DataType]] = {

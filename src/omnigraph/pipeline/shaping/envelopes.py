@@ -1,6 +1,6 @@
 """Envelopes: what one line of JSON says, exactly, whatever is wrong with it.
 
-This is the slow and exact reading, for lines that `shape` could not read a block at a time.
+This is the slow and exact reading, for lines that `lines` could not read a block at a time.
 """
 
 from __future__ import annotations

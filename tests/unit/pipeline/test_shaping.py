@@ -16,17 +16,13 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import InvalidInputError
 from omnigraph.integrity.deltas import POSITION
-from omnigraph.pipeline import shape
-from omnigraph.pipeline.columns import Notation
 from omnigraph.pipeline.positions import Origins, positions
-from omnigraph.pipeline.shape import (
-    TEXT,
-    ShapedBatch,
-    Shaping,
-    shape_columns,
-    shape_lines,
-    shape_values,
-)
+from omnigraph.pipeline.shaping import attempts, batches
+from omnigraph.pipeline.shaping.batches import ShapedBatch, Shaping
+from omnigraph.pipeline.shaping.columns import shape_columns
+from omnigraph.pipeline.shaping.lines import TEXT, shape_lines
+from omnigraph.pipeline.shaping.typed_columns import Notation
+from omnigraph.pipeline.shaping.values import shape_values
 from omnigraph.schema.parser import parse_schema
 
 SCHEMA: Final = """
@@ -88,7 +84,7 @@ def told(shaped: ShapedBatch) -> tuple[Any, ...]:
 @pytest.fixture(autouse=True)
 def _every_row_is_looked_for(monkeypatch):
     """Small batches are halved too."""
-    monkeypatch.setattr(shape, "LOAD_BISECTED_ROWS_MIN", 1)
+    monkeypatch.setattr(attempts, "LOAD_BISECTED_ROWS_MIN", 1)
 
 
 NUMBERS: Final = st.one_of(
@@ -397,7 +393,7 @@ def test_what_is_plainly_right_never_reaches_the_exact_converter(monkeypatch):
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(shape, "convert_rows", refuse)
+    monkeypatch.setattr(batches, "convert_rows", refuse)
     texts = [
         json.dumps({"type": "Thing", "data": {"name": f"n{n}", "small": n, "day": "2024-01-01"}})
         if n % 2

@@ -1,0 +1,11 @@
+"""Shaping: raw rows made into the typed rows of a delta, by type, and what the others break.
+
+Pure, and the same in every process: whoever reads an input, on this machine or as an executor of
+Spark, calls `shape_lines`, `shape_columns` or `shape_values` for each batch. A batch
+is an Arrow record batch whose column `POSITION` has the row's `positions.position`: the number of
+its split and the line or row within it. Everything else follows from it: the origin that reports
+show, the id that is minted where none is given, and the order of rows.
+
+Nearly all rows are shaped a column at a time (`attempts`). Rows in which anything is in doubt are
+found by halving, and converted value by value (`integrity.convert`), with the same outcome.
+"""
