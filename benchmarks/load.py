@@ -20,7 +20,7 @@ from benchmarks.memory import Memory
 from benchmarks.peers.process import Peer
 from benchmarks.rounds import Answer, Outcome, Timed, Untimed, compete, timed
 from omnigraph import graph
-from omnigraph.pipeline.results import LoadResult
+from omnigraph.load.results import LoadResult
 
 OURS: Final = "ours"
 INDEXED: Final = "ours, and indexes"

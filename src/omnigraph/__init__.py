@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from omnigraph.graph import Graph, init, open  # noqa: A004  # omnigraph.open is the API
     from omnigraph.integrity.violations import IntegrityError, Violation
     from omnigraph.lang.diagnostics import DiagnosticsError
+    from omnigraph.load.results import LoadResult
     from omnigraph.maintenance.checking.report import CheckReport, Finding
     from omnigraph.maintenance.indexes import IndexResult
     from omnigraph.maintenance.repair import RepairResult
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from omnigraph.model.counts import Counts
     from omnigraph.model.followups import FollowUpFailure
     from omnigraph.mutation.results import MutationResult
-    from omnigraph.pipeline.results import LoadResult
     from omnigraph.recovery.audit import RecoveryEntry
     from omnigraph.recovery.sidecars import Pending
     from omnigraph.schema.catalog import Catalog
@@ -152,7 +152,7 @@ _HOMES: Final = {
     "InvalidParameterError": "omnigraph.errors",
     "InvalidSchemaError": "omnigraph.schema.findings",
     "LimitExceededError": "omnigraph.errors",
-    "LoadResult": "omnigraph.pipeline.results",
+    "LoadResult": "omnigraph.load.results",
     "MergeConflictError": "omnigraph.merge.conflicts",
     "MergeOutcome": "omnigraph.merge.run",
     "MigrationRefusedError": "omnigraph.errors",

@@ -57,6 +57,9 @@ if TYPE_CHECKING:
     from omnigraph.engine.spark.execute import Frame, Session
     from omnigraph.export.run import ExportResult
     from omnigraph.export.run import Progress as ExportProgress
+    from omnigraph.load.loads import Loads
+    from omnigraph.load.results import LoadResult, Progress
+    from omnigraph.load.sources import Source
     from omnigraph.maintenance.checking.report import CheckReport
     from omnigraph.maintenance.checking.rules import Progress as CheckProgress
     from omnigraph.maintenance.indexes import Builder, IndexResult
@@ -65,9 +68,6 @@ if TYPE_CHECKING:
     from omnigraph.merge.run import MergeOutcome, Merges
     from omnigraph.mutation.plan import Mutations
     from omnigraph.mutation.results import MutationResult
-    from omnigraph.pipeline.load import Loads
-    from omnigraph.pipeline.results import LoadResult, Progress
-    from omnigraph.pipeline.sources import Source
     from omnigraph.recovery.audit import RecoveryEntry
     from omnigraph.recovery.sidecars import Pending
     from omnigraph.recovery.sweep import Recovery
@@ -201,7 +201,7 @@ class Graph:
 
     @cached_property
     def _loads(self) -> Loads:
-        from omnigraph.pipeline.load import Loads
+        from omnigraph.load.loads import Loads
 
         return Loads(self._transactions, self._queries.local, self._clock)
 
@@ -409,7 +409,7 @@ class Graph:
             RecoveryNeededError: an earlier write left what needs a person. Nothing changed.
             OutcomeUnknownError: whether the commit landed could not be found out; look for it.
         """
-        from omnigraph.pipeline.load import LoadRequest
+        from omnigraph.load.loads import LoadRequest
 
         if start is not None and branch is None:
             fault = "start makes a branch, and branch names it: give both"

@@ -474,7 +474,7 @@ def test_nothing_of_spark_of_writers_or_of_the_tests_is_started_or_loaded(store:
     # pandas is not among these: pyarrow loads it with the first value, if it is installed at all.
     never = {"pyspark", "py4j", "fastapi", "uvicorn", "hypothesis", "pytest", "rich.markdown"}
     assert (loaded | modules) & never == set()
-    ours = ("testing", "engine.spark", "pipeline", "mutation", "merge", "maintenance.checking")
+    ours = ("testing", "engine.spark", "load", "mutation", "merge", "maintenance.checking")
     assert (
         modules & {"pydantic", "pyarrow.parquet", *(f"omnigraph.{each}" for each in ours)} == set()
     )

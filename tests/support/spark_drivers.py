@@ -138,7 +138,7 @@ def begin(environment: Mapping[str, str] | None = None) -> None:
     from omnigraph.engine.spark.settings import SessionSettings, Work
 
     # Import all modules of a load first: they copy their limits when they are imported.
-    import_module("omnigraph.pipeline.spark.load")
+    import_module("omnigraph.load.spark.load")
     ours = [each for name, each in sys.modules.items() if name.startswith("omnigraph.")]
     for (name, value), module in product(SMALL.items(), ours):
         if hasattr(module, name):

@@ -17,7 +17,7 @@ ROOMS: Final = {
     "pyspark": (
         "engine/spark*",
         "connector/*",
-        "pipeline/*",
+        "load/spark/*",
         "changes/spark/*",
         "export/spark/*",
         "integrity/proofs/by_key_counts.py",

@@ -25,12 +25,12 @@ from omnigraph.engine.spark.failures import reporting
 from omnigraph.engine.spark.session import open_session
 from omnigraph.errors import ErrorCode, InvalidParameterError, NotAllowedError
 from omnigraph.limits import LOAD_HELD_BYTES_MAX, LOAD_LOCAL_BYTES_MAX, LOAD_LOCAL_ROWS_MAX
+from omnigraph.load.loads import LoadRequest, Loads
+from omnigraph.load.spark.scratch import Scratch
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import Catalogs
 from omnigraph.model.commits import OperationKind, checked_actor, checked_message
 from omnigraph.model.names import MAIN, BranchName
-from omnigraph.pipeline.load import LoadRequest, Loads
-from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.storage.store import Store
 from omnigraph.transaction.protocol import Order, Transactions
 

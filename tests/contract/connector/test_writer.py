@@ -10,8 +10,8 @@ from omnigraph.clock import SystemClock
 from omnigraph.connector.writer import LoadWriter, SaveTask
 from omnigraph.errors import IntegrityError, StorageError
 from omnigraph.graph import Graph
+from omnigraph.load.spark.scratch import Scratch
 from omnigraph.model.names import MAIN
-from omnigraph.pipeline.spark.scratch import Scratch
 from omnigraph.recovery.scratch import find_scratch
 from omnigraph.storage.objects import Objects
 from tests.support.writers import furnished

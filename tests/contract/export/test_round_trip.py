@@ -9,7 +9,7 @@ import pytest
 from omnigraph import graph as graphs
 from omnigraph.graph import Graph
 from tests.contract.export.graphs import every_graph, exported, small_graph
-from tests.contract.pipeline.loading import Loaded
+from tests.contract.load.loading import Loaded
 
 TARGETS = {
     "ndjson": "out.jsonl",

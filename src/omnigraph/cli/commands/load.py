@@ -18,8 +18,8 @@ from omnigraph.errors import InvalidParameterError, OmnigraphError
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
-    from omnigraph.pipeline.results import LoadResult
-    from omnigraph.pipeline.sources import Source
+    from omnigraph.load.results import LoadResult
+    from omnigraph.load.sources import Source
 
 _COMMITS_SEEN: Final = 100
 """Commits among which an interrupted load is looked for: others may write at the same time."""

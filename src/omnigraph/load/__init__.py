@@ -1,0 +1,1 @@
+"""Loads: inputs read, shaped, checked and staged, into one transaction."""

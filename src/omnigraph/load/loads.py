@@ -1,0 +1,210 @@
+"""Load: everything an input has, checked and written in one transaction, or nothing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from omnigraph.choices import EngineName, Mode, OnError
+from omnigraph.clock import Clock
+from omnigraph.engine.protocol import Engine
+from omnigraph.errors import InvalidParameterError, OmnigraphError, OutcomeUnknownError
+from omnigraph.integrity.rules import RuleSet
+from omnigraph.integrity.violations import IntegrityError, Rule
+from omnigraph.load.choice import choose_engine
+from omnigraph.load.local import LocalLoad
+from omnigraph.load.plans import EngineLoad, LoadReport, LoadSetup, Stages
+from omnigraph.load.positions import Origins
+from omnigraph.load.quarantine import RejectsFile, require_new
+from omnigraph.load.results import LoadResult, Progress, frozen
+from omnigraph.load.shaping.batches import Shaping
+from omnigraph.load.sources import Source, resolve
+from omnigraph.model.counts import Counts
+from omnigraph.schema.catalog import Catalog
+from omnigraph.transaction.protocol import Order, Transactions
+from omnigraph.transaction.view import View
+from omnigraph.transaction.work import TransactionResult, Work
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """What to load, and how.
+
+    Attributes:
+        mode: `append`, `merge` or `overwrite`.
+        on_error: `fail`, or `quarantine`, which needs `rejects`.
+        rejects: Where rows that break rules are written, with their reasons; a new file.
+        ignore_unknown: Whether values that no property takes are dropped instead of refused.
+        engine: `local`, `spark` or `auto`.
+    """
+
+    source: Source
+    mode: str = "append"
+    on_error: str = "fail"
+    rejects: str | Path | None = None
+    ignore_unknown: bool = False
+    engine: str | None = None
+    progress: Progress | None = None
+
+
+class Loads:
+    """Carries out the loads of one graph handle."""
+
+    def __init__(self, transactions: Transactions, engine: Engine, clock: Clock) -> None:
+        self._transactions = transactions
+        self._engine = engine
+        self._clock = clock
+        self._rule_set = lru_cache(maxsize=8)(RuleSet.compile)
+
+    def run(self, order: Order, request: LoadRequest) -> LoadResult:
+        """Load everything in one commit, or leave the graph as it is.
+
+        Raises:
+            InvalidInputError: the request cannot be carried out. Nothing was read.
+            NotFoundError: there is no such file or type. Nothing was read.
+            AlreadyExistsError: the file for rejects exists. Nothing was read.
+            IntegrityError: rows break rules of the schema. Nothing became visible.
+            ConflictError: others changed the same tables meanwhile. Nothing became visible.
+            StorageError: an input could not be read, or a table not be written.
+            OutcomeUnknownError: whether the commit landed could not be found out. The file for
+                rejects stays; any other error deletes it.
+        """
+        load = _Load(partial(self._begin, require_valid(request)))
+        with closing(load):
+            try:
+                landed = self._transactions.run(order, load.plan)
+            except OutcomeUnknownError:
+                # The commit may be there, and its message names the rejected rows.
+                raise
+            except OmnigraphError as failure:
+                load.delete_rejects()
+                if isinstance(failure, IntegrityError):
+                    _hint_at_merge(failure, request)
+                raise
+            return _result(load.setup, landed)
+
+    def require_possible(self, request: LoadRequest, catalog: Catalog) -> None:
+        """Refuse what `run` would refuse before it reads, for a graph of this schema.
+
+        Raises:
+            InvalidInputError: the request cannot be carried out.
+            NotFoundError: there is no such file or type.
+            AlreadyExistsError: the file for rejects exists.
+        """
+        choose_engine(resolve(require_valid(request).source, catalog), request.engine)
+
+    def _begin(self, request: LoadRequest, view: View) -> EngineLoad:
+        """The load on the engine that fits what is found to read; nothing of it is read yet."""
+        inputs = resolve(request.source, view.catalog)
+        setup = LoadSetup(
+            inputs,
+            choose_engine(inputs, request.engine),
+            Mode(request.mode),
+            Shaping(
+                view.catalog,
+                Origins.of_inputs(inputs.names).origin_of,
+                self._clock.ulid(),
+                ignores_unknown=request.ignore_unknown,
+                keeps_rejects=request.rejects is not None,
+            ),
+            self._rule_set(view.catalog),
+            view.snapshot.schema_digest,
+            None if request.rejects is None else RejectsFile(Path(request.rejects)),
+            Stages(self._clock, request.progress),
+        )
+        if setup.choice.engine is not EngineName.SPARK:
+            return LocalLoad(setup, self._engine)
+        # Imported here: a load in this process must not pay for Spark.
+        from omnigraph.load.spark.load import SparkLoad
+
+        return SparkLoad.begin(setup)
+
+
+@dataclass(slots=True)
+class _Load:
+    """One load, which begins when its first view is known."""
+
+    begin: Callable[[View], EngineLoad]
+    begun: EngineLoad | None = None
+
+    @property
+    def setup(self) -> LoadSetup:
+        assert self.begun is not None, "it was planned"
+        return self.begun.setup
+
+    def plan(self, view: View) -> Work[LoadReport]:
+        if self.begun is None:
+            self.begun = self.begin(view)
+        return self.begun.plan(view)
+
+    def delete_rejects(self) -> None:
+        if self.begun is not None and self.begun.setup.rejects is not None:
+            self.begun.setup.rejects.delete()
+
+    def close(self) -> None:
+        if self.begun is not None:
+            self.begun.close()
+
+
+def _result(setup: LoadSetup, landed: TransactionResult[LoadReport]) -> LoadResult:
+    """What a load did, once its transaction has ended."""
+    setup.stages.report("commit", 1, 1)
+    changes: dict[str, Counts] = {}
+    for key, pin in landed.view.snapshot.pins.items():
+        if key not in landed.report.written:
+            continue
+        written, before = landed.report.written[key], pin.row_count
+        if setup.mode is Mode.OVERWRITE:
+            changes[key.type_name] = Counts(inserted=written, deleted=before)
+        else:
+            inserted = landed.row_counts.get(key, before) - before
+            changes[key.type_name] = Counts(inserted, written - inserted)
+    return LoadResult(
+        commit_id=None if landed.commit is None else str(landed.commit.commit_id),
+        branch=str(landed.view.snapshot.branch),
+        mode=setup.mode,
+        engine=setup.choice.engine,
+        why=setup.choice.why,
+        changes=frozen(changes),
+        rejected=landed.report.rejected,
+        seconds=MappingProxyType(dict(setup.stages.seconds)),
+    )
+
+
+def _hint_at_merge(refusal: IntegrityError, request: LoadRequest) -> None:
+    if request.mode == Mode.APPEND and Rule.EXISTS in refusal.counts:
+        refusal.hint = _REPLACING
+
+
+_REPLACING: Final = (
+    'to replace rows that exist, load with --mode merge, or mode="merge" in Python; '
+    "nothing was changed"
+)
+
+
+def require_valid(request: LoadRequest) -> LoadRequest:
+    """The request, if its words are some that we know and its rejects have a place of their own.
+
+    Raises:
+        InvalidParameterError: one of them is not.
+        AlreadyExistsError: there is something where the rejects are to be written.
+    """
+    for name, value, known in (
+        ("mode", request.mode, Mode),
+        ("on_error", request.on_error, OnError),
+    ):
+        if value not in set(known):
+            message = f"there is no {name} {value!r}"
+            hint = f"use one of {', '.join(known)}"
+            raise InvalidParameterError(message, hint=hint, name=name)
+    if (request.on_error == OnError.QUARANTINE) != (request.rejects is not None):
+        message = "rows that break rules are written to rejects when on_error is quarantine"
+        raise InvalidParameterError(message, hint="give both, or neither", name="rejects")
+    if request.rejects is not None:
+        require_new(Path(request.rejects))
+    return request

@@ -1,0 +1,141 @@
+"""A load in this process: its input read and shaped once, its rows checked, its tables staged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
+from typing import assert_never
+
+import pyarrow as pa
+
+from omnigraph.choices import Mode
+from omnigraph.engine.protocol import Engine
+from omnigraph.integrity.evaluate import evaluate
+from omnigraph.integrity.proofs.by_columns import by_columns
+from omnigraph.integrity.violations import Tally, require_clean
+from omnigraph.load.planning import plan_local
+from omnigraph.load.plans import LoadReport, LoadSetup
+from omnigraph.load.quarantine import SiftResult, sift
+from omnigraph.load.reading import read_split
+from omnigraph.load.shaping.batches import BatchCollector
+from omnigraph.load.sources import FileInput
+from omnigraph.load.splits import FileSplit
+from omnigraph.model.tables import TableKey
+from omnigraph.schema.arrow import table_schema, to_table
+from omnigraph.schema.catalog import SchemaType
+from omnigraph.storage.staging import Staged, stage_append, stage_overwrite, stage_upsert
+from omnigraph.storage.tables import Table
+from omnigraph.transaction.view import View
+from omnigraph.transaction.work import Stage, Work
+
+
+@dataclass(frozen=True, slots=True)
+class _InputRows:
+    """The whole input, read and shaped."""
+
+    rows: Mapping[TableKey, pa.Table]
+    collector: BatchCollector
+    types: tuple[SchemaType, ...]
+
+
+@dataclass(slots=True)
+class LocalLoad:
+    """One load in this process."""
+
+    setup: LoadSetup
+    engine: Engine
+    _input: _InputRows | None = None
+
+    def plan(self, view: View) -> Work[LoadReport]:
+        """What `EngineLoad.plan` says."""
+        setup = self.setup
+        setup.require_schema(view)
+        if self._input is None:
+            with setup.stages.measure("read"):
+                self._input = self._read()
+        with setup.stages.measure("check"):
+            setup.stages.report("check", 0, 1)
+            result = self._check(self._input, view)
+            setup.stages.report("check", 1, 1)
+        if setup.rejects is not None:
+            setup.rejects.write(result.rejects)
+        return self._work(self._input.types, result)
+
+    def close(self) -> None:
+        """There is nothing to leave behind."""
+
+    def _read(self) -> _InputRows:
+        inputs, stages = self.setup.inputs, self.setup.stages
+        collector = BatchCollector()
+        sizes = [each.byte_count for each in inputs.each if isinstance(each, FileInput)]
+        total = sum(sizes) if len(sizes) == len(inputs.each) else None
+        before = 0
+        for number, split in enumerate(plan_local(inputs)):
+            stages.report("read", before, total)
+            for batch in read_split(self.setup.shaping, number, split):
+                collector.add(batch.shaped)
+                stages.report("read", before + batch.bytes_read, total)
+            before += split.file.byte_count if isinstance(split, FileSplit) else 0
+        rows = collector.rows()
+        return _InputRows(rows, collector, self.setup.types(rows))
+
+    def _check(self, read: _InputRows, view: View) -> SiftResult:
+        """The rows that will be written, which keep every rule, and those that are left out."""
+        setup, to_origin = self.setup, self.setup.shaping.to_origin
+        to_delta = partial(setup.delta, read.types)
+        if setup.rejects is not None:
+            sifted = sift(setup.rule_set, read.rows, to_delta, view.data, self.engine, to_origin)
+            every = [*read.collector.rejects, *sifted.rejects]
+            return SiftResult(sifted.rows, tuple(sorted(every, key=attrgetter("position"))))
+        tally = Tally()
+        tally.add_report(read.collector.report())
+        delta = to_delta(read.rows)
+        report = evaluate(
+            setup.rule_set,
+            delta,
+            view.data,
+            self.engine,
+            is_proven=by_columns(delta, view.snapshot.row_count),
+            to_origin=to_origin,
+        )
+        tally.add_report(report)
+        require_clean(tally.report())
+        return SiftResult(read.rows)
+
+    def _work(self, types: tuple[SchemaType, ...], result: SiftResult) -> Work[LoadReport]:
+        mode = self.setup.mode
+        changes: dict[TableKey, Stage] = {}
+        for type_ in types:
+            rows = result.rows.get(type_.table_key)
+            if mode is Mode.OVERWRITE or (rows is not None and len(rows)):
+                changes[type_.table_key] = _stage(type_, rows, mode)
+        written = {key: len(result.rows.get(key, ())) for key in changes}
+        report = LoadReport(written, len(result.rejects))
+        return self.setup.work(self.setup.delta(types, result.rows), changes, report)
+
+
+def _stage(type_: SchemaType, rows: pa.Table | None, mode: Mode) -> Stage:
+    table = table_schema(type_).empty_table() if rows is None else to_table(rows, type_)
+    match mode:
+        case Mode.APPEND:
+            return partial(_append, table)
+        case Mode.MERGE:
+            return partial(_upsert, table)
+        case Mode.OVERWRITE:
+            return partial(_overwrite, table)
+        case _:
+            assert_never(mode)
+
+
+def _append(rows: pa.Table, table: Table) -> Staged:
+    return stage_append(table, rows)
+
+
+def _upsert(rows: pa.Table, table: Table) -> Staged:
+    return stage_upsert(table, rows) if table.count_rows() else _append(rows, table)
+
+
+def _overwrite(rows: pa.Table, table: Table) -> Staged:
+    return stage_overwrite(table, rows)

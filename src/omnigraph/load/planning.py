@@ -1,0 +1,180 @@
+"""Planning: which splits the inputs of a load are read as, in this process or by executors."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from typing import Any, assert_never
+
+from omnigraph.errors import InvalidInputError
+from omnigraph.limits import (
+    LOAD_BATCH_ROWS,
+    LOAD_GROUP_BYTES_MAX,
+    LOAD_GROUP_BYTES_MIN,
+    LOAD_GROUPS_PER_CORE_MIN,
+)
+from omnigraph.load.readers.memory_rows import record_batches
+from omnigraph.load.readers.opening import UnpackingStream
+from omnigraph.load.sources import (
+    FileInput,
+    Form,
+    FrameInput,
+    Input,
+    Inputs,
+    MemoryInput,
+    StreamInput,
+)
+from omnigraph.load.splits import (
+    FileSplit,
+    LineRangeSplit,
+    LocalSplit,
+    MemorySplit,
+    PickledSplit,
+    RowGroupSplit,
+    SharedSplit,
+    Spool,
+    SpooledSplit,
+    StreamSplit,
+)
+
+
+def plan_local(inputs: Inputs) -> tuple[LocalSplit, ...]:
+    """One split for each input, with its number: rows are read in order, each line by its number.
+
+    Raises:
+        InvalidInputError: only Spark can read an input.
+    """
+    return tuple(_whole(number, each) for number, each in enumerate(inputs.each))
+
+
+def _whole(number: int, source: Input) -> LocalSplit:
+    match source:
+        case FileInput():
+            return FileSplit(number, source)
+        case StreamInput():
+            return StreamSplit(number, source)
+        case MemoryInput():
+            return MemorySplit(number, source)
+        case FrameInput():
+            message = f"the rows of {source.type_name} are Spark's, and only Spark can load them"
+            raise InvalidInputError(message, hint="load them with the engine spark")
+        case _:
+            assert_never(source)
+
+
+def plan_shared(
+    inputs: Inputs, cores: int, spool: Spool, *, access_hint: str
+) -> tuple[SharedSplit, ...]:
+    """Cut the inputs into what tasks read; DataFrames have partitions of their own.
+
+    Of files, only the last bytes of Parquet are looked at. A stream is read here, to its end, since
+    nobody else can.
+
+    Args:
+        access_hint: What to do about a file that cannot be read.
+
+    Raises:
+        StorageError: a file cannot be read.
+        InvalidInputError: a file is not what its name says.
+    """
+    total = sum(each.byte_count for each in inputs.each if isinstance(each, FileInput))
+    size = min(LOAD_GROUP_BYTES_MAX, total // max(1, cores * LOAD_GROUPS_PER_CORE_MIN))
+    size = max(LOAD_GROUP_BYTES_MIN, size)
+    return tuple(
+        split
+        for number, source in enumerate(inputs.each)
+        for split in _cut(number, source, size, spool, access_hint)
+    )
+
+
+def pack_splits(splits: Sequence[SharedSplit], cores: int) -> tuple[tuple[int, ...], ...]:
+    """Group splits, in order, so that small files share a task and the files it writes."""
+    total = sum(each.byte_count for each in splits)
+    share = total // max(1, cores * LOAD_GROUPS_PER_CORE_MIN)
+    bytes_max = max(LOAD_GROUP_BYTES_MIN, min(LOAD_GROUP_BYTES_MAX, share))
+    groups: list[list[int]] = []
+    held = 0
+    for number, split in enumerate(splits):
+        if not groups or held + split.byte_count > bytes_max:
+            groups.append([])
+            held = 0
+        groups[-1].append(number)
+        held += split.byte_count
+    return tuple(map(tuple, groups))
+
+
+def _cut(
+    number: int, source: Input, size: int, spool: Spool, access_hint: str
+) -> Iterator[SharedSplit]:
+    match source:
+        case FileInput(form=Form.LINES, compression=None):
+            for start in range(0, max(1, source.byte_count), size):
+                # What is appended to the file meanwhile belongs to nobody.
+                yield LineRangeSplit(number, source, start, min(start + size, source.byte_count))
+        case FileInput(form=Form.PARQUET):
+            yield from _cut_row_groups(number, source, size, access_hint)
+        case FileInput():
+            yield FileSplit(number, source)
+        case MemoryInput():
+            yield from _pickle_rows(number, source)
+        case FrameInput():
+            return
+        case StreamInput():
+            yield from _spool_lines(number, source, size, spool)
+        case _:
+            assert_never(source)
+
+
+def _spool_lines(
+    number: int, source: StreamInput, size: int, spool: Spool
+) -> Iterator[SpooledSplit]:
+    stream = UnpackingStream(source.stream)
+    rest, count = b"", 0
+    while True:
+        block = stream.read(size)
+        data = rest + block
+        cut = len(data) if not block else data.rfind(b"\n") + 1
+        whole, rest = data[:cut], data[cut:]
+        if whole:
+            path = spool.put(f"stream-{number}-{count}.jsonl", whole)
+            yield SpooledSplit(number, source.name, spool, path, count == 0, len(whole))
+            count += 1
+        if not block:
+            return
+
+
+def _cut_row_groups(
+    number: int, source: FileInput, size: int, access_hint: str
+) -> Iterator[RowGroupSplit]:
+    # Imported here: most loads need none of it.
+    from omnigraph.load.readers.parquet_files import row_group_sizes
+
+    held: list[int] = []
+    held_bytes, first, row = 0, 1, 1
+    for group, (byte_count, rows) in enumerate(row_group_sizes(source, access_hint=access_hint)):
+        if held and held_bytes + byte_count > size:
+            yield RowGroupSplit(number, source, tuple(held), first, held_bytes)
+            held, held_bytes, first = [], 0, row
+        held.append(group)
+        held_bytes += byte_count
+        row += rows
+    # One at least, so that the columns of a file without rows are checked too.
+    yield RowGroupSplit(number, source, tuple(held), first, held_bytes)
+
+
+def _pickle_rows(number: int, source: MemoryInput) -> Iterator[PickledSplit]:
+    first = 1
+    for rows, count in _chunks(source.rows):
+        yield PickledSplit(number, source.type_name, first, pickle.dumps(rows))
+        first += count
+
+
+def _chunks(rows: Any) -> Iterator[tuple[Any, int]]:
+    if isinstance(rows, Sequence):
+        for start in range(0, len(rows), LOAD_BATCH_ROWS):
+            part = [dict(row) for row in rows[start : start + LOAD_BATCH_ROWS]]
+            yield part, len(part)
+        return
+    for batch in record_batches(rows):
+        if batch.num_rows:
+            yield batch, batch.num_rows

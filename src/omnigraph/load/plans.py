@@ -1,0 +1,162 @@
+"""Plans of a load: what each engine makes them from, and what all of them have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+from omnigraph.choices import Mode
+from omnigraph.clock import Clock
+from omnigraph.engine.choose import Choice
+from omnigraph.errors import ConflictError, ErrorCode
+from omnigraph.integrity import footprint
+from omnigraph.integrity.deltas import Delta, TableDelta
+from omnigraph.integrity.rules import RuleSet
+from omnigraph.load.quarantine import RejectsFile
+from omnigraph.load.results import Progress
+from omnigraph.load.shaping.batches import Shaping
+from omnigraph.load.sources import Inputs
+from omnigraph.model.tables import TableKey
+from omnigraph.schema.catalog import SchemaType
+from omnigraph.storage.staging import Staged
+from omnigraph.storage.tables import Table
+from omnigraph.transaction.view import View
+from omnigraph.transaction.work import Stage, Work
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """What a plan will do: rows to write by table, and how many it left out."""
+
+    written: Mapping[TableKey, int] = field(default_factory=dict)
+    rejected: int = 0
+
+
+class EngineLoad(Protocol):
+    """One load on one engine. Its input is read once, however often it is planned."""
+
+    @property
+    def setup(self) -> LoadSetup:
+        """What it was begun with."""
+        ...
+
+    def plan(self, view: View) -> Work[LoadReport]:
+        """What the input changes in this view; writes nothing but the rows that it rejects.
+
+        Raises:
+            InvalidInputError: an input is not what its name says.
+            IntegrityError: rows break rules, and may not be left out.
+            ConflictError: the schema changed since the input was read.
+            StorageError: an input or a table could not be read, or the graph not be written.
+        """
+        ...
+
+    def close(self) -> None:
+        """Leave nothing behind but what was written."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """How far a load is, for whoever follows it, and how many seconds each stage took."""
+
+    clock: Clock
+    progress: Progress | None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def report(self, stage: str, done: int, total: int | None) -> None:
+        """Say how far a stage is."""
+        if self.progress is not None:
+            self.progress(stage, done, total)
+
+    @contextmanager
+    def measure(self, stage: str) -> Iterator[None]:
+        """Count the time of a block as the stage's."""
+        started = self.clock.now()
+        try:
+            yield
+        finally:
+            took = (self.clock.now() - started).total_seconds()
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + took
+
+    def follow_staging(self, changes: Mapping[TableKey, Stage]) -> dict[TableKey, Stage]:
+        """The same changes, each measured and reported when it is staged."""
+        done = 0
+
+        def run(stage: Stage, table: Table) -> Staged | None:
+            nonlocal done
+            with self.measure("stage"):
+                staged = stage(table)
+            done += 1
+            self.report("stage", done, len(changes))
+            return staged
+
+        return {key: partial(run, stage) for key, stage in changes.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSetup:
+    """One load, of which nothing has been read.
+
+    Attributes:
+        choice: The engine that carries it out, and why.
+        shaping: Its seed is of this load alone.
+        schema_digest: The schema that its rows are shaped for.
+        rejects: Where rows that break rules go; None where they fail the load.
+    """
+
+    inputs: Inputs
+    choice: Choice
+    mode: Mode
+    shaping: Shaping
+    rule_set: RuleSet
+    schema_digest: str
+    rejects: RejectsFile | None
+    stages: Stages
+
+    def require_schema(self, view: View) -> None:
+        """Refuse a view whose schema is another than the one that rows are shaped for.
+
+        Raises:
+            ConflictError: it is.
+        """
+        if view.snapshot.schema_digest != self.schema_digest:
+            message = "the schema changed while the input was read"
+            raise ConflictError(message, hint="load again", code=ErrorCode.SCHEMA_CHANGED)
+
+    def types(self, keys: Iterable[TableKey]) -> tuple[SchemaType, ...]:
+        """The types that the input names, by itself or by rows of these tables, in order."""
+        catalog = self.shaping.catalog
+        named = {catalog.type_named(name).table_key for name in self.inputs.named_types}
+        return tuple(catalog.type_of(key) for key in sorted({*keys, *named}))
+
+    def delta(self, types: Iterable[SchemaType], rows: Mapping[TableKey, Any]) -> Delta:
+        """What the rows are to their tables."""
+        return Delta(
+            {
+                type_.table_key: TableDelta(
+                    upserts=rows.get(type_.table_key),
+                    overwrites=self.mode is Mode.OVERWRITE,
+                    only_new=self.mode is Mode.APPEND,
+                )
+                for type_ in types
+            }
+        )
+
+    def work(
+        self, delta: Delta, changes: Mapping[TableKey, Stage], report: LoadReport
+    ) -> Work[LoadReport]:
+        """The finished plan; its commit says how many rows it goes without."""
+        shape = delta.shape()
+        rules = tuple(self.rule_set.set_rules_for(shape))
+        return Work(
+            report,
+            changes=self.stages.follow_staging(changes),
+            reads=footprint.reads(rules, shape),
+            guards=footprint.guards(rules, shape),
+            replans=self.mode is Mode.APPEND,
+            note="" if self.rejects is None else self.rejects.note(report.rejected),
+        )

@@ -1,0 +1,296 @@
+"""Quarantine: a delta without the rows that break rules, and each of those with its reasons."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, TypeAlias, assert_never
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.engine.protocol import Data, Engine
+from omnigraph.errors import AlreadyExistsError, InvalidParameterError, StorageError
+from omnigraph.formats.lines import NOT_FINITE, envelope_lines
+from omnigraph.formats.sinks import STANDARD_OUTPUT
+from omnigraph.integrity.cardinalities import Least, Most
+from omnigraph.integrity.deltas import POSITION, Delta
+from omnigraph.integrity.drafts import Question
+from omnigraph.integrity.ends import Endpoint, Stranded
+from omnigraph.integrity.evaluate import evaluate
+from omnigraph.integrity.keys import DistinctIds, NewIds
+from omnigraph.integrity.rows import RowRule
+from omnigraph.integrity.rules import RuleSet, SetRule
+from omnigraph.integrity.uniques import Unique
+from omnigraph.integrity.violations import IntegrityError, ToOrigin, Violation
+from omnigraph.limits import QUARANTINE_ROUNDS_MAX
+from omnigraph.load.shaping.batches import Reject
+from omnigraph.model.tables import TableKey
+from omnigraph.schema.catalog import SchemaType
+
+Rows: TypeAlias = "Mapping[TableKey, pa.Table]"
+
+_NAN: Final = object()
+"""To an engine a NaN equals itself, and to Python it does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiftResult:
+    """The rows that keep every rule together, and the others."""
+
+    rows: Rows
+    rejects: tuple[Reject, ...] = ()
+
+
+def sift(
+    rule_set: RuleSet,
+    rows: Rows,
+    to_delta: Callable[[Rows], Delta],
+    data: Data,
+    engine: Engine,
+    to_origin: ToOrigin,
+) -> SiftResult:
+    """Leave out rows until no rule is broken any more.
+
+    Of rows that break a rule together, such as two with one key, all are left out. That may break
+    other rules: an edge whose node is left out is left out too.
+
+    Raises:
+        IntegrityError: what is broken is no row's fault, such as edges that stay behind without
+            their node, or it takes too many rounds.
+    """
+    rejects: dict[int, Reject] = {}
+    for _ in range(QUARANTINE_ROUNDS_MAX):
+        delta = to_delta(rows)
+        report = evaluate(rule_set, delta, data, engine, to_origin=to_origin)
+        if report.is_clean:
+            return SiftResult(rows, tuple(rejects.values()))
+        faults = _Faults(rule_set, delta, data, engine, to_origin).by_position()
+        if not faults:
+            raise IntegrityError(report)
+        for key, table in rows.items():
+            type_ = rule_set.catalog.type_of(key)
+            rejects.update((reject.position, reject) for reject in _rejected(type_, table, faults))
+        rows = {key: _without(table, faults) for key, table in rows.items()}
+    raise IntegrityError(report)
+
+
+@dataclass(slots=True)
+class _Faults:
+    """Which rows of a delta break what."""
+
+    rule_set: RuleSet
+    delta: Delta
+    data: Data
+    engine: Engine
+    to_origin: ToOrigin
+    found: dict[int, list[Violation]] = field(default_factory=dict)
+
+    def by_position(self) -> dict[int, list[Violation]]:
+        shape = self.delta.shape()
+        for rules in self.rule_set.row_rules_for(shape):
+            key = rules.type.table_key
+            for rule in rules.rules:
+                self._blame(rule, rules.offenders(rule, shape).listed(), _by_position(key))
+        for set_rule in self.rule_set.set_rules_for(shape):
+            blame = blamed(set_rule)
+            if blame is not None:
+                self._blame(set_rule, set_rule.offenders(shape).listed(), blame)
+        return self.found
+
+    def _blame(self, rule: RowRule | SetRule, question: Question, blame: Blame) -> None:
+        given = {name: rows.of(self.delta) for name, rows in question.given.items()}
+        offenders = self.engine.run(question.plan, replace(self.data, given=given)).to_pylist()
+        table = self.delta.tables.get(blame.table)
+        if not offenders or table is None or table.upserts is None:
+            return
+        violations = {blame.offender(row): rule.described(row, self.to_origin) for row in offenders}
+        columns = [table.upserts[name].to_pylist() for name in blame.columns]
+        positions = table.upserts[POSITION].to_pylist()
+        for position, *values in zip(positions, *columns, strict=True):
+            violation = violations.get(tuple(map(_comparable, values)))
+            if violation is not None:
+                # Several rows may share an offender's fault; each has it in its own place.
+                own = replace(violation, origin=self.to_origin(position))
+                self.found.setdefault(position, []).append(own)
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """Which rows of a table an offender stands for: those with its values in some columns."""
+
+    table: TableKey
+    columns: tuple[str, ...]
+    values: tuple[str, ...]
+
+    def offender(self, row: Mapping[str, object]) -> tuple[object, ...]:
+        """The values of an offender."""
+        return tuple(_comparable(row[name]) for name in self.values)
+
+
+def _by_position(table: TableKey) -> Blame:
+    return Blame(table, (POSITION,), ("position",))
+
+
+def blamed(rule: SetRule) -> Blame | None:
+    """The rows behind the offenders of a rule; None where it is no fault of rows that come."""
+    match rule:
+        case DistinctIds(type_):
+            return Blame(type_.table_key, ("id",), ("id",))
+        case NewIds(type_):
+            return _by_position(type_.table_key)
+        case Endpoint(edge):
+            return _by_position(edge.table_key)
+        case Unique(type_, members):
+            names = tuple(f"k{place}" for place in range(len(members)))
+            return Blame(type_.table_key, members, names)
+        case Most(edge):
+            return Blame(edge.table_key, ("src",), ("id",))
+        case Least(node=node):
+            return Blame(node.table_key, ("id",), ("id",))
+        case Stranded():
+            return None
+        case _:
+            assert_never(rule)
+
+
+def _comparable(value: object) -> object:
+    return _NAN if isinstance(value, float) and math.isnan(value) else value
+
+
+def _mask(rows: pa.Table, faults: Mapping[int, object]) -> npt.NDArray[np.bool_]:
+    found = pc.is_in(rows[POSITION], value_set=pa.array(list(faults), pa.int64()))
+    return np.asarray(found.to_numpy(), dtype=np.bool_)
+
+
+def _without(rows: pa.Table, faults: Mapping[int, object]) -> pa.Table:
+    return rows.filter(pa.array(~_mask(rows, faults)))
+
+
+def _rejected(
+    type_: SchemaType, rows: pa.Table, faults: Mapping[int, list[Violation]]
+) -> Iterator[Reject]:
+    gone = rows.filter(pa.array(_mask(rows, faults)))
+    for batch in gone.to_batches():
+        lines = envelope_lines(type_, batch).to_pybytes().splitlines()
+        for position, line in zip(batch[POSITION].to_pylist(), lines, strict=True):
+            yield Reject(position, line.decode(), tuple(faults[position]))
+
+
+@dataclass(slots=True)
+class RejectsFile:
+    """The file that takes the rows which one load leaves out."""
+
+    path: Path
+    is_written: bool = False
+
+    def write(self, rejects: Iterable[Reject]) -> None:
+        """Write one line of JSON for each row, in the place of what an earlier plan wrote.
+
+        Raises:
+            StorageError: it cannot be written there.
+        """
+        write_rejects(self.path, rejects)
+        self.is_written = True
+
+    def delete(self) -> None:
+        """Delete what was written, if anything was: the name is free again."""
+        if self.is_written:
+            with suppress(OSError):
+                self.path.unlink()
+
+    def note(self, count: int) -> str:
+        """What the commit says of so many rows; nothing of none."""
+        if not count:
+            return ""
+        rows = "1 row" if count == 1 else f"{count:,} rows"
+        return f"{rows} rejected, see {self.path.name}"
+
+
+def require_new(path: Path) -> None:
+    """Refuse a place for rejected rows that something else has; an empty file is nothing.
+
+    Raises:
+        InvalidParameterError: it is no name of a file.
+        AlreadyExistsError: there is a file of that name, and it is untouched.
+    """
+    if str(path) == STANDARD_OUTPUT:
+        message = "rejected rows are written to a file, and - is none"
+        raise InvalidParameterError(message, hint="name a file for them", name="rejects")
+    if os.path.lexists(path) and not (path.is_file() and not path.stat().st_size):
+        message = f"{path} exists"
+        hint = "choose another name for the rejected rows, or move it"
+        raise AlreadyExistsError(message, hint=hint, path=str(path))
+
+
+def write_rejects(path: Path, rejects: Iterable[Reject]) -> None:
+    """Write one line of JSON for each row; the file appears whole.
+
+    An earlier plan of the same load may have written it, and it is then replaced.
+
+    Raises:
+        StorageError: it cannot be written there.
+    """
+    waiting = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with waiting.open("wb") as file:
+            for each in rejects:
+                text = json.dumps(_facts(each), ensure_ascii=False, default=_spelt)
+                # Half of a surrogate pair is then spelt as JSON spells it.
+                file.write(text.encode("utf-8", "backslashreplace") + b"\n")
+        waiting.replace(path)
+    except OSError as cause:
+        waiting.unlink(missing_ok=True)
+        message = f"the rejected rows cannot be written to {path}: {cause.strerror}"
+        raise StorageError(message, hint="give another path; nothing was loaded") from cause
+
+
+def _facts(reject: Reject) -> dict[str, Any]:
+    return {
+        "origin": reject.origin,
+        "row": _row(reject.row),
+        "violations": [
+            {
+                "rule": str(each.rule),
+                "type": each.type_name,
+                "properties": list(each.properties),
+                "reason": each.message,
+            }
+            for each in reject.violations
+        ],
+    }
+
+
+def _row(row: object) -> object:
+    """The row as a value of JSON if it is one, else its text."""
+    if not isinstance(row, str):
+        return _finite(row)
+    try:
+        found: object = json.loads(row, parse_constant=str)
+    except (ValueError, RecursionError):
+        return row
+    return found
+
+
+def _finite(value: object) -> object:
+    """The same value, with texts in the place of numbers that JSON does not have."""
+    match value:
+        case float() if not math.isfinite(value):
+            return NOT_FINITE[str(value)]
+        case Mapping():
+            return {name: _finite(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_finite(each) for each in value]
+        case _:
+            return value
+
+
+def _spelt(value: object) -> str:
+    return repr(value) if isinstance(value, bytes | memoryview) else str(value)

@@ -1,0 +1,57 @@
+"""Batches of a split: what every reader yields, and record batches made into them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from omnigraph.integrity.deltas import POSITION
+from omnigraph.load.positions import positions
+from omnigraph.load.shaping.batches import ShapedBatch, Shaping
+from omnigraph.load.shaping.columns import shape_columns
+from omnigraph.load.shaping.typed_columns import Notation
+
+
+@dataclass(frozen=True, slots=True)
+class SplitBatch:
+    """Some rows of a split, shaped.
+
+    Attributes:
+        bytes_read: How much of the split was read up to here.
+        line_count: Lines that the next split of the same input has before it because of this batch;
+            0 where places do not depend on other splits.
+    """
+
+    shaped: ShapedBatch
+    bytes_read: int = 0
+    line_count: int = 0
+
+
+def shape_record_batches(
+    shaping: Shaping,
+    number: int,
+    type_name: str,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    first: int = 1,
+) -> Iterator[tuple[int, ShapedBatch]]:
+    """Shape record batches of typed values that follow one another, each with its row count.
+
+    Args:
+        number: The split that they are of.
+        first: The place of their first row.
+    """
+    for batch in batches:
+        if batch.num_rows:
+            placed = with_positions(batch, positions(number, first, batch.num_rows))
+            first += batch.num_rows
+            shaped = shape_columns(shaping, type_name, placed, notation=Notation.VALUES)
+            yield batch.num_rows, shaped
+
+
+def with_positions(batch: pa.RecordBatch, found: pa.Array) -> pa.RecordBatch:
+    """The batch with the column `POSITION` before its own."""
+    fields = [pa.field(POSITION, pa.int64()), *batch.schema]
+    return pa.RecordBatch.from_arrays([found, *batch.columns], schema=pa.schema(fields))

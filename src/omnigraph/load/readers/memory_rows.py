@@ -1,0 +1,60 @@
+"""Rows in memory: dictionaries, Arrow and whatever speaks it, pandas; also shipped by a driver."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.limits import LOAD_BATCH_ROWS
+from omnigraph.load.positions import positions
+from omnigraph.load.readers.batches import SplitBatch, shape_record_batches
+from omnigraph.load.readers.opening import translate_errors
+from omnigraph.load.shaping.batches import Shaping
+from omnigraph.load.shaping.values import shape_values
+from omnigraph.load.splits import MemorySplit, PickledSplit
+
+
+def read_memory(
+    shaping: Shaping, number: int, split: MemorySplit | PickledSplit
+) -> Iterator[SplitBatch]:
+    """Read and shape rows that this process holds, or that were shipped to it.
+
+    Raises:
+        InvalidInputError: they have columns that no property takes.
+    """
+    if isinstance(split, PickledSplit):
+        rows = pickle.loads(split.rows)
+        yield from _read(shaping, number, split.type_name, rows, split.first, split.byte_count)
+    else:
+        yield from _read(shaping, number, split.input.type_name, split.input.rows, 1, 0)
+
+
+def _read(
+    shaping: Shaping, number: int, type_name: str, rows: Any, first: int, byte_count: int
+) -> Iterator[SplitBatch]:
+    if isinstance(rows, Sequence):
+        for start in range(0, len(rows), LOAD_BATCH_ROWS):
+            part: list[Mapping[str, Any]] = list(rows[start : start + LOAD_BATCH_ROWS])
+            places = positions(number, first + start, len(part))
+            yield SplitBatch(shape_values(shaping, type_name, part, places), byte_count)
+        return
+    with translate_errors(f"the rows of {type_name}"):
+        batches = record_batches(rows)
+        for _, shaped in shape_record_batches(shaping, number, type_name, batches, first=first):
+            yield SplitBatch(shaped, byte_count)
+
+
+def record_batches(rows: Any) -> Iterator[pa.RecordBatch]:
+    """The record batches of Arrow, pandas, or whatever else has a stream of them."""
+    if isinstance(rows, pa.RecordBatch):
+        rows = pa.Table.from_batches([rows])
+    elif type(rows).__module__.partition(".")[0] == "pandas":
+        rows = pa.Table.from_pandas(rows, preserve_index=False)
+    if isinstance(rows, pa.Table):
+        # Chunks of columns need not be alike; whole columns are cut in one way.
+        yield from rows.combine_chunks().to_batches(max_chunksize=LOAD_BATCH_ROWS)
+    else:
+        yield from pa.RecordBatchReader.from_stream(rows)

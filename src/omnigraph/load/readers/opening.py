@@ -1,0 +1,121 @@
+"""Opening inputs of a load: their contents unpacked, and their failures translated into ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
+
+from omnigraph.errors import InvalidInputError, StorageError
+from omnigraph.formats.compression import Compression, suffix_of
+from omnigraph.load.sources import FileInput
+
+ACCESS_HINT: Final = "check the file and its permissions"
+"""What to do about a file that cannot be read in this process."""
+
+_MAGIC: Final = {b"\x1f\x8b": Compression.GZIP, b"\x28\xb5\x2f\xfd": Compression.ZSTD}
+
+
+@contextmanager
+def open_file(
+    file: FileInput, *, access_hint: str = ACCESS_HINT
+) -> Iterator[tuple[Any, pa.NativeFile]]:
+    """The contents of a file, and the file itself, which knows how far it was read.
+
+    Raises:
+        InvalidInputError: it cannot be unpacked, or is not what its name says.
+        StorageError: it cannot be read.
+    """
+    try:
+        with pa.OSFile(file.path, "rb") as raw:
+            if file.compression is None:
+                yield raw, raw
+                return
+            with pa.CompressedInputStream(raw, file.compression.value) as stream:
+                yield stream, raw
+    except pa.ArrowInvalid as cause:
+        raise _unpackable(file, cause) from cause
+    except OSError as cause:
+        if isinstance(cause, FileNotFoundError | PermissionError) or cause.errno is not None:
+            message = f"{file.name} cannot be read: {cause.strerror or cause}"
+            raise StorageError(message, hint=access_hint) from cause
+        # Arrow says so when a file is cut off or is none of its kind.
+        raise _unpackable(file, cause) from cause
+
+
+def _unpackable(file: FileInput, cause: BaseException) -> InvalidInputError:
+    if file.compression is None:
+        return _unreadable(file.name, cause)
+    message = f"{file.name} cannot be unpacked: it is not {file.compression}, or not whole"
+    hint = f"pack it again, or take {suffix_of(file.compression)} from its name if it is not packed"
+    return InvalidInputError(message, hint=hint)
+
+
+@contextmanager
+def translate_errors(name: str) -> Iterator[None]:
+    """Re-raise what Arrow's readers raise about contents as ours.
+
+    Raises:
+        InvalidInputError: the contents are not what the name says.
+    """
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as cause:
+        raise _unreadable(name, cause) from cause
+
+
+def _unreadable(name: str, cause: BaseException) -> InvalidInputError:
+    first = (str(cause).splitlines() or ["no reason given"])[0]
+    message = f"{name} is not what its name says: {first[:300]}"
+    hint = "check that it is whole, in UTF-8, and of the kind that its name says"
+    return InvalidInputError(message, hint=hint)
+
+
+class UnpackingStream:
+    """A stream that is unpacked if its first bytes say so."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._source = _CountingStream(stream)
+        first = self._source.peek(4)
+        codec = next((each for magic, each in _MAGIC.items() if first.startswith(magic)), None)
+        self._stream: Any = self._source
+        if codec is not None:
+            file = pa.PythonFile(self._source, mode="r")
+            self._stream = pa.CompressedInputStream(file, codec.value)
+
+    @property
+    def bytes_read(self) -> int:
+        """How much of the stream was read, before it was unpacked."""
+        return self._source.bytes_read
+
+    def read(self, size: int) -> bytes:
+        """Some more of what it holds; nothing at its end."""
+        data: bytes = self._stream.read(size)
+        return data
+
+
+class _CountingStream:
+    """A stream whose first bytes can be looked at; it may return fewer bytes than requested."""
+
+    closed = False
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._peeked = b""
+        self.bytes_read = 0
+
+    def peek(self, size: int) -> bytes:
+        while len(self._peeked) < size and (more := self._stream.read(size - len(self._peeked))):
+            self._peeked += more
+        return self._peeked
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._peeked or self._stream.read(size)
+        self._peeked = b""
+        self.bytes_read += len(data)
+        return data
+
+    def close(self) -> None:
+        """It belongs to the caller."""

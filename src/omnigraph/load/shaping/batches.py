@@ -1,0 +1,189 @@
+"""Batches of a load: raw rows made into the typed rows of a delta, and what the others break."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.integrity.convert import RawRow, convert_rows
+from omnigraph.integrity.deltas import POSITION
+from omnigraph.integrity.violations import Report, Tally, ToOrigin, Violation
+from omnigraph.load.positions import minted_id
+from omnigraph.model.tables import TableKey
+from omnigraph.schema.catalog import Catalog, SchemaType
+
+
+@dataclass(frozen=True, slots=True)
+class Shaping:
+    """All that shaping depends on beside the rows; small, and can be shipped to any process.
+
+    Attributes:
+        to_origin: How reports name the rows.
+        seed: A ULID of this load alone, from which the ids of rows without one are counted on.
+        ignores_unknown: Whether values that no property takes are dropped instead of refused.
+        keeps_rejects: Whether each row that is refused is kept, to be written elsewhere.
+    """
+
+    catalog: Catalog
+    to_origin: ToOrigin
+    seed: str
+    ignores_unknown: bool = False
+    keeps_rejects: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A row that was refused.
+
+    Attributes:
+        row: As the input has it: the text of a line, or values by column.
+        violations: What it breaks; at least one.
+    """
+
+    position: int
+    row: object
+    violations: tuple[Violation, ...]
+
+    @property
+    def origin(self) -> str:
+        """Where the row is from."""
+        return self.violations[0].origin
+
+
+@dataclass(frozen=True, slots=True)
+class ShapedBatch:
+    """What became of a batch: rows by table, with the columns of `delta_schema`, in input order.
+
+    Attributes:
+        minted_counts: How many of a table's rows got an id that was minted.
+    """
+
+    rows: Mapping[TableKey, pa.Table] = field(default_factory=dict)
+    minted_counts: Mapping[TableKey, int] = field(default_factory=dict)
+    report: Report = field(default_factory=Report)
+    rejects: tuple[Reject, ...] = ()
+
+
+class BatchCollector:
+    """What became of all batches of a load, in the order they were added."""
+
+    def __init__(self) -> None:
+        self._rows: dict[TableKey, list[pa.Table]] = {}
+        self._tally = Tally()
+        self.rejects: list[Reject] = []
+
+    def add(self, shaped: ShapedBatch) -> None:
+        """Add one batch."""
+        for key, rows in shaped.rows.items():
+            self._rows.setdefault(key, []).append(rows)
+        self._tally.add_report(shaped.report)
+        self.rejects.extend(shaped.rejects)
+
+    def rows(self) -> dict[TableKey, pa.Table]:
+        """The rows by table."""
+        return {key: pa.concat_tables(tables) for key, tables in sorted(self._rows.items())}
+
+    def report(self) -> Report:
+        """What the rows that are not among them break."""
+        return self._tally.report()
+
+
+@dataclass(frozen=True, slots=True)
+class TypedRows:
+    """Rows of one type, with the columns of `delta_schema`; the ids of so many were minted."""
+
+    rows: pa.Table
+    minted_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RawInput:
+    """A row for the converter, and as the input has it."""
+
+    position: int
+    row: RawRow
+    original: object
+
+
+@dataclass(slots=True)
+class BatchBuilder:
+    """What became of a batch, in pieces."""
+
+    shaping: Shaping
+    pieces: dict[SchemaType, list[TypedRows]] = field(default_factory=dict)
+    tally: Tally = field(default_factory=Tally)
+    rejects: list[Reject] = field(default_factory=list)
+
+    def put(self, type_: SchemaType, piece: TypedRows) -> None:
+        """Add rows that are right."""
+        if len(piece.rows):
+            self.pieces.setdefault(type_, []).append(piece)
+
+    def refuse(self, position: int, original: object, violation: Violation) -> None:
+        """Add a row that has no values to convert, with its reason, which has no origin yet."""
+        named = replace(violation, origin=self.shaping.to_origin(position))
+        self.tally.add(named)
+        if self.shaping.keeps_rejects:
+            self.rejects.append(Reject(position, original, (named,)))
+
+    def convert(self, type_: SchemaType, raws: Sequence[RawInput]) -> None:
+        """Type every value by itself."""
+        if not raws:
+            return
+        piece, report = self._converted(type_, raws)
+        self.tally.add_report(report)
+        self.put(type_, piece)
+        if len(piece.rows) < len(raws) and self.shaping.keeps_rejects:
+            standing = set(piece.rows[POSITION].to_pylist())
+            for raw in raws:
+                if raw.position not in standing:
+                    violations = self._converted(type_, [raw])[1].violations
+                    self.rejects.append(Reject(raw.position, raw.original, violations))
+
+    def _converted(self, type_: SchemaType, raws: Sequence[RawInput]) -> tuple[TypedRows, Report]:
+        at = minted_count = 0
+
+        def in_turn() -> Iterator[RawRow]:
+            nonlocal at
+            for each in raws:
+                at = each.position
+                yield each.row
+
+        def mint() -> str:
+            # The converter calls it while it holds the row that needs an id.
+            nonlocal minted_count
+            minted_count += 1
+            return minted_id(self.shaping.seed, at)
+
+        found = convert_rows(
+            type_,
+            in_turn(),
+            mint=mint,
+            ignores_unknown=self.shaping.ignores_unknown,
+            to_origin=self.shaping.to_origin,
+        )
+        return TypedRows(found.rows, minted_count), found.report
+
+    def build(self) -> ShapedBatch:
+        """Everything that was added, in the order of positions."""
+        rows = {type_.table_key: _concat_in_order(pieces) for type_, pieces in self.pieces.items()}
+        minted = {
+            type_.table_key: sum(piece.minted_count for piece in pieces)
+            for type_, pieces in self.pieces.items()
+        }
+        self.rejects.sort(key=attrgetter("position"))
+        return ShapedBatch(rows, minted, self.tally.report(), tuple(self.rejects))
+
+
+def _concat_in_order(pieces: list[TypedRows]) -> pa.Table:
+    if len(pieces) == 1:
+        return pieces[0].rows
+    rows = pa.concat_tables([piece.rows for piece in pieces])
+    positions = rows[POSITION].to_numpy()
+    if np.all(positions[1:] > positions[:-1]):
+        return rows
+    return rows.take(pa.array(np.argsort(positions)))

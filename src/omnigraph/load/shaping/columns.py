@@ -1,0 +1,202 @@
+"""Columns of one type: rows whose columns are properties, from Parquet, Arrow or CSV."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.errors import InvalidInputError
+from omnigraph.integrity.deltas import POSITION, delta_schema
+from omnigraph.lang.diagnostics import did_you_mean
+from omnigraph.load.shaping.attempts import DoubtSearch, Indices, assemble_rows
+from omnigraph.load.shaping.batches import (
+    BatchBuilder,
+    RawInput,
+    ShapedBatch,
+    Shaping,
+    TypedRows,
+)
+from omnigraph.load.shaping.envelopes import ends_in, flat_row
+from omnigraph.load.shaping.typed_columns import Notation, typed
+from omnigraph.model.types import ListType, PropertyType, Scalar, VectorType
+from omnigraph.schema.catalog import ENDPOINTS, SchemaType
+
+_NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?|NaN|-?Infinity")
+
+_DIGITS_MAX: Final = 400
+"""Longer numbers are of no type, and Python refuses to read them."""
+
+
+def shape_columns(
+    shaping: Shaping,
+    type_name: str,
+    batch: pa.RecordBatch,
+    *,
+    notation: Notation,
+    exact: bool = False,
+) -> ShapedBatch:
+    """Shape rows of one type whose columns are properties; an absent column gets its default.
+
+    Args:
+        batch: With the column `POSITION`.
+        notation: `TEXT` for CSV, where every column is text, `VALUES` for all else.
+        exact: Whether every value goes through the converter; it makes no difference.
+
+    Raises:
+        InvalidInputError: no property takes one of the columns.
+    """
+    type_ = shaping.catalog.type_named(type_name)
+    batch = batch.select([POSITION, *known_columns(shaping, type_, batch.schema.names)])
+    return ColumnShaper(shaping, type_, batch, notation).shape(exact=exact)
+
+
+def known_columns(
+    shaping: Shaping, type_: SchemaType, names: Sequence[str], file: str | None = None
+) -> list[str]:
+    """Those of some columns that a type takes, which must be all unless unknown ones are ignored.
+
+    Args:
+        file: The one that has the columns, if a file has.
+
+    Raises:
+        InvalidInputError: no property takes one of them, or it stands twice.
+    """
+    given = [each for each in names if each != POSITION]
+    takes = {"id", *(each.name for each in type_.properties)}
+    takes.update(ends_in(type_, dict.fromkeys(given)))
+    have = f"the rows of {type_.name} have" if file is None else f"{file} has"
+    for name in given:
+        if given.count(name) > 1:
+            message = f'{have} two columns "{name[:100]}"'
+            raise InvalidInputError(message, hint="rename one of them")
+        if name not in takes and not shaping.ignores_unknown:
+            message = f'{have} a column "{name[:100]}", and {type_.name} has no such property'
+            raise InvalidInputError(message, hint=_unknown_column(name, takes))
+    return [each for each in given if each in takes]
+
+
+def _unknown_column(name: str, takes: Iterable[str]) -> str:
+    for mark, told in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+        if mark in name:
+            return f"columns are separated by commas, and not by {told}"
+    advice = "rename it, or drop such columns: --ignore-unknown, or ignore_unknown=True in Python"
+    near = did_you_mean(name, takes)
+    return f"{near}; {advice}" if near else advice
+
+
+@dataclass(slots=True)
+class ColumnShaper:
+    """Shapes one batch of columns, which some property takes each."""
+
+    shaping: Shaping
+    type: SchemaType
+    batch: pa.RecordBatch
+    notation: Notation
+
+    def shape(self, *, exact: bool) -> ShapedBatch:
+        """What `shape_columns` says."""
+        builder = BatchBuilder(self.shaping)
+        whole = np.arange(self.batch.num_rows)
+        pieces = [(whole, None)] if exact else DoubtSearch().run(whole, self._attempt)
+        doubtful: list[RawInput] = []
+        for indices, rows in pieces:
+            if rows is not None:
+                builder.put(self.type, rows)
+            elif len(indices):
+                doubtful += self._raws(self.batch.slice(int(indices[0]), len(indices)))
+        builder.convert(self.type, doubtful)
+        return builder.build()
+
+    def _attempt(self, indices: Indices) -> TypedRows:
+        batch = self.batch
+        if len(indices) < batch.num_rows:
+            batch = batch.slice(int(indices[0]), len(indices))
+        return self.typed_rows(batch)
+
+    def typed_rows(self, batch: pa.RecordBatch) -> TypedRows:
+        """Rows of the batch, or of one like it, a column at a time.
+
+        Raises:
+            Doubt: the exact converter has to look at them.
+        """
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        positions = columns.pop(POSITION)
+        ends = ends_in(self.type, columns)
+        kinds = {each.name: each.type for each in delta_schema(self.type)}
+        found: dict[str, pa.Array | None] = {}
+        for name, own in (("id", "id"), *zip(ENDPOINTS, ends, strict=False)):
+            if own in columns:
+                found[name] = typed(Scalar.STRING, columns[own], pa.utf8(), self.notation)
+        for each in self.type.properties:
+            if each.name in columns and each.name not in ends:
+                kind = kinds[each.name]
+                found[each.name] = typed(each.type, columns[each.name], kind, self.notation)
+        return assemble_rows(self.shaping, self.type, found, positions)
+
+    def _raws(self, batch: pa.RecordBatch) -> Iterator[RawInput]:
+        columns = {
+            name: self._values(name, values)
+            for name, values in zip(batch.schema.names, batch.columns, strict=True)
+        }
+        names = [name for name in columns if name != POSITION]
+        for position, *values in zip(
+            columns[POSITION], *(columns[name] for name in names), strict=True
+        ):
+            row = dict(zip(names, values, strict=True))
+            yield RawInput(position, flat_row(self.type, row, position), row)
+
+    def _values(self, name: str, values: pa.Array) -> list[Any]:
+        found = _to_python(values)
+        kind = next((each.type for each in self.type.properties if each.name == name), None)
+        if self.notation is not Notation.TEXT or kind is None:
+            return found
+        return [None if each is None else _from_text(kind, each) for each in found]
+
+
+def _to_python(values: pa.Array) -> list[Any]:
+    """Values of Python; one that it does not have, such as a day of the year 12000, as text."""
+    try:
+        return values.to_pylist()  # type: ignore[no-any-return]
+    except (ValueError, OverflowError, pa.ArrowInvalid):
+        return [_to_python_value(each) for each in values]
+
+
+def _to_python_value(value: pa.Scalar) -> object:
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError, pa.ArrowInvalid):
+        return str(value.cast(pa.utf8()).as_py())
+
+
+def _from_text(type_: PropertyType, text: str) -> object:
+    """The value that a cell of CSV has; the text itself where it is none of the type.
+
+    >>> _from_text(Scalar.I32, "7"), _from_text(Scalar.BOOL, "true"), _from_text(Scalar.I32, "x")
+    (7, True, 'x')
+    """
+    match type_:
+        case Scalar.BOOL if text in ("true", "false"):
+            return text == "true"
+        case Scalar() if type_.is_numeric and _NUMBER.fullmatch(text):
+            if text.lstrip("-").isdigit():
+                return int(text) if len(text) <= _DIGITS_MAX else text
+            number = float(text)
+            return number if abs(number) != float("inf") or "Infinity" in text else text
+        case ListType() | VectorType():
+            found = _load_json(text)
+            return found if isinstance(found, list) else text
+        case _:
+            return text
+
+
+def _load_json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

@@ -1,0 +1,385 @@
+"""A load on Spark: its input taken in once, its rules asked of its keys, its tables staged."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final, Self
+
+from omnigraph.choices import Mode
+from omnigraph.engine.spark.execute import SparkEngine
+from omnigraph.engine.spark.jobs import Follow, Jobs
+from omnigraph.engine.spark.messages import collect_messages
+from omnigraph.engine.spark.session import open_session
+from omnigraph.errors import InvalidParameterError
+from omnigraph.integrity import footprint
+from omnigraph.integrity.deltas import Delta, Shape
+from omnigraph.integrity.evaluate import evaluate
+from omnigraph.integrity.proofs.by_key_counts import by_key_counts
+from omnigraph.integrity.proofs.proof import Proof, any_of, rows_checked
+from omnigraph.integrity.violations import IntegrityError, Report, Tally, require_clean
+from omnigraph.limits import LOAD_CONCURRENCY_DEFAULT, QUARANTINE_ROUNDS_MAX
+from omnigraph.load.planning import pack_splits, plan_shared
+from omnigraph.load.plans import LoadReport, LoadSetup
+from omnigraph.load.shaping.batches import Reject
+from omnigraph.load.sources import FileInput, FrameInput, Inputs
+from omnigraph.load.spark.intake import (
+    ACCESS_HINT,
+    IntakeResult,
+    IntakeTask,
+    ScratchFile,
+    TaskReport,
+    TypeOutput,
+    gather_reports,
+    intake_frame,
+    report_of_lines,
+    report_of_rows,
+    to_unresolved_origin,
+)
+from omnigraph.load.spark.keys import KeyRows
+from omnigraph.load.spark.scratch import Scratch
+from omnigraph.load.spark.sifting import count_faulty, find_faults, rejects_in_order
+from omnigraph.load.spark.stage import stage_scratch
+from omnigraph.load.splits import PickledSplit, SharedSplit, SpooledSplit
+from omnigraph.model.tables import TableKey
+from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.catalog import SchemaType
+from omnigraph.storage.staging import Staged, stage_change, stage_whole
+from omnigraph.storage.tables import Table, TableAddress
+from omnigraph.transaction.view import View
+from omnigraph.transaction.work import Stage, Work
+
+CONCURRENCY_VARIABLE: Final = "OMNIGRAPH_LOAD_CONCURRENCY"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOutRows:
+    """What a load goes without: what is wrong with its rows, and how many of a table there are."""
+
+    faults: tuple[ScratchFile, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class SparkLoad:
+    """One load on Spark. The seed of its shaping names its scratch too."""
+
+    engine: SparkEngine
+    setup: LoadSetup
+    taken: IntakeResult | None = None
+    left_out: LeftOutRows | None = None
+    _held: ExitStack = field(default_factory=ExitStack)
+    _task: IntakeTask | None = None
+    _made: dict[TableKey, Staged] = field(default_factory=dict)
+
+    @classmethod
+    def begin(cls, setup: LoadSetup) -> Self:
+        """A load of which nothing has been read; Spark starts where it does not run yet."""
+        # Opened here: the time that Spark takes to start is no part of the time that reading takes.
+        return cls(SparkEngine(open_session()), setup)
+
+    def plan(self, view: View) -> Work[LoadReport]:
+        """What `EngineLoad.plan` says."""
+        setup, stages = self.setup, self.setup.stages
+        setup.require_schema(view)
+        with stages.measure("read"):
+            self.read(view, partial(stages.report, "read"))
+        with stages.measure("check"):
+            stages.report("check", 0, 1)
+            rejected = self.check(view)
+            if setup.rejects is not None:
+                setup.rejects.write(self._rejects(view))
+            stages.report("check", 1, 1)
+        with stages.measure("stage"):
+            changes = self.changes(view)
+        report = LoadReport({key: self.row_count(key) for key in changes}, rejected)
+        return setup.work(self._delta(view), changes, report)
+
+    def read(self, view: View, follow: Follow | None = None) -> None:
+        """Take the input in: rows become files that nothing refers to, and keys in scratch.
+
+        Raises:
+            InvalidInputError: an input is not what its name says.
+            StorageError: an input could not be read, or the graph not be written.
+        """
+        if self.taken is not None:
+            return
+        session = self.engine.session
+        cores = session.sparkContext.defaultParallelism
+        scratch = self._scratch(view)
+        self._held.enter_context(scratch.held())
+        splits = plan_shared(self.setup.inputs, cores, scratch, access_hint=ACCESS_HINT)
+        tables = {key: self._address(view, key) for key in view.snapshot.pins}
+        self._task = IntakeTask(
+            shaping=replace(self.setup.shaping, to_origin=to_unresolved_origin),
+            splits=splits,
+            groups=pack_splits(splits, cores),
+            rules={rules.type.table_key: rules for rules in self.setup.rule_set.row_rules},
+            columns=self._columns(),
+            tables={key: found for key, found in tables.items() if found is not None},
+            scratch=scratch,
+            replaces=self.setup.mode is Mode.OVERWRITE,
+        )
+        frames = {
+            number: (each.type_name, each.frame)
+            for number, each in enumerate(self.setup.inputs.each)
+            if isinstance(each, FrameInput)
+        }
+        messages = intake_frame(session, self._task, frames)
+        reports: list[TaskReport] = []
+        if messages is not None:
+            # Messages of tasks: names, counts and first offenders, no rows.
+            collect = partial(collect_messages, messages)
+            reports = self._jobs().run(collect, _in_bytes(follow, self.setup.inputs, splits))
+        self.taken = gather_reports(reports, self._task, self.setup.inputs)
+
+    def _columns(self) -> dict[TableKey, tuple[str, ...]]:
+        """What rules about several rows look at, by table, whichever tables the input has."""
+        types = tuple(self.setup.rule_set.catalog.types)
+        keys = frozenset(type_.table_key for type_ in types)
+        shape = Shape(
+            upserted=keys,
+            overwritten=keys if self.setup.mode is Mode.OVERWRITE else frozenset(),
+            only_new=keys if self.setup.mode is Mode.APPEND else frozenset(),
+        )
+        rules = tuple(self.setup.rule_set.set_rules_for(shape))
+        return {type_.table_key: footprint.columns(rules, type_, shape) for type_ in types}
+
+    def _types(self) -> tuple[SchemaType, ...]:
+        return self.setup.types(self._read().written)
+
+    def _delta(self, view: View) -> Delta:
+        return self.setup.delta(self._types(), self.rows(view))
+
+    def rows(self, view: View) -> Mapping[TableKey, KeyRows]:
+        """What of the rows rules about several of them look at."""
+        return {key: self._rows_of(view.catalog.type_of(key), view) for key in self._read().written}
+
+    def _rows_of(self, type_: SchemaType, view: View) -> KeyRows:
+        key = type_.table_key
+        rows = KeyRows(
+            self.engine.session,
+            self._scratch(view),
+            type_,
+            self._written(key),
+            self._columns_of(type_),
+        )
+        if self.left_out is None or str(key) not in self.left_out.counts:
+            return rows
+        return rows.without(self.left_out.faults, self.left_out.counts[str(key)])
+
+    def _columns_of(self, type_: SchemaType) -> frozenset[str]:
+        """The columns that the intake left in scratch."""
+        assert self._task is not None, "the input was read"
+        key = type_.table_key
+        whole = table_schema(type_).names
+        return frozenset(self._task.columns[key] if self._is_direct(key) else whole)
+
+    def row_count(self, key: TableKey) -> int:
+        """How many rows of a type will be written."""
+        count = self.left_out.counts.get(str(key), 0) if self.left_out is not None else 0
+        return self._written(key).row_count - count
+
+    def check(self, view: View) -> int:
+        """Refuse rows that break rules, or leave them out; how many were left out.
+
+        Raises:
+            IntegrityError: rows break rules, and may not be left out.
+        """
+        if self.setup.shaping.keeps_rejects:
+            return self._jobs().run(partial(self._sift, view))
+        require_clean(self.report(view))
+        return 0
+
+    def _rejects(self, view: View) -> Iterator[Reject]:
+        """The rows that were left out; the driver sees them pass by."""
+        return rejects_in_order(self.engine, self._scratch(view), self._read(), self.rows(view))
+
+    def _sift(self, view: View) -> int:
+        """Leave out rows until no rule is broken any more, as `quarantine.sift` does."""
+        taken = self._read()
+        unshaped = sum(each.row_count for each in taken.rejects)
+        self.left_out = LeftOutRows()
+        scratch = self._scratch(view)
+        new = taken.faults
+        to_origin = taken.origins.origin_of
+        for turn in range(QUARANTINE_ROUNDS_MAX):
+            rows = self.rows(view)
+            delta = self.setup.delta(self._types(), rows)
+            is_proven = self._proof(delta, rows, view)
+            found = find_faults(
+                self.engine,
+                self.setup.rule_set,
+                delta,
+                view,
+                is_proven,
+                scratch,
+                to_origin,
+                turn=turn,
+            )
+            new = (*new, *found)
+            if not new:
+                # What is broken now is no row's fault.
+                require_clean(
+                    evaluate(
+                        self.setup.rule_set,
+                        delta,
+                        view.data,
+                        self.engine,
+                        is_proven=is_proven,
+                        to_origin=to_origin,
+                    )
+                )
+                return unshaped + sum(self.left_out.counts.values())
+            faults = (*self.left_out.faults, *new)
+            self.left_out = LeftOutRows(faults, count_faulty(self.engine, scratch, faults))
+            new = ()
+        raise IntegrityError(self._evaluated(view))
+
+    def report(self, view: View) -> Report:
+        """What the graph would break if it had the rows: what `evaluate` says of them locally.
+
+        Raises:
+            StorageError: a table could not be read.
+        """
+        tally = Tally()
+        tally.add_report(report_of_lines(self._read()))
+        tally.add_report(report_of_rows(self._read(), self.setup.rule_set.row_rules))
+        tally.add_report(self._jobs().run(partial(self._evaluated, view)))
+        return tally.report()
+
+    def _evaluated(self, view: View) -> Report:
+        rows = self.rows(view)
+        delta = self.setup.delta(self._types(), rows)
+        is_proven = self._proof(delta, rows, view)
+        to_origin = self._read().origins.origin_of
+        return evaluate(
+            self.setup.rule_set,
+            delta,
+            view.data,
+            self.engine,
+            is_proven=is_proven,
+            to_origin=to_origin,
+        )
+
+    def _proof(self, delta: Delta, rows: Mapping[TableKey, KeyRows], view: View) -> Proof:
+        shape = delta.shape()
+        rules = self.setup.rule_set.set_rules_for(shape)
+        counts = by_key_counts(self.engine, rules, shape, rows, view.data)
+        # Executors checked the row rules when they read the rows.
+        return any_of(rows_checked, counts)
+
+    def changes(self, view: View, follow: Follow | None = None) -> dict[TableKey, Stage]:
+        """How to stage each table: what takes long has been done, where its ref is there already.
+
+        Raises:
+            StorageError: a table could not be read or written. Nothing became visible.
+        """
+        self._made = {}
+        waiting: dict[TableKey, Table] = {}
+        changes: dict[TableKey, Stage] = {}
+        for type_ in self._types():
+            key = type_.table_key
+            if not self.row_count(key) and self.setup.mode is not Mode.OVERWRITE:
+                continue
+            changes[key] = partial(self._stage, view, type_)
+            if not self._is_direct(key) and view.snapshot.owns(view.snapshot.pin(key)):
+                waiting[key] = view.data.table(key)
+        actions = [
+            partial(self._stage_scratch, view, view.catalog.type_of(key), table)
+            for key, table in waiting.items()
+        ]
+        made = self._jobs().run_all(actions, follow, at_once=concurrency())
+        self._made = dict(zip(waiting, made, strict=True))
+        return changes
+
+    def close(self) -> None:
+        """Remove what lies in scratch."""
+        self._held.close()
+
+    def _stage(self, view: View, type_: SchemaType, table: Table) -> Staged:
+        key = type_.table_key
+        if key in self._made:
+            return self._made[key]
+        if not self._is_direct(key):
+            return self._jobs().run(partial(self._stage_scratch, view, type_, table))
+        assert self._task is not None, "the input was read"
+        written_to = self._task.tables[key]
+        assert table.address.ref == written_to.ref, "files lie with the ref they were written for"
+        files = self._written(key).fragments
+        if self.setup.mode is Mode.OVERWRITE:
+            return stage_whole(table, files, schema=table_schema(type_))
+        return stage_change(table, files=files)
+
+    def _stage_scratch(self, view: View, type_: SchemaType, table: Table) -> Staged:
+        return stage_scratch(
+            self._rows_of(type_, view),
+            self._read().tasks,
+            table,
+            upserts=self.setup.mode is Mode.MERGE,
+            replaces=self.setup.mode is Mode.OVERWRITE,
+        )
+
+    def _address(self, view: View, key: TableKey) -> TableAddress | None:
+        """The table whose final files executors may write at once, if they may."""
+        table = view.data.table(key)
+        # A row may have to be found first that it takes the place of, or rows to be left out; and
+        # a branch that has no ref of the table yet gets one only when it is staged.
+        is_known = self.setup.mode is not Mode.MERGE or not table.count_rows()
+        is_owned = view.snapshot.owns(view.snapshot.pin(key))
+        may = is_known and is_owned and not self.setup.shaping.keeps_rejects
+        return table.address if may else None
+
+    def _is_direct(self, key: TableKey) -> bool:
+        assert self._task is not None, "the input was read"
+        return key in self._task.tables
+
+    def _written(self, key: TableKey) -> TypeOutput:
+        return self._read().written.get(key, TypeOutput())
+
+    def _read(self) -> IntakeResult:
+        assert self.taken is not None, "the input was read"
+        return self.taken
+
+    def _scratch(self, view: View) -> Scratch:
+        first = next(iter(view.snapshot.pins))
+        return Scratch(view.data.table(first).address.root, self.setup.shaping.seed)
+
+    def _jobs(self) -> Jobs:
+        return Jobs(self.engine.session, f"omnigraph-{self.setup.shaping.seed}")
+
+
+def concurrency() -> int:
+    """How many types are staged at once.
+
+    Raises:
+        InvalidParameterError: the environment says something that is no number.
+    """
+    text = os.environ.get(CONCURRENCY_VARIABLE, "").strip()
+    if not text:
+        return LOAD_CONCURRENCY_DEFAULT
+    if not text.isdecimal() or int(text) < 1:
+        message = f"{CONCURRENCY_VARIABLE} is {text!r}, and no number from 1 on"
+        raise InvalidParameterError(message, name=CONCURRENCY_VARIABLE)
+    return int(text)
+
+
+def _in_bytes(
+    follow: Follow | None, inputs: Inputs, splits: Sequence[SharedSplit]
+) -> Follow | None:
+    """Report bytes in the place of tasks, unless a DataFrame hides how many there are."""
+    if follow is None or any(isinstance(each, FrameInput) for each in inputs.each):
+        return follow
+    files = sum(each.byte_count for each in inputs.each if isinstance(each, FileInput))
+    others = sum(
+        each.byte_count for each in splits if isinstance(each, PickledSplit | SpooledSplit)
+    )
+    size = files + others
+
+    def follow_bytes(done: int, total: int) -> None:
+        follow(size * done // max(1, total), size)
+
+    return follow_bytes

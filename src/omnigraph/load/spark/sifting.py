@@ -1,0 +1,251 @@
+"""Sifting: a load goes on without the rows that break rules; each is kept with its reasons.
+
+It does what `quarantine.sift` does, round by round. What a round finds lies in scratch: of rows
+that break rules, the driver knows how many there are.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from omnigraph.engine.spark.execute import SparkEngine
+from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
+from omnigraph.formats.lines import envelope_lines
+from omnigraph.integrity.deltas import POSITION, Delta
+from omnigraph.integrity.proofs.proof import Proof
+from omnigraph.integrity.rules import RuleSet, SetRule
+from omnigraph.integrity.violations import ToOrigin
+from omnigraph.load.positions import Origins
+from omnigraph.load.quarantine import Blame, blamed
+from omnigraph.load.shaping.batches import Reject
+from omnigraph.load.spark.intake import (
+    FAULTS,
+    PAYLOAD,
+    RANK,
+    REJECTS,
+    TYPE,
+    IntakeResult,
+    ScratchFile,
+)
+from omnigraph.load.spark.keys import KeyRows, faults_frame
+from omnigraph.load.spark.scratch import Scratch
+from omnigraph.load.spark.stage import UNIT, packed, paths_of, unit_frame
+from omnigraph.model.tables import TableKey
+from omnigraph.relational.plans import Plan
+from omnigraph.schema.catalog import SchemaType
+from omnigraph.transaction.view import View
+
+_FAULTS_OF_ROW: Final = "@faults"
+_SETS_FROM: Final = 1 << 20
+"""Ranks of rules about several rows come after those of row rules."""
+
+
+def find_faults(
+    engine: SparkEngine,
+    rule_set: RuleSet,
+    delta: Delta,
+    view: View,
+    is_proven: Proof,
+    scratch: Scratch,
+    to_origin: ToOrigin,
+    *,
+    turn: int,
+) -> tuple[ScratchFile, ...]:
+    """Write down which rows break rules about several rows; one job."""
+    shape = delta.shape()
+    parts: list[DataFrame] = []
+    for place, rule in enumerate(rule_set.set_rules_for(shape)):
+        blame = blamed(rule)
+        if blame is None or is_proven(rule) or blame.table not in delta.tables:
+            continue
+        rows = delta.tables[blame.table].upserts
+        if rows is not None and len(rows):
+            assert isinstance(rows, KeyRows), "the delta of a load on Spark"
+            rank = _SETS_FROM + place
+            parts.append(_faults(engine, rule, rank, delta, view, blame, rows, to_origin))
+    if not parts:
+        return ()
+    found = parts[0]
+    for each in parts[1:]:
+        found = found.union(each)
+    told = found.mapInArrow(partial(leave_faults, scratch, turn), MESSAGE)
+    # Messages of tasks: names of files.
+    return tuple(collect_messages(told))
+
+
+def _faults(
+    engine: SparkEngine,
+    rule: SetRule,
+    rank: int,
+    delta: Delta,
+    view: View,
+    blame: Blame,
+    rows: KeyRows,
+    to_origin: ToOrigin,
+) -> DataFrame:
+    """The rows that stand behind the offenders of a rule, with the columns of `FAULTS`."""
+    question = rule.offenders(delta.shape()).listed()
+    given = {name: each.of(delta) for name, each in question.given.items()}
+    offenders = engine.frame(_unordered(question.plan), replace(view.data, given=given))
+    described = offenders.mapInArrow(
+        partial(describe, rule, to_origin, blame.values),
+        _described_schema(offenders, blame),
+    )
+    behind = rows.select(list(dict.fromkeys([*blame.columns, POSITION])))
+    on = [behind[column] == described[f"v{place}"] for place, column in enumerate(blame.columns)]
+    return behind.join(described, on).select(
+        sql.lit(str(blame.table)).alias(TYPE),
+        behind[POSITION],
+        sql.lit(rank).alias(RANK),
+        described[PAYLOAD],
+    )
+
+
+def _unordered(plan: Plan) -> Plan:
+    """The plan without its order, for which Spark would find every offender twice."""
+    tree = plan.tree.copy()
+    tree.set("order", None)
+    return replace(plan, tree=tree)
+
+
+def _described_schema(offenders: DataFrame, blame: Blame) -> str:
+    kinds = {each.name: each.dataType.simpleString() for each in offenders.schema}
+    values = [f"v{place} {kinds[name]}" for place, name in enumerate(blame.values)]
+    return ", ".join([*values, f"`{PAYLOAD}` binary"])
+
+
+def describe(
+    rule: SetRule,
+    to_origin: ToOrigin,
+    values: tuple[str, ...],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Each offender's values and its violation. Runs in an executor; safe to run twice."""
+    for batch in batches:
+        violations = [rule.described(_plain(row), to_origin) for row in batch.to_pylist()]
+        columns = {f"v{place}": batch[name] for place, name in enumerate(values)}
+        yield pa.record_batch(
+            {**columns, PAYLOAD: pa.array(map(pickle.dumps, violations), pa.binary())}
+        )
+
+
+def _plain(row: dict[str, object]) -> dict[str, object]:
+    """The values as the other engine has them: Spark knows no unsigned integers."""
+    return {
+        name: int(value) if isinstance(value, Decimal) else value for name, value in row.items()
+    }
+
+
+def leave_faults(
+    scratch: Scratch, turn: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Write faults down. Runs in an executor; safe to run twice."""
+    with reporting():
+        context = TaskContext.get()
+        assert context is not None, "it runs in an executor"
+        parts = [pa.RecordBatch.from_arrays(each.columns, schema=FAULTS) for each in batches]
+        found = pa.Table.from_batches(parts, FAULTS)
+        if len(found):
+            path = scratch.write(f"faults-{turn}-{context.partitionId()}", found)
+            file = ScratchFile(path, context.partitionId(), len(found))
+            yield to_message(file)
+
+
+def count_faulty(
+    engine: SparkEngine, scratch: Scratch, files: tuple[ScratchFile, ...]
+) -> dict[str, int]:
+    """How many rows of each type have faults."""
+    if not files:
+        return {}
+    found = faults_frame(engine.session, scratch, files)
+    counts = found.groupBy(TYPE).agg(sql.countDistinct(POSITION).alias("rows"))
+    # One row for each type.
+    return {each[TYPE]: each["rows"] for each in counts.collect()}
+
+
+@dataclass(frozen=True, slots=True)
+class RejectTask:
+    """All an executor needs to show the rows that were left out."""
+
+    type: SchemaType
+    scratch: Scratch
+    units: tuple[tuple[str, ...], ...]
+
+
+def rejects_in_order(
+    engine: SparkEngine, scratch: Scratch, taken: IntakeResult, rows: Mapping[TableKey, KeyRows]
+) -> Iterator[Reject]:
+    """Every row that was left out, as the input has them, a partition at a time."""
+    session = engine.session
+    paths = [each.path for each in taken.rejects]
+    every = scratch.frame(session, paths, REJECTS)
+    for each in rows.values():
+        if each.fault_count:
+            every = every.union(_rejected(each, taken))
+    for row in every.orderBy(POSITION).toLocalIterator():
+        yield _named(pickle.loads(row[PAYLOAD]), taken.origins)
+
+
+def _rejected(rows: KeyRows, taken: IntakeResult) -> DataFrame:
+    files = packed(rows.written.scratch)
+    task = RejectTask(rows.type, rows.scratch, paths_of(files))
+    faults = faults_frame(rows.session, rows.scratch, rows.faults)
+    own = faults.where(sql.col(TYPE) == str(rows.type.table_key))
+    # By rank: a row's reasons come in the order of the rules.
+    ordered = sql.sort_array(sql.collect_list(sql.struct(RANK, PAYLOAD)))
+    by_row = own.groupBy(POSITION).agg(ordered[PAYLOAD].alias(_FAULTS_OF_ROW))
+    routed = unit_frame(rows.session, by_row, files, taken.tasks)
+    routed = routed.repartitionById(len(files), UNIT).select(UNIT, POSITION, _FAULTS_OF_ROW)
+    schema = f"`{POSITION}` bigint, `{PAYLOAD}` binary"
+    return routed.mapInArrow(partial(show_rejected, task), schema)
+
+
+def show_rejected(task: RejectTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows with faults, as lines. Runs in an executor; safe to run twice."""
+    with reporting():
+        faults: dict[int, dict[int, list[bytes]]] = {}
+        for batch in batches:
+            for unit, at, found in zip(*(each.to_pylist() for each in batch.columns), strict=True):
+                faults.setdefault(unit, {})[at] = found
+        for unit, by_position in faults.items():
+            wanted = pa.array(list(by_position), pa.int64())
+            for path in task.units[unit]:
+                rows = task.scratch.read(path)
+                gone = rows.filter(pc.is_in(rows[POSITION], value_set=wanted))
+                if len(gone):
+                    yield _shown(task.type, gone, by_position)
+
+
+def _shown(
+    type_: SchemaType, gone: pa.Table, faults: Mapping[int, Iterable[bytes]]
+) -> pa.RecordBatch:
+    places = gone[POSITION].to_pylist()
+    payloads = []
+    lines: list[bytes] = []
+    for batch in gone.to_batches():
+        lines += envelope_lines(type_, batch).to_pybytes().splitlines()
+    for at, line in zip(places, lines, strict=True):
+        violations = tuple(pickle.loads(each) for each in faults[at])
+        payloads.append(pickle.dumps(Reject(at, line.decode(), violations)))
+    return pa.record_batch(
+        {POSITION: pa.array(places, pa.int64()), PAYLOAD: pa.array(payloads, pa.binary())}
+    )
+
+
+def _named(reject: Reject, origins: Origins) -> Reject:
+    """The row with the origin that a person knows in each of its violations."""
+    origin = origins.origin_of(reject.position)
+    violations = tuple(replace(violation, origin=origin) for violation in reject.violations)
+    return replace(reject, violations=violations)

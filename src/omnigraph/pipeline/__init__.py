@@ -1,1 +1,0 @@
-"""The data pipeline: sources, shaped, checked and staged, into one transaction."""
