@@ -22,7 +22,7 @@ from rich.progress import Progress, TextColumn
 import omnigraph
 from omnigraph.branching import lifecycle
 from omnigraph.cli.exits import Exit
-from omnigraph.cli.progress import Bars, followed
+from omnigraph.cli.progress import Bars, show_progress
 from omnigraph.engine.spark.settings import SessionSettings, Work, default_settings
 from omnigraph.errors import ConflictError, ErrorCode
 from omnigraph.failpoints import Failpoint, armed
@@ -515,7 +515,7 @@ def test_progress_is_lines_for_what_takes_long_and_nothing_for_the_rest(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for size in (LOAD_BLOCK_BYTES, 100 * LOAD_BLOCK_BYTES):
-        with followed(quiet=False, unit="bytes") as show:
+        with show_progress(quiet=False, unit="bytes") as show:
             assert show is not None
             for part in range(101):
                 show("read", part * size // 100, size)
@@ -526,7 +526,7 @@ def test_progress_is_lines_for_what_takes_long_and_nothing_for_the_rest(
     assert said[0] == "read 0 bytes of 1.7 GB"
     assert said[-4:] == ["read 1.7 GB of 1.7 GB", "check", "stage", "commit"]
     assert len(said) == 14
-    with followed(quiet=True) as show:
+    with show_progress(quiet=True) as show:
         assert show is None
 
 

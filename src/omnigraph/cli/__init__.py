@@ -1,1 +1,1 @@
-"""The command line: standard output is data, standard error is talk."""
+"""The command line: data on standard output, messages on standard error."""

@@ -1,4 +1,4 @@
-"""Cells: how the values of a result are spelt in JSON, in CSV and in a table."""
+"""Cells: the values of a result as JSON, as CSV and as text in a table."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def plain_rows(batch: pa.RecordBatch) -> Iterator[tuple[Plain, ...]]:
     """The rows of a batch, each value one that JSON has.
 
     Integers stay whole and exact, whatever their width. A float has the fewest digits that read
-    back as the same float of its width; JSON has no number for the rest of them, so they are the
-    texts "NaN", "Infinity" and "-Infinity", and no number is ever taken for a null. Dates and
-    instants are ISO-8601, instants in UTC with a `Z`. Bytes are base64.
+    back as the same float of its width. What JSON has no number for becomes the text "NaN",
+    "Infinity" or "-Infinity", never a null. Dates and instants are ISO-8601, instants in UTC with
+    a `Z`. Bytes are base64.
 
     >>> from datetime import date
     >>> batch = pa.record_batch({"n": [2**63 - 1], "x": [math.inf], "d": [date(2024, 2, 29)]})
@@ -36,7 +36,7 @@ def plain_rows(batch: pa.RecordBatch) -> Iterator[tuple[Plain, ...]]:
 
 
 def plain_value(value: object) -> Any:
-    """A value that Python has, or a row by column, as one that JSON has.
+    """A value of Python's, or a row by column, as one that JSON has.
 
     >>> plain_value({"d": date(2024, 2, 29), "x": math.nan, "b": b"hi", "l": [1, None]})
     {'d': '2024-02-29', 'x': 'NaN', 'b': 'aGk=', 'l': [1, None]}
@@ -51,9 +51,9 @@ def plain_value(value: object) -> Any:
         case bytes():
             return b64encode(value).decode()
         case Mapping():
-            return {str(name): plain_value(each) for name, each in value.items()}
+            return {str(name): plain_value(item) for name, item in value.items()}
         case list() | tuple():
-            return [plain_value(each) for each in value]
+            return [plain_value(item) for item in value]
         case _:
             return value
 
@@ -73,31 +73,32 @@ def to_text(value: Plain) -> str:
 
 
 def csv_line(values: Sequence[Plain]) -> str:
-    r"""One record as RFC 4180 has it: a null is empty, an empty text is a pair of quotes.
+    r"""One record in the format of RFC 4180: a null is empty, an empty text a pair of quotes.
 
     >>> csv_line(["a", None, "", 'say "hi" twice', [1, 2]])
     'a,,"","say ""hi"" twice","[1, 2]"\r\n'
     """
-    return ",".join("" if each is None else _csv_field(to_text(each)) for each in values) + "\r\n"
+    fields = ("" if value is None else _csv_field(to_text(value)) for value in values)
+    return ",".join(fields) + "\r\n"
 
 
 def _csv_field(text: str) -> str:
-    if text and not any(each in text for each in ',"\r\n'):
+    if text and not any(character in text for character in ',"\r\n'):
         return text
     doubled = text.replace('"', '""')
     return f'"{doubled}"'
 
 
 def _plain_values(column: pa.Array) -> list[Plain]:
-    spelt = _spelling(column.type)
+    convert = _conversion(column.type)
     values = column.to_pylist()
-    if spelt is None:
+    if convert is None:
         return values  # type: ignore[no-any-return]
-    return [None if each is None else spelt(each) for each in values]
+    return [None if value is None else convert(value) for value in values]
 
 
-def _spelling(kind: pa.DataType) -> Callable[[Any], Plain] | None:
-    """How values of a type become plain; None if they are so already."""
+def _conversion(kind: pa.DataType) -> Callable[[Any], Plain] | None:
+    """How values of a type become plain; None if they already are."""
     if pa.types.is_float32(kind):
         return _plain_float_32
     if pa.types.is_floating(kind):
@@ -109,10 +110,10 @@ def _spelling(kind: pa.DataType) -> Callable[[Any], Plain] | None:
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return lambda value: b64encode(value).decode()
     if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
-        item = _spelling(kind.value_type)
-        if item is None:
+        convert = _conversion(kind.value_type)
+        if convert is None:
             return None
-        return lambda items: [None if each is None else item(each) for each in items]
+        return lambda items: [None if item is None else convert(item) for item in items]
     return None
 
 

@@ -1,4 +1,4 @@
-"""Commits as JSON and as facts: what people may rely on, without our own bookkeeping."""
+"""Commits as JSON and as facts: the fields to rely on, without internal bookkeeping."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from omnigraph.model.commits import Commit
 
-_OWN: Final = frozenset({"ref", "generation"})
+_INTERNAL: Final = frozenset({"ref", "generation"})
 
 
 def commit_facts(commit: Commit) -> dict[str, object]:
-    """What a commit says of itself, by name."""
-    return {name: fact for name, fact in asdict(commit).items() if name not in _OWN}
+    """The public fields of a commit, by name."""
+    return {name: fact for name, fact in asdict(commit).items() if name not in _INTERNAL}

@@ -1,4 +1,4 @@
-"""Changes as they are printed: counts by type, and row by row."""
+"""Diffs as they are printed: counts by type, and row by row."""
 
 from __future__ import annotations
 
@@ -24,10 +24,8 @@ Kinds = Annotated[list[TableKind] | None, typer.Option("--kind", help="Only node
 Types = Annotated[
     list[str] | None, typer.Option("--type", metavar="NAME", help="Only rows of this type.")
 ]
-Ops = Annotated[list[Op] | None, typer.Option("--op", help="Only rows to which this happened.")]
-Rows = Annotated[
-    bool, typer.Option("--rows", help="Every row that changed, as it was and as it is.")
-]
+Ops = Annotated[list[Op] | None, typer.Option("--op", help="Only rows with this change.")]
+Rows = Annotated[bool, typer.Option("--rows", help="Every changed row, before and after.")]
 
 _SIDES = ("before", "after")
 
@@ -45,19 +43,19 @@ def write_diff(diff: GraphDiff, wanted: Format, *, rows: bool) -> None:
 
 
 def counts(diff: GraphDiff) -> dict[str, dict[str, int]]:
-    """By type, how many rows came, changed and went; a type without any is not listed."""
-    return {name: asdict(each) for name, each in diff.counts.items() if each}
+    """Rows inserted, updated and deleted, by type; a type without any is left out."""
+    return {name: asdict(count) for name, count in diff.counts.items() if count}
 
 
 def row_objects(diff: GraphDiff) -> Iterator[dict[str, Any]]:
-    """Every row that changed, with values that JSON has."""
-    for each in diff.tables:
-        for chunk in each.chunks(diff.ops):
-            yield from _changes(each.type.table_key, chunk)
+    """Every changed row, with values that JSON has."""
+    for table in diff.tables:
+        for chunk in table.chunks(diff.ops):
+            yield from _changes(table.type.table_key, chunk)
 
 
 def row_cells(row: dict[str, Any]) -> tuple[str, ...]:
-    """A row that changed, for a table: of one that was updated, only what differs."""
+    """A changed row, for a table; of an updated row, only what differs."""
     from omnigraph.cli.cells import to_json
 
     before, after = (row[side] for side in _SIDES)
@@ -80,11 +78,11 @@ def _write_rows(diff: GraphDiff, wanted: Format) -> None:
 
 def _changes(key: TableKey, chunk: Chunk) -> Iterator[dict[str, Any]]:
     rows = chunk.after if chunk.before is None else chunk.before
-    assert rows is not None, "a row was there before, or is there after"
-    sides = [_plain(each, rows.num_rows) for each in (chunk.before, chunk.after)]
+    assert rows is not None, "a row exists before, or after"
+    sides = [_plain(side, rows.num_rows) for side in (chunk.before, chunk.after)]
     for old, new in zip(*sides, strict=True):
         row = new if old is None else old
-        assert row is not None, "a row was there before, or is there after"
+        assert row is not None, "a row exists before, or after"
         yield {
             "kind": str(key.kind),
             "type": str(key.type_name),
@@ -115,12 +113,12 @@ def _summary(diff: GraphDiff) -> pa.Table:
             *((name, pa.int64()) for name in ("inserted", "updated", "deleted")),
         ]
     )
-    rows = [{"type": name, **each} for name, each in counts(diff).items()]
+    rows = [{"type": name, **count} for name, count in counts(diff).items()]
     return pa.Table.from_pylist(rows, schema=schema)
 
 
 def _texts(objects: Iterator[dict[str, Any]]) -> pa.Table:
-    """The rows in columns of text: types have different properties, so each side is JSON."""
+    """The rows in columns of text; each side is JSON, since types have different properties."""
     import pyarrow as pa
 
     from omnigraph.cli.cells import to_json

@@ -10,7 +10,7 @@ from omnigraph import errors
 
 
 class Exit(IntEnum):
-    """What a finished process tells its caller."""
+    """The exit codes of the `omnigraph` command."""
 
     DONE = 0
     FAILED = 1
@@ -24,8 +24,8 @@ class Exit(IntEnum):
 
 @cache
 def _exits() -> Mapping[type[errors.OmnigraphError], Exit]:
-    """By the classes right below the root; their subclasses follow them."""
-    # Imported here, as rules are: only a failure pays for them.
+    """By the classes right below the root; a subclass has the code of its class."""
+    # Imported here, with the rules that it needs: only a failure pays for them.
     from omnigraph.integrity.violations import IntegrityError
 
     return {

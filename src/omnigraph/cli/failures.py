@@ -1,4 +1,4 @@
-"""How errors look: for people what is wrong and what to do next, for programs all of it as JSON."""
+"""How errors are printed: for people with the next step, for programs as JSON."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from omnigraph.cli.render import Talk, say, say_table, to_document
+from omnigraph.cli.render import ErrorStyle, say, say_table, to_document
 from omnigraph.errors import OmnigraphError
 from omnigraph.integrity.violations import IntegrityError, Report
 from omnigraph.merge.conflicts import Conflict, MergeConflictError
 
 _VALUE_SHOWN_MAX: Final = 60
-"""Characters of a value that a table of conflicts shows; JSON has all of it."""
+"""Characters of a value that a table of conflicts shows; JSON has the whole value."""
 
 
-def show_error(error: BaseException, talk: Talk) -> None:
-    """Say what went wrong, and what to do next; the stack only when it was asked for.
+def show_error(error: BaseException, style: ErrorStyle) -> None:
+    """Print what went wrong and what to do next; the stack trace only with `--debug`.
 
-    An error about a text has every fault of it in its message, each with a caret.
+    The message of an error about a text has every fault of the text, each with a caret.
     """
-    if talk.debug:
+    if style.debug:
         say("".join(traceback.format_exception(error)).rstrip())
     if not isinstance(error, OmnigraphError):
-        _show_bug(error, talk)
-    elif talk.json:
+        _show_bug(error, style)
+    elif style.json:
         say(to_document(_facts(error)))
     elif isinstance(error, MergeConflictError):
         say(f"error[{error.code.value}]: {error.message.partition(': ')[0]}")
         say_conflicts(error.conflicts, error.conflict_count)
         _say_more(_notes(error), error.hint)
-    elif isinstance(error, IntegrityError) and talk.tabulates:
+    elif isinstance(error, IntegrityError) and style.tabulates:
         say(f"error[{error.code.value}]: {error.message.partition(chr(10))[0]}")
         _say_report(error.report)
         _say_more(_notes(error), error.hint)
@@ -56,35 +56,35 @@ def conflict_facts(conflict: Conflict) -> dict[str, object]:
 
 
 def say_conflicts(conflicts: Iterable[Conflict], count: int) -> None:
-    """Tell the person every conflict that can be named, and how one of them would be decided."""
-    found = list(conflicts)
+    """Print every conflict that can be named, and an example of how to decide one."""
+    listed = list(conflicts)
     columns = ["kind", "type", "id", "property", "base", "ours", "theirs"]
-    notes = any(each.message for each in found)
+    has_messages = any(conflict.message for conflict in listed)
     say_table(
-        [*columns, "what"] if notes else columns,
+        [*columns, "what"] if has_messages else columns,
         [
             (
-                *(each.kind, each.type_name, each.id, each.property),
-                *_sides(each),
-                *([each.message] if notes else []),
+                *(conflict.kind, conflict.type_name, conflict.id, conflict.property),
+                *_sides(conflict),
+                *([conflict.message] if has_messages else []),
             )
-            for each in found
+            for conflict in listed
         ],
     )
-    if more := count - len(found):
+    if more := count - len(listed):
         say(f"and {more:,} more")
-    if found:
-        first = found[0]
+    if listed:
+        first = listed[0]
         place = {"type": first.type_name, "id": first.id, "property": first.property}
         named = {name: value for name, value in place.items() if value is not None}
         say("to decide one by one, give a file to --resolve, such as")
-        say(f"  {_line([{**named, 'take': 'theirs'}])}")
+        say(f"  {_json_line([{**named, 'take': 'theirs'}])}")
 
 
-def _show_bug(error: BaseException, talk: Talk) -> None:
+def _show_bug(error: BaseException, style: ErrorStyle) -> None:
     text = f"{type(error).__name__}: {error}"
     hint = "this is a bug: run it again with --debug and report what that prints"
-    if talk.json:
+    if style.json:
         facts = {"error": text, "code": "internal", "hint": hint, "notes": _notes(error)}
         say(to_document({**facts, "details": {}}))
         return
@@ -105,7 +105,7 @@ def _facts(error: OmnigraphError) -> dict[str, object]:
     if isinstance(error, MergeConflictError):
         del details["conflicts"]
         facts["conflict_count"] = details.pop("conflict_count")
-        facts["merge_conflicts"] = [conflict_facts(each) for each in error.conflicts]
+        facts["merge_conflicts"] = [conflict_facts(conflict) for conflict in error.conflicts]
     return {**facts, "hint": error.hint, "notes": _notes(error), "details": details}
 
 
@@ -124,7 +124,7 @@ def _say_report(report: Report) -> None:
     say("")
     say_table(
         ["where", "rule", "what"],
-        [(each.origin, each.rule, each.message) for each in report.violations],
+        [(violation.origin, violation.rule, violation.message) for violation in report.violations],
     )
     if (more := report.total - len(report.violations)) > 0:
         say(f"and {more:,} more like these")
@@ -133,28 +133,28 @@ def _say_report(report: Report) -> None:
 def _sides(conflict: Conflict) -> Iterator[str]:
     """The three values as a table shows them: of whole rows, only what differs."""
     sides = (conflict.base, conflict.ours, conflict.theirs)
-    rows = [each for each in sides if isinstance(each, Mapping)]
+    rows = [side for side in sides if isinstance(side, Mapping)]
     same = [
         name
         for name in (rows[0] if rows else ())
-        if name == "id" or (len(rows) > 1 and all(each[name] == rows[0][name] for each in rows))
+        if name == "id" or (len(rows) > 1 and all(row[name] == rows[0][name] for row in rows))
     ]
     for side in sides:
         if isinstance(side, Mapping):
-            yield _shortened(_line({name: side[name] for name in side if name not in same}))
+            yield _shorten(_json_line({name: side[name] for name in side if name not in same}))
         elif side is not None:
-            yield _shortened(side if isinstance(side, str) else _line(side))
+            yield _shorten(side if isinstance(side, str) else _json_line(side))
         elif conflict.message:
             yield ""
         else:
             yield "no row" if conflict.property is None else "null"
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _VALUE_SHOWN_MAX else f"{text[: _VALUE_SHOWN_MAX - 1]}…"
 
 
-def _line(value: object) -> str:
+def _json_line(value: object) -> str:
     from omnigraph.cli.cells import plain_value, to_json
 
     return to_json(plain_value(value))

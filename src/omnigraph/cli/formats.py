@@ -1,4 +1,4 @@
-"""Formats of a result: each written a batch at a time, so that a large answer needs no room."""
+"""Formats of a result, each written a batch at a time: a large answer takes little memory."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from omnigraph.cli.cells import Plain
 
 ROWS_PER_BATCH: Final = 1000
-"""Rows that are spelt out at a time; also the page by which a table's columns are sized."""
+"""Rows that are formatted at a time; also the page by which a table's columns are sized."""
 
 
 class Format(StrEnum):
-    """The spellings of a result."""
+    """The formats of a result."""
 
     TABLE = "table"
     JSON = "json"
@@ -33,7 +33,7 @@ def write_result(result: pa.Table, wanted: Format) -> None:
     """Write a result to standard output.
 
     Raises:
-        OutputClosedError: the reader is gone.
+        OutputClosedError: the reader has stopped reading.
         StorageError: standard output cannot be written.
     """
     if wanted is Format.TABLE:
@@ -41,17 +41,17 @@ def write_result(result: pa.Table, wanted: Format) -> None:
     elif wanted is Format.ARROW:
         _write_arrow(result)
     else:
-        for piece in _SPELLINGS[wanted](result):
+        for piece in _WRITERS[wanted](result):
             output.write_bytes(piece.encode())
 
 
 def write_objects(objects: Iterable[object], *, is_list: bool) -> None:
-    """Write objects to standard output as they come: one JSON list, or one JSON text a line."""
+    """Write objects to standard output as they arrive: one JSON list, or one JSON text per line."""
     from omnigraph.cli.cells import to_json
 
     texts = map(to_json, objects)
     batches = iter(lambda: list(islice(texts, ROWS_PER_BATCH)), [])
-    for piece in _listed(batches) if is_list else _lines(batches):
+    for piece in _json_list(batches) if is_list else _lines(batches):
         output.write_bytes(piece.encode())
 
 
@@ -71,24 +71,24 @@ def _pages(result: pa.Table) -> Iterator[list[list[str]]]:
 
 
 def _json(result: pa.Table) -> Iterator[str]:
-    return _listed(_objects(result))
+    return _json_list(_objects(result))
 
 
 def _jsonl(result: pa.Table) -> Iterator[str]:
     return _lines(_objects(result))
 
 
-def _listed(batches: Iterable[list[str]]) -> Iterator[str]:
+def _json_list(batches: Iterable[list[str]]) -> Iterator[str]:
     opening = "[\n"
     for batch in batches:
-        yield opening + ",\n".join(f"  {each}" for each in batch)
+        yield opening + ",\n".join(f"  {text}" for text in batch)
         opening = ",\n"
     yield "[]\n" if opening == "[\n" else "\n]\n"
 
 
 def _lines(batches: Iterable[list[str]]) -> Iterator[str]:
     for batch in batches:
-        yield "".join(f"{each}\n" for each in batch)
+        yield "".join(f"{text}\n" for text in batch)
 
 
 def _objects(result: pa.Table) -> Iterator[list[str]]:
@@ -107,7 +107,7 @@ def _csv(result: pa.Table) -> Iterator[str]:
         yield "".join(map(csv_line, batch))
 
 
-_SPELLINGS: Final[Mapping[Format, Callable[[pa.Table], Iterator[str]]]] = {
+_WRITERS: Final[Mapping[Format, Callable[[pa.Table], Iterator[str]]]] = {
     Format.JSON: _json,
     Format.JSONL: _jsonl,
     Format.CSV: _csv,
@@ -123,7 +123,7 @@ def _write_arrow(result: pa.Table) -> None:
 
 
 class _Sink(io.RawIOBase):
-    """Standard output as the file that Arrow wants to write to."""
+    """Standard output as a file object for Arrow to write to."""
 
     def writable(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""The command line's entry: the commands, and what happens when one fails."""
+"""The entry of the command line: the commands, and what happens when one fails."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from omnigraph.cli.on_demand import CommandsOnDemand, UsageError
 from omnigraph.errors import OmnigraphError
 
 _OBJECTS_BEFORE_COLLECTION: Final = 200_000
-"""More than the libraries make as they are imported, and some tens of megabytes at most."""
+"""More than the libraries allocate while they are imported; some tens of megabytes at most."""
 
 
 class _Commands(CommandsOnDemand):
@@ -73,7 +73,7 @@ app = typer.Typer(
     help="A branchable lakehouse graph database.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    # Help in boxes would load a Markdown parser and a highlighter first, for as long again.
+    # Help in boxes would load a Markdown parser and a highlighter, and take twice as long.
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -101,38 +101,38 @@ def _root(
         ),
     ] = False,
 ) -> None:
-    talk = context.find_object(render.Talk)
-    if talk is not None:
-        talk.debug = debug
+    style = context.find_object(render.ErrorStyle)
+    if style is not None:
+        style.debug = debug
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command; every failure becomes a message on standard error and an exit code."""
-    talk = render.Talk()
+    style = render.ErrorStyle()
     try:
-        code = _ran(arguments, talk)
+        code = _run_command(arguments, style)
         output.finish()
     except output.OutputClosedError:
-        # As with `head`: whoever asked has all they wanted.
+        # As with `head`: the reader has all it wanted.
         return Exit.DONE
     except OmnigraphError as error:
-        _show(error, talk)
+        _show(error, style)
         return exit_code(error)
     except Exception as error:  # noqa: BLE001  # the outermost frame: a bug must not print a stack
-        _show(error, talk)
+        _show(error, style)
         return Exit.FAILED
     return code
 
 
-def _ran(arguments: Sequence[str], talk: render.Talk) -> int:
+def _run_command(arguments: Sequence[str], style: render.ErrorStyle) -> int:
     try:
-        code = app(list(arguments), prog_name=app.info.name, obj=talk, standalone_mode=False)
+        code = app(list(arguments), prog_name=app.info.name, obj=style, standalone_mode=False)
     except SystemExit as end:
-        # Completion ends so.
+        # Shell completion ends by this exception.
         code = end.code
     except UsageError as error:
-        # What could not be read was not read, --json among it.
-        if talk.json or "--json" in arguments:
+        # A command line that cannot be parsed has no options yet, --json included.
+        if style.json or "--json" in arguments:
             _say_usage(error)
         else:
             error.show()
@@ -146,21 +146,21 @@ def _say_usage(error: UsageError) -> None:
     render.say(render.to_document({**facts, "notes": [], "details": {}}))
 
 
-def _show(error: Exception, talk: render.Talk) -> None:
-    # Imported here: what goes well need not know how failures look.
+def _show(error: Exception, style: render.ErrorStyle) -> None:
+    # Imported here: a command that succeeds need not load how failures are printed.
     from omnigraph.cli.failures import show_error
 
-    show_error(error, talk)
+    show_error(error, style)
 
 
 def run() -> None:
     """The `omnigraph` command."""
-    # A short command only imports: Python would look for garbage two hundred times, and find none.
+    # A short command mostly imports: Python would collect two hundred times, and find no garbage.
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
     # A name that the terminal's encoding lacks is escaped: better an odd letter than no answer.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    # Whoever ends us gets what Ctrl-C gets: the work is cancelled, and cleaned up after.
+    # SIGTERM acts as Ctrl-C does: the work is cancelled and cleaned up.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         code = main(sys.argv[1:])

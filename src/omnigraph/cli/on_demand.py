@@ -1,4 +1,4 @@
-"""Commands that typer makes only when they are asked for."""
+"""Commands that typer builds only when they are used."""
 
 from __future__ import annotations
 
@@ -12,29 +12,31 @@ from typer.core import TyperCommand, TyperGroup
 
 
 class CommandsOnDemand(TyperGroup):
-    """A group that makes a command, by reading its signature, when somebody wants that one.
+    """A group that builds a command, by reading its signature, when that command is first used.
 
-    To make all of them takes longer than anything else that `omnigraph --help` does.
+    Building all of them takes longer than anything else that `omnigraph --help` does.
     """
 
     offered: ClassVar[Mapping[str, Callable[..., None] | typer.Typer]]
-    """What a subclass has: functions, and apps of further commands, in the order of `--help`."""
+    """Functions, and apps of further commands, in the order of `--help`; set by a subclass."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = cast("Any", _Made(self.offered))
+        self.commands = cast("Any", _LazyCommands(self.offered))
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  # click's signature
-        """The names, without making anything."""
+        """The names; no command is built."""
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands for `--help`, which needs only what each says of itself."""
-        told = {name: TyperCommand(name, help=_help(each)) for name, each in self.offered.items()}
-        TyperGroup(commands=cast("Any", told)).format_commands(ctx, formatter)
+        """List the commands for `--help`, which needs only the help text of each."""
+        listed = {
+            name: TyperCommand(name, help=_help(offered)) for name, offered in self.offered.items()
+        }
+        TyperGroup(commands=cast("Any", listed)).format_commands(ctx, formatter)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is asked for; one of a group is named with its group.
+        """The command of that name; the error for a subcommand names its group.
 
         Raises:
             UsageError: there is no such command.
@@ -52,20 +54,20 @@ class CommandsOnDemand(TyperGroup):
         offered = self.offered[name]
         if not isinstance(offered, typer.Typer):
             return set()
-        return {each.name for each in offered.registered_commands}
+        return {command.name for command in offered.registered_commands}
 
 
-class _Made(Mapping[str, Any]):
-    """The commands by their names, each made at its first use."""
+class _LazyCommands(Mapping[str, Any]):
+    """The commands by their names, each built at its first use."""
 
     def __init__(self, offered: Mapping[str, Callable[..., None] | typer.Typer]) -> None:
         self._offered = offered
-        self._made: dict[str, Any] = {}
+        self._built: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._made:
-            self._made[name] = _make(name, self._offered[name])
-        return self._made[name]
+        if name not in self._built:
+            self._built[name] = _build(name, self._offered[name])
+        return self._built[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._offered)
@@ -74,8 +76,8 @@ class _Made(Mapping[str, Any]):
         return len(self._offered)
 
 
-def _make(name: str, offered: Callable[..., None] | typer.Typer) -> Any:
-    # Completion is installed for the whole command line, not for one command of it.
+def _build(name: str, offered: Callable[..., None] | typer.Typer) -> Any:
+    # Completion is installed for the whole command line, not for one command.
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     if isinstance(offered, typer.Typer):
         app.add_typer(offered, name=name)

@@ -1,4 +1,4 @@
-"""Options that commands share, so that they read the same everywhere."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import typer
 
 from omnigraph.choices import EngineRequest
 from omnigraph.cli.formats import Format
-from omnigraph.cli.render import Talk
+from omnigraph.cli.render import ErrorStyle
 
 
-def speak_json(context: typer.Context) -> None:
-    """From here on, an error of this run is JSON."""
-    talk = context.find_object(Talk)
-    if talk is not None:
-        talk.json = True
+def report_errors_as_json(context: typer.Context) -> None:
+    """Print errors of this run as JSON from here on."""
+    style = context.find_object(ErrorStyle)
+    if style is not None:
+        style.json = True
 
 
 def _remember_json(context: typer.Context, value: bool) -> bool:  # noqa: FBT001  # typer's call
     if value:
-        speak_json(context)
+        report_errors_as_json(context)
     return value
 
 
@@ -32,7 +32,7 @@ Json = Annotated[
 
 def _remember_format(context: typer.Context, value: Format | None) -> Format | None:
     if value is Format.JSON:
-        speak_json(context)
+        report_errors_as_json(context)
     return value
 
 
@@ -44,7 +44,7 @@ ResultFormat = Annotated[
 ]
 OnEngine = Annotated[
     EngineRequest | None,
-    typer.Option("--engine", help="What runs it; auto, the default, goes by size."),
+    typer.Option("--engine", help="The engine; auto, the default, decides by size."),
 ]
 Store = Annotated[
     str | None,
@@ -65,12 +65,16 @@ AtCommit = Annotated[
 AtVersion = Annotated[
     int | None, typer.Option("--version", metavar="N", help="A manifest version.")
 ]
+OneBranch = Annotated[
+    str | None,
+    typer.Option("--branch", metavar="NAME", help="Only this branch; all by default."),
+]
 OnBranch = Annotated[
     str | None,
     typer.Option("--branch", metavar="NAME", help="The branch to write; main by default."),
 ]
 Confirm = Annotated[
-    bool, typer.Option("--confirm", help="Do it; without this, only show what would go.")
+    bool, typer.Option("--confirm", help="Do it; without this, only show what would happen.")
 ]
 Actor = Annotated[
     str | None,
@@ -78,20 +82,23 @@ Actor = Annotated[
         "--actor",
         metavar="NAME",
         envvar="OMNIGRAPH_ACTOR",
-        help="Who is doing this; kept in history.",
+        help="Who makes the change; kept in history.",
     ),
 ]
 Message = Annotated[
-    str | None, typer.Option("--message", "-m", metavar="TEXT", help="Why; kept in history.")
+    str | None,
+    typer.Option(
+        "--message", "-m", metavar="TEXT", help="Why the change is made; kept in history."
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
 
-def chosen_format(wanted: Format | None, *, json: bool) -> Format:
-    """The format that `--format` and `--json` ask for together.
+def choose_format(wanted: Format | None, *, json: bool) -> Format:
+    """The format that `--format` and `--json` together name.
 
     Raises:
-        typer.BadParameter: they ask for two, or for bytes on a terminal.
+        typer.BadParameter: they name two formats, or bytes for a terminal.
     """
     if json and wanted not in (None, Format.JSON):
         message = f"--json and --format {wanted} ask for two different things"
@@ -103,21 +110,25 @@ def chosen_format(wanted: Format | None, *, json: bool) -> Format:
     return chosen
 
 
-def store_given_once(context: typer.Context, given: str | None, store: str | None) -> str:
-    """The graph's URI, as an argument or as `--store`; the environment gives way to either.
+def require_one_store(context: typer.Context, given: str | None, store: str | None) -> str:
+    """The graph's URI, as an argument or as `--store`; either overrides the environment.
 
     Raises:
-        typer.BadParameter: the command line names two graphs, or there is none.
+        typer.BadParameter: the command line names two graphs, or none.
     """
     source = context.get_parameter_source("store")
     if given is not None and store != given and source is not None and source.name == "COMMANDLINE":
         message = f"it names {store}, and the argument {given}: which graph is meant?"
         raise typer.BadParameter(message, param_hint="--store")
-    return required_store(given if given is not None else store)
+    return require_store(given if given is not None else store)
 
 
-def required_store(store: str | None) -> str:
-    """The graph's URI; without one the command line was not complete."""
+def require_store(store: str | None) -> str:
+    """The graph's URI.
+
+    Raises:
+        typer.BadParameter: neither the command line nor the environment names a graph.
+    """
     if store is None:
         message = "no graph was named: give it, or set OMNIGRAPH_STORE"
         raise typer.BadParameter(message, param_hint="--store")

@@ -1,4 +1,4 @@
-"""Standard output: the one place that data leaves by, and what happens when it cannot."""
+"""Standard output: the only way out for data, and what happens when it cannot be written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from omnigraph.errors import StorageError
 
 
 class OutputClosedError(Exception):
-    """Whoever was reading has stopped, as `head` does. Nobody needs to be told."""
+    """The reader has stopped, as `head` does. This is no failure to report."""
 
 
 @contextmanager
@@ -20,8 +20,8 @@ def standard_output() -> Iterator[TextIO]:
     """Standard output, to write data to.
 
     Raises:
-        OutputClosedError: the reader is gone.
-        StorageError: what was written could not be kept; the message says why.
+        OutputClosedError: the reader has stopped reading.
+        StorageError: it cannot be written; the message says why.
     """
     if sys.stdout is None:
         message = "standard output is closed, and the answer has nowhere to go"
@@ -38,7 +38,7 @@ def standard_output() -> Iterator[TextIO]:
 
 
 def write_text(text: str) -> None:
-    """Write text as the terminal's locale spells it."""
+    """Write text in the encoding of the terminal's locale."""
     with standard_output() as stream:
         stream.write(text)
 
@@ -51,15 +51,15 @@ def write_bytes(data: bytes) -> None:
 
 
 def finish() -> None:
-    """See to it that what was written has arrived."""
+    """Flush what was written."""
     if sys.stdout is not None:
         with standard_output() as stream:
             stream.flush()
 
 
 def discard_rest(stream: TextIO) -> None:
-    """Send what is left of a stream that cannot be written nowhere."""
-    # Python writes what is left once more when it exits, and would complain then, on its own terms.
+    """Discard what is left in the buffer of a stream that cannot be written."""
+    # Python flushes the rest once more when it exits, and would print an error of its own.
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

@@ -8,25 +8,25 @@ from typing import Any, Final, NoReturn
 
 from omnigraph.errors import InvalidParameterError
 
-_SPELT_AS_TEXT: Final = frozenset({"String", "Date", "DateTime", "I64", "U64", "Blob"})
-"""The types whose values a query takes as text, so that a pair's value goes through as it is."""
+_TEXT_TYPES: Final = frozenset({"String", "Date", "DateTime", "I64", "U64", "Blob"})
+"""The types whose values a query takes as text, so that a pair's value is passed on unchanged."""
 
 
 def read_parameters(
     document: str | None, pairs: Iterable[str], *, types: Mapping[str, str]
 ) -> dict[str, object]:
-    """The parameters that `--params` and `--param` give together.
+    """The parameters of `--params` and `--param` together.
 
     A pair's value is the text after `=` where the parameter is declared as a String, a Date, a
     DateTime, an I64, a U64 or a Blob; anything else is read as JSON. What is not JSON stays text,
-    and the query then says what it wanted. So a String is never quoted, and null has to come by
-    `--params`, or by being left out.
+    which the query then refuses. So a String is never quoted, and null is given by `--params`, or
+    by leaving the parameter out.
 
     >>> read_parameters('{"a": 1}', ["b=2", "c=2", "d=[1, 2]"], types={"b": "String", "c": "I32"})
     {'a': 1, 'b': '2', 'c': 2, 'd': [1, 2]}
 
     Args:
-        types: The declared type of each parameter, as the query spells it.
+        types: The declared type of each parameter, as written in the query.
 
     Raises:
         InvalidParameterError: the document is no JSON object, a pair has no `=`, or a name is
@@ -40,21 +40,21 @@ def read_parameters(
             raise InvalidParameterError(message, hint="write --param name=value", name=pair[:100])
         if name in values:
             _refuse_second(name)
-        values[name] = text if types.get(name) in _SPELT_AS_TEXT else _value(text)
+        values[name] = text if types.get(name) in _TEXT_TYPES else _value(text)
     return values
 
 
 def declared_types(text: str, query_name: str | None) -> dict[str, str]:
     """The type of each parameter of a query, as written; empty if there is no such query.
 
-    Whatever is wrong with the text is left to whoever compiles it.
+    Faults of the text are left to the compiler.
     """
     from omnigraph.lang.source import Source
     from omnigraph.query.ast import NamedType
     from omnigraph.query.parser import read
 
     queries = read(Source("query.gq", text)).queries
-    wanted = [each for each in queries if query_name is None or each.name.text == query_name]
+    wanted = [query for query in queries if query_name is None or query.name.text == query_name]
     if len(wanted) != 1:
         return {}
     return {
@@ -65,17 +65,17 @@ def declared_types(text: str, query_name: str | None) -> dict[str, str]:
 
 def _document(text: str) -> dict[str, object]:
     try:
-        found = _read_json(text)
+        values = _read_json(text)
     except InvalidParameterError:
         raise
     except (ValueError, RecursionError) as cause:
         message = f"--params is not JSON: {cause}"
         hint = """write an object, in single quotes for the shell: --params '{"name": "Ada"}'"""
         raise InvalidParameterError(message, hint=hint, name="params") from cause
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         message = f"--params is not an object: {text[:100]}"
         raise InvalidParameterError(message, hint='write {"name": value}', name="params")
-    return found
+    return values
 
 
 def _value(text: str) -> object:
@@ -86,19 +86,19 @@ def _value(text: str) -> object:
 
 
 def _read_json(text: str) -> object:
-    found: object = json.loads(
+    value: object = json.loads(
         text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant
     )
-    return found
+    return value
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in values:
             _refuse_second(name)
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def _refuse_second(name: str) -> NoReturn:

@@ -20,7 +20,7 @@ _PARTS: Final = 10
 
 
 class Follower(Protocol):
-    """Hears how far each stage of a work is."""
+    """Receives how far each stage of the work is."""
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
         """Show it."""
@@ -28,24 +28,24 @@ class Follower(Protocol):
 
 
 @contextmanager
-def followed(*, quiet: bool, unit: str = "") -> Iterator[Follower | None]:
-    """Show the progress of what runs in the block; None where nobody wants to see it.
+def show_progress(*, quiet: bool, unit: str = "") -> Iterator[Follower | None]:
+    """Show the progress of what runs in the block; None where none is shown.
 
     Args:
-        unit: `bytes` where stages called `read` count bytes; else they count steps.
+        unit: `bytes` if the stage `read` counts bytes; other stages count steps.
     """
     if quiet or sys.stderr is None:
         yield None
     elif sys.stderr.isatty():
-        with _drawn() as progress:
+        with _progress_bars() as progress:
             yield Bars(progress, unit)
     else:
         yield Lines(unit)
 
 
 @contextmanager
-def _drawn() -> Iterator[Progress]:
-    # Imported here: only what is drawn pays for rich.
+def _progress_bars() -> Iterator[Progress]:
+    # Imported here: only bars need rich.
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -61,7 +61,7 @@ def _drawn() -> Iterator[Progress]:
 
 @dataclass(slots=True)
 class Bars:
-    """A bar for each stage; they are gone when the work is done."""
+    """A bar for each stage; the bars disappear when the work is done."""
 
     progress: Progress
     unit: str
@@ -79,32 +79,32 @@ class Bars:
 
 @dataclass(slots=True)
 class Lines:
-    """A line now and then; none for what is over before anybody could read it."""
+    """At most a few lines per stage, and none for a short load."""
 
     unit: str
     is_long: bool = False
-    said: tuple[str, int] = ("", -1)
+    last: tuple[str, int] = ("", -1)
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Say it, if it is news."""
+        """Print a line, unless the last one says the same."""
         if stage == "read":
             size = max(done, total or 0)
             self.is_long = self.unit != _BYTES or size > LOAD_BLOCK_BYTES
         part = _part(done, total)
-        if self.is_long and (stage, part) != self.said:
-            self.said = (stage, part)
+        if self.is_long and (stage, part) != self.last:
+            self.last = (stage, part)
             say(f"{stage} {_amount(stage, done, total, self.unit)}".rstrip())
 
 
 def _part(done: int, total: int | None) -> int:
-    """Which of the parts that get a line this is in; a single step has one."""
+    """The number of the part that this is in; each part gets one line."""
     if total is None:
         return done // (_PARTS * LOAD_BLOCK_BYTES)
     return done * _PARTS // total if total > 1 else 0
 
 
 def _amount(stage: str, done: int, total: int | None, unit: str) -> str:
-    """How far a stage is, in words.
+    """How far a stage is, as text.
 
     >>> _amount("read", 1_500_000, 3_000_000, "bytes"), _amount("stage", 1, 3, "bytes")
     ('1.5 MB of 3.0 MB', '1 of 3')
@@ -114,5 +114,7 @@ def _amount(stage: str, done: int, total: int | None, unit: str) -> str:
     if total == 1:
         return ""
     in_bytes = stage == "read" and unit == _BYTES
-    spelt = decimal if in_bytes else "{:,}".format
-    return spelt(done) if total is None else f"{spelt(done)} of {spelt(total)}"
+    format_count = decimal if in_bytes else "{:,}".format
+    if total is None:
+        return format_count(done)
+    return f"{format_count(done)} of {format_count(total)}"

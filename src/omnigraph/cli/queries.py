@@ -1,4 +1,4 @@
-"""Queries given on the command line: the options that carry one, and what they say together."""
+"""Queries on the command line: the options that name one, and how they are read."""
 
 from __future__ import annotations
 
@@ -10,19 +10,23 @@ from typing import Annotated
 import typer
 
 from omnigraph.cli.parameters import declared_types, read_parameters
-from omnigraph.cli.texts import read_text, shown_name
+from omnigraph.cli.texts import display_name, read_text
 
 Name = Annotated[
     str | None,
-    typer.Argument(metavar="NAME", help="Which query of the text; not needed when it has one."),
+    typer.Argument(
+        metavar="NAME", help="Which query of the text; not needed when it has only one."
+    ),
 ]
 File = Annotated[
     str | None,
-    typer.Option("--query", "-q", metavar="FILE", help="A .gq file, or - to read it."),
+    typer.Option("--query", "-q", metavar="FILE", help="A .gq file, or - for standard input."),
 ]
-Text = Annotated[str | None, typer.Option("--text", "-e", metavar="TEXT", help="The query itself.")]
+Text = Annotated[
+    str | None, typer.Option("--text", "-e", metavar="TEXT", help="The text of the query.")
+]
 Document = Annotated[
-    str | None, typer.Option("--params", metavar="JSON", help="Parameters, as one JSON object.")
+    str | None, typer.Option("--params", metavar="JSON", help="All parameters, as one JSON object.")
 ]
 Pairs = Annotated[
     list[str] | None,
@@ -37,10 +41,10 @@ Pairs = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The text of a query, and what to call it in diagnostics."""
+    """The text of a query, and its name in diagnostics."""
 
     text: str
-    called: str
+    name: str
 
     @classmethod
     def read(cls, file: str | None, text: str | None) -> Source:
@@ -57,27 +61,27 @@ class Source:
         if text is not None:
             return cls(text, "query")
         assert file is not None
-        return cls(read_text(file), shown_name(file))
+        return cls(read_text(file), display_name(file))
 
     def parameters(
         self, document: str | None, pairs: list[str] | None, *, name: str | None
     ) -> Mapping[str, object]:
-        """What `--params` and `--param` give, read as the query of that name declares it.
+        """The values of `--params` and `--param`, read as the query of that name declares them.
 
         Raises:
-            InvalidParameterError: they say nothing that parameters could be.
+            InvalidParameterError: they are no parameters.
         """
         types = declared_types(self.text, name) if pairs else {}
         return read_parameters(document, pairs or (), types=types)
 
     @contextmanager
-    def named(self) -> Iterator[None]:
-        """Let diagnostics name the file that the text came from, which the graph is never told."""
+    def name_diagnostics(self) -> Iterator[None]:
+        """Name the file of the text in diagnostics from the block: the graph sees only the text."""
         from omnigraph.lang import source
         from omnigraph.lang.diagnostics import DiagnosticsError
 
         try:
             yield
         except DiagnosticsError as error:
-            place = source.Source(self.called, error.source.text)
+            place = source.Source(self.name, error.source.text)
             raise DiagnosticsError(error.diagnostics, place, code=error.code) from error

@@ -1,4 +1,4 @@
-"""How results look: tables for people, JSON for programs."""
+"""How results are printed: tables for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ _FOLDED_MIN: Final = 12
 """The width below which a column of sentences becomes a column of syllables."""
 
 _GAP: Final = 3
-"""What rich puts between two columns."""
+"""Spaces that rich puts between two columns."""
 
 
 @dataclass(slots=True)
-class Talk:
-    """How this run speaks: set by `--json` and `--debug`, read when it ends.
+class ErrorStyle:
+    """How this run prints an error: set while options are parsed, read when it fails.
 
     Attributes:
-        tabulates: Whether violations are a table, one line each: they lie in files, to be fixed
+        json: Whether as JSON.
+        debug: Whether with the stack trace.
+        tabulates: Whether violations are a table, one line each: they are in files, to be fixed
             there.
     """
 
@@ -54,7 +56,7 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None
     """Print rows under their column names on standard output."""
     page = [["" if cell is None else str(cell) for cell in row] for row in rows]
     if page and sys.stdout is not None and sys.stdout.isatty():
-        # A column in which nothing stands takes room from the others.
+        # An empty column takes width from the others.
         filled = [at for at in range(len(columns)) if any(row[at] for row in page)]
         columns = [columns[at] for at in filled]
         page = [[row[at] for at in filled] for row in page]
@@ -65,7 +67,7 @@ def show_pages(columns: Sequence[str], pages: Iterable[Sequence[Sequence[str]]])
     """Print rows under their column names on standard output, one page after the other.
 
     A terminal gets a table for each page, folded to its width. Anywhere else nothing is folded,
-    the names stand once, and the first page decides how wide the columns are.
+    the names are printed once, and the first page decides how wide the columns are.
     """
     with output.standard_output() as stream:
         draw = _draw_page if stream.isatty() else _AlignedPages().draw
@@ -88,9 +90,9 @@ def show_facts(facts: Mapping[str, object]) -> None:
 
 
 def say(text: str) -> None:
-    """Tell the person something, on standard error; where that cannot be written, nobody hears it.
+    """Print a message on standard error; if that cannot be written, the message is lost.
 
-    The work goes on: no load is cancelled, and no commit called a failure, for want of a listener.
+    The work continues: an unwritable standard error must not cancel a load or fail a commit.
     """
     if sys.stderr is None:
         return
@@ -102,14 +104,14 @@ def say(text: str) -> None:
 
 @contextmanager
 def report_of(done: str | None) -> Iterator[None]:
-    """Print the report of something done, to its last line, in this block.
+    """Print the report of a change, to its last line, in this block.
 
     Args:
-        done: What an error says of it that keeps the report from being printed; None if nothing
-            was done.
+        done: The change in words, for an error that keeps the report from being printed; None if
+            nothing changed.
 
     Raises:
-        StorageError: standard output cannot be written. A note says that it was done.
+        StorageError: standard output cannot be written. A note says what was done.
     """
     try:
         yield
@@ -126,15 +128,15 @@ def report_of_commit(commit_id: str | None) -> AbstractContextManager[None]:
 
 
 def say_warnings(warnings: Iterable[FollowUpFailure]) -> None:
-    """Tell the person what was to follow a commit and failed, and how to make up for it."""
+    """Print which steps after a commit failed, and how to repeat them."""
     for warning in warnings:
         say(f"warning: {warning.message}")
         say(f"  hint: {warning.hint}")
 
 
 @contextmanager
-def notes_on_interrupt() -> Iterator[None]:
-    """Tell the person what an interrupt in the block left, such as a commit that has landed."""
+def show_notes_on_interrupt() -> Iterator[None]:
+    """Print the notes of an interrupt in the block, such as a commit that has landed."""
     try:
         yield
     except KeyboardInterrupt as interrupt:
@@ -144,7 +146,7 @@ def notes_on_interrupt() -> Iterator[None]:
 
 
 def say_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Tell the person rows under their column names, on standard error."""
+    """Print rows under their column names on standard error."""
     page = [["" if cell is None else str(cell) for cell in row] for row in rows]
     if sys.stderr is not None and sys.stderr.isatty():
         _draw(columns, page, sys.stderr)
@@ -158,7 +160,7 @@ def _draw_page(columns: Sequence[str], page: Sequence[Sequence[str]]) -> None:
 
 
 def _draw(columns: Sequence[str], page: Sequence[Sequence[str]], stream: TextIO) -> None:
-    # Imported here: only commands that draw a table pay for rich.
+    # Imported here: only commands that draw a table need rich.
     from rich import box
     from rich.cells import cell_len
     from rich.console import Console
@@ -177,19 +179,19 @@ def _draw(columns: Sequence[str], page: Sequence[Sequence[str]], stream: TextIO)
     if narrowest <= console.width:
         console.print(table, highlight=False, markup=False, emoji=False)
         return
-    # The terminal breaks the lines, and what is copied from them is whole.
+    # Let the terminal wrap the lines: text that is copied from them stays whole.
     for line in _AlignedPages().lines(columns, rows):
         stream.write(f"{line}\n")
 
 
 def _stays_whole(cell: str) -> bool:
-    """Whether a cell is an id, a time, a number or a word: half of one is of no use."""
+    """Whether a cell is an id, a time, a number or a word, which are of no use in halves."""
     return len(cell) <= _WHOLE_MAX and (" " not in cell or cell[:1].isdigit())
 
 
 @dataclass(slots=True)
 class _AlignedPages:
-    """Draws pages in columns of one width, found on the first of them."""
+    """Draws pages in columns whose widths the first page decides."""
 
     widths: Sequence[int] = ()
 
@@ -214,10 +216,10 @@ class _AlignedPages:
 
 
 def printable(text: str) -> str:
-    """Text that stays in its cell: what would move the cursor, or worse, is escaped."""
+    """Text that stays in its cell: control characters are escaped."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def to_document(value: object) -> str:

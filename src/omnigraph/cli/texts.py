@@ -1,4 +1,4 @@
-"""Texts that a command is given: a file, standard input, or the command line itself."""
+"""Texts that a command reads: files and standard input."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STANDARD_INPUT: Final = "-"
 def read_text(path: str) -> str:
     """The text of a file in UTF-8, or of standard input if the path is `-`.
 
-    A byte order mark at its start is no part of it.
+    A byte order mark at its start is dropped.
 
     Raises:
         NotFoundError: there is no such file.
@@ -30,7 +30,7 @@ def read_text(path: str) -> str:
 def _read_standard_input() -> str:
     from omnigraph.lang.source import decode_text
 
-    name = shown_name(STANDARD_INPUT)
+    name = display_name(STANDARD_INPUT)
     try:
         data = b"" if sys.stdin is None else sys.stdin.buffer.read()
     except OSError as cause:
@@ -39,6 +39,6 @@ def _read_standard_input() -> str:
     return decode_text(data, name)
 
 
-def shown_name(path: str) -> str:
-    """What to call a text in messages."""
+def display_name(path: str) -> str:
+    """The name of a text in messages."""
     return "standard input" if path == STANDARD_INPUT else path

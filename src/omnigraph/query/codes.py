@@ -43,7 +43,7 @@ class QueryCode(StrEnum):
     ARGUMENTS = "T21", "A function must be given the arguments that it takes."
     FIXED = "T22", "What identifies a row cannot be assigned: key, id, and an edge's from and to."
     MISSING = "T23", "An insert must give every property that is neither nullable nor defaulted."
-    MIXED_MUTATION = "T24", "A query inserts and updates, or it deletes; it does not do both (D2)."
+    MIXED_MUTATION = "T24", "A query inserts and updates, or it deletes; it does not do both."
     NEVER_NULL = "W1", "A test for null on a property that is never null has only one outcome."
     UNUSED_PARAMETER = "W2", "A parameter that is declared should be used."
 

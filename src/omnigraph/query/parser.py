@@ -285,7 +285,7 @@ class _Builder:
                 Diagnostic(
                     QueryCode.MIXED_MUTATION,
                     other.span,
-                    "one query may not both delete and insert or update (rule D2)",
+                    "one query may not both delete and insert or update",
                     "split it in two: one query that deletes, one that inserts and updates",
                 )
             )

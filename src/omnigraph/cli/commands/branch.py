@@ -41,9 +41,9 @@ def create_branch(
     """Start a branch at the tip of another, or at a point of the past. Copies no rows."""
     from omnigraph import graph
 
-    opened = graph.open(options.required_store(store))
-    made = opened.branches.create(name, branch=source, commit=commit, version=version)
-    head = made.snapshot().head
+    handle = graph.open(options.require_store(store))
+    branch = handle.branches.create(name, branch=source, commit=commit, version=version)
+    head = branch.snapshot().head
     with render.report_of(f"branch {name} was made"):
         if json:
             render.show_json({"branch": name, "commit_id": head.commit_id})
@@ -56,8 +56,8 @@ def list_branches(*, store: options.Store = None, json: options.Json = False) ->
     """List the branches, main first, each with its newest commit."""
     from omnigraph import graph
 
-    heads = _heads(graph.open(options.required_store(store), read_only=True))
-    unreadable = {name: each for name, each in heads.items() if isinstance(each, StorageError)}
+    heads = _heads(graph.open(options.require_store(store), read_only=True))
+    unreadable = {name: head for name, head in heads.items() if isinstance(head, StorageError)}
     if json:
         render.show_json([_head_facts(name, head) for name, head in heads.items()])
     else:
@@ -70,14 +70,14 @@ def list_branches(*, store: options.Store = None, json: options.Json = False) ->
         raise typer.Exit(Exit.FAILED)
 
 
-def _heads(opened: Graph) -> dict[str, Commit | StorageError]:
+def _heads(handle: Graph) -> dict[str, Commit | StorageError]:
     """The newest commit of each branch, or why it cannot be read."""
     heads: dict[str, Commit | StorageError] = {}
-    for name in opened.branches.list():
+    for name in handle.branches.list():
         try:
-            heads[name] = opened.snapshot(branch=name).head
+            heads[name] = handle.snapshot(branch=name).head
         except BranchNotFoundError:
-            # It was deleted meanwhile, and is no branch any more.
+            # It was deleted meanwhile.
             continue
         except StorageError as error:
             heads[name] = error
@@ -87,8 +87,8 @@ def _heads(opened: Graph) -> dict[str, Commit | StorageError]:
 def _head_facts(name: str, head: Commit | StorageError) -> dict[str, object]:
     if isinstance(head, StorageError):
         return {"branch": name, "error": head.message, "hint": head.hint}
-    shown = ("commit_id", "created_at", "operation", "actor", "message")
-    return {"branch": name, **{each: getattr(head, each) for each in shown}}
+    fields = ("commit_id", "created_at", "operation", "actor", "message")
+    return {"branch": name, **{field: getattr(head, field) for field in fields}}
 
 
 def _head_row(name: str, head: Commit | StorageError) -> tuple[object, ...]:
@@ -101,7 +101,7 @@ def _head_row(name: str, head: Commit | StorageError) -> tuple[object, ...]:
 @group.command("merge")
 def merge_branch(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="The branch whose changes are brought over.")
+        str, typer.Argument(metavar="SOURCE", help="The branch whose changes are merged.")
     ],
     *,
     store: options.Store = None,
@@ -114,13 +114,15 @@ def merge_branch(
         typer.Option(
             "--resolve",
             metavar="ours|theirs|FILE",
-            help="Where both changed the same: keep the target's, take the source's, or as a "
-            "JSON file says.",
+            help="Where both changed the same: ours keeps the target's value, theirs takes the "
+            "source's, a JSON file decides one by one.",
         ),
     ] = None,
     strict_rows: Annotated[
         bool,
-        typer.Option("--strict-rows", help="Rows that both changed conflict in any case."),
+        typer.Option(
+            "--strict-rows", help="Rows that both changed conflict, even in different properties."
+        ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what it would do; write nothing.")
@@ -133,19 +135,19 @@ def merge_branch(
     message: options.Message = None,
     json: options.Json = False,
 ) -> None:
-    """Bring what one branch changed to another, in one commit. Goes property by property."""
+    """Merge what one branch changed into another, property by property, in one commit."""
     from omnigraph import graph
 
     if delete_branch and source == "main":
         wrong = "main cannot be deleted, so --delete-branch is not for it"
         raise typer.BadParameter(wrong, param_hint="--delete-branch")
-    decided = _resolutions(resolve)
-    opened = graph.open(options.required_store(store), actor=actor, read_only=dry_run)
-    with quick_spark(), render.notes_on_interrupt():
-        outcome = opened.merge(
+    resolutions = _resolutions(resolve)
+    handle = graph.open(options.require_store(store), actor=actor, read_only=dry_run)
+    with quick_spark(), render.show_notes_on_interrupt():
+        outcome = handle.merge(
             source,
             into=target,
-            resolve=decided,
+            resolve=resolutions,
             strict_rows=strict_rows,
             dry_run=dry_run,
             delete_branch=delete_branch,
@@ -174,18 +176,18 @@ def delete_branch(
     from omnigraph import graph
     from omnigraph.model.names import BranchName
 
-    wanted = BranchName.parse(name)
-    opened = graph.open(options.required_store(store), read_only=not confirm)
-    ref = opened.snapshot(branch=wanted).ref
-    commits = opened.commits.list(branch=wanted)
-    own = [each.commit_id for each in commits if each.branch == wanted and each.ref in (ref, None)]
-    opened.branches.delete(wanted, dry_run=not confirm)
+    branch = BranchName.parse(name)
+    handle = graph.open(options.require_store(store), read_only=not confirm)
+    ref = handle.snapshot(branch=branch).ref
+    commits = handle.commits.list(branch=branch)
+    own = [each.commit_id for each in commits if each.branch == branch and each.ref in (ref, None)]
+    handle.branches.delete(branch, dry_run=not confirm)
     head = commits[0].commit_id
-    with render.report_of(f"branch {wanted} was deleted" if confirm else None):
+    with render.report_of(f"branch {branch} was deleted" if confirm else None):
         if json:
-            render.show_json({"branch": wanted, "deleted": confirm, "head": head, "commits": own})
+            render.show_json({"branch": branch, "deleted": confirm, "head": head, "commits": own})
             return
-        render.show_facts({"branch": wanted, "head": head, "commits of its own": len(own)})
+        render.show_facts({"branch": branch, "head": head, "commits of its own": len(own)})
         render.say("deleted" if confirm else "nothing was deleted: give --confirm to delete it")
 
 
@@ -221,8 +223,8 @@ def _show_merge(outcome: MergeOutcome, *, dry_run: bool) -> None:
         render.show_table(
             ["type", "inserted", "updated", "deleted"],
             [
-                (name, each.inserted, each.updated, each.deleted)
-                for name, each in outcome.changes.items()
+                (name, counts.inserted, counts.updated, counts.deleted)
+                for name, counts in outcome.changes.items()
             ],
         )
     if outcome.conflicts:
@@ -246,9 +248,9 @@ def _merge_facts(outcome: MergeOutcome) -> dict[str, object]:
         "commit_id": outcome.commit_id,
         "engine": outcome.engine,
         "why": outcome.why,
-        "changes": {name: asdict(each) for name, each in outcome.changes.items()},
+        "changes": {name: asdict(counts) for name, counts in outcome.changes.items()},
         "conflict_count": outcome.conflict_count,
-        "merge_conflicts": [conflict_facts(each) for each in outcome.conflicts],
+        "merge_conflicts": [conflict_facts(conflict) for conflict in outcome.conflicts],
         "deleted_source": outcome.deleted_source,
-        "warnings": [asdict(each) for each in outcome.warnings],
+        "warnings": [asdict(warning) for warning in outcome.warnings],
     }

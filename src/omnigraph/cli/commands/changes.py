@@ -22,11 +22,11 @@ def poll(
     after: Annotated[
         str | None,
         typer.Option(
-            "--after", metavar="CURSOR", help="Where to go on; from the first commit without."
+            "--after", metavar="CURSOR", help="Where to continue; the first commit by default."
         ),
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="N", min=1, help="Commits at most.")
+        int, typer.Option("--limit", "-n", metavar="N", min=1, help="How many commits at most.")
     ] = 100,
     branch: options.AtBranch = None,
     kinds: diffs.Kinds = None,
@@ -38,16 +38,16 @@ def poll(
     """Show the commits after a cursor, and what each changed. Oldest first."""
     from omnigraph import graph
 
-    opened = graph.open(options.required_store(store), read_only=True)
-    found = opened.changes(
+    handle = graph.open(options.require_store(store), read_only=True)
+    batch = handle.changes(
         after=after, branch=branch, limit=limit, kinds=kinds, types=types, ops=ops
     )
     if json:
-        render.show_json(_facts(found, rows=rows))
+        render.show_json(_facts(batch, rows=rows))
         return
-    _show(found, rows=rows)
-    more = "that is all for now" if found.is_newest else "there is more"
-    render.say(f"{more}; go on with --after {found.cursor}")
+    _show(batch, rows=rows)
+    more = "that is all for now" if batch.is_newest else "there is more"
+    render.say(f"{more}; go on with --after {batch.cursor}")
 
 
 @group.command("baseline")
@@ -57,11 +57,11 @@ def baseline(
     branch: options.AtBranch = None,
     json: options.Json = False,
 ) -> None:
-    """Print the cursor of a branch as it is now. For who starts from a copy of it."""
+    """Print the cursor of a branch as it is now, to follow changes from there on."""
     from omnigraph import graph
 
-    opened = graph.open(options.required_store(store), read_only=True)
-    cursor = opened.baseline(branch=branch)
+    handle = graph.open(options.require_store(store), read_only=True)
+    cursor = handle.baseline(branch=branch)
     if json:
         render.show_json({"branch": branch or "main", "cursor": cursor})
     else:
@@ -73,9 +73,9 @@ def _show(batch: Batch, *, rows: bool) -> None:
         render.show_table(
             ["commit", "type", "op", "id", "before", "after"],
             [
-                (each.commit.commit_id, *diffs.row_cells(row))
-                for each in batch.commits
-                for row in diffs.row_objects(each.diff)
+                (changes.commit.commit_id, *diffs.row_cells(row))
+                for changes in batch.commits
+                for row in diffs.row_objects(changes.diff)
             ],
         )
         return
@@ -83,30 +83,35 @@ def _show(batch: Batch, *, rows: bool) -> None:
         ["commit", "created", "operation", "actor", "changes"],
         [
             (
-                each.commit.commit_id,
-                f"{each.commit.created_at:%Y-%m-%d %H:%M:%S}",
-                each.commit.operation,
-                each.commit.actor,
-                _told(each),
+                changes.commit.commit_id,
+                f"{changes.commit.created_at:%Y-%m-%d %H:%M:%S}",
+                changes.commit.operation,
+                changes.commit.actor,
+                _summary(changes),
             )
-            for each in batch.commits
+            for changes in batch.commits
         ],
     )
 
 
-def _told(changes: CommitChanges) -> str:
+def _summary(changes: CommitChanges) -> str:
     """What a commit changed, on one line: `Person +2 ~1, Knows -3`."""
     marks = {"inserted": "+", "updated": "~", "deleted": "-"}
-    told = (
-        " ".join([name, *(f"{marks[kind]}{count}" for kind, count in each.items() if count)])
-        for name, each in diffs.counts(changes.diff).items()
+    types = (
+        " ".join([name, *(f"{marks[kind]}{count}" for kind, count in counts.items() if count)])
+        for name, counts in diffs.counts(changes.diff).items()
     )
-    return ", ".join(told)
+    return ", ".join(types)
 
 
 def _facts(batch: Batch, *, rows: bool) -> dict[str, Any]:
     commits = []
-    for each in batch.commits:
-        facts = {"commit": commit_facts(each.commit), "changes": diffs.counts(each.diff)}
-        commits.append({**facts, "rows": list(diffs.row_objects(each.diff))} if rows else facts)
+    for changes in batch.commits:
+        facts: dict[str, Any] = {
+            "commit": commit_facts(changes.commit),
+            "changes": diffs.counts(changes.diff),
+        }
+        if rows:
+            facts["rows"] = list(diffs.row_objects(changes.diff))
+        commits.append(facts)
     return {"commits": commits, "cursor": batch.cursor, "is_newest": batch.is_newest}

@@ -1,4 +1,4 @@
-"""`omnigraph check`: prove that a graph is sound, or say what is wrong with it."""
+"""`omnigraph check`: verify that a graph is sound, or report what is wrong with it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from omnigraph.cli import options, render
 from omnigraph.cli.exits import Exit
-from omnigraph.cli.progress import followed
+from omnigraph.cli.progress import show_progress
 
 if TYPE_CHECKING:
     from omnigraph.maintenance.checking.report import CheckReport, Finding
@@ -19,31 +19,29 @@ if TYPE_CHECKING:
 def check(
     *,
     store: options.Store = None,
-    branch: Annotated[
-        str | None, typer.Option("--branch", metavar="NAME", help="Only this one; all by default.")
-    ] = None,
+    branch: options.OneBranch = None,
     shallow: Annotated[
         bool, typer.Option("--shallow", help="Read no rows: quick at any size.")
     ] = False,
     history: Annotated[
         bool,
-        typer.Option("--history", help="Look at what every older commit reads, too."),
+        typer.Option("--history", help="Check what every older commit reads, too."),
     ] = False,
     engine: options.OnEngine = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Prove that a graph is sound, from its history to its rows. Reads only.
+    """Verify that a graph is sound, from its history to its rows. Reads only.
 
-    Ends with 1 if anything is wrong, and says what, where, and what to do next.
+    Exits with 1 if anything is wrong, and reports what, where, and what to do next.
     """
     from omnigraph.clock import SystemClock
     from omnigraph.graph import Graph
     from omnigraph.storage.store import Store
 
-    # Not opened, which refuses a graph whose main cannot be read: to say why is what this is for.
-    handle = Graph(Store.open(options.required_store(store)), SystemClock(), read_only=True)
-    with followed(quiet=quiet or json) as progress:
+    # Not graph.open, which refuses a graph whose main cannot be read: this command reports why.
+    handle = Graph(Store.open(options.require_store(store)), SystemClock(), read_only=True)
+    with show_progress(quiet=quiet or json) as progress:
         report = handle.check(
             branch=branch, rows=not shallow, history=history, engine=engine, progress=progress
         )
@@ -59,27 +57,27 @@ def _show(report: CheckReport) -> None:
     render.show_table(
         ["checked", "count", "wrong", "what must hold"],
         [
-            (each, f"{count:,}", report.wrong(each) or "", each.sentence)
-            for each, count in report.checked.items()
+            (invariant, f"{count:,}", report.wrong(invariant) or "", invariant.sentence)
+            for invariant, count in report.checked.items()
         ],
     )
-    _tell("wrong", report.findings)
-    _tell("note", report.notes)
+    _show_findings("wrong", report.findings)
+    _show_findings("note", report.notes)
     branches = ", ".join(report.branches)
     if report.is_sound:
         render.say(f"sound: {report.uri}, branches {branches}")
     else:
-        number = sum(each.count for each in report.findings)
+        number = sum(finding.count for finding in report.findings)
         render.say(f"{number:,} found wrong in {report.uri}, branches {branches}")
 
 
-def _tell(kind: str, findings: Iterable[Finding]) -> None:
-    for each in findings:
-        times = f" ({each.count:,} times)" if each.count > 1 else ""
+def _show_findings(kind: str, findings: Iterable[Finding]) -> None:
+    for finding in findings:
+        times = f" ({finding.count:,} times)" if finding.count > 1 else ""
         lines = [
-            f"{kind}[{each.invariant}]: {each.subject}{times}: {each.problem}",
-            f"  where: {each.place}",
-            f"  next: {each.next_step}",
+            f"{kind}[{finding.invariant}]: {finding.subject}{times}: {finding.problem}",
+            f"  where: {finding.place}",
+            f"  next: {finding.next_step}",
         ]
         render.show_text("\n".join(["", *lines]))
 
@@ -90,6 +88,6 @@ def _facts(report: CheckReport) -> dict[str, object]:
         "sound": report.is_sound,
         "branches": report.branches,
         "checked": dict(report.checked),
-        "findings": [asdict(each) for each in report.findings],
-        "notes": [asdict(each) for each in report.notes],
+        "findings": [asdict(finding) for finding in report.findings],
+        "notes": [asdict(note) for note in report.notes],
     }

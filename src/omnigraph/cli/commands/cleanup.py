@@ -13,23 +13,24 @@ from omnigraph.cli.exits import Exit
 def cleanup(
     *, store: options.Store = None, confirm: options.Confirm = False, json: options.Json = False
 ) -> None:
-    """Remove what killed processes left and nothing names. Without --confirm, show what."""
+    """Remove what killed processes left and nothing uses. Without --confirm, show what."""
     from omnigraph import graph
 
-    opened = graph.open(options.required_store(store), read_only=not confirm)
-    result = opened.cleanup(dry_run=not confirm)
+    handle = graph.open(options.require_store(store), read_only=not confirm)
+    result = handle.cleanup(dry_run=not confirm)
     if json:
         render.show_json({**asdict(result), "removed": confirm})
     else:
-        refs = [("ref", each.ref, each.location) for each in result.refs]
-        folders = [each.rpartition("/") for each in result.scratch]
-        found = [*refs, *(("scratch", name, place) for place, _, name in folders)]
-        if found:
-            render.show_table(["kind", "name", "in"], found)
-        render.say(_summary(len(found), confirm=confirm))
-        for each in result.troubles:
-            what = each.location if each.ref is None else f"{each.ref} in {each.location}"
-            render.say(f"{what} stays, because {each.message}")
+        refs = [("ref", leftover.ref, leftover.location) for leftover in result.refs]
+        folders = [path.rpartition("/") for path in result.scratch]
+        leftovers = [*refs, *(("scratch", name, place) for place, _, name in folders)]
+        if leftovers:
+            render.show_table(["kind", "name", "in"], leftovers)
+        render.say(_summary(len(leftovers), confirm=confirm))
+        for trouble in result.troubles:
+            place = trouble.location
+            what = place if trouble.ref is None else f"{trouble.ref} in {place}"
+            render.say(f"{what} stays, because {trouble.message}")
     if result.troubles:
         raise typer.Exit(Exit.FAILED)
 

@@ -1,4 +1,4 @@
-"""`omnigraph commit`: read a graph's history."""
+"""`omnigraph commit`: list and show the commits of a graph."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def list_commits(
     from omnigraph import graph
 
     filters = _filters(wanted or ())
-    opened = graph.open(options.required_store(store), read_only=True)
-    found = opened.commits.list(branch=branch, limit=None if filters else limit)
-    matching = [commit for commit in found if _matches(commit, filters)][:limit]
+    handle = graph.open(options.require_store(store), read_only=True)
+    commits = handle.commits.list(branch=branch, limit=None if filters else limit)
+    matching = [commit for commit in commits if _matches(commit, filters)][:limit]
     if json:
         render.show_json([commit_facts(commit) for commit in matching])
         return
@@ -47,13 +47,13 @@ def list_commits(
         ["commit", "created", "operation", "actor", "message"],
         [
             (
-                each.commit_id,
-                f"{each.created_at:%Y-%m-%d %H:%M:%S}",
-                each.operation,
-                each.actor,
-                each.message,
+                commit.commit_id,
+                f"{commit.created_at:%Y-%m-%d %H:%M:%S}",
+                commit.operation,
+                commit.actor,
+                commit.message,
             )
-            for each in matching
+            for commit in matching
         ],
     )
 
@@ -68,7 +68,7 @@ def show_commit(
     """Show one commit."""
     from omnigraph import graph
 
-    commit = graph.open(options.required_store(store), read_only=True).commits.show(commit_id)
+    commit = graph.open(options.require_store(store), read_only=True).commits.show(commit_id)
     facts = commit_facts(commit)
     if json:
         render.show_json(facts)
@@ -85,12 +85,12 @@ def show_changes(
     format_: options.ResultFormat = None,
     json: options.Json = False,
 ) -> None:
-    """Show what one commit changed. Counts, or with --rows all."""
+    """Show what one commit changed: counts, or every row with --rows."""
     from omnigraph import graph
 
-    wanted = options.chosen_format(format_, json=json)
-    opened = graph.open(options.required_store(store), read_only=True)
-    diffs.write_diff(opened.commits.changes(commit_id), wanted, rows=rows)
+    wanted = options.choose_format(format_, json=json)
+    handle = graph.open(options.require_store(store), read_only=True)
+    diffs.write_diff(handle.commits.changes(commit_id), wanted, rows=rows)
 
 
 def _filters(wanted: Iterable[str]) -> dict[str, str]:
@@ -110,7 +110,7 @@ def _filters(wanted: Iterable[str]) -> dict[str, str]:
 
 
 def _refuse_unknown(filters: Mapping[str, str]) -> None:
-    """A value that no commit can have is a slip of the finger, and not a filter."""
+    """Refuse a value that no commit can have: it is a typing error."""
     from difflib import get_close_matches
 
     from omnigraph.model.commits import OperationKind

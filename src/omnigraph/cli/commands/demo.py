@@ -1,4 +1,4 @@
-"""`omnigraph demo`: a tour on a graph of its own."""
+"""`omnigraph demo`: a tour on a new graph."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ def demo(
     *,
     rows: Annotated[
         int,
-        typer.Option("--rows", metavar="N", min=100, help="How many rows the graph gets."),
+        typer.Option("--rows", metavar="N", min=100, help="How many rows the graph has."),
     ] = ROWS,
     directory: Annotated[
         Path | None,
-        typer.Option("--directory", metavar="DIR", help="A new one, for the graph; it is kept."),
+        typer.Option(
+            "--directory", metavar="DIR", help="A new directory for the graph; it is kept."
+        ),
     ] = None,
     engine: options.OnEngine = None,
 ) -> None:
-    """Make a graph of a million rows, and show what can be done."""
+    """Create a graph of a million rows, and show what can be done."""
     import shutil
     import tempfile
 
     from omnigraph.cli.demo.tour import Tour
 
-    wanted = engine or _engine()
+    wanted = engine or _choose_engine()
     if directory is not None:
-        _make(directory)
+        _create(directory)
         Tour(directory.resolve(), rows, wanted).run()
         return
     place = Path(tempfile.mkdtemp(prefix="omnigraph-demo-"))
@@ -44,7 +46,7 @@ def demo(
         raise
 
 
-def _make(directory: Path) -> None:
+def _create(directory: Path) -> None:
     try:
         directory.mkdir(parents=True)
     except OSError as cause:
@@ -52,8 +54,8 @@ def _make(directory: Path) -> None:
         raise typer.BadParameter(message, param_hint="--directory") from cause
 
 
-def _engine() -> EngineName:
-    """Spark where it can run: that is what loads of this size are for."""
+def _choose_engine() -> EngineName:
+    """Spark where it can run: the tour loads as many rows as Spark is for."""
     from omnigraph.engine.extras import INSTALL_SPARK, is_spark_installed
     from omnigraph.engine.spark.java import find_java
 

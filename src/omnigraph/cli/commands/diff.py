@@ -24,17 +24,17 @@ def diff(
     format_: options.ResultFormat = None,
     json: options.Json = False,
 ) -> None:
-    """Show what came, changed and went between two points. Counts, or with --rows all."""
+    """Show inserts, updates and deletes between two points: counts, or rows with --rows."""
     from omnigraph import graph
 
-    wanted = options.chosen_format(format_, json=json)
-    opened = graph.open(options.required_store(store), read_only=True)
+    wanted = options.choose_format(format_, json=json)
+    handle = graph.open(options.require_store(store), read_only=True)
     with quick_spark():
-        found = opened.diff(before, after, kinds=kinds, types=types, ops=ops, engine=engine)
+        difference = handle.diff(before, after, kinds=kinds, types=types, ops=ops, engine=engine)
     if wanted is Format.TABLE:
-        render.say(f"from commit {found.before} to commit {found.after}")
-        render.say(f"compared by the {found.engine} engine, because {found.why}")
-        if not diffs.counts(found):
+        render.say(f"from commit {difference.before} to commit {difference.after}")
+        render.say(f"compared by the {difference.engine} engine, because {difference.why}")
+        if not diffs.counts(difference):
             render.say("nothing differs")
             return
-    diffs.write_diff(found, wanted, rows=rows)
+    diffs.write_diff(difference, wanted, rows=rows)

@@ -9,7 +9,7 @@ import typer
 
 from omnigraph.choices import ExportFormat
 from omnigraph.cli import options, output, render
-from omnigraph.cli.progress import followed
+from omnigraph.cli.progress import show_progress
 from omnigraph.cli.spark import quick_spark
 
 if TYPE_CHECKING:
@@ -45,19 +45,19 @@ def export(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Write all rows of one commit into files that load again. They keep their ids."""
+    """Write all rows of one commit to files; ndjson loads again with the same ids."""
     from omnigraph import graph
 
     is_piped = target == _STANDARD_OUTPUT
     if is_piped and json:
         message = "standard output cannot have both the rows and what --json tells of them"
         raise typer.BadParameter(message, param_hint="--json")
-    opened = graph.open(options.required_store(store), read_only=True)
-    point = opened.at(branch=branch, commit=commit, version=version)
-    # Rows on a terminal are progress enough.
+    handle = graph.open(options.require_store(store), read_only=True)
+    point = handle.at(branch=branch, commit=commit, version=version)
+    # Rows on standard output show progress by themselves.
     with (
         quick_spark(),
-        followed(quiet=quiet or json or is_piped) as progress,
+        show_progress(quiet=quiet or json or is_piped) as progress,
         output.standard_output() if is_piped else nullcontext(),
     ):
         result = point.export(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omnigraph.cli import options, render
-from omnigraph.cli.progress import followed
+from omnigraph.cli.progress import show_progress
 from omnigraph.cli.spark import quick_spark
 
 
@@ -20,9 +20,9 @@ def index(
     """Build missing indexes, and extend the others to new rows."""
     from omnigraph import graph
 
-    opened = graph.open(options.required_store(store), actor=actor)
-    with quick_spark(), followed(quiet=quiet or json) as progress:
-        result = opened.ensure_indices(
+    handle = graph.open(options.require_store(store), actor=actor)
+    with quick_spark(), show_progress(quiet=quiet or json) as progress:
+        result = handle.ensure_indices(
             branch=branch, engine=engine, message=message, progress=progress
         )
     if json:

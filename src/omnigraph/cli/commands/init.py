@@ -28,7 +28,7 @@ def init(
     """Create a graph: one empty table per type, and a first commit."""
     from omnigraph import graph
 
-    place = options.store_given_once(context, uri, store)
+    place = options.require_one_store(context, uri, store)
     created = graph.init(place, schema, actor=actor, message=message)
     snapshot = created.snapshot()
     commit_id = snapshot.head.commit_id
@@ -39,13 +39,13 @@ def init(
         render.show_json({**facts, "warnings": warnings})
         return
     render.show_facts({"graph": created.uri, "commit": commit_id, "types": len(snapshot.pins)})
-    for each in warnings:
-        render.say(f"\n{each}")
+    for warning in warnings:
+        render.say(f"\n{warning}")
 
 
 def _warnings(schema: Path) -> list[str]:
-    """What was taken as it is, and was perhaps not meant so."""
+    """Warnings about a schema that was accepted."""
     from omnigraph.schema.parser import read_schema
 
     reading = read_schema(read_text(str(schema)), str(schema))
-    return [each.render(reading.source) for each in reading.diagnostics]
+    return [diagnostic.render(reading.source) for diagnostic in reading.diagnostics]

@@ -1,4 +1,4 @@
-"""`omnigraph lint`: everything there is to say about schemas and queries, without running them."""
+"""`omnigraph lint`: check schemas and queries without running them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _QUERIES: Final = ".gq"
 
 
 @dataclass(frozen=True, slots=True)
-class Linted:
-    """What one file is found to be.
+class LintResult:
+    """What one file was found to have.
 
     Attributes:
-        queries: What the queries of a `.gq` file mean; None if it has errors, or is a schema.
-        checked: False if only the syntax was looked at, since there was no schema without errors.
+        queries: The compiled queries of a `.gq` file; None if it has errors, or is a schema.
+        checked: False if only the syntax was checked, since there was no schema without errors.
     """
 
     source: Source
@@ -43,7 +43,7 @@ def lint(
     *,
     schema: Annotated[
         str | None,
-        typer.Option("--schema", metavar="FILE", help="The schema that the queries are about."),
+        typer.Option("--schema", metavar="FILE", help="The schema to check the queries against."),
     ] = None,
     store: options.Store = None,
     branch: options.AtBranch = None,
@@ -61,20 +61,20 @@ def lint(
         if schema is None and len(schemas) == 1:
             schema = next(iter(schemas))
         if schema is not None:
-            # A schema given for the queries' sake is looked at like any other.
+            # A schema that is given for the queries is checked like any other.
             schemas = {schema: _lint_schema(schema), **schemas}
             catalog = schemas[schema][1]
         else:
             catalog = _stored_catalog(store, branch)
-    found = [linted for linted, _ in schemas.values()]
-    found += [_lint_queries(path, catalog) for path in dict.fromkeys(files) if not _is_schema(path)]
-    errors, warnings = _counts(found)
+    results = [result for result, _ in schemas.values()]
+    queries = [path for path in dict.fromkeys(files) if not _is_schema(path)]
+    results += [_lint_queries(path, catalog) for path in queries]
+    errors, warnings = _counts(results)
     if json:
-        render.show_json(
-            {"errors": errors, "warnings": warnings, "files": [_file_facts(each) for each in found]}
-        )
+        facts = [_file_facts(result) for result in results]
+        render.show_json({"errors": errors, "warnings": warnings, "files": facts})
     else:
-        _show(found, errors=errors, warnings=warnings)
+        _show(results, errors=errors, warnings=warnings)
     if errors:
         raise typer.Exit(Exit.INVALID)
 
@@ -99,14 +99,14 @@ def _stored_catalog(store: str | None, branch: str | None) -> Catalog:
     return graph.open(store, read_only=True).schema.show(branch=branch).catalog
 
 
-def _lint_schema(path: str) -> tuple[Linted, Catalog | None]:
+def _lint_schema(path: str) -> tuple[LintResult, Catalog | None]:
     from omnigraph.schema.parser import read_schema
 
     reading = read_schema(read_text(path), path)
-    return Linted(reading.source, reading.diagnostics), reading.catalog
+    return LintResult(reading.source, reading.diagnostics), reading.catalog
 
 
-def _lint_queries(path: str, catalog: Catalog | None) -> Linted:
+def _lint_queries(path: str, catalog: Catalog | None) -> LintResult:
     from omnigraph.lang.source import Source
     from omnigraph.query.compile import read_queries
     from omnigraph.query.parser import read
@@ -114,30 +114,30 @@ def _lint_queries(path: str, catalog: Catalog | None) -> Linted:
     text = read_text(path)
     if catalog is None:
         source = Source(path, text)
-        return Linted(source, read(source).diagnostics, checked=False)
+        return LintResult(source, read(source).diagnostics, checked=False)
     reading = read_queries(text, catalog, path)
-    return Linted(reading.source, reading.diagnostics, reading.queries)
+    return LintResult(reading.source, reading.diagnostics, reading.queries)
 
 
-def _counts(found: Iterable[Linted]) -> tuple[int, int]:
+def _counts(results: Iterable[LintResult]) -> tuple[int, int]:
     from omnigraph.lang.diagnostics import errors_in
 
-    everything = [each for linted in found for each in linted.diagnostics]
-    errors = len(errors_in(everything))
-    return errors, len(everything) - errors
+    diagnostics = [each for result in results for each in result.diagnostics]
+    errors = len(errors_in(diagnostics))
+    return errors, len(diagnostics) - errors
 
 
-def _show(found: Sequence[Linted], *, errors: int, warnings: int) -> None:
-    for linted in found:
-        for each in linted.diagnostics:
-            render.show_text(f"{each.render(linted.source)}\n\n")
-    for linted in found:
-        if not linted.checked:
-            name = linted.source.name
+def _show(results: Sequence[LintResult], *, errors: int, warnings: int) -> None:
+    for result in results:
+        for diagnostic in result.diagnostics:
+            render.show_text(f"{diagnostic.render(result.source)}\n\n")
+    for result in results:
+        if not result.checked:
+            name = result.source.name
             render.say(f"{name}: only the syntax was checked, since the schema has errors")
     render.say(
         f"{_plural(errors, 'error')} and {_plural(warnings, 'warning')} "
-        f"in {_plural(len(found), 'file')}"
+        f"in {_plural(len(results), 'file')}"
     )
 
 
@@ -145,14 +145,14 @@ def _plural(count: int, thing: str) -> str:
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
-def _file_facts(linted: Linted) -> dict[str, object]:
+def _file_facts(result: LintResult) -> dict[str, object]:
     facts: dict[str, object] = {
-        "file": linted.source.name,
-        "diagnostics": [_diagnostic_facts(each, linted.source) for each in linted.diagnostics],
+        "file": result.source.name,
+        "diagnostics": [_diagnostic_facts(each, result.source) for each in result.diagnostics],
     }
-    if not _is_schema(linted.source.name):
-        facts["checked"] = linted.checked
-        facts["queries"] = linted.queries and [_query_facts(each) for each in linted.queries]
+    if not _is_schema(result.source.name):
+        facts["checked"] = result.checked
+        facts["queries"] = result.queries and [_query_facts(query) for query in result.queries]
     return facts
 
 
@@ -181,8 +181,8 @@ def _query_facts(query: ir.Query) -> dict[str, object]:
         "kind": "read" if isinstance(query, ReadQuery) else "mutation",
         "description": query.description,
         "instruction": query.instruction,
-        "parameters": [_value_facts(each.name, each) for each in query.parameters],
-        "columns": [_value_facts(each.name, each.expression) for each in columns],
+        "parameters": [_value_facts(parameter.name, parameter) for parameter in query.parameters],
+        "columns": [_value_facts(column.name, column.expression) for column in columns],
         "reads": sorted(map(str, query.reads)),
         "writes": sorted(map(str, writes)),
     }

@@ -1,4 +1,4 @@
-"""`omnigraph load`: take files in."""
+"""`omnigraph load`: write the rows of files to a graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 
 from omnigraph.choices import Mode, OnError
 from omnigraph.cli import options, render
-from omnigraph.cli.progress import followed
+from omnigraph.cli.progress import show_progress
 from omnigraph.cli.spark import check_master, quick_spark
 from omnigraph.errors import InvalidParameterError, OmnigraphError
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from omnigraph.load.results import LoadResult
     from omnigraph.load.sources import Source
 
-_COMMITS_SEEN: Final = 100
-"""Commits among which an interrupted load is looked for: others may write at the same time."""
+_RECENT_COMMITS: Final = 100
+"""Commits among which an interrupted load is looked for, since others may write meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The branch that is written, and the one that it starts from if it does not exist."""
+    """The branch to write, and the one to create it from if it does not exist."""
 
     branch: str | None
     start: str | None
@@ -64,51 +64,56 @@ def load(
     branch: options.OnBranch = None,
     start: Annotated[
         str | None,
-        typer.Option("--from", metavar="BRANCH", help="Make the branch from this one if needed."),
+        typer.Option(
+            "--from", metavar="BRANCH", help="Create the branch from this one if it does not exist."
+        ),
     ] = None,
     engine: options.OnEngine = None,
     master: Annotated[
         str | None,
-        typer.Option("--master", metavar="URL", help="Spark's master, if Spark is used."),
+        typer.Option("--master", metavar="URL", help="The master of Spark, if Spark is used."),
     ] = None,
     on_error: Annotated[
         OnError,
         typer.Option(
-            "--on-error", help="quarantine writes rows that break rules to --rejects instead."
+            "--on-error",
+            help="fail loads nothing; quarantine writes rows that break rules to --rejects.",
         ),
     ] = OnError.FAIL,
     rejects: Annotated[
         Path | None,
-        typer.Option("--rejects", metavar="PATH", help="Where rejected rows go, with reasons."),
+        typer.Option(
+            "--rejects", metavar="PATH", help="A new file for rejected rows and their reasons."
+        ),
     ] = None,
     ignore_unknown: Annotated[
         bool, typer.Option("--ignore-unknown", help="Drop values that no property takes.")
     ] = False,
     without_index: Annotated[
-        bool, typer.Option("--no-index", help="Leave the indexes for later.")
+        bool, typer.Option("--no-index", help="Do not update the indexes.")
     ] = False,
     actor: options.Actor = None,
     message: options.Message = None,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Load files of any size in one commit; all of it or nothing."""
+    """Load files of any size in one commit: all rows or none."""
     from omnigraph import graph
 
-    _tabulate(context)
+    _tabulate_violations(context)
     uri = _graph_uri(context, graph_uri or (), store)
     source = _source(data or (), maps or ())
     place = Place(branch, start)
     check_master(master, engine)
     _check_pairs(on_error, rejects, place)
-    opened = graph.open(uri, actor=actor)
+    handle = graph.open(uri, actor=actor)
     with (
         quick_spark(master),
-        followed(quiet=quiet or json, unit="bytes") as progress,
-        render.notes_on_interrupt(),
-        _cancelled(opened, place),
+        show_progress(quiet=quiet or json, unit="bytes") as progress,
+        render.show_notes_on_interrupt(),
+        _report_interrupt(handle, place),
     ):
-        result = opened.load(
+        result = handle.load(
             source,
             mode=mode,
             branch=branch,
@@ -129,20 +134,20 @@ def load(
         render.say_warnings(result.warnings)
 
 
-def _tabulate(context: typer.Context) -> None:
-    talk = context.find_object(render.Talk)
-    if talk is not None:
-        talk.tabulates = True
+def _tabulate_violations(context: typer.Context) -> None:
+    style = context.find_object(render.ErrorStyle)
+    if style is not None:
+        style.tabulates = True
 
 
 def _graph_uri(context: typer.Context, named: Sequence[str], store: str | None) -> str:
-    # A pattern that the shell has spelt out leaves its first file to --data, and the others here.
-    files = [each for each in named if Path(each).is_file()]
+    # When the shell expands a pattern, --data takes the first file, and the others end up here.
+    files = [name for name in named if Path(name).is_file()]
     if files or len(named) > 1:
         first = (files or named)[0]
         message = f"{first} is no graph; give each file its own --data, or the pattern in quotes"
         raise typer.BadParameter(message, param_hint="GRAPH")
-    return options.store_given_once(context, named[0] if named else None, store)
+    return options.require_one_store(context, named[0] if named else None, store)
 
 
 def _source(data: Sequence[str], maps: Sequence[str]) -> Source:
@@ -172,30 +177,30 @@ def _check_pairs(on_error: OnError, rejects: Path | None, place: Place) -> None:
 
 
 @contextmanager
-def _cancelled(opened: Graph, place: Place) -> Iterator[None]:
-    """Undo at once what an interrupt left half done, and say what became of it."""
-    before = _loads(opened, place.branch)
+def _report_interrupt(handle: Graph, place: Place) -> Iterator[None]:
+    """After an interrupt, recover the write at once, and print whether the load landed."""
+    before = _loads(handle, place.branch)
     if place.start is not None:
-        # A branch that is made for the load has these from its start.
-        before += _loads(opened, place.start)
+        # A branch that is created for the load has these, too.
+        before += _loads(handle, place.start)
     try:
         yield
     except KeyboardInterrupt:
-        # Otherwise the next write would do it.
+        # Otherwise the next write would recover it.
         with suppress(OmnigraphError):
-            opened.refresh()
-        if landed := [each for each in _loads(opened, place.branch) if each not in before]:
+            handle.refresh()
+        if landed := [id_ for id_ in _loads(handle, place.branch) if id_ not in before]:
             render.say(f"interrupted; loaded meanwhile: commit {', '.join(landed)}")
         else:
             render.say("interrupted: nothing was loaded")
         raise
 
 
-def _loads(opened: Graph, branch: str | None) -> list[str]:
-    """The newest loads of a branch; none if there is no such branch."""
+def _loads(handle: Graph, branch: str | None) -> list[str]:
+    """The commits of the newest loads of a branch; none if there is no such branch."""
     with suppress(OmnigraphError):
-        commits = opened.commits.list(branch=branch, limit=_COMMITS_SEEN)
-        return [each.commit_id for each in commits if each.operation == "load"]
+        commits = handle.commits.list(branch=branch, limit=_RECENT_COMMITS)
+        return [commit.commit_id for commit in commits if commit.operation == "load"]
     return []
 
 
@@ -212,8 +217,8 @@ def _show(result: LoadResult, rejects: Path | None) -> None:
         render.show_table(
             ["type", "inserted", "updated", "deleted"],
             [
-                (name, each.inserted, each.updated, each.deleted)
-                for name, each in result.changes.items()
+                (name, counts.inserted, counts.updated, counts.deleted)
+                for name, counts in result.changes.items()
             ],
         )
     if result.rejected:
@@ -228,8 +233,8 @@ def _facts(result: LoadResult) -> Mapping[str, object]:
         "mode": result.mode,
         "engine": result.engine,
         "why": result.why,
-        "changes": {name: asdict(each) for name, each in result.changes.items()},
+        "changes": {name: asdict(counts) for name, counts in result.changes.items()},
         "rejected": result.rejected,
-        "seconds": {name: round(each, 3) for name, each in result.seconds.items()},
-        "warnings": [asdict(each) for each in result.warnings],
+        "seconds": {stage: round(seconds, 3) for stage, seconds in result.seconds.items()},
+        "warnings": [asdict(warning) for warning in result.warnings],
     }

@@ -1,4 +1,4 @@
-"""`omnigraph log`: a graph's history, of one branch or of all, as lines or as a picture."""
+"""`omnigraph log`: the history of a graph, of one branch or of all, as lines or as a picture."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class LogFormat(StrEnum):
-    """The spellings of a history."""
+    """The formats of a history."""
 
     TABLE = "table"
     JSON = "json"
@@ -31,16 +31,14 @@ class LogFormat(StrEnum):
 
 def _remember_format(context: typer.Context, value: LogFormat | None) -> LogFormat | None:
     if value is LogFormat.JSON:
-        options.speak_json(context)
+        options.report_errors_as_json(context)
     return value
 
 
 def log(
     *,
     store: options.Store = None,
-    branch: Annotated[
-        str | None, typer.Option("--branch", metavar="NAME", help="Only this one; all by default.")
-    ] = None,
+    branch: options.OneBranch = None,
     limit: Annotated[
         int | None, typer.Option("--limit", "-n", metavar="N", min=0, help="Stop after this many.")
     ] = None,
@@ -51,7 +49,7 @@ def log(
         LogFormat | None,
         typer.Option(
             "--format",
-            help="How to print it; svg is a picture, to be sent to a file.",
+            help="How to print it; svg is a picture, to redirect to a file.",
             callback=_remember_format,
         ),
     ] = None,
@@ -62,25 +60,25 @@ def log(
     from omnigraph.drawings.histories import history_svg
     from omnigraph.drawings.lanes import lay_out
 
-    wanted = _chosen(format_, json=json, graph=graph)
-    opened = graphs.open(options.required_store(store), read_only=True)
-    every = opened.commits.every(branch=branch)
-    shown, tips = every[:limit], _tips(opened, branch)
-    known = {each.commit_id: each for each in every}
+    wanted = _choose_format(format_, json=json, graph=graph)
+    handle = graphs.open(options.require_store(store), read_only=True)
+    every = handle.commits.every(branch=branch)
+    shown, tips = every[:limit], _tips(handle, branch)
+    known = {commit.commit_id: commit for commit in every}
     if wanted is LogFormat.JSON:
-        render.show_json([_facts(each, tips) for each in shown])
+        render.show_json([_facts(commit, tips) for commit in shown])
     elif wanted is LogFormat.SVG:
-        title = f"history of {opened.uri}"
+        title = f"history of {handle.uri}"
         render.show_text(history_svg(lay_out(shown, known), tips, title=title))
     elif graph:
-        output.write_text("".join(f"{line}\n" for line in _drawn(lay_out(shown, known), tips)))
+        output.write_text("".join(f"{line}\n" for line in _draw(lay_out(shown, known), tips)))
     else:
         columns = ["commit", "branches", "created", "operation", "actor", "message"]
-        render.show_table(columns, [_cells(each, tips) for each in shown])
+        render.show_table(columns, [_cells(commit, tips) for commit in shown])
 
 
-def _chosen(wanted: LogFormat | None, *, json: bool, graph: bool) -> LogFormat:
-    """The format that `--format`, `--json` and `--graph` ask for together."""
+def _choose_format(wanted: LogFormat | None, *, json: bool, graph: bool) -> LogFormat:
+    """The format that `--format`, `--json` and `--graph` together name."""
     if json and wanted not in (None, LogFormat.JSON):
         message = f"--json and --format {wanted} ask for two different things"
         raise typer.BadParameter(message, param_hint="--format")
@@ -91,19 +89,19 @@ def _chosen(wanted: LogFormat | None, *, json: bool, graph: bool) -> LogFormat:
     return chosen
 
 
-def _tips(opened: Graph, branch: str | None) -> Tips:
+def _tips(handle: Graph, branch: str | None) -> Tips:
     """The branches that end at each commit."""
     from omnigraph.errors import BranchNotFoundError
 
-    found: dict[CommitId, list[str]] = {}
-    for name in opened.branches.list() if branch is None else (branch,):
+    tips: dict[CommitId, list[str]] = {}
+    for name in handle.branches.list() if branch is None else (branch,):
         try:
-            head = opened.snapshot(branch=name).head.commit_id
+            head = handle.snapshot(branch=name).head.commit_id
         except BranchNotFoundError:
-            # It went while we looked.
+            # It was deleted meanwhile.
             continue
-        found.setdefault(head, []).append(name)
-    return found
+        tips.setdefault(head, []).append(name)
+    return tips
 
 
 def _facts(commit: Commit, tips: Tips) -> dict[str, object]:
@@ -121,12 +119,12 @@ def _cells(commit: Commit, tips: Tips) -> tuple[object, ...]:
     )
 
 
-def _drawn(rows: Sequence[Row], tips: Tips) -> Iterator[str]:
+def _draw(rows: Sequence[Row], tips: Tips) -> Iterator[str]:
     from omnigraph.drawings import terminal
 
     lines = list(terminal.draw_lines(rows))
     width = max((len(marks) for marks, _ in lines), default=0)
-    has_lines = _takes("│●")
+    has_lines = _can_print("│●")
     for marks, row in lines:
         shown = marks if has_lines else terminal.to_ascii(marks)
         words = "" if row is None else _words(row.commit, tips)
@@ -134,16 +132,16 @@ def _drawn(rows: Sequence[Row], tips: Tips) -> Iterator[str]:
 
 
 def _words(commit: Commit, tips: Tips) -> str:
-    names = "".join(f"({each}) " for each in tips.get(commit.commit_id, ()))
+    names = "".join(f"({name}) " for name in tips.get(commit.commit_id, ()))
     who = f" by {commit.actor}" if commit.actor else ""
-    said = (commit.message or "").partition("\n")[0]
+    title = (commit.message or "").partition("\n")[0]
     when = f"{commit.created_at:%Y-%m-%d %H:%M:%S}"
-    words = f"{commit.commit_id} {names}{when} {commit.operation}{who}{said and f': {said}'}"
+    words = f"{commit.commit_id} {names}{when} {commit.operation}{who}{title and f': {title}'}"
     return render.printable(words)
 
 
-def _takes(text: str) -> bool:
-    """Whether standard output can spell a text."""
+def _can_print(text: str) -> bool:
+    """Whether the encoding of standard output has every character of a text."""
     try:
         text.encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError, AttributeError):

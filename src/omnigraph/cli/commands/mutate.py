@@ -25,21 +25,23 @@ def mutate(
     expect_head: Annotated[
         str | None,
         typer.Option(
-            "--expect-head", metavar="COMMIT", help="Only if the branch is still at this commit."
+            "--expect-head",
+            metavar="COMMIT",
+            help="Refuse to write unless the branch is at this commit.",
         ),
     ] = None,
     actor: options.Actor = None,
     message: options.Message = None,
     json: options.Json = False,
 ) -> None:
-    """Insert, update or delete, as a query says, in one commit. All of it or nothing."""
+    """Insert, update or delete as a query says, in one commit: all or nothing."""
     from omnigraph import graph
 
     source = queries.Source.read(file, text)
     parameters = source.parameters(document, pairs, name=name)
-    opened = graph.open(options.required_store(store), actor=actor)
-    with source.named():
-        result = opened.mutate(
+    handle = graph.open(options.require_store(store), actor=actor)
+    with source.name_diagnostics():
+        result = handle.mutate(
             source.text,
             parameters,
             name=name,
@@ -62,8 +64,8 @@ def _show(result: MutationResult) -> None:
     render.show_table(
         ["type", "inserted", "updated", "deleted"],
         [
-            (type_name, each.inserted, each.updated, each.deleted)
-            for type_name, each in result.changes.items()
+            (type_name, counts.inserted, counts.updated, counts.deleted)
+            for type_name, counts in result.changes.items()
         ],
     )
 
@@ -72,5 +74,5 @@ def _facts(result: MutationResult) -> dict[str, object]:
     return {
         "commit_id": result.commit_id,
         "branch": result.branch,
-        "changes": {type_name: asdict(each) for type_name, each in result.changes.items()},
+        "changes": {name: asdict(counts) for name, counts in result.changes.items()},
     }

@@ -1,4 +1,4 @@
-"""`omnigraph query`: ask a graph."""
+"""`omnigraph query`: run a read query."""
 
 from __future__ import annotations
 
@@ -30,46 +30,49 @@ def query(
     format_: options.ResultFormat = None,
     json: options.Json = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show how it would run; do not run it.")
+        bool, typer.Option("--explain", help="Show how the query would run; do not run it.")
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Say how many rows, from where, by what.")
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="Print the number of rows, the commit and the engine."
+        ),
     ] = False,
 ) -> None:
-    """Answer a read query, all of it from one commit."""
+    """Run a read query on one commit, and print its rows."""
     from omnigraph import graph
 
     wanted = _format(format_, json=json, explain=explain)
     source = queries.Source.read(file, text)
     parameters = source.parameters(document, pairs, name=name)
-    opened = graph.open(options.required_store(store), read_only=True)
+    handle = graph.open(options.require_store(store), read_only=True)
     place = {"branch": branch, "commit": commit}
-    with source.named():
+    with source.name_diagnostics():
         if explain:
-            found = opened.explain(
+            explanation = handle.explain(
                 source.text, parameters, name=name, **place, version=version, engine=engine
             )
             if wanted is Format.JSON:
-                render.show_json(asdict(found))
+                render.show_json(asdict(explanation))
             else:
-                render.show_text(str(found))
+                render.show_text(str(explanation))
             return
-        result = opened.query(
+        result = handle.query(
             source.text, parameters, name=name, **place, version=version, engine=engine
         )
     write_result(result.arrow(), wanted)
-    _say_what_ran(result, wanted, verbose=verbose)
+    _say_summary(result, wanted, verbose=verbose)
 
 
 def _format(wanted: Format | None, *, json: bool, explain: bool) -> Format:
-    chosen = options.chosen_format(wanted, json=json)
+    chosen = options.choose_format(wanted, json=json)
     if explain and chosen not in (Format.TABLE, Format.JSON):
         message = f"a plan has no rows to print as {chosen}; use table or json"
         raise typer.BadParameter(message, param_hint="--format")
     return chosen
 
 
-def _say_what_ran(result: QueryResult, wanted: Format, *, verbose: bool) -> None:
+def _say_summary(result: QueryResult, wanted: Format, *, verbose: bool) -> None:
     rows = "1 row" if len(result) == 1 else f"{len(result):,} rows"
     if verbose:
         why = f"by the {result.engine} engine, because {result.why}"

@@ -1,6 +1,6 @@
-"""`omnigraph recovery`: writes that were interrupted, and what became of them.
+"""`omnigraph recovery`: interrupted writes, and what became of them.
 
-Everything here only reads, so it works where writes are refused.
+These commands only read, so they work where writes are refused.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from omnigraph.recovery.sidecars import Unreadable
 
 group = typer.Typer(
-    help="See which writes were interrupted, and what became of them.", no_args_is_help=True
+    help="Show which writes were interrupted, and what became of them.", no_args_is_help=True
 )
 
 
 class State(StrEnum):
-    """How a write stands that has not come to its end."""
+    """The state of a write that has not ended."""
 
     LIVE = "live"
     INTERRUPTED = "interrupted"
@@ -40,12 +40,12 @@ _NEXT: Final = {
     State.INTERRUPTED: "the next command that writes brings it to an end",
     State.UNREADABLE: "nothing can be written while it is there; see docs/recovery.md",
 }
-"""What a person has to know of a write in that state."""
+"""What to know about a write in that state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """One sidecar as it was found: what it says, or why it says nothing."""
+    """One sidecar: its content, or why it cannot be read."""
 
     operation_id: str
     state: State
@@ -62,31 +62,31 @@ def list_recoveries(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """List writes that have not come to their end, then recoveries. Each newest first."""
+    """List writes that have not ended, then recoveries. Each newest first."""
     from omnigraph import graph
 
-    opened = graph.open(options.required_store(store), read_only=True)
-    pending = _pending(opened)
-    ended = _ended(opened)[:limit]
+    handle = graph.open(options.require_store(store), read_only=True)
+    pending = _pending(handle)
+    recoveries = _recoveries(handle)[:limit]
     if json:
         render.show_json(
             {
-                "pending": [_pending_facts(each) for each in pending],
-                "recoveries": [_entry_facts(each) for each in ended],
+                "pending": [_pending_facts(write) for write in pending],
+                "recoveries": [_entry_facts(entry) for entry in recoveries],
             }
         )
         return
-    if not pending and not ended:
+    if not pending and not recoveries:
         render.say("no write was ever interrupted")
         return
     render.show_table(
         ["operation", "state", "write", "branch", "actor", "when", "tables"],
-        [*map(_pending_row, pending), *map(_entry_row, ended)],
+        [*map(_pending_row, pending), *map(_entry_row, recoveries)],
     )
     for facts in map(_pending_facts, pending):
         if "reason" in facts:
             render.say(f"{facts['file']} cannot be acted on: {facts['reason']}")
-    for state in dict.fromkeys(each.state for each in pending):
+    for state in dict.fromkeys(write.state for write in pending):
         render.say(f"{state}: {_NEXT[state]}")
 
 
@@ -103,39 +103,46 @@ def show_recovery(
     """Show one interrupted write or recovery, table by table."""
     from omnigraph import graph
 
-    opened = graph.open(options.required_store(store), read_only=True)
-    pending = [each for each in _pending(opened) if each.operation_id == wanted]
-    ended = [each for each in _ended(opened) if wanted in (each.operation_id, each.recovery_id)]
-    if not pending and not ended:
+    handle = graph.open(options.require_store(store), read_only=True)
+    pending = [write for write in _pending(handle) if write.operation_id == wanted]
+    recoveries = [
+        entry for entry in _recoveries(handle) if wanted in (entry.operation_id, entry.recovery_id)
+    ]
+    if not pending and not recoveries:
         message = f"no write that is pending, and no recovery, has the id {wanted[:100]}"
         raise NotFoundError(message, hint="see 'omnigraph recovery list'")
-    # A recovery that was cut off near its end has left both: the write, and its entry.
-    found = [*map(_pending_facts, pending), *map(_entry_facts, ended)]
+    # A recovery that was interrupted near its end leaves both, the write and its entry.
+    shown = [*map(_pending_facts, pending), *map(_entry_facts, recoveries)]
     if json:
-        render.show_json(found)
+        render.show_json(shown)
         return
-    for facts in found:
-        render.show_facts({name.replace("_", " "): _shown(fact) for name, fact in facts.items()})
-    for each in pending:
-        render.say(f"{each.state}: {_NEXT[each.state]}")
+    for facts in shown:
+        render.show_facts(
+            {name.replace("_", " "): _format_fact(fact) for name, fact in facts.items()}
+        )
+    for write in pending:
+        render.say(f"{write.state}: {_NEXT[write.state]}")
 
 
-def _pending(opened: Graph) -> list[Pending]:
-    """Every sidecar, newest first: ids are in the order in which they were made."""
-    found = opened.recoveries.pending()
+def _pending(handle: Graph) -> list[Pending]:
+    """Every sidecar, newest first: ids are ordered by the time of their creation."""
+    sidecars = handle.recoveries.pending()
     pending = [
-        *(Pending(each.operation_id, State.LIVE, each) for each in found.live),
-        *(Pending(each.operation_id, State.INTERRUPTED, each) for each in found.interrupted),
+        *(Pending(intent.operation_id, State.LIVE, intent) for intent in sidecars.live),
         *(
-            Pending(PurePosixPath(each.path).stem, State.UNREADABLE, each)
-            for each in found.unreadable
+            Pending(intent.operation_id, State.INTERRUPTED, intent)
+            for intent in sidecars.interrupted
+        ),
+        *(
+            Pending(PurePosixPath(unreadable.path).stem, State.UNREADABLE, unreadable)
+            for unreadable in sidecars.unreadable
         ),
     ]
-    return sorted(pending, key=lambda each: each.operation_id, reverse=True)
+    return sorted(pending, key=lambda write: write.operation_id, reverse=True)
 
 
-def _ended(opened: Graph) -> Sequence[RecoveryEntry]:
-    return opened.recoveries.list()[::-1]
+def _recoveries(handle: Graph) -> Sequence[RecoveryEntry]:
+    return handle.recoveries.list()[::-1]
 
 
 def _pending_row(pending: Pending) -> Sequence[object]:
@@ -146,7 +153,7 @@ def _pending_row(pending: Pending) -> Sequence[object]:
     if isinstance(content, Unreadable):
         return (*first, None, None, None, None, None)
     when = f"{content.started_at:%Y-%m-%d %H:%M:%S}"
-    tables = _listed(each.key for each in content.tables)
+    tables = _join(table.key for table in content.tables)
     return (*first, content.writer_kind, content.branch, content.actor, when, tables)
 
 
@@ -158,7 +165,7 @@ def _entry_row(entry: RecoveryEntry) -> Sequence[object]:
         entry.branch,
         entry.recovery_for_actor,
         f"{entry.recovered_at:%Y-%m-%d %H:%M:%S}",
-        _listed(each.key for each in entry.tables),
+        _join(table.key for table in entry.tables),
     )
 
 
@@ -181,8 +188,12 @@ def _pending_facts(pending: Pending) -> dict[str, object]:
         "resolves": content.resolves,
         "process": content.owner and content.owner.pid,
         "tables": [
-            {"table_key": str(each.key), "from": each.expected_version, "to": each.post_commit_pin}
-            for each in content.tables
+            {
+                "table_key": str(table.key),
+                "from": table.expected_version,
+                "to": table.post_commit_pin,
+            }
+            for table in content.tables
         ],
     }
 
@@ -198,18 +209,18 @@ def _entry_facts(entry: RecoveryEntry) -> dict[str, object]:
         "recovered_at": entry.recovered_at,
         "commit_id": entry.commit_id,
         "tables": [
-            {"table_key": str(each.key), "from": each.from_version, "to": each.to_version}
-            for each in entry.tables
+            {"table_key": str(table.key), "from": table.from_version, "to": table.to_version}
+            for table in entry.tables
         ],
     }
 
 
-def _shown(fact: object) -> object:
+def _format_fact(fact: object) -> object:
     if not isinstance(fact, list):
         return fact
-    moves = [f"{each['table_key']} from version {each['from']} to {each['to']}" for each in fact]
+    moves = [f"{move['table_key']} from version {move['from']} to {move['to']}" for move in fact]
     return "\n".join(moves) or None
 
 
-def _listed(keys: Iterable[object]) -> str:
+def _join(keys: Iterable[object]) -> str:
     return ", ".join(map(str, keys))

@@ -1,11 +1,8 @@
-"""`omnigraph repair`: bring table heads that nobody answers for back to what branches pin."""
+"""`omnigraph repair`: restore tables that something else than omnigraph has written to."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
-
-import typer
 
 from omnigraph.cli import options, render
 
@@ -13,22 +10,20 @@ from omnigraph.cli import options, render
 def repair(
     *,
     store: options.Store = None,
-    branch: Annotated[
-        str | None, typer.Option("--branch", metavar="NAME", help="Only this one; all by default.")
-    ] = None,
+    branch: options.OneBranch = None,
     confirm: options.Confirm = False,
     json: options.Json = False,
 ) -> None:
-    """Undo what was written to a table behind the graph's back. No answer changes.
+    """Undo what another program wrote to a table. No answer of a query changes.
 
-    Shows the heads that lie beyond their pins and that no write answers for; with --confirm, makes
-    the pinned rows the newest again, so that writes go on. Interrupted writes are not drift: every
-    command that writes brings those to an end by itself.
+    Shows each table whose newest version no branch pins and no write of omnigraph made; with
+    --confirm, makes the pinned rows the newest again, so that writes can continue. Interrupted
+    writes need no repair: the next command that writes recovers them.
     """
     from omnigraph import graph
 
-    opened = graph.open(options.required_store(store), read_only=not confirm)
-    result = opened.repair(branch=branch, dry_run=not confirm)
+    handle = graph.open(options.require_store(store), read_only=not confirm)
+    result = handle.repair(branch=branch, dry_run=not confirm)
     if json:
         render.show_json({**asdict(result), "repaired": confirm})
         return
@@ -39,14 +34,14 @@ def repair(
         ["branch", "type", "pinned", "head", "written by", "location"],
         [
             (
-                each.branch,
-                each.table_key,
-                each.pinned,
-                each.head,
-                each.made_by or "unknown",
-                each.location,
+                drift.branch,
+                drift.table_key,
+                drift.pinned,
+                drift.head,
+                drift.made_by or "unknown",
+                drift.location,
             )
-            for each in result.drifts
+            for drift in result.drifts
         ],
     )
     if confirm:

@@ -1,4 +1,4 @@
-"""`omnigraph schema`: read a graph's schema."""
+"""`omnigraph schema`: show the schema of a graph."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from omnigraph.cli import options, render
 if TYPE_CHECKING:
     from omnigraph.manifest.schemas import AcceptedSchema
 
-group = typer.Typer(help="Read the schema of a graph.", no_args_is_help=True)
+group = typer.Typer(help="Show the schema of a graph.", no_args_is_help=True)
 
 
 class SchemaFormat(StrEnum):
-    """The spellings of a schema."""
+    """The formats of a schema."""
 
     PG = "pg"
     JSON = "json"
@@ -26,7 +26,7 @@ class SchemaFormat(StrEnum):
 
 def _remember_format(context: typer.Context, value: SchemaFormat | None) -> SchemaFormat | None:
     if value is SchemaFormat.JSON:
-        options.speak_json(context)
+        options.report_errors_as_json(context)
     return value
 
 
@@ -41,8 +41,8 @@ def show_schema(
         SchemaFormat | None,
         typer.Option(
             "--format",
-            help="As it was written (the default), in the one form that equal schemas share, or "
-            "as a picture.",
+            help="pg is the text as it was written, the default; json is equal for equal schemas; "
+            "mermaid and svg are pictures.",
             callback=_remember_format,
         ),
     ] = None,
@@ -51,20 +51,20 @@ def show_schema(
     """Print the schema: as it was written, as JSON, or as a picture."""
     from omnigraph import graph
 
-    wanted = _chosen(format_, json=json)
-    opened = graph.open(options.required_store(store), read_only=True)
-    accepted = opened.schema.show(branch=branch, commit=commit, version=version)
-    render.show_text(_spelt(accepted, wanted))
+    wanted = _choose_format(format_, json=json)
+    handle = graph.open(options.require_store(store), read_only=True)
+    accepted = handle.schema.show(branch=branch, commit=commit, version=version)
+    render.show_text(_format_schema(accepted, wanted))
 
 
-def _chosen(wanted: SchemaFormat | None, *, json: bool) -> SchemaFormat:
+def _choose_format(wanted: SchemaFormat | None, *, json: bool) -> SchemaFormat:
     if json and wanted not in (None, SchemaFormat.JSON):
         message = f"--json and --format {wanted} ask for two different things"
         raise typer.BadParameter(message, param_hint="--format")
     return SchemaFormat.JSON if json else wanted or SchemaFormat.PG
 
 
-def _spelt(accepted: AcceptedSchema, wanted: SchemaFormat) -> str:
+def _format_schema(accepted: AcceptedSchema, wanted: SchemaFormat) -> str:
     match wanted:
         case SchemaFormat.PG:
             return accepted.text

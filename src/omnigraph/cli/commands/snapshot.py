@@ -1,4 +1,4 @@
-"""`omnigraph snapshot`: what a graph holds at one commit."""
+"""`omnigraph snapshot`: the tables of a graph at one commit."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def snapshot(
     version: options.AtVersion = None,
     json: options.Json = False,
 ) -> None:
-    """Show which version of each table a commit reads, and its rows."""
+    """Show the version of each table at one commit, and its number of rows."""
     from omnigraph import graph
 
-    opened = graph.open(options.required_store(store), read_only=True)
-    shown = opened.snapshot(branch=branch, commit=commit, version=version)
+    handle = graph.open(options.require_store(store), read_only=True)
+    shown = handle.snapshot(branch=branch, commit=commit, version=version)
     if json:
         render.show_json(_facts(shown))
         return

@@ -1,4 +1,4 @@
-"""`omnigraph version`: which release this is, and on what it stands."""
+"""`omnigraph version`: the releases of Omnigraph, Lance and Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tour: every step shows the command that a user would type, and runs it."""
+"""The tour: every step prints the command that a user would type, and runs it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCHEMA: Final = "science.pg"
 QUERIES: Final = "science.gq"
 
 _CITED: Final = "10.5555/1"
-_ASKING: Final = ("--query", QUERIES)
+_QUERY_FILE: Final = ("--query", QUERIES)
 _SLIPS: Final = """\
 {"type": "Person", "data": {"name": "Zoe", "born": "1990-13-01", "field": "physics", "bio": ""}}
 {"type": "Paper", "data": {"doi": "10.5555/1", "title": "Again", "year": 2026, "abstract": ""}}
@@ -46,8 +46,8 @@ class Tour:
     """A tour in a directory of its own.
 
     Attributes:
-        rows: How many the graph gets.
-        engine: The one that loads them.
+        rows: How many rows the graph has.
+        engine: The engine that loads them.
     """
 
     directory: Path
@@ -55,12 +55,12 @@ class Tour:
     engine: str
 
     def run(self) -> None:
-        """Take the tour.
+        """Run every step.
 
         Raises:
             InternalError: a step did not end as it should.
         """
-        with _inside(self.directory):
+        with _work_in(self.directory):
             start = time.monotonic()
             for step in (
                 self._begin,
@@ -101,9 +101,9 @@ class Tour:
     def _ask(self) -> None:
         _step("3. Ask")
         _show_file(QUERIES, 10)
-        _omnigraph("query", "most_cited", *_ASKING, "--param", "field=computing")
-        _omnigraph("query", "citing", *_ASKING, "--param", f"doi={_CITED}")
-        _omnigraph("query", "colleagues", *_ASKING, "--param", "name=Ada Adeyemi")
+        _omnigraph("query", "most_cited", *_QUERY_FILE, "--param", "field=computing")
+        _omnigraph("query", "citing", *_QUERY_FILE, "--param", f"doi={_CITED}")
+        _omnigraph("query", "colleagues", *_QUERY_FILE, "--param", "name=Ada Adeyemi")
 
     def _refuse(self) -> None:
         _step("4. What breaks a rule is refused, with all that is wrong and where")
@@ -116,8 +116,8 @@ class Tour:
         _step("5. Two people edit, each on a branch; main sees nothing of it")
         _omnigraph("branch", "create", "review/ada")
         _omnigraph("branch", "create", "review/bob")
-        ada = ("--branch", "review/ada", *_ASKING)
-        bob = ("--branch", "review/bob", *_ASKING, "--actor", "bob")
+        ada = ("--branch", "review/ada", *_QUERY_FILE)
+        bob = ("--branch", "review/bob", *_QUERY_FILE, "--actor", "bob")
         renamed = ("--param", f"doi={_CITED}", "--param")
         _omnigraph("mutate", "retitle", *ada, *renamed, "title=Adaptive catalysts")
         _omnigraph(
@@ -139,19 +139,19 @@ class Tour:
         _step("7. Nothing is forgotten")
         _omnigraph("log", "--graph")
         loaded = self._first("load")
-        asked = ("query", "paper", *_ASKING, "--param", f"doi={_CITED}")
-        _omnigraph(*asked)
-        _omnigraph(*asked, "--commit", loaded)
+        query = ("query", "paper", *_QUERY_FILE, "--param", f"doi={_CITED}")
+        _omnigraph(*query)
+        _omnigraph(*query, "--commit", loaded)
 
     def _crash(self) -> None:
         _step("8. A writer is killed after it has moved one of three tables; the next one mends it")
         cited = ("--param", f"cited={_CITED}", "--param", "author=Ada Adeyemi")
-        written = ("mutate", "publish", *_ASKING, *cited, "--param")
-        _killed(*written, "doi=10.5555/lost", "--param", "title=Lost")
+        publish = ("mutate", "publish", *_QUERY_FILE, *cited, "--param")
+        _run_killed(*publish, "doi=10.5555/lost", "--param", "title=Lost")
         _omnigraph("recovery", "list")
-        _omnigraph(*written, "doi=10.5555/next", "--param", "title=Next")
+        _omnigraph(*publish, "doi=10.5555/next", "--param", "title=Next")
         _omnigraph("recovery", "list")
-        _omnigraph("query", "paper", *_ASKING, "--param", "doi=10.5555/lost", "--json")
+        _omnigraph("query", "paper", *_QUERY_FILE, "--param", "doi=10.5555/lost", "--json")
         _omnigraph("check")
 
     def _end(self, seconds: float) -> None:
@@ -172,12 +172,12 @@ class Tour:
         from omnigraph import graph
 
         commits = graph.open(GRAPH, read_only=True).commits.list()
-        return str(next(each.commit_id for each in commits if each.operation == operation))
+        return str(next(commit.commit_id for commit in commits if commit.operation == operation))
 
 
 @contextmanager
-def _inside(directory: Path) -> Iterator[None]:
-    """Work in a directory, with an environment of its own."""
+def _work_in(directory: Path) -> Iterator[None]:
+    """Run the block in a directory; the environment is restored afterwards."""
     before, environment = Path.cwd(), dict(os.environ)
     os.chdir(directory)
     try:
@@ -195,11 +195,11 @@ def _step(title: str) -> None:
 
 def _note(text: str) -> None:
     render.show_text(text)
-    # What follows may speak on standard error.
+    # The next output may be on standard error.
     output.finish()
 
 
-def _typed(*words: str) -> None:
+def _show_command(*words: str) -> None:
     _note(f"$ {shlex.join(words)}")
 
 
@@ -209,24 +209,24 @@ def _export(variables: Mapping[str, str]) -> None:
 
 
 def _show_file(name: str, count: int | None = None) -> None:
-    _typed("cat", name) if count is None else _typed("head", f"-{count}", name)
+    _show_command("cat", name) if count is None else _show_command("head", f"-{count}", name)
     with Path(name).open(encoding="utf-8") as file:
         _note("".join(line for place, line in enumerate(file) if count is None or place < count))
 
 
 def _omnigraph(*words: str, ends: Exit = Exit.DONE) -> None:
-    _typed("omnigraph", *words)
+    _show_command("omnigraph", *words)
     code = main.main(words)
     if code not in (ends, Exit.DONE):
-        # It has said why; the rest of the tour would stumble over it.
+        # The command has printed why, and later steps depend on it.
         raise typer.Exit(code)
     if code != ends:
         message = f"omnigraph {words[0]} ended with {code}, and should have with {int(ends)}"
         raise InternalError(message)
 
 
-def _killed(*words: str) -> None:
-    """Run a command in a process of its own, which ends in the middle of what it does."""
+def _run_killed(*words: str) -> None:
+    """Run a command in a process of its own, which is killed in the middle of its write."""
     variable = "OMNIGRAPH_FAILPOINTS=write.after_each_apply=kill"
     _note(f"$ {variable} {shlex.join(('omnigraph', *words))}")
     environment = {**os.environ, **dict([variable.split("=", 1)])}

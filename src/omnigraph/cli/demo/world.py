@@ -1,4 +1,4 @@
-"""The demo's world: people, companies and papers, the same for the same number of rows."""
+"""The data of the demo: people, companies and papers, the same for the same number of rows."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ _DAYS: Final = (-10_000, 12_000)
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """So many rows in all; the parts keep their shares."""
+    """Data with so many rows in all; each type keeps its share."""
 
     rows: int
 
     @property
     def people(self) -> int:
-        """How many people there are, and so with the others."""
+        """How many people there are."""
         return max(20, self.rows * 12 // 100)
 
     @property
@@ -69,7 +69,7 @@ class World:
         return max(20, self.rows * 20 // 100)
 
     def write(self, path: Path) -> int:
-        """Write a line for each row; how many there are."""
+        """Write a line for each row; return how many there are."""
         count = 0
         with path.open("wb") as file:
             for name, table in self.tables():
@@ -80,7 +80,7 @@ class World:
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
         """The rows of each type, some at a time."""
         random = np.random.default_rng(self.rows)
-        # Not everyone works; of the edges that remain, some say who wrote and others what is cited.
+        # Not everyone works; the other edges are split between authors and citations.
         jobs = self.people * 3 // 4
         edges = max(10, self.rows - self.people - self.companies - self.papers - jobs)
         wrote = edges * 2 // 5
@@ -106,12 +106,12 @@ class World:
                 "name": people(numbers),
                 "born": _dates(random.integers(*_DAYS, count)),
                 "field": field,
-                "bio": _joined("Works in ", field, " and writes about ", things, " and ", more),
+                "bio": _join("Works in ", field, " and writes about ", things, " and ", more),
             }
         )
 
     def _company(self, numbers: np.ndarray, random: np.random.Generator) -> pa.Table:
-        about = _joined(_any(_WAYS, len(numbers), random), " ", _any(_THINGS, len(numbers), random))
+        about = _join(_any(_WAYS, len(numbers), random), " ", _any(_THINGS, len(numbers), random))
         founded = pa.array(random.integers(1850, 2026, len(numbers)))
         return pa.table({"name": companies(numbers), "founded": founded, "about": about})
 
@@ -119,18 +119,18 @@ class World:
         count = len(numbers)
         way, thing = _any(_WAYS, count, random), _any(_THINGS, count, random)
         other = _any(_THINGS, count, random)
-        opening = _joined("We study ", way, " ", thing, " where others saw ", other)
+        opening = _join("We study ", way, " ", thing, " where others saw ", other)
         return pa.table(
             {
                 "doi": papers(numbers),
-                "title": _joined(_any(_ASKED, count, random), " ", way, " ", thing),
+                "title": _join(_any(_ASKED, count, random), " ", way, " ", thing),
                 "year": pa.array(random.integers(1960, 2026, count)),
-                "abstract": _joined(opening, ", and find that ", other, " come first."),
+                "abstract": _join(opening, ", and find that ", other, " come first."),
             }
         )
 
     def _wrote(self, numbers: np.ndarray, random: np.random.Generator) -> pa.Table:
-        # Everyone's papers first, then who else was among the authors.
+        # One author for every paper first, then further authors.
         written = np.where(
             numbers < self.papers, numbers, random.integers(0, self.papers, len(numbers))
         )
@@ -172,51 +172,51 @@ def people(numbers: np.ndarray) -> pa.Array:
     last = _texts(_LAST).take(pa.array(numbers % len(_LAST)))
     again = np.where(numbers >= names, numbers // names + 1, 0)
     number = pa.array(again).cast(pa.utf8())
-    suffix = pc.if_else(pa.array(again > 0), _joined(" ", number), "")
-    return _joined(first, " ", last, suffix)
+    suffix = pc.if_else(pa.array(again > 0), _join(" ", number), "")
+    return _join(first, " ", last, suffix)
 
 
 def companies(numbers: np.ndarray) -> pa.Array:
     """The names of the companies with these numbers."""
     last = _texts(_LAST).take(pa.array(numbers % len(_LAST)))
     end = _texts(_ENDS).take(pa.array(numbers % len(_ENDS)))
-    return _joined(last, " ", end, " ", pa.array(numbers + 1).cast(pa.utf8()))
+    return _join(last, " ", end, " ", pa.array(numbers + 1).cast(pa.utf8()))
 
 
 def papers(numbers: np.ndarray) -> pa.Array:
     """The DOIs of the papers with these numbers."""
-    return _joined("10.5555/", pa.array(numbers + 1).cast(pa.utf8()))
+    return _join("10.5555/", pa.array(numbers + 1).cast(pa.utf8()))
 
 
-def lines(name: str, table: pa.Table) -> pa.Buffer:
-    r"""An envelope per row, each with its newline; no text of this world needs an escape.
+def lines(type_name: str, table: pa.Table) -> pa.Buffer:
+    r"""An envelope per row, each with its newline; no text of these data needs an escape.
 
     >>> lines("Wrote", pa.table({"from": ["a"], "to": ["b"]})).to_pybytes()
     b'{"edge":"Wrote","from":"a","to":"b","data":{}}\n'
     """
     columns: Mapping[str, pa.Array] = dict(zip(table.column_names, table.columns, strict=True))
-    ends = [each for each in ("from", "to") if each in columns]
-    parts: list[object] = [f'{{"{"edge" if ends else "type"}":"{name}"']
-    for each in ends:
-        parts += [f',"{each}":', _json(columns[each])]
+    ends = [name for name in ("from", "to") if name in columns]
+    parts: list[object] = [f'{{"{"edge" if ends else "type"}":"{type_name}"']
+    for name in ends:
+        parts += [f',"{name}":', _json(columns[name])]
     parts.append(',"data":{')
-    for place, each in enumerate(key for key in columns if key not in ends):
-        parts += [f'{"," if place else ""}"{each}":', _json(columns[each])]
+    for place, name in enumerate(key for key in columns if key not in ends):
+        parts += [f'{"," if place else ""}"{name}":', _json(columns[name])]
     parts.append("}}\n")
-    told = _joined(*parts).combine_chunks()
-    # The lines lie one behind the other: their bytes are the file's.
-    _, offsets, data = told.buffers()
-    return data.slice(0, np.frombuffer(offsets, np.int32)[len(told)])
+    texts = _join(*parts).combine_chunks()
+    # The texts are adjacent in their buffer, so its bytes are those of the file.
+    _, offsets, data = texts.buffers()
+    return data.slice(0, np.frombuffer(offsets, np.int32)[len(texts)])
 
 
 def _json(values: pa.ChunkedArray) -> pa.ChunkedArray:
     texts = values.cast(pa.utf8())
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
         return texts
-    return pc.coalesce(_joined('"', texts, '"'), pa.scalar("null"))
+    return pc.coalesce(_join('"', texts, '"'), pa.scalar("null"))
 
 
-def _joined(*parts: object) -> pa.Array:
+def _join(*parts: object) -> pa.Array:
     return pc.binary_join_element_wise(*parts, "")
 
 
