@@ -1,4 +1,4 @@
-"""The facade: a graph's nouns as accessors, each method a few lines."""
+"""The facade: `init`, `open` and `Graph`, whose methods check arguments and delegate."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from omnigraph.storage.store import Store
 from omnigraph.storage.texts import query_text, schema_text
 from omnigraph.transaction.view import View, reading, view_at
 
-# What a query does not need is imported where it is used: those who read need not wait for it.
+# What a query does not need is imported where it is used: reading a graph must start quickly.
 if TYPE_CHECKING:
     from omnigraph.branching.cleanup import CleanupResult
     from omnigraph.changes.feed import Batch, Feed
@@ -109,16 +109,17 @@ def open(  # noqa: A001  # omnigraph.open reads as it should
     read_only: bool = False,
     clock: Clock | None = None,
 ) -> Graph:
-    """Open a graph; read-write opens bring an older format, and interrupted writes, to an end.
+    """Open a graph. Unless read-only, migrate an older format and recover interrupted writes.
 
     Args:
-        actor: Who writes through this handle, unless a write says otherwise.
+        actor: Who writes through this handle, unless a write names another.
         read_only: Write nothing at all, not even a migration.
 
     Raises:
         GraphNotFoundError: there is no graph at this URI.
         FormatError: its format is newer than this release, or too old for it.
-        RecoveryNeededError: an interrupted write left what needs a person. Read-only opens work.
+        RecoveryNeededError: an interrupted write cannot be recovered without a person. The graph
+            can still be opened read-only.
     """
     store = Store.open(uri)
     clock = clock or SystemClock()
@@ -136,7 +137,7 @@ def open(  # noqa: A001  # omnigraph.open reads as it should
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a handle looks at: a branch as it goes on, or one point of history."""
+    """What a handle reads: a branch as it moves, or one point of history."""
 
     branch: BranchName = MAIN
     commit: CommitId | None = None
@@ -144,16 +145,16 @@ class Target:
 
     @property
     def is_past(self) -> bool:
-        """Whether it stands still, and nothing can be written there."""
+        """Whether it is one point of history, where nothing can be written."""
         return self.commit is not None or self.version is not None
 
     @classmethod
     def parse(cls, branch: str | None, commit: str | None, version: int | None) -> Self:
-        """Check what a caller named.
+        """Validate what a caller named.
 
         Raises:
             InvalidInputError: a commit was given together with a branch or a version.
-            InvalidParameterError: one of them is of another kind.
+            InvalidParameterError: one of them has the wrong type.
         """
         if version is not None:
             version = checked_number(version, "version")
@@ -225,7 +226,7 @@ class Graph:
         return other
 
     def on(self, branch: BranchName) -> Graph:
-        """A handle on a branch that is known to be there."""
+        """A handle on a branch that is known to exist."""
         return self._at(Target(branch))
 
     def _at(self, target: Target) -> Graph:
@@ -241,7 +242,7 @@ class Graph:
 
     @property
     def uri(self) -> str:
-        """Where the graph lives."""
+        """The location of the graph."""
         return self._store.root.uri
 
     @property
@@ -251,7 +252,7 @@ class Graph:
 
     @property
     def recoveries(self) -> Recoveries:
-        """What became of interrupted writes."""
+        """Interrupted writes, and what became of them."""
         return Recoveries(self._transactions.recovery)
 
     @property
@@ -262,10 +263,10 @@ class Graph:
     def snapshot(
         self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
     ) -> Snapshot:
-        """The value of the graph at one commit: what the handle looks at unless told otherwise.
+        """The value of the graph at one commit: the handle's own unless another is named.
 
         Args:
-            version: A manifest version of the branch; a commit needs no branch.
+            version: A manifest version of the branch. A commit is named without a branch.
 
         Raises:
             NotFoundError: the branch, the commit or the version does not exist.
@@ -291,20 +292,20 @@ class Graph:
         version: int | None = None,
         engine: str | None = None,
     ) -> QueryResult:
-        """Answer a read query, all of it from one commit.
+        """Run a read query on one commit.
 
         Args:
-            source: The text of one or more queries, or a path to a `.gq` file that has it.
-            name: Which of them to run; not needed when there is one.
-            engine: `local`, `spark` or `auto`, which goes by size; `$OMNIGRAPH_ENGINE` when None.
+            source: The text of one or more queries, or the path of a `.gq` file.
+            name: Which of them to run; not needed when there is only one.
+            engine: `local`, `spark` or `auto`, by size; `$OMNIGRAPH_ENGINE` when None.
 
         Raises:
-            DiagnosticsError: the text is no query of this graph. Nothing was read.
+            DiagnosticsError: the text has errors, or does not fit the schema. Nothing was read.
             InvalidParameterError: a parameter is missing, unknown or ill-typed. Nothing was read.
             InvalidInputError: the query changes the graph, or a commit was given together with a
                 branch or a version. Nothing was read.
             NotFoundError: the branch, the commit, the version or the file does not exist.
-            ConflictError: the branch was deleted and made again meanwhile.
+            ConflictError: the branch was deleted and created again meanwhile.
         """
         snapshot = self.snapshot(branch=branch, commit=commit, version=version)
         with reading(self._store, snapshot):
@@ -321,9 +322,9 @@ class Graph:
         version: int | None = None,
         engine: str | None = None,
     ) -> Explanation:
-        """How `query` would answer: the plan, the engine and why, without running it.
+        """How `query` would run: the plan, the engine and the reason for it. Runs nothing.
 
-        Takes what `query` takes, and refuses what it refuses.
+        Takes the arguments of `query`, and raises its errors.
         """
         snapshot = self.snapshot(branch=branch, commit=commit, version=version)
         text = query_text(source)
@@ -344,21 +345,22 @@ class Graph:
         """Change the graph as a mutation query says, in one commit.
 
         Args:
-            source: The text of one or more queries, or a path to a `.gq` file that has it.
-            name: Which of them to run; not needed when there is one.
-            expect_head: The commit that the branch must be at for this to happen.
+            source: The text of one or more queries, or the path of a `.gq` file.
+            name: Which of them to run; not needed when there is only one.
+            expect_head: The commit that the branch must be at, or the write is refused.
 
         Raises:
-            DiagnosticsError: the text is no query of this graph. Nothing was read.
+            DiagnosticsError: the text has errors, or does not fit the schema. Nothing was read.
             InvalidParameterError: a parameter is missing, unknown or ill-typed. Nothing was read.
             InvalidInputError: the query only reads. Nothing changed.
             NotFoundError: the branch or the file does not exist.
-            NotAllowedError: the handle looks at the past, or was opened read-only.
+            NotAllowedError: the handle is on a point of history, or was opened read-only.
             IntegrityError: the change would break rules of the schema. Nothing changed.
             ConflictError: others changed the same rows meanwhile, or the branch is not at
                 `expect_head`. Nothing changed.
-            RecoveryNeededError: an earlier write left what needs a person. Nothing changed.
-            OutcomeUnknownError: whether the commit landed could not be found out; look for it.
+            RecoveryNeededError: an earlier write cannot be recovered without a person. Nothing
+                changed.
+            OutcomeUnknownError: whether the commit landed is unknown; look for it before a retry.
         """
         from omnigraph.mutation.results import result_of
 
@@ -382,32 +384,34 @@ class Graph:
         message: str | None = None,
         progress: Progress | None = None,
     ) -> LoadResult:
-        """Write everything that an input has, of any size and all types, in one commit.
+        """Write all rows of an input, of any size and any types, in one commit.
 
         Args:
             source: Files, globs, directories, `-` for standard input, or tables and DataFrames by
                 the name of their type.
             mode: `append` adds new rows, `merge` replaces rows that have the same id, and
                 `overwrite` replaces all rows of the types that the input names.
-            start: A branch; where `branch`, which has to be named, does not exist, it is made
-                from this one. A load that fails deletes it again, unless others use it by now or
-                the load may have landed: the error then has a note.
+            start: The branch to create `branch` from where that does not exist; `branch` has to be
+                named. A load that fails deletes the new branch again, unless others use it by now
+                or the load may have landed: the error then has a note.
             on_error: `fail`, or `quarantine`: rows that break rules are written to `rejects` with
                 their reasons, and the others are loaded.
             ignore_unknown: Whether values that no property takes are dropped instead of refused.
-            engine: `local`, `spark` or `auto`, which goes by size; `$OMNIGRAPH_ENGINE` when None.
-            index: Whether to bring the indexes up to date afterwards, in a commit of its own. If
-                that fails, the load has landed all the same, and the result has a warning.
-            progress: Told how far each stage is.
+            engine: `local`, `spark` or `auto`, by size; `$OMNIGRAPH_ENGINE` when None.
+            index: Whether to update the indexes afterwards, in a commit of its own. If that fails,
+                the load has landed all the same, and the result has a warning.
+            progress: Called with how far each stage is.
 
         Raises:
-            InvalidInputError: the request cannot be carried out. Nothing was read.
+            InvalidInputError: the arguments do not fit together, or name nothing that can be
+                loaded. Nothing was read.
             NotFoundError: there is no such file, type or branch.
-            NotAllowedError: the handle looks at the past, or was opened read-only.
-            IntegrityError: rows break rules of the schema; its report says which. Nothing changed.
+            NotAllowedError: the handle is on a point of history, or was opened read-only.
+            IntegrityError: rows break rules of the schema; its report lists them. Nothing changed.
             ConflictError: others changed the same tables meanwhile. Nothing changed.
-            RecoveryNeededError: an earlier write left what needs a person. Nothing changed.
-            OutcomeUnknownError: whether the commit landed could not be found out; look for it.
+            RecoveryNeededError: an earlier write cannot be recovered without a person. Nothing
+                changed.
+            OutcomeUnknownError: whether the commit landed is unknown; look for it before a retry.
         """
         from omnigraph.load.loads import LoadRequest
 
@@ -429,7 +433,7 @@ class Graph:
             result = self._loads.run(order, request)
         if not index or result.commit_id is None:
             return result
-        # What was too much for this process to load is too much for it to index.
+        # An input too large for this process to load is too large for it to index.
         wanted = result.engine if result.engine is EngineName.SPARK else engine
         try:
             self.ensure_indices(branch=order.branch, engine=wanted, actor=actor, progress=progress)
@@ -453,17 +457,17 @@ class Graph:
         Args:
             check: Refuses a load that cannot succeed, before a branch is created for it.
         """
-        made = None if start is None else self._create_missing(name, start, check)
+        branch = None if start is None else self._create_missing(name, start, check)
         try:
             yield
         except OutcomeUnknownError as failure:
-            if made is not None:
+            if branch is not None:
                 note = f"branch {name} was made for this load, and stays: the commit may be on it"
                 failure.add_note(note)
             raise
         except BaseException as failure:
-            if made is not None:
-                self._delete_again(made, failure)
+            if branch is not None:
+                self._delete_again(branch, failure)
             raise
 
     def _create_missing(
@@ -483,18 +487,18 @@ class Graph:
             # Others created it since, which is as if it had existed before.
             return None
 
-    def _delete_again(self, made: Branch, failure: BaseException) -> None:
+    def _delete_again(self, branch: Branch, failure: BaseException) -> None:
         """Delete a branch that nobody has moved since; if it stays, note on the failure why."""
         from omnigraph.branching import lifecycle
 
-        assert made.source_commit is not None, "it was created from another branch"
+        assert branch.source_commit is not None, "it was created from another branch"
         try:
-            lifecycle.delete_unmoved(self._manifest, self._clock, made, made.source_commit)
+            lifecycle.delete_unmoved(self._manifest, self._clock, branch, branch.source_commit)
         except BranchNotFoundError:
             # Others deleted it. A branch that has its name by now is theirs.
             return
         except OmnigraphError as second:
-            note = f"branch {made.name}, which was made for this load, was not deleted"
+            note = f"branch {branch.name}, which was made for this load, was not deleted"
             failure.add_note(f"{note}: {second.message}")
 
     def export(
@@ -507,21 +511,23 @@ class Graph:
         replace: bool = False,
         progress: ExportProgress | None = None,
     ) -> ExportResult:
-        """Write the rows that this handle looks at into files; NDJSON loads again with its ids.
+        """Write the rows that this handle reads to files; NDJSON loads again with the same ids.
 
         Args:
-            target: A file, `-` for standard output, or a directory for Parquet, CSV and Spark; both
-                may lie in a bucket, `s3://bucket/folder/name`.
+            target: A file, `-` for standard output, or a directory for Parquet, CSV and Spark. A
+                file or directory may be in a bucket, `s3://bucket/folder/name`.
             types: Only these types, or this one.
             format: `ndjson`, `parquet` or `csv`; NDJSON when None.
-            engine: `local`, `spark` or `auto`, which goes by size; `$OMNIGRAPH_ENGINE` when None.
-            replace: Whether an earlier export of that name goes.
+            engine: `local`, `spark` or `auto`, by size; `$OMNIGRAPH_ENGINE` when None.
+            replace: Whether to replace an earlier export of that name.
 
         Raises:
-            AlreadyExistsError: there is something under that name. It is untouched.
-            InvalidInputError: target, format and engine do not go together. Nothing was written.
-            TypeNotFoundError: the graph has no type of a name. Nothing was written.
-            StorageError: a table could not be read, or the target written. Nothing became visible.
+            AlreadyExistsError: the target exists. It is untouched.
+            InvalidInputError: target, format and engine contradict one another. Nothing was
+                written.
+            TypeNotFoundError: the graph has no such type. Nothing was written.
+            StorageError: a table cannot be read, or the target not written. No part of the export
+                is visible.
         """
         from omnigraph.export.run import ExportOrder, export
 
@@ -538,7 +544,7 @@ class Graph:
             return export(view, self._clock, order)
 
     def frame(self, type_name: str, *, spark: Session | None = None) -> Frame:
-        """The rows of a type as a Spark DataFrame; executors read them when it is used.
+        """The rows of a type as a Spark DataFrame, which reads them when it is used.
 
         Raises:
             TypeNotFoundError: the graph has no such type.
@@ -560,10 +566,10 @@ class Graph:
 
         Args:
             types: Only these types, or this one.
-            qualified: Whether ids are spelt `Person/ada`, where types share ids.
+            qualified: Whether ids have the form `Person/ada`, for types that share ids.
 
         Raises:
-            TypeNotFoundError: the graph has no type of a name.
+            TypeNotFoundError: the graph has no such type.
             InvalidInputError: Spark is not installed, or cannot be used. Nothing was read.
         """
         require_spark()
@@ -583,10 +589,10 @@ class Graph:
 
         Args:
             types: Only these types, or this one.
-            qualified: Whether ends are spelt `Person/ada`, as those of `vertices`.
+            qualified: Whether ends have the form `Person/ada`, as the ids of `vertices`.
 
         Raises:
-            TypeNotFoundError: the graph has no type of a name.
+            TypeNotFoundError: the graph has no such type.
             InvalidInputError: Spark is not installed, or cannot be used. Nothing was read.
         """
         require_spark()
@@ -607,16 +613,16 @@ class Graph:
         message: str | None = None,
         progress: Progress | None = None,
     ) -> IndexResult:
-        """Build the indexes that are missing, and extend the others to rows they do not cover.
+        """Build the missing indexes, and extend the others to rows that they do not cover.
 
-        Lookups by id, key and edge end are fast where an index covers them, and right anywhere.
+        Indexes make lookups by id, key and edge end fast. No result depends on them.
 
         Args:
-            engine: `local`, `spark` or `auto`, which goes by size; `$OMNIGRAPH_ENGINE` when None.
-            progress: Told how far the stage `index` is.
+            engine: `local`, `spark` or `auto`, by size; `$OMNIGRAPH_ENGINE` when None.
+            progress: Called with how far the stage `index` is.
 
         Raises:
-            ConflictError: others kept a table busy all the time. Nothing changed.
+            ConflictError: others kept changing a table. Nothing changed.
         """
         from omnigraph.maintenance.indexes import Indexing, result_of
 
@@ -625,7 +631,7 @@ class Graph:
 
         @cache
         def on_spark() -> Builder:
-            # Imported here: indexes that are built in this process must not pay for Spark.
+            # Imported here: indexes that are built in this process do not need Spark.
             from omnigraph.maintenance.spark.indexes import SparkIndexing
 
             return SparkIndexing.begin(self._clock.ulid(), follow)
@@ -646,33 +652,34 @@ class Graph:
         actor: str | None = None,
         message: str | None = None,
     ) -> MergeOutcome:
-        """Bring what one branch changed to another, in one commit with two parents.
+        """Merge what one branch changed into another, in one commit with two parents.
 
-        Two sides that changed different properties of one row are merged property by property.
+        Changes of both sides to different properties of one row are merged property by property.
 
         Args:
-            into: The branch that changes; what this handle looks at when None.
-            resolve: What to do where both changed the same: `ours` keeps the target's, `theirs`
-                takes the source's, or the JSON text of a list of decisions.
+            into: The branch to merge into; the handle's own when None.
+            resolve: How to decide where both changed the same: `ours` keeps the target's value,
+                `theirs` takes the source's; or the JSON text of a list of decisions.
             strict_rows: Whether rows that both sides changed conflict even in different properties.
-            dry_run: Say what would happen, with every conflict, and write nothing. What would be
-                refused is refused.
-            delete_branch: Delete the source once it is merged. If that fails, as where it has moved
-                on since, the merge has landed all the same, and the outcome has a warning.
-            engine: `local`, `spark` or `auto`, which goes by how much differs;
-                `$OMNIGRAPH_ENGINE` when None.
+            dry_run: Report what would happen, with every conflict, and write nothing. Other
+                errors are raised as without it.
+            delete_branch: Delete the source once it is merged. If that fails, for example because
+                it has moved since, the merge has landed all the same, and the outcome has a
+                warning.
+            engine: `local`, `spark` or `auto`, by how much differs; `$OMNIGRAPH_ENGINE` when None.
 
         Raises:
             MergeConflictError: there are conflicts that `resolve` does not decide. Nothing changed.
-            ConflictError: the target kept moving meanwhile, or the two have different schemas.
-                Nothing changed.
+            ConflictError: the target kept moving meanwhile, or the branches have different
+                schemas. Nothing changed.
             BranchNotFoundError: the graph has no such branch.
-            InvalidInputError: a branch is to be merged into itself, or `resolve` is wrong. Nothing
+            InvalidInputError: source and target are one branch, or `resolve` is invalid. Nothing
                 changed.
             NotAllowedError: the handle cannot write, or the source cannot be deleted. Nothing
                 changed.
-            RecoveryNeededError: an earlier write left what needs a person. Nothing changed.
-            OutcomeUnknownError: whether the commit landed could not be found out; look for it.
+            RecoveryNeededError: an earlier write cannot be recovered without a person. Nothing
+                changed.
+            OutcomeUnknownError: whether the commit landed is unknown; look for it before a retry.
         """
         from omnigraph.merge.run import Options
 
@@ -692,7 +699,7 @@ class Graph:
         from omnigraph.branching import lifecycle
 
         try:
-            # A commit that came since is in no other branch, and then the source stays.
+            # A commit made since is in no other branch, and then the source stays.
             head = CommitId(outcome.source_commit)
             lifecycle.delete_unmoved(self._manifest, self._clock, branch, head)
         except OmnigraphError as failure:
@@ -733,15 +740,14 @@ class Graph:
         ops: str | Collection[str] | None = None,
         engine: str | None = None,
     ) -> GraphDiff:
-        """How two points of history differ: what came, changed and went from one to the other.
+        """The rows that were inserted, updated and deleted between two points of history.
 
         Args:
             before: A branch or a commit; so is `after`.
             kinds: `node`, `edge` or both.
             types: Only these types, or this one.
             ops: Only these of `insert`, `update` and `delete`, or this one.
-            engine: `local`, `spark` or `auto`, which goes by how much differs;
-                `$OMNIGRAPH_ENGINE` when None.
+            engine: `local`, `spark` or `auto`, by how much differs; `$OMNIGRAPH_ENGINE` when None.
 
         Raises:
             NotFoundError: a branch, a commit or a type does not exist.
@@ -754,11 +760,11 @@ class Graph:
         old, new = self._side(before), self._side(after)
         catalog = self._catalogs.of(new.snapshot.schema_digest)
         wanted = Filter.parse(catalog, kinds, types, ops)
-        keys = [each.table_key for each in catalog.types]
+        keys = [type_.table_key for type_ in catalog.types]
         with reading(self._store, old.snapshot, new.snapshot):
             choice = choose_by_difference(size_of_difference(old, new, keys, wanted), engine)
-            found = compare_graphs(catalog, old, new, self._queries.engine(choice.engine), wanted)
-        return replace(found, why=choice.why)
+            diff = compare_graphs(catalog, old, new, self._queries.engine(choice.engine), wanted)
+        return replace(diff, why=choice.why)
 
     def _side(self, point: str) -> Side:
         from omnigraph.changes.graphs import Side
@@ -773,7 +779,7 @@ class Graph:
         return Side(snapshot, data_at(self._store, snapshot))
 
     def _point(self, text: str) -> Snapshot:
-        # No branch is spelt as ids are minted; one may be spelt like an id in lower case.
+        # No branch has a name in the form of a minted id; one may be like an id in lower case.
         if is_ulid(text):
             return self.snapshot(commit=text)
         try:
@@ -797,15 +803,15 @@ class Graph:
         """The commits after a cursor, oldest first, each with what it changed.
 
         Args:
-            after: The cursor of an earlier batch, or a baseline's; from the first commit when None.
-            branch: The branch to follow; when None, up to what this handle looks at.
-            limit: How many commits to give at most.
+            after: The cursor of an earlier batch or of `baseline`; from the first commit when None.
+            branch: The branch to follow; when None, up to the commit that this handle reads.
+            limit: How many commits to return at most.
             kinds: `node`, `edge` or both.
             types: Only these types, or this one.
             ops: Only these of `insert`, `update` and `delete`, or this one.
 
         Raises:
-            FeedGapError: the feed cannot go on from there.
+            FeedGapError: the feed cannot continue from there.
             NotFoundError: the branch or a type does not exist.
             InvalidNameError: `after` is no cursor.
             InvalidParameterError: there is no such kind or operation, or the limit is below 1.
@@ -823,10 +829,10 @@ class Graph:
             return self._feed.poll(place, cursor, limit=limit, wanted=wanted)
 
     def baseline(self, *, branch: str | None = None) -> str:
-        """The cursor of a branch as it is now: `changes` after it are what comes from now on.
+        """The cursor of a branch as it is now: `changes` after it are those from now on.
 
         Args:
-            branch: What this handle looks at when None.
+            branch: The handle's own when None.
 
         Raises:
             BranchNotFoundError: the graph has no such branch.
@@ -843,7 +849,7 @@ class Graph:
         """One node or edge by its id, as a dictionary by column; None if there is none.
 
         Args:
-            at: A branch or a commit; what the handle looks at when None.
+            at: A branch or a commit; the handle's own when None.
 
         Raises:
             NotFoundError: the graph has no such type, branch or commit.
@@ -853,8 +859,8 @@ class Graph:
         type_ = self._catalogs.of(snapshot.schema_digest).type_named(name)
         with reading(self._store, snapshot):
             table = data_at(self._store, snapshot).table(type_.table_key)
-            found = lookups.find(table, "id", [wanted], columns=table_schema(type_).names)
-        return found.to_pylist()[0] if len(found) else None
+            rows = lookups.find(table, "id", [wanted], columns=table_schema(type_).names)
+        return rows.to_pylist()[0] if len(rows) else None
 
     @property
     def _feed(self) -> Feed:
@@ -863,15 +869,16 @@ class Graph:
         return Feed(self._manifest, self._queries.local, self._side_at, self._catalogs.of)
 
     def cleanup(self, *, dry_run: bool = False) -> CleanupResult:
-        """Remove what killed processes left behind and nothing names any more.
+        """Remove what killed processes left behind and nothing uses any more.
 
-        No answer changes, of any branch or commit.
+        No query's result changes, on any branch or commit.
 
         Args:
-            dry_run: Say what would go, and write nothing.
+            dry_run: Report what would be removed, and write nothing.
 
         Raises:
-            RecoveryNeededError: an interrupted write left what needs a person. Nothing was removed.
+            RecoveryNeededError: an interrupted write cannot be recovered without a person. Nothing
+                was removed.
         """
         from omnigraph.branching.cleanup import clean
 
@@ -889,17 +896,17 @@ class Graph:
         engine: str | None = None,
         progress: CheckProgress | None = None,
     ) -> CheckReport:
-        """Prove what must hold of a graph, from its branches to its rows, and say what does not.
+        """Verify what must hold of a graph, from its branches to its rows; report what does not.
 
-        Nothing is written or healed, and others may write meanwhile.
+        Nothing is written or recovered, and others may write meanwhile.
 
         Args:
-            branch: Only this one; all branches when None.
-            rows: Whether rows are read and the schema's rules asked of them, too.
-            history: Whether what older commits read is opened, too, for those who travel back.
-            engine: `local`, `spark` or `auto`, for rules about rows together; `$OMNIGRAPH_ENGINE`
+            branch: Only this branch; all branches when None.
+            rows: Whether to read the rows, too, and check them against the rules of the schema.
+            history: Whether to open the tables of older commits, too.
+            engine: `local`, `spark` or `auto`, for rules about several rows; `$OMNIGRAPH_ENGINE`
                 when None.
-            progress: Told how far each stage is.
+            progress: Called with how far each stage is.
 
         Raises:
             BranchNotFoundError: the graph has no such branch.
@@ -913,17 +920,18 @@ class Graph:
         return check(self.uri, self._clock, order)
 
     def repair(self, *, branch: str | None = None, dry_run: bool = False) -> RepairResult:
-        """Bring heads of tables that nobody answers for back to what their branches pin.
+        """Restore tables that another program has written to: what it wrote is undone.
 
-        No answer changes. What was written behind the graph's back is never published.
+        No query's result changes. Rows that were written past the graph are never published.
 
         Args:
-            branch: Only this one; all branches when None.
-            dry_run: Say what would be undone, and write nothing.
+            branch: Only this branch; all branches when None.
+            dry_run: Report what would be undone, and write nothing.
 
         Raises:
-            RecoveryNeededError: an interrupted write left what needs a person. Nothing changed.
-            ConflictError: others kept a table busy.
+            RecoveryNeededError: an interrupted write cannot be recovered without a person. Nothing
+                changed.
+            ConflictError: others kept changing a table.
         """
         from omnigraph.maintenance.repair import repair
 
@@ -933,12 +941,12 @@ class Graph:
         return repair(self._manifest, self._transactions.recovery, wanted, dry_run=dry_run)
 
     def refresh(self) -> tuple[RecoveryEntry, ...]:
-        """Bring interrupted writes of processes that are gone to an end; says which.
+        """Recover interrupted writes of processes that have ended, and return what became of them.
 
         Reads always see the newest commit, so they need no refresh.
 
         Raises:
-            RecoveryNeededError: an interrupted write left what needs a person.
+            RecoveryNeededError: an interrupted write cannot be recovered without a person.
         """
         self.require_writable()
         return self._transactions.recovery.heal()
@@ -963,10 +971,10 @@ class Graph:
         )
 
     def require_writable(self) -> None:
-        """Refuse to go on where this handle cannot write.
+        """Refuse a write through a handle that cannot write.
 
         Raises:
-            NotAllowedError: it looks at the past, or was opened read-only.
+            NotAllowedError: the handle is on a point of history, or was opened read-only.
         """
         if self._target.is_past:
             message = "this handle looks at the past, which cannot be written"
@@ -978,9 +986,9 @@ class Graph:
             raise NotAllowedError(message, hint=hint, code=ErrorCode.READ_ONLY)
 
     def close(self) -> None:
-        """Do nothing: nothing is open or pending between calls, and the handle goes on working.
+        """Do nothing: nothing is open between calls, and the handle can still be used.
 
-        It is here for `with` and for programs that close what they open.
+        This exists for `with`, and for programs that close what they open.
         """
 
     def __enter__(self) -> Self:
@@ -1016,7 +1024,7 @@ class Commits:
         """A branch's commits through first parents, newest first.
 
         Args:
-            branch: When None, up to what the handle looks at.
+            branch: When None, up to the commit that the handle reads.
 
         Raises:
             BranchNotFoundError: the graph has no such branch.
@@ -1029,9 +1037,9 @@ class Commits:
         return tuple(islice(walk, limit))
 
     def every(self, *, branch: str | None = None) -> tuple[Commit, ...]:
-        """All commits of one branch's history, or of every branch's, with those that were merged.
+        """All commits in the history of one branch, or of every branch, merged ones included.
 
-        Each comes before its parents, and younger ones first.
+        Every commit precedes its parents; newer commits are first.
 
         Raises:
             BranchNotFoundError: the graph has no such branch.
@@ -1040,12 +1048,12 @@ class Commits:
 
         if branch is not None:
             return tuple(sort_newest_first(self._of(BranchName.parse(branch))))
-        found: dict[CommitId, Commit] = {}
+        commits: dict[CommitId, Commit] = {}
         for name in self._manifest.branches():
-            # One that is deleted while we look is left out.
+            # A branch that is deleted meanwhile is left out.
             with suppress(BranchNotFoundError):
-                found |= {each.commit_id: each for each in self._of(name)}
-        return tuple(sort_newest_first(found.values()))
+                commits |= {commit.commit_id: commit for commit in self._of(name)}
+        return tuple(sort_newest_first(commits.values()))
 
     def _of(self, branch: BranchName) -> Iterator[Commit]:
         return self._manifest.history(self._manifest.current(branch)).every()
@@ -1063,7 +1071,7 @@ class Commits:
 
         Raises:
             CommitNotFoundError: no branch of the graph has it.
-            FeedGapError: the commit before it cannot be read any more.
+            FeedGapError: the commit before it can no longer be read.
         """
         commit = self.show(commit_id)
         find = partial(self._manifest.find, near=commit.branch)
@@ -1090,30 +1098,30 @@ class BranchList:
         commit: str | None = None,
         version: int | None = None,
     ) -> Graph:
-        """Start a branch, and give a handle on it. Copies no rows.
+        """Create a branch, and return a handle on it. Copies no rows.
 
         Args:
-            branch: Where it starts, unless at what this handle looks at; `version` and `commit`
-                say so more exactly.
+            branch: The branch to start at; the handle's own when None. `version` and `commit` name
+                a point of its history.
 
         Raises:
             AlreadyExistsError: the graph has a branch of that name.
-            InvalidNameError: the name breaks the rules, or lies above or below another by path.
+            InvalidNameError: the name is invalid, or is a parent or child path of another branch.
             NotFoundError: the branch, the commit or the version to start at does not exist.
         """
         from omnigraph.branching import lifecycle
 
         self._graph.require_writable()
-        made = BranchName.parse(name)
+        new = BranchName.parse(name)
         source = self._graph.snapshot(branch=branch, commit=commit, version=version)
-        lifecycle.create(self._manifest, self._clock, made, source)
-        return self._graph.on(made)
+        lifecycle.create(self._manifest, self._clock, new, source)
+        return self._graph.on(new)
 
     def delete(self, name: str, *, dry_run: bool = False) -> None:
-        """End a branch; its commits go with it, but for those that were merged.
+        """Delete a branch, and its commits but for those that were merged.
 
         Args:
-            dry_run: Refuse what would be refused, and write nothing.
+            dry_run: Raise the errors of a deletion, and write nothing.
 
         Raises:
             BranchNotFoundError: the graph has no such branch.
@@ -1136,11 +1144,11 @@ class Recoveries:
         self._recovery = recovery
 
     def list(self) -> tuple[RecoveryEntry, ...]:
-        """Every recovery there was, oldest first."""
+        """Every recovery, oldest first."""
         return self._recovery.audit.entries()
 
     def pending(self) -> Pending:
-        """The writes that are in flight or were interrupted; they are left as they are."""
+        """The writes that are running or were interrupted. Nothing is recovered."""
         return self._recovery.pending()
 
 
@@ -1154,7 +1162,7 @@ class Schema:
     def show(
         self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
     ) -> AcceptedSchema:
-        """The schema that the graph's rows follow at one commit: its text, and what it means.
+        """The schema of the graph at one commit: its text and its catalog.
 
         Raises:
             NotFoundError: the branch, the commit or the version does not exist.

@@ -14,7 +14,7 @@ def repair(
     confirm: options.Confirm = False,
     json: options.Json = False,
 ) -> None:
-    """Undo what another program wrote to a table. No answer of a query changes.
+    """Undo what another program wrote to a table. No query's result changes.
 
     Shows each table whose newest version no branch pins and no write of omnigraph made; with
     --confirm, makes the pinned rows the newest again, so that writes can continue. Interrupted
