@@ -1,4 +1,4 @@
-"""Where time and fresh ids come from: injectable, so that tests own both."""
+"""The clock: the source of time and fresh ids, injectable so that tests control both."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class SystemClock:
         """A fresh id that sorts after every id this clock gave before."""
         fresh = (time.time_ns() // 1_000_000) << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
         with self._lock:
-            # Within one millisecond, or when the machine's clock steps back, count on from the last
-            # id. The step is random so that two processes forked from this one stay apart.
+            # Within one millisecond, or when the machine's clock steps back, continue from the last
+            # id. The step is random so that two processes forked from this one do not collide.
             self._last = max(fresh, self._last + 1 + secrets.randbits(_STEP_BITS))
             return encode_ulid(self._last)
 
@@ -65,12 +65,12 @@ class SystemClock:
 
 
 def back_off(clock: Clock, attempt: int, *, seconds_max: float) -> None:
-    """Sleep a random time that doubles in range with each attempt, so that rivals drift apart."""
+    """Sleep a random time whose range doubles with each attempt, so that rivals separate."""
     clock.sleep(clock.random() * min(seconds_max, _BACKOFF_SECONDS * 2**attempt))
 
 
 def encode_ulid(value: int) -> str:
-    """Spell a 128-bit number in Crockford's base 32, most significant digit first.
+    """Format a 128-bit number in Crockford's base 32, most significant digit first.
 
     >>> encode_ulid(0)
     '00000000000000000000000000'
@@ -82,7 +82,7 @@ def encode_ulid(value: int) -> str:
 
 
 def is_ulid(text: str) -> bool:
-    """Whether `text` is spelt as `encode_ulid` spells ids.
+    """Whether `text` has the form that `encode_ulid` returns.
 
     >>> is_ulid("01ARZ3NDEKTSV4RRFFQ69G5FAV"), is_ulid("main"), is_ulid("8" * 26)
     (True, False, False)

@@ -27,9 +27,9 @@
     ├── StorageError                   wait, or call an operator               retryable
     └── InternalError                  report a bug
 
-Errors with a payload are defined in the room that the last column names, and are found here all the
-same. An error knows nothing of HTTP or exit codes: `cli.exits` maps classes to exit codes in one
-table.
+Errors with a payload are defined in the package that the last column names, and can also be
+imported from here. An error knows nothing of HTTP or exit codes: `cli.exits` maps classes to exit
+codes in one table.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _HOMES: Final = {
     "InvalidSchemaError": "omnigraph.schema.findings",
     "MergeConflictError": "omnigraph.merge.conflicts",
 }
-"""The errors that are defined elsewhere; a type checker is told above."""
+"""The errors that are defined elsewhere; type checkers see the imports above."""
 
 
 if not TYPE_CHECKING:
-    # A type checker would take this to have every name, however it is spelt.
+    # A type checker would conclude that this module has every name.
     def __getattr__(name: str) -> object:
         if name not in _HOMES:
             message = f"module 'omnigraph.errors' has no attribute {name!r}"
@@ -145,9 +145,9 @@ class OmnigraphError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exception's own pickling passes only `args`, which would lose code, hint and details on
-        # the way out of a worker process. The attributes go along for the notes among them.
-        made = (type(self), self.message, self.hint, self.code, self.details)
-        return _rebuild, made, vars(self)
+        # the way out of a worker process. The attributes are passed too, since they hold notes.
+        arguments = (type(self), self.message, self.hint, self.code, self.details)
+        return _rebuild, arguments, vars(self)
 
 
 def _rebuild(
@@ -203,7 +203,7 @@ class CommitNotFoundError(NotFoundError):
 
 
 class FeedGapError(NotFoundError):
-    """The feed cannot go on from that cursor: what lies after it is gone."""
+    """The feed cannot continue from that cursor: the commits after it are gone."""
 
     default_code = ErrorCode.FEED_GAP
 
@@ -215,13 +215,13 @@ class TypeNotFoundError(NotFoundError):
 
 
 class AlreadyExistsError(OmnigraphError):
-    """The name is taken. What holds it is untouched."""
+    """The name is taken. The existing object is untouched."""
 
     default_code = ErrorCode.ALREADY_EXISTS
 
 
 class ConflictError(OmnigraphError):
-    """Somebody else changed what this was planned on. Nothing became visible."""
+    """Another writer changed what this was planned on. Nothing became visible."""
 
     default_code = ErrorCode.CONFLICT
     retryable = True
@@ -258,13 +258,13 @@ class LimitExceededError(OmnigraphError):
 
 
 class FormatError(OmnigraphError):
-    """The graph's format and this release do not meet; `details` has both versions."""
+    """The graph's format and this release do not match; `details` has both versions."""
 
     default_code = ErrorCode.FORMAT
 
 
 class RecoveryNeededError(OmnigraphError):
-    """An interrupted write left something that we will not guess about."""
+    """An interrupted write left a state that recovery cannot resolve safely."""
 
     default_code = ErrorCode.RECOVERY_NEEDED
 
@@ -276,7 +276,7 @@ class OutcomeUnknownError(OmnigraphError):
 
 
 class StorageError(OmnigraphError):
-    """The storage under the graph failed or holds what we cannot read."""
+    """The storage under the graph failed, or holds data that cannot be read."""
 
     default_code = ErrorCode.STORAGE
     retryable = True

@@ -1,16 +1,16 @@
-"""Every bound in one place: how often we retry, how much we hold, how long names may be."""
+"""Limits: every bound in one place, on retries, on memory, on the length of names."""
 
 from __future__ import annotations
 
 from typing import Final
 
 PUBLISH_ATTEMPTS_MAX: Final = 5
-"""Lost races a publish survives before it reports contention."""
+"""Attempts of a publish that may lose their race before it reports contention."""
 
 PUBLISH_BACKOFF_SECONDS_MAX: Final = 0.5
 
 PUBLISH_TURN_SECONDS_MAX: Final = 2.0
-"""How long a publish queues behind others of its machine before it races them."""
+"""How long a publish queues behind others on its machine before it races them."""
 
 UPDATE_TURN_SECONDS_MAX: Final = 10.0
 """How long a conditional update on a local disk waits for another before it gives up."""
@@ -22,7 +22,7 @@ LINEAGE_PAGE_ROWS_MAX: Final = 4096
 """Commit rows in one page of lineage; a full page is never rewritten again."""
 
 MIGRATION_ATTEMPTS_MAX: Final = 8
-"""Times a format migration re-reads and tries again because another process was migrating too."""
+"""Times a format migration reads and tries again because another process was migrating too."""
 
 ROWS_PER_FILE_MAX: Final = 1 << 20
 BYTES_PER_FILE_MAX: Final = 512 << 20
@@ -32,42 +32,42 @@ KEYS_PER_LOOKUP_MAX: Final = 10_000
 """Ids looked up in a table by filter; above it, reading the id column once is cheaper."""
 
 KEYS_PER_INDEX_LOOKUP_MAX: Final = 200_000
-"""The same where an index finds them, in a table of many rows for each; a filter has them all."""
+"""The same if an index covers them and the table has many rows per key; one filter has them all."""
 
 ROWS_READ_PER_KEY: Final = 64
-"""About how many rows of one column are read in the time in which an index finds one key."""
+"""About how many rows of one column are read in the time of one lookup in an index."""
 
 PICKED_SHARE_MAX: Final = 1 / 32
-"""Share of a large fragment's rows that are looked up by address; for more, all are read."""
+"""Share of a large fragment's rows that are read by address; for more, all are read."""
 
 SIFTED_BYTES: Final = 128 << 20
-"""About how much of a table is held while rows are picked from it by many ids.
+"""About how much of a table is held while it is filtered by many ids.
 
-The ids are hashed anew for each part, so small parts are dear."""
+The ids are hashed again for each part, so small parts are expensive."""
 
 WIDE_BATCH_BYTES: Final = 8 << 20
-"""About how many vectors and blobs are held while rows that have them are compared or written."""
+"""About how many bytes of vectors and blobs are held while their rows are compared or written."""
 
 KEPT_FRAGMENT_ROWS_MAX: Final = 1 << 12
-"""Rows of a fragment that no index covers whose ids are kept in memory to look rows up."""
+"""Rows of an unindexed fragment whose ids are kept in memory for lookups."""
 
 KEPT_LOOKUP_ROWS_MAX: Final = 1 << 17
-"""Rows that one lookup finds through memory; fragments beyond are scanned."""
+"""Rows that one lookup finds in memory; fragments beyond are scanned."""
 
 KEPT_VALUES_BYTES_MAX: Final = 64 << 20
 """Memory that a graph handle spends on looking rows up without an index."""
 
 OPENED_FRAGMENTS_MAX: Final = 64
-"""Indexed fragments that a lookup names one by one; beyond, it asks the index for all of them."""
+"""Indexed fragments that a lookup names one by one; beyond, it queries the index for all."""
 
 UNINDEXED_KEYS_MAX: Final = 100
-"""Ids a query carries to a table without an index; joining it in memory is better for more."""
+"""Ids a query carries to a table without an index; for more, a join in memory is faster."""
 
 REDUCED_KEYS_MAX: Final = 10_000
 """Ids a query may carry from one relation to the next before it scans the table instead."""
 
 LOCAL_BYTES_MAX: Final = 4 << 30
-"""Bytes of table data that the local engine takes on before `auto` chooses Spark."""
+"""Bytes of table data that the local engine processes before `auto` chooses Spark."""
 
 MANIFEST_STATES_MAX: Final = 8
 """Manifest states that a graph handle keeps; each is as large as the schema has types."""
@@ -89,45 +89,45 @@ SPARK_PARTITION_ROWS_MAX: Final = 1 << 20
 """Rows of one partition of a table on Spark: below, starting its task costs more than its work."""
 
 SPARK_PARTITIONS_PER_CORE_MIN: Final = 2
-"""Partitions a table is cut into for each core, where it has the rows: the last ones even out."""
+"""Partitions per core that a table with enough rows is cut into: the last ones even out."""
 
 CONNECTOR_PARALLELISM: Final = 16
-"""Cores that the Spark connector cuts a table for; where it plans, nobody knows the cluster."""
+"""Cores that the Spark connector cuts a table for; the cluster is unknown when it plans."""
 
 SPARK_BATCH_BYTES_MAX: Final = 8 << 20
-"""About how much of a table a Spark task holds at a time, and how large a given batch becomes."""
+"""About how much of a table a Spark task holds at a time, and the size of batches sent to Spark."""
 
 SPARK_SHUFFLE_PARTITIONS_PER_CORE: Final = 4
-"""Adaptive execution joins those that turn out small."""
+"""Adaptive execution joins small ones."""
 
 SPARK_DRIVER_BYTES_MIN: Final = 1 << 30
 SPARK_DRIVER_BYTES_MAX: Final = 8 << 30
-"""Memory of a local Spark, which is a quarter of the machine's within these bounds."""
+"""Memory of a local Spark: a quarter of the machine's, within these bounds."""
 
 SPARK_ARCHIVES_MAX: Final = 3
 """Start-up archives kept in the user's cache; each has about 150 MB."""
 
 SORTED_IN_MEMORY_BYTES_MAX: Final = 128 << 20
-"""Data files of a table whose rows are sorted in memory; larger ones may wait on disk."""
+"""Data files of a table whose rows are sorted in memory; larger tables may spill to disk."""
 
 SORTING_BYTES_MAX: Final = 1 << 30
-"""Memory that sorting a larger table takes before rows wait on disk."""
+"""Memory that sorting a larger table takes before it spills to disk."""
 
 SORT_BATCH_ROWS_MAX: Final = 1 << 14
 SORT_BATCH_BYTES: Final = 8 << 20
-"""A batch of sorted rows: at most so many, and about so large where rows are wide."""
+"""A batch of sorted rows: the maximum count, and the approximate size if rows are wide."""
 
 SAMPLES_PER_PART: Final = 64
-"""Ids that are looked at for each part of a parallel export, to cut parts of like size."""
+"""Ids sampled for each part of a parallel export, to cut parts of similar size."""
 
 PINNED_TABLES_MAX: Final = 256
 """Open tables that a graph handle keeps for the next reader of the same versions."""
 
 OWN_TABLE_BLOCK_BYTES: Final = 1 << 20
-"""Read size for our own small tables: each of their files is fetched in one request."""
+"""Read size for internal tables, which are small: each file is fetched in one request."""
 
 HOPS_MAX: Final = 64
-"""The longest walk a query may ask for; nothing that people draw is wider."""
+"""The longest path a query may traverse; no practical graph has a larger diameter."""
 
 BRANCH_NAME_LENGTH_MAX: Final = 200
 """Branch names become directory names; file systems allow 255 bytes for one."""
@@ -137,105 +137,104 @@ MESSAGE_LENGTH_MAX: Final = 64 << 10
 ACTOR_LENGTH_MAX: Final = 256
 
 OFFENDERS_SHOWN_MAX: Final = 20
-"""Offenders that a report keeps of each rule, type and property; the others are counted."""
+"""Offenders that a report keeps per rule, type and property; the others are counted."""
 
 ROWS_PER_BATCH_MAX: Final = 1 << 13
 """Rows that are held as Python values while they become a batch of columns."""
 
 LEASE_SECONDS: Final = 30.0
-"""How long a writer may take from its first effect to its end before others recover it."""
+"""How long a writer may take from its first effect to its end before it is recovered."""
 
 EXCLUSION_SECONDS_MAX: Final = 45.0
-"""How long a writer waits for others that claim its tables: longer than one lease."""
+"""How long a writer waits for other claims on its tables: longer than one lease."""
 
 EXCLUSION_BACKOFF_SECONDS_MAX: Final = 0.5
 
 QUEUE_SECONDS_MAX: Final = 10.0
-"""How long a writer queues behind others of its machine before its sidecar races theirs."""
+"""How long a writer queues behind others on its machine before its sidecar races theirs."""
 
 REPLANS_MAX: Final = 20
 """Times a write that only inserts is planned again because its tables moved."""
 
 RESOLVE_ATTEMPTS_MAX: Final = 5
-"""Times a recovery looks again because the branch moved while it decided."""
+"""Times a recovery starts over because the branch moved while it decided."""
 
 AUDIT_ATTEMPTS_MAX: Final = 10
-"""Times a recovery tries to record itself while others do."""
+"""Times a recovery tries to record itself while others record themselves."""
 
 AUDIT_FRAGMENTS_MAX: Final = 64
 """Recoveries that are recorded before their rows are folded into one fragment."""
 
 LOAD_LOCAL_BYTES_MAX: Final = 256 << 20
 LOAD_LOCAL_ROWS_MAX: Final = 2_000_000
-"""Input that a load takes on in this process, which holds all of it; `auto` gives more to Spark."""
+"""Input that a load processes, and holds, in this process; above, `auto` chooses Spark."""
 
 LOAD_COMPRESSED_FACTOR: Final = 5
-"""How many bytes one of a compressed file, or of a Parquet file, is taken to become."""
+"""The assumed expansion of a compressed file, or of a Parquet file, in memory."""
 
 LOAD_INPUTS_MAX: Final = 100_000
 """Files of one load."""
 
 LOAD_BLOCK_BYTES: Final = 16 << 20
-"""How much text of an input is shaped at a time; at least one line."""
+"""How much text of an input is converted at a time; at least one line."""
 
 LOAD_LINE_BYTES_MAX: Final = 512 << 20
-"""The longest line; what is longer has no lines."""
+"""The longest line; an input with a longer one is not a file of lines."""
 
 LOAD_BATCH_ROWS: Final = 1 << 17
-"""Rows of columns that are shaped at a time."""
+"""Rows of columnar input that are converted at a time."""
 
 LOAD_GROUPS_MAX: Final = 64
-"""Kinds of lines told apart in one block of text; what is left is read line by line."""
+"""Kinds of lines distinguished in one block of text; the rest is read line by line."""
 
 LOAD_BISECTED_ROWS_MIN: Final = 32
-"""A batch of which a row is in doubt is halved down to this, and then converted value by value."""
+"""A batch with a doubtful row is halved down to this, and then converted value by value."""
 
 LOAD_DOUBTS_MAX: Final = 1000
-"""Times that a batch is halved before all that is left of it is converted value by value."""
+"""Times that a batch is halved before the rest of it is converted value by value."""
 
 QUARANTINE_ROUNDS_MAX: Final = 100
-"""Times that offenders are rejected because others were, before a load gives up."""
+"""Rounds of rejecting rows because earlier ones were rejected, before a load gives up."""
 
 LOAD_GROUP_BYTES_MIN: Final = 16 << 20
 LOAD_GROUP_BYTES_MAX: Final = 256 << 20
-"""Input that one task of Spark reads: below, starting it costs more than its work."""
+"""Input that one Spark task reads: below, starting it costs more than its work."""
 
 LOAD_GROUPS_PER_CORE_MIN: Final = 2
-"""Tasks that an input is cut into for each core, if it is large enough: the last ones even out."""
+"""Tasks per core that a large enough input is cut into: the last ones even out."""
 
 LOAD_HELD_BYTES_MAX: Final = 256 << 20
-"""Rows of all types that one task of Spark holds before it writes the largest of them to a file."""
+"""Rows of all types that one Spark task holds before it writes those of the largest to a file."""
 
 LOAD_CONCURRENCY_DEFAULT: Final = 4
 """Types that a load on Spark stages at once, unless `OMNIGRAPH_LOAD_CONCURRENCY` says otherwise."""
 
 INDEX_LOCAL_ROWS_MAX: Final = 16_000_000
-"""Rows, counted for each index that lacks them, that this process indexes before `auto` chooses
+"""Rows, counted once per index that lacks them, that this process indexes; above, `auto` chooses
 Spark."""
 
 INDEX_SEGMENT_ROWS_MAX: Final = 1 << 26
-"""Rows of a segment that is joined from others: one task does it, and each lookup asks them all."""
+"""Rows of a joined segment: one task joins it, and each lookup reads every segment."""
 
 CHANGES_LOCAL_ROWS_MAX: Final = 1_000_000
 CHANGES_LOCAL_BYTES_MAX: Final = 256 << 20
-"""Rows that differ, and what they take in files, that a merge or a diff holds in this process."""
+"""Rows that differ, and their size in files, that a merge or a diff holds in this process."""
 
 CHANGED_BUCKET_ROWS_MAX: Final = 1 << 18
 CHANGED_BUCKET_BYTES_MAX: Final = 32 << 20
-"""Rows that one task of Spark compares, and what they take in files: it holds all of them."""
+"""Rows that one Spark task compares, and their size in files: it holds all of them."""
 
 CHANGED_BATCH_BYTES: Final = 32 << 20
-"""About how much of what differs a task of Spark reads before it passes it on."""
+"""About how much of a difference a Spark task reads before it passes it on."""
 
 CHANGED_SAMPLES_PER_TASK: Final = 256
-"""Ids that a task of Spark looks at, so that what differs is cut into like parts in order."""
+"""Ids that a Spark task samples, so that a difference is cut into ordered parts of similar size."""
 
 MERGE_BASE_DEPTH_MAX: Final = 32
-"""Times that the histories of two sides crossed, one below the other, before what they come from
-counts as unknown."""
+"""Levels of criss-cross merges in two histories beyond which their merge base counts as unknown."""
 
 MERGE_CONFLICTS_MAX: Final = 5_000
-"""Conflicts that a merge on Spark names; all are counted."""
+"""Conflicts that a merge on Spark lists; all are counted."""
 
 MERGE_DECISIONS_MAX: Final = 100_000
-"""Rows that decisions about rules may touch in a merge on Spark: the driver holds them."""
+"""Rows that decisions about rules may change in a merge on Spark: the driver holds them."""

@@ -95,7 +95,7 @@ def as_other_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as patch:
         patch.setattr("omnigraph.transaction.protocol.QUEUE_SECONDS_MAX", 0.0)
         patch.setattr("omnigraph.manifest.publisher.PUBLISH_TURN_SECONDS_MAX", 0.0)
-        patch.setattr("omnigraph.recovery.sweep._one_at_a_time", _NoLocks())
+        patch.setattr("omnigraph.recovery.sweep._locks", _NoLocks())
         yield
 
 

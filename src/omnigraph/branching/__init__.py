@@ -1,1 +1,1 @@
-"""Branches: how they begin, how they end, and what their writes stand on."""
+"""Branches: their creation and deletion, and the cleanup of what they leave behind."""

@@ -1,9 +1,9 @@
-"""Cleanup: what killed processes and deleted branches left behind, and nothing needs.
+"""Cleanup: deletes refs and scratch that killed processes and deleted branches left behind.
 
-Scratch belongs to one load, and is rubbish once that has ended. A ref's name is used once and tells
-when it was made and for which branch (docs/decisions/0007), so one question is left: does anything
-need it? Names of branches, the manifests that they carry, the histories that merged a deleted
-branch (docs/decisions/0008) and the sidecars of writes in progress are all that can.
+Scratch belongs to one load, and is garbage once that has ended. A ref's name is used once and says
+when it was created and for which branch (docs/decisions/0007), so the only question is whether
+anything needs it. Only these can: the names of branches, the manifests that they carry, the
+histories that merged a deleted branch (docs/decisions/0008) and the sidecars of unfinished writes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from omnigraph.branching.retirement import find_released
+from omnigraph.branching.retirement import find_releasable
 from omnigraph.clock import Clock, is_ulid
 from omnigraph.errors import (
     BranchNotFoundError,
@@ -37,14 +37,14 @@ from omnigraph.storage.store import Store
 from omnigraph.storage.tables import REF_FOLDER
 
 NAMELESS_AGE_MIN: Final = timedelta(seconds=4 * LEASE_SECONDS)
-"""How old a ref must be that no branch has, or how long ago its branch was deleted. Whoever makes a
-branch names it within a lease, nobody can write to one that has no name, and whoever merges a
-branch publishes within a lease of having found its name."""
+"""The minimum age of a ref that no branch has, or of its branch's deletion. A new branch is named
+within a lease, a branch without a name cannot be written to, and a merge publishes within a lease
+of having read the name of its source."""
 
 STAGED_AGE_MIN: Final = timedelta(days=1)
-"""How old a ref of a branch that lives must be. A first write makes it before it stages its rows,
-and nothing names it until they are published: age is all that tells it from rubbish. And how long
-ago scratch must have been written, which may belong to a load on another machine."""
+"""The minimum age of an unused table ref of an existing branch. A first write creates it before it
+stages its rows, and nothing refers to it until they are published: only age distinguishes it from
+garbage. Also the minimum age of scratch, which may belong to a load on another machine."""
 
 _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _TIME_DIGITS: Final = 10
@@ -52,20 +52,20 @@ _TIME_DIGITS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class OrphanedRef:
-    """A ref of a table, or of the manifest, that nothing names."""
+    """A ref of a table, or of the manifest, that nothing refers to."""
 
     location: str
     ref: str
 
     @property
     def branch_ref(self) -> str:
-        """The ref of the branch that it was made for."""
+        """The ref of the branch that it was created for."""
         return self.ref.partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What kept a ref, all those of a table, or scratch from going; the next cleanup tries."""
+    """Why a ref, all refs of a table, or scratch was not deleted; the next cleanup tries again."""
 
     location: str
     ref: str | None
@@ -77,8 +77,8 @@ class RefCleanup:
     """What a cleanup of refs did, or would do.
 
     Attributes:
-        reclaimed: The refs that went; in a dry run, those that would.
-        troubles: What could not be looked at or removed. All else was.
+        reclaimed: The deleted refs; in a dry run, those that would be deleted.
+        troubles: What could not be checked or deleted. Everything else was.
     """
 
     reclaimed: tuple[OrphanedRef, ...] = ()
@@ -90,9 +90,9 @@ class CleanupResult:
     """What a cleanup did, or would do.
 
     Attributes:
-        refs: The refs that went; in a dry run, those that would.
-        scratch: The folders of scratch, below the graph's root.
-        troubles: What could not be looked at or removed. All else was.
+        refs: The deleted refs; in a dry run, those that would be deleted.
+        scratch: The deleted scratch folders, as paths below the graph's root.
+        troubles: What could not be checked or deleted. Everything else was.
     """
 
     refs: tuple[OrphanedRef, ...] = ()
@@ -108,14 +108,14 @@ def clean(
     dry_run: bool = False,
     age_min: timedelta | None = None,
 ) -> CleanupResult:
-    """Remove what nothing names and is too old to be in the making: refs, and scratch of loads.
+    """Delete unused refs and scratch that are too old to belong to an operation in progress.
 
     Args:
         age_min: As for `clean_refs`.
 
     Raises:
-        StorageError: the branches, or what they pin, could not be read. Nothing was removed.
-        RecoveryNeededError: a sidecar cannot be read, and might name any ref.
+        StorageError: the branches, or what they pin, could not be read. Nothing was deleted.
+        RecoveryNeededError: a sidecar cannot be read, and might name any ref. Nothing was deleted.
     """
     refs = clean_refs(manifest, sidecars, clock, dry_run=dry_run, age_min=age_min)
     least = STAGED_AGE_MIN if age_min is None else age_min
@@ -127,23 +127,23 @@ def clean(
 def _clean_scratch(
     objects: Objects, before: datetime, *, dry_run: bool
 ) -> tuple[tuple[str, ...], list[Trouble]]:
-    gone: list[str] = []
+    deleted: list[str] = []
     troubles: list[Trouble] = []
     try:
-        found = find_scratch(objects)
+        folders = find_scratch(objects)
     except OmnigraphError as failure:
         return (), [Trouble(SCRATCH, None, failure.message)]
-    for each in found:
+    for scratch in folders:
         try:
-            if each.written_at > before or is_held(objects, each.load_id):
+            if scratch.written_at > before or is_held(objects, scratch.load_id):
                 continue
             if not dry_run:
-                objects.clear(each.folder)
+                objects.clear(scratch.folder)
         except OmnigraphError as failure:
-            troubles.append(Trouble(each.folder, None, failure.message))
+            troubles.append(Trouble(scratch.folder, None, failure.message))
         else:
-            gone.append(each.folder)
-    return tuple(gone), troubles
+            deleted.append(scratch.folder)
+    return tuple(deleted), troubles
 
 
 def clean_refs(
@@ -154,24 +154,24 @@ def clean_refs(
     dry_run: bool = False,
     age_min: timedelta | None = None,
 ) -> RefCleanup:
-    """Remove the refs that nothing needs and that are too old to be in the making.
+    """Delete the refs that nothing needs and that are too old to belong to a write in progress.
 
-    Deletions of branches that were interrupted are finished first. No answer changes, of any branch
-    or of any commit that a branch has in its history. Each table is looked at by itself: a failure
-    with one of them is reported, and keeps none of the others.
+    Interrupted deletions of branches are finished first. No query result changes, on any branch or
+    at any commit in a branch's history. Each table is processed separately: a failure with one of
+    them is reported, and does not affect the others.
 
     Args:
-        age_min: Instead of `NAMELESS_AGE_MIN` and `STAGED_AGE_MIN`, for who knows that nobody else
-            is at work.
+        age_min: Replaces `NAMELESS_AGE_MIN` and `STAGED_AGE_MIN`, for callers that know that no
+            other process is writing.
 
     Raises:
-        StorageError: main, or what it pins, could not be read. Nothing was removed.
-        RecoveryNeededError: a sidecar cannot be read, and might name any ref.
+        StorageError: main, or what it pins, could not be read. No ref was deleted.
+        RecoveryNeededError: a sidecar cannot be read, and might name any ref. No ref was deleted.
     """
     now = clock.now()
     if not dry_run:
         _finish_deletions(manifest, now)
-    known = _look(manifest, sidecars, now, age_min)
+    known = _collect_references(manifest, sidecars, now, age_min)
     orphans: list[OrphanedRef] = []
     troubles = [Trouble(BRANCHES, None, failure.message) for failure in known.failures]
     for location in (MANIFEST, *sorted(known.locations)):
@@ -180,26 +180,26 @@ def clean_refs(
         except OmnigraphError as failure:
             troubles.append(Trouble(location, None, failure.message))
             continue
-        found = [OrphanedRef(location, ref) for ref in refs]
-        orphans += [each for each in found if known.lets_go(each, now, age_min)]
+        candidates = [OrphanedRef(location, ref) for ref in refs]
+        orphans += [ref for ref in candidates if known.is_releasable(ref, now, age_min)]
     if dry_run or not (orphans or known.released):
         return RefCleanup(tuple(orphans), tuple(troubles))
-    # A second look: something may need by now what nothing needed a moment ago.
-    again = _look(manifest, sidecars, now, age_min)
+    # Check again: a ref that was not needed a moment ago may be needed now.
+    again = _collect_references(manifest, sidecars, now, age_min)
     reclaimed: list[OrphanedRef] = []
-    held: set[str] = set()
-    for each in orphans:
-        if each.branch_ref in held or not again.lets_go(each, now, age_min):
+    undeletable: set[str] = set()
+    for orphan in orphans:
+        if orphan.branch_ref in undeletable or not again.is_releasable(orphan, now, age_min):
             continue
         try:
-            _reclaim(manifest.store, each)
+            _reclaim(manifest.store, orphan)
         except OmnigraphError as failure:
-            troubles.append(Trouble(each.location, each.ref, failure.message))
-            if each.location == MANIFEST:
-                # Lance refuses where somebody has just created a branch from it.
-                held.add(each.branch_ref)
+            troubles.append(Trouble(orphan.location, orphan.ref, failure.message))
+            if orphan.location == MANIFEST:
+                # Lance refuses if a branch has just been created from it.
+                undeletable.add(orphan.branch_ref)
         else:
-            reclaimed.append(each)
+            reclaimed.append(orphan)
     _forget(manifest, known.released & again.released, troubles)
     return RefCleanup(tuple(reclaimed), tuple(troubles))
 
@@ -217,9 +217,9 @@ def _finish_deletions(manifest: Manifest, now: datetime) -> None:
 def _forget(
     manifest: Manifest, released: Collection[RetiredBranch], troubles: list[Trouble]
 ) -> None:
-    """Remove the records of deleted branches of which nothing is left."""
+    """Delete the records of deleted branches of which nothing is left."""
     for retired in released:
-        if any(retired.owns(each.ref) for each in troubles):
+        if any(retired.owns(trouble.ref) for trouble in troubles):
             continue
         try:
             manifest.names.forget(retired)
@@ -228,17 +228,17 @@ def _forget(
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """All that needs a ref.
+class _References:
+    """Everything that may refer to a ref.
 
     Attributes:
         living: The refs of the branches that have a name.
-        opaque: Those of them whose manifests cannot be read, so that nobody knows what they pin.
-        retired: The refs of branches that were deleted and whose commits others have.
-        released: The branches that were deleted and whose commits nobody has any more.
-        pinned: The refs of tables that a branch pins, or a write in progress is about to move.
-        locations: Where the tables are.
-        failures: What cannot be read: then a ref that no branch has may belong to what cannot.
+        opaque: Those of them whose manifests cannot be read, so that their pins are unknown.
+        retired: The refs of deleted branches whose commits are in another history.
+        released: The deleted branches whose commits are in no other history.
+        pinned: The refs of tables that a branch pins, or that an unfinished write is about to move.
+        locations: The locations of the tables.
+        failures: What cannot be read: then a ref that no branch has may belong to an unread one.
     """
 
     living: frozenset[str]
@@ -249,11 +249,11 @@ class _Known:
     locations: frozenset[str]
     failures: tuple[StorageError, ...]
 
-    def lets_go(self, orphan: OrphanedRef, now: datetime, age_min: timedelta | None) -> bool:
-        """Whether nothing needs a ref, and nothing can be about to."""
+    def is_releasable(self, orphan: OrphanedRef, now: datetime, age_min: timedelta | None) -> bool:
+        """Whether nothing needs a ref, and no operation in progress can need it."""
         if orphan in self.pinned:
             return False
-        if any(each.owns(orphan.ref) for each in self.released):
+        if any(branch.owns(orphan.ref) for branch in self.released):
             return True
         owner = orphan.branch_ref
         if owner in self.retired or owner in self.opaque:
@@ -266,13 +266,13 @@ class _Known:
         least = age_min
         if least is None:
             least = NAMELESS_AGE_MIN if is_nameless else STAGED_AGE_MIN
-        return now - made_at(orphan.ref.rpartition("/")[2]) >= least
+        return now - creation_time(orphan.ref.rpartition("/")[2]) >= least
 
 
-def _look(
+def _collect_references(
     manifest: Manifest, sidecars: Sidecars, now: datetime, age_min: timedelta | None
-) -> _Known:
-    # Sidecars first: a write that settles meanwhile has published what it was about to move.
+) -> _References:
+    # Sidecars first: a write that settles meanwhile has published its refs.
     intents = sidecars.find().require_readable()
     survey = manifest.names.survey()
     histories = {MAIN: manifest.open(MAIN)}
@@ -282,7 +282,7 @@ def _look(
         try:
             histories[branch.name] = manifest.open(branch.name)
         except BranchNotFoundError:
-            # It was deleted while we looked, and is not among the retired of old.
+            # It was deleted after the survey, and is not among the old retired branches.
             opaque.add(branch.ref)
         except StorageError as failure:
             opaque.add(branch.ref)
@@ -292,27 +292,27 @@ def _look(
         for opened in histories.values()
         for pin in opened.contents.pins
     }
-    locations = frozenset(each.location for each in pinned)
+    locations = frozenset(ref.location for ref in pinned)
     pinned |= {
         OrphanedRef(table.location, table.ref or MAIN)
         for intent in intents
         for table in intent.tables
     }
-    living = {each.ref: each.source_ref for each in survey.branches}
-    retired = [each for each in manifest.names.retired_branches() if each.ref not in living]
-    is_merging = any(each.merge_source_commit_id is not None for each in intents)
+    living = {branch.ref: branch.source_ref for branch in survey.branches}
+    retired = [branch for branch in manifest.names.retired_branches() if branch.ref not in living]
+    is_merging = any(intent.merge_source_commit_id is not None for intent in intents)
     least = NAMELESS_AGE_MIN if age_min is None else age_min
-    old = [each for each in retired if each.retired_at and now - each.retired_at >= least]
+    old = [branch for branch in retired if branch.retired_at and now - branch.retired_at >= least]
     released: frozenset[RetiredBranch] = frozenset()
     if not failures and not is_merging:
-        released = find_released(
+        released = find_releasable(
             manifest, retired, among=old, histories=histories, sources=living.values()
         )
-    kept = frozenset(each.ref for each in retired) - {each.ref for each in released}
-    return _Known(
+    needed = frozenset(branch.ref for branch in retired) - {branch.ref for branch in released}
+    return _References(
         frozenset(living),
         frozenset(opaque),
-        kept,
+        needed,
         released,
         frozenset(pinned),
         locations,
@@ -321,16 +321,16 @@ def _look(
 
 
 def _refs(store: Store, location: str, released: Collection[RetiredBranch]) -> list[str]:
-    """The refs that we made, the youngest first: those come before what they were made from."""
-    named = set(store.refs.list(location))
-    # Older releases named refs by their branches: only who deletes one tells that it was ours.
-    legacy = [ref for ref in named if any(each.owns(ref) for each in released)]
-    # A kill within Lance, or a writer that slept through the end of its branch, leaves files alone.
+    """The refs that Omnigraph created, youngest first: a ref precedes the one it was made from."""
+    names = set(store.refs.list(location))
+    # Older releases named refs by their branches: only a deleted branch proves that one is ours.
+    legacy = [ref for ref in names if any(branch.owns(ref) for branch in released)]
+    # A kill inside Lance, or a writer that outlived its branch, leaves files without a ref.
     depth = 1 if location == MANIFEST else 2
     folder = f"{location}/{REF_FOLDER}/"
     for path in store.objects.list(folder.removesuffix("/")):
-        named.add("/".join(path.removeprefix(folder).split("/")[:depth]))
-    ours = {*legacy, *(ref for ref in named if _is_ours(ref, depth))}
+        names.add("/".join(path.removeprefix(folder).split("/")[:depth]))
+    ours = {*legacy, *(ref for ref in names if _is_ours(ref, depth))}
     return sorted(ours, key=lambda ref: ref.rpartition("/")[2], reverse=True)
 
 
@@ -348,10 +348,10 @@ def _reclaim(store: Store, orphan: OrphanedRef) -> None:
         store.refs.reclaim(orphan.location, orphan.ref)
 
 
-def made_at(ulid: str) -> datetime:
-    """When an id was made.
+def creation_time(ulid: str) -> datetime:
+    """When an id was minted.
 
-    >>> made_at("01ARZ3NDEKTSV4RRFFQ69G5FAV")
+    >>> creation_time("01ARZ3NDEKTSV4RRFFQ69G5FAV")
     datetime.datetime(2016, 7, 30, 23, 54, 10, 259000, tzinfo=datetime.timezone.utc)
     """
     milliseconds = 0

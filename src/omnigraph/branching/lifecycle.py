@@ -1,8 +1,8 @@
-"""Creating, listing and deleting branches.
+"""Creation and deletion of branches.
 
 The name is the authority (`manifest.branches`): a branch exists from the moment its name is
-registered until the name is taken away. Its ref of the manifest is made before, and stays
-afterwards: other branches may have merged its commits. `cleanup` removes what nobody needs.
+registered until the name is removed. Its ref of the manifest is created before, and is kept
+afterwards: other branches may have merged its commits. `cleanup` deletes what nothing needs.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _log: Final = logging.getLogger(__name__)
 
 
 def create(manifest: Manifest, clock: Clock, name: BranchName, source: Snapshot) -> Branch:
-    """Start a branch at a snapshot; copies no rows and costs the same however many there are.
+    """Create a branch at a snapshot; copies no rows, and the cost does not depend on their number.
 
     Raises:
         AlreadyExistsError: the graph has a branch of that name. It is untouched.
-        InvalidNameError: a branch above or below the name by path exists, or the name is main's or
-            spelt as the id of a commit.
-        BranchNotFoundError: the branch that the snapshot is of went meanwhile.
-        ConflictError: the branch that the snapshot is of is being deleted.
+        InvalidNameError: a branch above or below the name by path exists, or the name has the form
+            of a commit id.
+        BranchNotFoundError: the snapshot's branch was deleted meanwhile. Nothing was created.
+        ConflictError: the snapshot's branch is being deleted. Nothing was created.
     """
     _require_free(manifest, name)
     branch = Branch(name, clock.ulid(), source.ref, source.head.commit_id, clock.now())
@@ -64,14 +64,14 @@ def create(manifest: Manifest, clock: Clock, name: BranchName, source: Snapshot)
         _require_young(clock, branch)
         manifest.names.register(branch)
     except (AlreadyExistsError, ConflictError):
-        # Not where storage failed: then the name may be there all the same.
+        # Not if storage failed: then the name may be registered nevertheless.
         _reclaim_ref(manifest.store, MANIFEST, branch.ref)
         raise
     hit(Failpoint.BRANCH_AFTER_NAME)
     try:
-        # Of two that were made at once above and below each other, at least one sees the other now.
+        # Of two created at once above and below each other, at least one sees the other here.
         _require_apart(name, manifest.names.taken_names())
-        # Whoever deletes the source looks for branches made from it after it has said so.
+        # A deletion of the source first marks it, and then looks for branches created from it.
         _require_source(manifest, clock, source, name)
     except OmnigraphError:
         manifest.names.unregister(branch, clock.now())
@@ -81,7 +81,7 @@ def create(manifest: Manifest, clock: Clock, name: BranchName, source: Snapshot)
 
 
 def delete(manifest: Manifest, clock: Clock, name: BranchName) -> None:
-    """Take a branch's name away, and leave its refs to who merged its commits and to `cleanup`.
+    """Remove a branch's name; its refs are kept for branches that merged it, and for `cleanup`.
 
     Raises:
         BranchNotFoundError: the graph has no such branch.
@@ -91,12 +91,12 @@ def delete(manifest: Manifest, clock: Clock, name: BranchName) -> None:
 
 
 def delete_unmoved(manifest: Manifest, clock: Clock, branch: Branch, head: CommitId) -> None:
-    """Delete a branch that is still at a commit, and no other that was given its name since.
+    """Delete this very branch, and no later one of its name, if it is still at a commit.
 
     Raises:
-        BranchNotFoundError: it is gone. Another that has its name is untouched.
+        BranchNotFoundError: it is gone. Another branch of its name is untouched.
         NotAllowedError: other branches build on it.
-        StaleHeadError: it is not at that commit. It is as it was.
+        StaleHeadError: it is not at that commit. It is unchanged.
     """
     if manifest.names.ref_of(branch.name) != branch.ref:
         message = f"branch {branch.name} was deleted, and another has its name by now"
@@ -129,7 +129,7 @@ def _withdraw(manifest: Manifest, branch: Branch, failure: BaseException) -> Non
 
 
 def require_deletable(manifest: Manifest, name: BranchName) -> Branch:
-    """The branch, if nothing stands in the way of its end now.
+    """The branch, if it may be deleted now.
 
     Raises:
         BranchNotFoundError: the graph has no such branch.
@@ -165,15 +165,15 @@ def _require_apart(name: BranchName, others: Iterable[BranchName]) -> None:
 
 
 def _require_young(clock: Clock, branch: Branch) -> None:
-    """Refuse to name a ref that has been nameless for so long that `cleanup` may remove it."""
-    assert branch.created_at is not None, "it was just made"
+    """Reject a ref that has had no name for so long that `cleanup` may delete it."""
+    assert branch.created_at is not None, "it was just created"
     if clock.now() - branch.created_at > timedelta(seconds=LEASE_SECONDS):
         message = f"making the branch {branch.name} took longer than {LEASE_SECONDS:.0f} s"
         raise ConflictError(message, hint="try again")
 
 
 def _has_name(manifest: Manifest, clock: Clock, source: Snapshot) -> bool:
-    """Whether the branch that a snapshot is of still has its name, and is not being deleted."""
+    """Whether the snapshot's branch still has its name, and is not being deleted."""
     if source.ref is None:
         return True
     with suppress(BranchNotFoundError):
@@ -188,10 +188,10 @@ def _has_name(manifest: Manifest, clock: Clock, source: Snapshot) -> bool:
 
 
 def _require_source(manifest: Manifest, clock: Clock, source: Snapshot, made: BranchName) -> None:
-    """Refuse to build on a branch that is gone, unless another one has its commit in its history.
+    """Reject a source branch that is gone, unless another branch has its commit in its history.
 
     Args:
-        made: The branch that is built, which does not count.
+        made: The new branch, which is not searched.
     """
     if _has_name(manifest, clock, source):
         return
@@ -220,7 +220,7 @@ def _require_head(snapshot: Snapshot, expected: CommitId) -> None:
 
 
 def _require_nothing_new(manifest: Manifest, branch: Branch, expected: CommitId) -> None:
-    """Give the name back if a commit landed before it was taken away: from then on none can."""
+    """Reinstate the branch if a commit landed before its name was removed; later ones cannot."""
     if has_moved(manifest, branch, expected):
         manifest.names.reinstate(branch)
         message = f"branch {branch.name} is not at {expected} any more: it stays"
@@ -228,7 +228,7 @@ def _require_nothing_new(manifest: Manifest, branch: Branch, expected: CommitId)
 
 
 def _reclaim_ref(store: Store, location: str, ref: str) -> None:
-    """Remove a ref that nothing names any more; what fails is left to `cleanup`."""
+    """Delete a ref that nothing refers to; failures are left to `cleanup`."""
     try:
         store.refs.delete(location, ref)
     except OmnigraphError as failure:

@@ -1,4 +1,4 @@
-"""Retirement: which branches that were deleted have commits that the history of another needs."""
+"""Retirement: which deleted branches have commits that the history of another branch needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 
 
-def find_released(
+def find_releasable(
     manifest: Manifest,
     retired: Sequence[RetiredBranch],
     *,
@@ -25,52 +25,53 @@ def find_released(
     """The deleted branches whose commits no history has, and from which no branch was created.
 
     Args:
-        retired: Every branch that was deleted.
+        retired: Every deleted branch.
         among: Those of them that may be released.
-        histories: The branches that exist.
-        sources: The refs that those were created from.
+        histories: The existing branches.
+        sources: The refs that the existing branches were created from.
     """
-    released = set(among) - _merged(manifest, among, histories)
+    released = set(among) - _find_merged(manifest, among, histories)
     while True:
-        kept = [each for each in retired if each not in released]
-        needed = {*sources, *(each.source_ref for each in kept)}
-        still_needed = {each for each in released if each.ref in needed}
+        others = [branch for branch in retired if branch not in released]
+        needed = {*sources, *(branch.source_ref for branch in others)}
+        still_needed = {branch for branch in released if branch.ref in needed}
         if not still_needed:
             return frozenset(released)
         released -= still_needed
 
 
-def _merged(
+def _find_merged(
     manifest: Manifest,
     retired: Collection[RetiredBranch],
     histories: Mapping[BranchName, OpenManifest],
 ) -> set[RetiredBranch]:
-    """The branches that must stay: a history has commits of them. Who has any has the first."""
+    """The branches to keep: a history has commits of them, and then also the first of them."""
     merged: set[RetiredBranch] = set()
-    waiting: dict[CommitId, RetiredBranch] = {}
-    for each in retired:
+    by_first_commit: dict[CommitId, RetiredBranch] = {}
+    for branch in retired:
         try:
-            opened = manifest.open_ref(each.ref)
+            opened = manifest.open_ref(branch.ref)
         except NotFoundError:
-            # A cleanup was interrupted after it had removed this ref.
+            # A cleanup was interrupted after it had deleted this ref.
             continue
-        # One that moved on before it lost its name, and whose deleter was killed, has a commit that
-        # somebody was told has landed.
-        has_moved = each.head not in (None, opened.contents.head)
+        # If it moved before it lost its name, and its deletion was killed, it has a commit that was
+        # reported to a caller as landed.
+        has_moved = branch.head not in (None, opened.contents.head)
         if opened.stamp < CURRENT or has_moved:
-            merged.add(each)
-        elif (first := _first_commit(manifest, opened, each)) is not None:
-            waiting[first] = each
+            merged.add(branch)
+        elif (first := _first_commit(manifest, opened, branch)) is not None:
+            by_first_commit[first] = branch
     for name, opened in histories.items():
-        found = manifest.lookup_all(opened, name, waiting.keys()) if waiting else {}
-        merged |= {waiting.pop(commit_id) for commit_id in found}
+        ids = by_first_commit.keys()
+        commits = manifest.lookup_all(opened, name, ids) if by_first_commit else {}
+        merged |= {by_first_commit.pop(commit_id) for commit_id in commits}
     return merged
 
 
 def _first_commit(
     manifest: Manifest, opened: OpenManifest, retired: RetiredBranch
 ) -> CommitId | None:
-    """The oldest commit that was made on a branch, if any was."""
+    """The oldest commit that was made on a branch, if any."""
     head = opened.contents.head
     assert head is not None, "manifests of the newest format have one"
     first = None
@@ -84,6 +85,6 @@ def _first_commit(
 def _is_of(commit: Commit, retired: RetiredBranch) -> bool:
     if commit.has_known_ref:
         return commit.ref == retired.ref
-    # An earlier release made it, or an earlier branch of that name, which is taken for this one:
-    # then more is kept than has to be.
+    # An earlier release made it, perhaps on an earlier branch of the same name, which cannot be
+    # distinguished: then more is kept than necessary.
     return commit.branch == retired.name

@@ -1,1 +1,1 @@
-"""Names, ids, table keys, commits: the words every layer shares. Standard library only."""
+"""Names, ids, table keys, commits: the values that every layer shares. Standard library only."""

@@ -1,4 +1,4 @@
-"""Arguments as callers give them: of the kind they have to be, or refused by their names."""
+"""Validation of callers' arguments: values of the required kind, or an error with their name."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def checked_path(value: object, name: str, *, hint: str = "") -> str | Path:
 
 
 def checked_number(value: object, name: str) -> int:
-    """A whole number, whoever's it is: NumPy has its own.
+    """A whole number of any library: NumPy has its own.
 
     Raises:
         InvalidParameterError: it is something else, such as a text, a fraction or a bool.
@@ -54,40 +54,40 @@ def checked_number(value: object, name: str) -> int:
 
 
 def checked_texts(value: object, name: str) -> tuple[str, ...] | None:
-    """Several texts, or one; None, which often is all, stays None.
+    """Several texts, or one; None, which often means all, is returned as None.
 
     >>> checked_texts("Person", "types"), checked_texts(["Person", "City"], "types")
     (('Person',), ('Person', 'City'))
 
     Raises:
-        InvalidParameterError: it is something else, or has something else in it.
+        InvalidParameterError: it is something else, or contains something else.
     """
     if value is None:
         return None
     if isinstance(value, str):
         return (value,)
     if isinstance(value, Iterable) and not isinstance(value, bytes):
-        return tuple(checked_text(each, f"each of {name}") for each in value)
+        return tuple(checked_text(item, f"each of {name}") for item in value)
     raise misfit(value, name, "a text or several")
 
 
 def checked_names(value: object, name: str) -> Mapping[str, object]:
-    """Values by their names; None has none.
+    """Values by name; None is an empty mapping.
 
     Raises:
-        InvalidParameterError: it is no mapping, or a name in it is no text.
+        InvalidParameterError: it is not a mapping, or a name in it is not a text.
     """
     if value is None:
         return {}
     if not isinstance(value, Mapping):
         raise misfit(value, name, "a mapping from names to values")
-    for each in value:
-        checked_text(each, f"each name in {name}")
+    for key in value:
+        checked_text(key, f"each name in {name}")
     return value
 
 
 def misfit(value: object, name: str, what: str, *, hint: str = "") -> InvalidParameterError:
-    """What to raise for a value that is not what it has to be."""
+    """The error for a value of the wrong kind."""
     shown = " ".join(repr(value).split())[:_SHOWN_MAX]
     message = f"{name} has to be {what}, and is {shown}"
     return InvalidParameterError(message, hint=hint, name=name)

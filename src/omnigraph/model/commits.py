@@ -1,4 +1,4 @@
-"""Commits: one immutable row of lineage each, and who may say what in it."""
+"""Commits: one immutable row of lineage each, and the validation of actors and messages."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from omnigraph.model.names import BranchName
 
 RECOVERY_ACTOR: Final = "omnigraph:recovery"
 RESERVED_ACTOR_PREFIX: Final = "omnigraph:"
-"""Actors we speak as ourselves; a caller may not use them."""
+"""Actors of Omnigraph itself; a caller may not use them."""
 
 _ACTOR_HINT: Final = "actors are one line of text, such as a name or an address"
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
 
 class OperationKind(StrEnum):
-    """What a writer does, in one word: in its commit, in its table transactions, in its sidecar."""
+    """The kind of a write, as recorded in its commit, its table transactions and its sidecar."""
 
     INIT = "init"
     MUTATION = "mutation"
@@ -47,10 +47,10 @@ class Commit:
         manifest_version: The version of the branch's manifest that made this commit visible.
         parent: The commit before it on its branch; None for the first commit of a graph.
         merged_parent: The tip of the branch that a merge brought in.
-        schema_digest: The schema the commit's rows follow; names an object of `manifest.schemas`.
+        schema_digest: The identity of its schema; names an object of `manifest.schemas`.
         ref: The ref of the manifest that it was made on, which no other branch ever has; None for
             main's, and for a commit of another branch that an earlier release made.
-        generation: One more than the highest of its parents, so that every ancestor has a lower
+        generation: One more than the highest of its parents', so that every ancestor has a lower
             one; None for a commit that an earlier release made.
     """
 
@@ -69,21 +69,21 @@ class Commit:
 
     @property
     def has_known_ref(self) -> bool:
-        """Whether `ref` says where the commit was made."""
+        """Whether `ref` is known to be the ref the commit was made on."""
         return self.ref is not None or self.branch.is_main
 
     @property
     def parents(self) -> tuple[CommitId, ...]:
         """The parents that exist, first parent first."""
-        return tuple(each for each in (self.parent, self.merged_parent) if each is not None)
+        parents = (self.parent, self.merged_parent)
+        return tuple(parent for parent in parents if parent is not None)
 
 
 def checked_actor(actor: str | None) -> str | None:
-    """An actor a caller may write as.
+    """An actor that a caller may use.
 
     Raises:
-        InvalidParameterError: it is no text, empty, too long, not printable, or one we keep for
-            ourselves.
+        InvalidParameterError: it is not a text, or is empty, too long, not printable or reserved.
     """
     if actor is None:
         return None
@@ -104,10 +104,10 @@ def checked_actor(actor: str | None) -> str | None:
 
 
 def checked_message(message: str | None) -> str | None:
-    """A commit message that fits.
+    """A valid commit message.
 
     Raises:
-        InvalidParameterError: it is no text, or too long.
+        InvalidParameterError: it is not a text, or too long.
     """
     if message is None:
         return None

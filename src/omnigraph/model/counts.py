@@ -1,4 +1,4 @@
-"""Counts: how many rows of one type a write, or the way between two commits, changed."""
+"""Counts: how many rows of one type were inserted, updated and deleted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many rows came, changed and went; true if any did."""
+    """How many rows were inserted, updated and deleted; true if any were."""
 
     inserted: int = 0
     updated: int = 0

@@ -1,4 +1,4 @@
-"""Follow-ups: what a write does once its commit has landed, and how a failure there is reported."""
+"""Follow-ups: the steps after a commit has landed, and the report of a failure there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class FollowUp(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FollowUpFailure:
-    """A step after a commit that failed. The commit has landed, and must not be repeated.
+    """A failed step after a commit. The commit has landed, and must not be repeated.
 
     Attributes:
         step: `index` or `delete_branch`.
@@ -69,5 +69,5 @@ def deletion_remedy(branch: BranchName) -> str:
 
 
 def _hint(error: OmnigraphError, remedy: str) -> str:
-    """What the error asks for, then the remedy, which is a new attempt already."""
+    """The error's own hint, then the remedy; a retryable error needs only the remedy."""
     return remedy if error.retryable or not error.hint else f"{error.hint}; then {remedy}"

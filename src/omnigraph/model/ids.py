@@ -16,22 +16,22 @@ class CommitId(str):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Check a commit id that came from outside, in capitals or not.
+        """Validate a commit id from outside, in upper or lower case.
 
         >>> CommitId.parse("01arz3ndektsv4rrffq69g5fav")
         '01ARZ3NDEKTSV4RRFFQ69G5FAV'
 
         Raises:
             InvalidNameError: the text is not a ULID.
-            InvalidParameterError: it is no text.
+            InvalidParameterError: it is not a text.
         """
-        spelt = checked_text(text, "a commit id").upper()
-        # Beyond ASCII there are letters whose capitals are ours.
-        if not (text.isascii() and is_ulid(spelt)):
+        upper = checked_text(text, "a commit id").upper()
+        # Some letters beyond ASCII have upper cases within it.
+        if not (text.isascii() and is_ulid(upper)):
             message = f"{text[:100]!r} is not a commit id"
             hint = f"commit ids have {ULID_LENGTH} characters; see 'omnigraph commit list'"
             raise InvalidNameError(message, hint=hint)
-        return cls(spelt)
+        return cls(upper)
 
 
 OperationId = NewType("OperationId", str)

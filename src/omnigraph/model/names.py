@@ -1,4 +1,4 @@
-"""Names people choose: types and branches, checked once at the edge."""
+"""Names that users choose: types and branches, validated once at the edge."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TypeName(str):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Check a type name.
+        """Validate a type name.
 
         >>> TypeName.parse("Person")
         'Person'
@@ -46,14 +46,14 @@ class BranchName(str):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Check a branch name against what Lance accepts for a ref, and what we keep for ourselves.
+        """Validate a branch name: Lance must accept it for a ref, and it must not be reserved.
 
         >>> BranchName.parse("review/1")
         'review/1'
 
         Raises:
-            InvalidNameError: the name is empty, too long, reserved, or has a bad character.
-            InvalidParameterError: it is no text.
+            InvalidNameError: the name is empty, too long, reserved, or has an invalid character.
+            InvalidParameterError: it is not a text.
         """
         checked_text(text, "a branch's name")
         if wrong := _branch_name_fault(text):
@@ -64,7 +64,7 @@ class BranchName(str):
 
     @property
     def is_main(self) -> bool:
-        """Whether this is the branch every graph has."""
+        """Whether this is main, which every graph has."""
         return self == MAIN
 
     @property
@@ -73,7 +73,7 @@ class BranchName(str):
         return None if self.is_main else str(self)
 
     def contains(self, other: str) -> bool:
-        """Whether `other` lies below this name by path, as `review/x` lies below `review`.
+        """Whether `other` is below this name by path, as `review/x` is below `review`.
 
         >>> BranchName("review").contains("review/x"), BranchName("review").contains("reviews")
         (True, False)
@@ -89,8 +89,8 @@ def _branch_name_fault(text: str) -> str | None:
         return "it is empty"
     if not _BRANCH_CHARACTERS.fullmatch(text):
         return "it has a character that is not allowed"
-    # On its way, Lance names a ref's file by the name quoted twice: '/' and each byte of a letter
-    # beyond ASCII take five. The disk would refuse a longer one when half the ref is made.
+    # Lance's temporary file for a ref is named by the name quoted twice: '/' and each byte of a
+    # letter beyond ASCII take five. The disk would reject a longer one with the ref half created.
     if len(quote(quote(text, safe=""))) > BRANCH_NAME_LENGTH_MAX:
         return f"as a file name it is longer than {BRANCH_NAME_LENGTH_MAX} characters"
     parts = text.split("/")

@@ -1,4 +1,4 @@
-"""Tables: how a type is keyed, and where a snapshot finds its rows."""
+"""Tables: the key of a type's table, and the pin that says where a snapshot reads its rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from omnigraph.model.names import TypeName
 
 @dataclass(frozen=True, slots=True, order=True)
 class TableKey:
-    """The type a table holds, spelt `node:Person` or `edge:Knows`."""
+    """The type a table holds, written `node:Person` or `edge:Knows`."""
 
     kind: TableKind
     type_name: TypeName
@@ -23,7 +23,7 @@ class TableKey:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read the spelling that `str` writes.
+        """Parse the text that `str` returns.
 
         >>> str(TableKey.parse("node:Person"))
         'node:Person'
@@ -53,13 +53,13 @@ class TablePin:
 
     @property
     def place(self) -> tuple[str, str | None, int]:
-        """What two pins of one and the same version have in common."""
+        """The identity of the pinned table version."""
         return self.location, self.ref, self.version
 
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """A dropped type's table, and the last version that was published of it."""
+    """A dropped type's table, and its last published version."""
 
     table_id: TableId
     key: TableKey
@@ -69,7 +69,7 @@ class Tombstone:
 
 
 def table_location(kind: TableKind, table_id: TableId) -> str:
-    """Where a new table goes, relative to the graph's root.
+    """The location of a new table, relative to the graph's root.
 
     >>> table_location(TableKind.NODE, TableId("01J0"))
     'nodes/01J0'

@@ -1,4 +1,4 @@
-"""Property types: what a value of the schema may be, as a closed union."""
+"""Property types: the types that a property of the schema may have, as a closed union."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VECTOR_DIMENSION_MAX: Final = 65_536
 
 
 class Scalar(StrEnum):
-    """The plain types, each named as the languages spell it."""
+    """The plain types, each by its name in the schema and query languages."""
 
     STRING = "String"
     BOOL = "Bool"
@@ -59,7 +59,7 @@ INTEGER_BOUNDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class BlobType:
-    """Bytes kept beside the table and read on demand."""
+    """Bytes stored beside the table and read on demand."""
 
     def __str__(self) -> str:
         return "Blob"
@@ -100,4 +100,4 @@ class VectorType:
 
 
 PropertyType = Scalar | ListType | EnumType | VectorType | BlobType
-"""Every type a property may have. `str` of one is its spelling in both languages."""
+"""Every type a property may have. `str` of one is its name in both languages."""

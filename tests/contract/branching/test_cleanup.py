@@ -166,16 +166,16 @@ def test_a_write_in_progress_keeps_the_ref_that_it_names(graph):
 def test_what_gets_a_name_while_we_look_stays(graph, monkeypatch):
     crash_create(graph)
     (ref,) = graph._store.refs.list(MANIFEST)
-    look, looks = cleanup._look, []
+    collect, looks = cleanup._collect_references, []
 
     def late(*arguments: object) -> object:
-        found = look(*arguments)  # type: ignore[arg-type]
+        found = collect(*arguments)  # type: ignore[arg-type]
         looks.append(found)
         if len(looks) == 2:
             return replace(found, living=found.living | {ref})
         return found
 
-    monkeypatch.setattr(cleanup, "_look", late)
+    monkeypatch.setattr(cleanup, "_collect_references", late)
     assert clean(graph) == RefCleanup()
     assert graph._store.refs.list(MANIFEST) == (ref,)
 

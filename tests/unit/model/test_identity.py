@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.errors import InvalidInputError
-from omnigraph.model.identity import identity_of, spelling_of
+from omnigraph.model.identity import format_member, identity_of
 from omnigraph.model.types import EnumType, Scalar
 
 PARIS = timezone(timedelta(hours=1))
@@ -49,7 +49,7 @@ SPELLINGS = [
 
 @pytest.mark.parametrize(("type_", "value", "spelling"), SPELLINGS)
 def test_a_value_has_one_spelling(type_, value, spelling):
-    assert spelling_of(type_, value) == spelling
+    assert format_member(type_, value) == spelling
     assert identity_of([type_], [value]) == spelling
 
 
@@ -75,12 +75,12 @@ def test_a_float_that_is_not_finite_is_refused(type_, value):
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_the_spelling_of_a_float_reads_back_as_it(value):
-    assert float(spelling_of(Scalar.F64, value)) == value
+    assert float(format_member(Scalar.F64, value)) == value
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, width=32))
 def test_the_spelling_of_a_short_float_reads_back_as_it(value):
-    spelling = spelling_of(Scalar.F32, value)
+    spelling = format_member(Scalar.F32, value)
 
     assert struct.unpack("f", struct.pack("f", float(spelling))) == (value,)
-    assert len(spelling) <= len(spelling_of(Scalar.F64, value))
+    assert len(spelling) <= len(format_member(Scalar.F64, value))
