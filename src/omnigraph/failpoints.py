@@ -66,12 +66,12 @@ Action = Callable[[], None]
 
 
 @dataclass(slots=True)
-class _Armed:
+class _Trap:
     action: Action
     hits_before: int
 
 
-_armed: dict[Failpoint, _Armed] = {}
+_armed: dict[Failpoint, _Trap] = {}
 
 
 def hit(point: Failpoint) -> None:
@@ -104,7 +104,7 @@ def kill() -> None:
 def armed(point: Failpoint, action: Action = crash, *, after_hits: int = 0) -> Iterator[None]:
     """Run `action` at every hit of `point` during the block, except for the first `after_hits`."""
     previous = _armed.get(point)
-    _armed[point] = _Armed(action, after_hits)
+    _armed[point] = _Trap(action, after_hits)
     try:
         yield
     finally:
@@ -132,7 +132,7 @@ def arm_from_environment(text: str) -> None:
             message = f"{ENVIRONMENT_VARIABLE} holds {entry!r}, which is not point=action[@nth]"
             known = f"points: {', '.join(Failpoint)}; actions: {', '.join(_ACTIONS)}"
             raise InvalidInputError(message, hint=known)
-        traps[Failpoint(name)] = _Armed(_ACTIONS[action], int(nth or 1) - 1)
+        traps[Failpoint(name)] = _Trap(_ACTIONS[action], int(nth or 1) - 1)
     _armed.update(traps)
 
 

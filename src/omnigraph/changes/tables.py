@@ -22,7 +22,7 @@ from omnigraph.relational.plans import GivenRows, OutputColumn, Plan
 from omnigraph.relational.trees import column, table
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
-from omnigraph.storage.differences import Part, difference, read_parts
+from omnigraph.storage.differences import FragmentPart, difference, read_parts
 from omnigraph.storage.tables import Table
 
 _PLACE: Final = "@place"
@@ -82,7 +82,9 @@ def _numbered(rows: pa.Table) -> pa.Table:
     return slim(rows).append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
 
 
-def _read(type_: SchemaType, source: Table, parts: Sequence[Part], wide: WideValues) -> pa.Table:
+def _read(
+    type_: SchemaType, source: Table, parts: Sequence[FragmentPart], wide: WideValues
+) -> pa.Table:
     """Rows of a table, with references to their wide values."""
     schema = table_schema(type_)
     batches = list(read_parts(source, parts, read_columns(schema)))

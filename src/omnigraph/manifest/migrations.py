@@ -49,7 +49,7 @@ class MigrationResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class MigrationSource:
     """The input of a step: one branch's manifest, and its store."""
 
     store: Store
@@ -58,15 +58,15 @@ class Source:
     opened: OpenManifest
 
 
-Step: TypeAlias = Callable[[Source], MigrationResult]
+Step: TypeAlias = Callable[[MigrationSource], MigrationResult]
 
 
-def annotate_unique_ids(source: Source) -> MigrationResult:
+def annotate_unique_ids(source: MigrationSource) -> MigrationResult:
     """1 to 2: `object_id` is annotated as unique, in the schema; the rows do not change."""
     return MigrationResult(_as_read(source))
 
 
-def sweep_run_refs(source: Source) -> MigrationResult:
+def sweep_run_refs(source: MigrationSource) -> MigrationResult:
     """2 to 3: staging refs that killed runs left on the manifest are deleted."""
     refs = source.store.refs
     for name in refs.list(MANIFEST):
@@ -75,7 +75,7 @@ def sweep_run_refs(source: Source) -> MigrationResult:
     return MigrationResult(_as_read(source))
 
 
-def import_lineage(source: Source) -> MigrationResult:
+def import_lineage(source: MigrationSource) -> MigrationResult:
     """3 to 4: one commit row per legacy commit and one head row; the old datasets are kept.
 
     Rows are counted again: old releases did not always record how many a table has.
@@ -119,7 +119,7 @@ def migrate(manifest: Manifest, clock: Clock, branch: BranchName) -> None:
             return
         hit(Failpoint.MIGRATE_AFTER_READ)
         try:
-            _run(Source(manifest.store, clock, branch, opened))
+            _run(MigrationSource(manifest.store, clock, branch, opened))
         except TableConflictError:
             back_off(clock, attempt, seconds_max=PUBLISH_BACKOFF_SECONDS_MAX)
     if manifest.open(branch).stamp == CURRENT:
@@ -128,7 +128,7 @@ def migrate(manifest: Manifest, clock: Clock, branch: BranchName) -> None:
     raise ConflictError(message, hint="open the graph again", code=ErrorCode.PUBLISH_CONTENTION)
 
 
-def _run(source: Source) -> None:
+def _run(source: MigrationSource) -> None:
     stamp = source.opened.stamp
     result = STEPS[stamp](source)
     hit(Failpoint.MIGRATE_AFTER_WORK)
@@ -142,7 +142,7 @@ def _run(source: Source) -> None:
     hit(Failpoint.MIGRATE_AFTER_STAMP)
 
 
-def _as_read(source: Source) -> pa.Table:
+def _as_read(source: MigrationSource) -> pa.Table:
     return rows.encode_contents(source.opened.contents, source.branch)
 
 

@@ -15,7 +15,7 @@ from omnigraph.model.commits import OperationKind
 from omnigraph.recovery.intents import Intent
 
 
-class Mode(Enum):
+class ProofMode(Enum):
     """How much evidence a kind of writer must leave to be rolled forward."""
 
     STRICT = "strict"
@@ -23,7 +23,7 @@ class Mode(Enum):
     LOOSE = "loose"
 
 
-class Finding(StrEnum):
+class TableFinding(StrEnum):
     """What happened to one table."""
 
     NO_MOVEMENT = "no_movement"
@@ -61,49 +61,51 @@ class Observation:
 
 
 _MODES: Final = {
-    OperationKind.MUTATION: Mode.STRICT,
-    OperationKind.LOAD: Mode.STRICT,
-    OperationKind.MERGE: Mode.CONFIRMED,
-    OperationKind.SCHEMA_APPLY: Mode.LOOSE,
-    OperationKind.INDEX: Mode.LOOSE,
-    OperationKind.OPTIMIZE: Mode.LOOSE,
+    OperationKind.MUTATION: ProofMode.STRICT,
+    OperationKind.LOAD: ProofMode.STRICT,
+    OperationKind.MERGE: ProofMode.CONFIRMED,
+    OperationKind.SCHEMA_APPLY: ProofMode.LOOSE,
+    OperationKind.INDEX: ProofMode.LOOSE,
+    OperationKind.OPTIMIZE: ProofMode.LOOSE,
 }
 
 
-CONFIRMED_KINDS: Final = frozenset(kind for kind, mode in _MODES.items() if mode is Mode.CONFIRMED)
+CONFIRMED_KINDS: Final = frozenset(
+    kind for kind, mode in _MODES.items() if mode is ProofMode.CONFIRMED
+)
 """Writers that record when all their heads have moved."""
 
 
-def mode_of(intent: Intent) -> Mode:
+def mode_of(intent: Intent) -> ProofMode:
     """The mode for classifying the heads of this write."""
-    mode = _MODES.get(intent.writer_kind, Mode.STRICT)
+    mode = _MODES.get(intent.writer_kind, ProofMode.STRICT)
     # Sidecars of the first schema could not confirm merges.
-    return Mode.LOOSE if mode is Mode.CONFIRMED and intent.schema_version == 1 else mode
+    return ProofMode.LOOSE if mode is ProofMode.CONFIRMED and intent.schema_version == 1 else mode
 
 
-def classify(mode: Mode, seen: Observation) -> Finding:
+def classify(mode: ProofMode, seen: Observation) -> TableFinding:
     """What happened to one table."""
     if seen.head < seen.pinned:
-        return Finding.INVARIANT_VIOLATION
+        return TableFinding.INVARIANT_VIOLATION
     if seen.head == seen.pinned:
-        return Finding.NO_MOVEMENT
-    if mode is Mode.CONFIRMED and seen.confirmed is None:
-        return Finding.INCOMPLETE_PHASE_B
+        return TableFinding.NO_MOVEMENT
+    if mode is ProofMode.CONFIRMED and seen.confirmed is None:
+        return TableFinding.INCOMPLETE_PHASE_B
     was_expected = seen.expected == seen.pinned and not seen.is_restored
-    if mode is Mode.CONFIRMED:
+    if mode is ProofMode.CONFIRMED:
         was_expected = was_expected and seen.confirmed == seen.head
     if seen.head == seen.pinned + 1:
         proven = was_expected and seen.is_ours and seen.post_commit == seen.head
-        return Finding.ROLLED_PAST_EXPECTED if proven else Finding.UNEXPECTED_AT_P1
-    if mode is not Mode.STRICT and was_expected:
-        return Finding.ROLLED_PAST_EXPECTED
-    return Finding.UNEXPECTED_MULTISTEP
+        return TableFinding.ROLLED_PAST_EXPECTED if proven else TableFinding.UNEXPECTED_AT_P1
+    if mode is not ProofMode.STRICT and was_expected:
+        return TableFinding.ROLLED_PAST_EXPECTED
+    return TableFinding.UNEXPECTED_MULTISTEP
 
 
-def decide(findings: Collection[Finding]) -> Decision:
+def decide(findings: Collection[TableFinding]) -> Decision:
     """What to do, given what happened to each table."""
-    if Finding.INVARIANT_VIOLATION in findings:
+    if TableFinding.INVARIANT_VIOLATION in findings:
         return Decision.ABORT
-    if findings and all(finding is Finding.ROLLED_PAST_EXPECTED for finding in findings):
+    if findings and all(finding is TableFinding.ROLLED_PAST_EXPECTED for finding in findings):
         return Decision.ROLL_FORWARD
     return Decision.ROLL_BACK

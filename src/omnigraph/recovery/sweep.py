@@ -34,7 +34,14 @@ from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.tables import TablePin
 from omnigraph.recovery.audit import Audit, RecoveryEntry, RecoveryKind, TableMove
 from omnigraph.recovery.claims import claim, release_on_failure
-from omnigraph.recovery.classify import Decision, Finding, Observation, classify, decide, mode_of
+from omnigraph.recovery.classify import (
+    Decision,
+    Observation,
+    TableFinding,
+    classify,
+    decide,
+    mode_of,
+)
 from omnigraph.recovery.intents import Intent, TableIntent
 from omnigraph.recovery.owners import this_process, track_operation
 from omnigraph.recovery.sidecars import (
@@ -410,12 +417,12 @@ def _unusable_error(intent: Intent, reason: str) -> RecoveryNeededError:
 
 
 def _broken_error(
-    intent: Intent, states: Sequence[_TableState], findings: Sequence[Finding]
+    intent: Intent, states: Sequence[_TableState], findings: Sequence[TableFinding]
 ) -> RecoveryNeededError:
     broken = [
         f"{state.pin.key} is pinned at {state.pin.version}, and its head is {state.head.version}"
         for state, finding in zip(states, findings, strict=True)
-        if finding is Finding.INVARIANT_VIOLATION
+        if finding is TableFinding.INVARIANT_VIOLATION
     ]
     message = f"{intent.writer_kind} {intent.operation_id} cannot be recovered: {'; '.join(broken)}"
     hint = "restore the graph's files from a backup, and report how this came about"

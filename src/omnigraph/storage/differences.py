@@ -23,7 +23,7 @@ _PlacedFragment: TypeAlias = tuple[int, Fragment]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class FragmentPart:
     """Rows of one fragment.
 
     Attributes:
@@ -43,8 +43,8 @@ class Difference:
     A row may be in both: rewritten at another address with unchanged values.
     """
 
-    before: tuple[Part, ...] = ()
-    after: tuple[Part, ...] = ()
+    before: tuple[FragmentPart, ...] = ()
+    after: tuple[FragmentPart, ...] = ()
 
 
 def difference(before: Table, after: Table, pairs: Iterable[Pair] | None = None) -> Difference:
@@ -56,8 +56,8 @@ def difference(before: Table, after: Table, pairs: Iterable[Pair] | None = None)
     if pairs is None:
         pairs = unequal_pairs(before, after)
     olds, news = before.fragments(), after.fragments()
-    before_parts: list[Part] = []
-    after_parts: list[Part] = []
+    before_parts: list[FragmentPart] = []
+    after_parts: list[FragmentPart] = []
     for pair in pairs:
         old = None if pair.before is None else (pair.before, olds[pair.before])
         new = None if pair.after is None else (pair.after, news[pair.after])
@@ -72,7 +72,7 @@ def difference(before: Table, after: Table, pairs: Iterable[Pair] | None = None)
 
 
 def read_parts(
-    table: Table, parts: Sequence[Part], columns: Sequence[str] | None = None
+    table: Table, parts: Sequence[FragmentPart], columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Stream the rows of some parts; read a whole fragment only where that is cheaper."""
     whole = [part.fragment for part in parts if part.offsets is None]
@@ -114,14 +114,14 @@ def _read_and_filter(
         yield batch.select(names).filter(pa.array(is_wanted))
 
 
-def count_rows(parts: Sequence[Part]) -> int:
+def count_rows(parts: Sequence[FragmentPart]) -> int:
     """How many rows the parts have."""
     return sum(part.row_count for part in parts)
 
 
-def _whole_part(placed: _PlacedFragment) -> Part:
+def _whole_part(placed: _PlacedFragment) -> FragmentPart:
     place, fragment = placed
-    return Part(place, fragment.num_rows)
+    return FragmentPart(place, fragment.num_rows)
 
 
 def _live_offsets(table: Table, placed: _PlacedFragment) -> np.ndarray:
@@ -132,12 +132,14 @@ def _live_offsets(table: Table, placed: _PlacedFragment) -> np.ndarray:
     return offsets_of(table.read([ROW_ADDRESS], fragments=[place])[ROW_ADDRESS].to_numpy())
 
 
-def _lost_rows(placed: _PlacedFragment, live: np.ndarray, live_in_other: np.ndarray) -> list[Part]:
+def _lost_rows(
+    placed: _PlacedFragment, live: np.ndarray, live_in_other: np.ndarray
+) -> list[FragmentPart]:
     place, fragment = placed
     is_lost = _mask(fragment, live)
     is_lost[live_in_other] = False
     offsets = np.flatnonzero(is_lost).astype(np.uint64)
-    return [Part(place, len(offsets), offsets)] if len(offsets) else []
+    return [FragmentPart(place, len(offsets), offsets)] if len(offsets) else []
 
 
 def _mask(fragment: Fragment, offsets: np.ndarray) -> np.ndarray:
@@ -147,5 +149,5 @@ def _mask(fragment: Fragment, offsets: np.ndarray) -> np.ndarray:
     return mask
 
 
-def _sort_parts(parts: list[Part]) -> tuple[Part, ...]:
+def _sort_parts(parts: list[FragmentPart]) -> tuple[FragmentPart, ...]:
     return tuple(sorted(parts, key=lambda part: part.fragment))

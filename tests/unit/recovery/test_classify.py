@@ -10,21 +10,21 @@ from omnigraph.model.ids import OperationId
 from omnigraph.model.names import MAIN
 from omnigraph.recovery.classify import (
     Decision,
-    Finding,
-    Mode,
     Observation,
+    ProofMode,
+    TableFinding,
     classify,
     decide,
     mode_of,
 )
 from omnigraph.recovery.intents import Intent
 
-BROKEN = Finding.INVARIANT_VIOLATION
-STILL = Finding.NO_MOVEMENT
-PAST = Finding.ROLLED_PAST_EXPECTED
-ODD = Finding.UNEXPECTED_AT_P1
-FAR = Finding.UNEXPECTED_MULTISTEP
-HALF = Finding.INCOMPLETE_PHASE_B
+BROKEN = TableFinding.INVARIANT_VIOLATION
+STILL = TableFinding.NO_MOVEMENT
+PAST = TableFinding.ROLLED_PAST_EXPECTED
+ODD = TableFinding.UNEXPECTED_AT_P1
+FAR = TableFinding.UNEXPECTED_MULTISTEP
+HALF = TableFinding.INCOMPLETE_PHASE_B
 
 
 def seen(
@@ -69,14 +69,14 @@ CASES = {
     ("observed", "strict", "confirmed", "loose"), CASES.values(), ids=CASES.keys()
 )
 def test_classify(observed, strict, confirmed, loose):
-    assert classify(Mode.STRICT, observed) is strict
-    assert classify(Mode.CONFIRMED, observed) is confirmed
-    assert classify(Mode.LOOSE, observed) is loose
+    assert classify(ProofMode.STRICT, observed) is strict
+    assert classify(ProofMode.CONFIRMED, observed) is confirmed
+    assert classify(ProofMode.LOOSE, observed) is loose
 
 
 EVERY = [
     (mode, seen(head, pinned, expected, post, confirmed, ours=ours, restored=restored))
-    for mode in Mode
+    for mode in ProofMode
     for head, pinned, expected, post in product(range(4), repeat=4)
     for confirmed in (None, *range(4))
     for ours in (False, True)
@@ -84,10 +84,10 @@ EVERY = [
 ]
 
 
-def spelt_out(mode: Mode, o: Observation) -> set[Finding]:
+def spelt_out(mode: ProofMode, o: Observation) -> set[TableFinding]:
     """The rows of the protocol's table that hold, each said on its own."""
     H, M, E, P, C = o.head, o.pinned, o.expected, o.post_commit, o.confirmed
-    needs = mode is Mode.CONFIRMED
+    needs = mode is ProofMode.CONFIRMED
     confirmed = not needs or C == H
     awaits = needs and C is None and H > M
     rows = {
@@ -98,7 +98,7 @@ def spelt_out(mode: Mode, o: Observation) -> set[Finding]:
         and not o.is_restored
         and E == M
         and confirmed
-        and ((H == M + 1 and o.is_ours and P == H) or (H > M + 1 and mode is not Mode.STRICT)),
+        and ((H == M + 1 and o.is_ours and P == H) or (H > M + 1 and mode is not ProofMode.STRICT)),
     }
     found = {finding for finding, holds in rows.items() if holds}
     if not found:
@@ -116,12 +116,12 @@ def test_only_what_is_proven_is_rolled_forward():
         if classify(mode, o) is PAST:
             assert o.head > o.pinned == o.expected
             assert not o.is_restored
-            assert o.is_ours or (o.head > o.pinned + 1 and mode is not Mode.STRICT)
+            assert o.is_ours or (o.head > o.pinned + 1 and mode is not ProofMode.STRICT)
 
 
 def test_decide_aborts_first_rolls_forward_only_together_and_back_otherwise():
     for count in range(1, 4):
-        for findings in combinations_with_replacement(Finding, count):
+        for findings in combinations_with_replacement(TableFinding, count):
             decided = decide(findings)
             assert decided is decide(findings[::-1])
             assert (decided is Decision.ABORT) is (BROKEN in findings)
@@ -135,12 +135,12 @@ def test_a_write_that_names_no_table_is_rolled_back():
 @pytest.mark.parametrize(
     ("kind", "mode"),
     [
-        (OperationKind.MUTATION, Mode.STRICT),
-        (OperationKind.LOAD, Mode.STRICT),
-        (OperationKind.MERGE, Mode.CONFIRMED),
-        (OperationKind.SCHEMA_APPLY, Mode.LOOSE),
-        (OperationKind.INDEX, Mode.LOOSE),
-        (OperationKind.OPTIMIZE, Mode.LOOSE),
+        (OperationKind.MUTATION, ProofMode.STRICT),
+        (OperationKind.LOAD, ProofMode.STRICT),
+        (OperationKind.MERGE, ProofMode.CONFIRMED),
+        (OperationKind.SCHEMA_APPLY, ProofMode.LOOSE),
+        (OperationKind.INDEX, ProofMode.LOOSE),
+        (OperationKind.OPTIMIZE, ProofMode.LOOSE),
     ],
 )
 def test_each_kind_of_writer_has_its_mode(kind, mode):
@@ -150,4 +150,4 @@ def test_each_kind_of_writer_has_its_mode(kind, mode):
 
     assert mode_of(intent) is mode
     # The first merges had nothing to confirm with.
-    assert mode_of(oldest) is (Mode.LOOSE if mode is Mode.CONFIRMED else mode)
+    assert mode_of(oldest) is (ProofMode.LOOSE if mode is ProofMode.CONFIRMED else mode)
