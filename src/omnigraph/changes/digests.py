@@ -1,8 +1,7 @@
-"""Digests of wide values: what an engine compares in the place of vectors and blobs.
+"""Digests of wide values: what an engine compares instead of vectors and blobs.
 
-An engine that joins rows holds every column of them. Of a vector or a blob only one thing is asked,
-whether it is the same as another, and 16 bytes say that as well. What `changes.wide` put in their
-place has them already.
+An engine that joins rows holds all their columns. A vector or a blob is only compared for equality,
+for which 16 bytes are enough. The references of `changes.wide` already contain their digests.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _ROWS_AT_ONCE: Final = 1024
 
 
 def slim(rows: pa.Table) -> pa.Table:
-    """The rows with a digest in the place of each vector and blob: equal where those are.
+    """The rows with a digest instead of each vector and blob: equal where those are equal.
 
     >>> vectors = pa.array([[0.0, 1.0], [-0.0, 1.0], None], pa.list_(pa.float32(), 2))
     >>> one, other, none = slim(pa.table({"v": vectors}))["v"].to_pylist()
@@ -60,10 +59,10 @@ def _of_bytes(values: pa.Array) -> Iterator[str | None]:
 
 
 def _of_vectors(values: pa.Array) -> Iterator[str | None]:
-    # Nulls take their place among the items, too, whatever they hold.
+    # Null vectors occupy items, too, with arbitrary values.
     items = values.values.slice(values.offset * values.type.list_size)
     numbers = items.to_numpy(zero_copy_only=False)[: len(values) * values.type.list_size]
-    # Zero is zero whatever its sign, and what is no number equals itself however it came about.
+    # Zeros of either sign are equal, and so are all NaNs.
     numbers = np.where(np.isnan(numbers), np.float32(np.nan), numbers + np.float32(0))
     rows = numbers.astype(np.float32).reshape(len(values), values.type.list_size)
     for row, is_valid in zip(rows, values.is_valid().to_pylist(), strict=True):

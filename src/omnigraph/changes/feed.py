@@ -1,4 +1,4 @@
-"""The feed: a branch's commits in order, each with what it changed, from any point on."""
+"""The feed: a branch's commits in order, each with its changes, starting at any commit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from omnigraph.schema.catalog import Catalog
 
 @dataclass(frozen=True, slots=True)
 class CommitChanges:
-    """One commit, and what it changed against the commit before it on its branch."""
+    """One commit, and its changes since the commit before it on its branch."""
 
     commit: Commit
     diff: GraphDiff
@@ -30,9 +30,9 @@ class Batch:
     """Some commits of the feed, oldest first.
 
     Attributes:
-        cursor: Where to go on. It names a whole commit, so nothing is ever seen in part, and stays
-            good for as long as that commit is in the branch's history.
-        is_newest: Whether there was nothing more.
+        cursor: Where to continue. It names a commit, so no commit is delivered in part, and is
+            valid for as long as that commit is in the branch's history.
+        is_newest: Whether there are no more commits.
     """
 
     commits: tuple[CommitChanges, ...]
@@ -46,7 +46,7 @@ class Feed:
 
     Attributes:
         side: Opens the graph at a commit.
-        catalog: The catalog of a schema.
+        catalog: Returns the catalog of a schema by its digest.
     """
 
     manifest: Manifest
@@ -57,10 +57,10 @@ class Feed:
     def poll(
         self, place: Snapshot, after: CommitId | None, *, limit: int, wanted: Filter | None
     ) -> Batch:
-        """The commits after a cursor and up to a place; from the first one on without a cursor.
+        """The commits after a cursor, up to a snapshot; without a cursor, from the first one.
 
         Raises:
-            FeedGapError: the cursor's commit is not in the history of the place, or what lies after
+            FeedGapError: the cursor's commit is not in the snapshot's history, or the commits after
                 it cannot be read any more.
         """
         head, history = place.head, self.manifest.history(place)
@@ -74,7 +74,7 @@ class Feed:
     def changes(
         self, commit: Commit, find: lineage.Lookup, wanted: Filter | None = None
     ) -> CommitChanges:
-        """What one commit changed; the first one of a graph changed nothing.
+        """The changes of one commit; the first one of a graph has none.
 
         Args:
             find: Finds the commit before it.

@@ -1,4 +1,4 @@
-"""What changed: per type, rows that came, changed and went, with their images."""
+"""Records of changes: per type, the inserted, updated and deleted rows with their images."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from omnigraph.schema.catalog import SchemaType
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some rows to which the same happened, ordered by id.
+    """Some rows with the same kind of change, ordered by id.
 
     Attributes:
-        before: The rows as they were; None if they came.
-        after: The rows as they are, in the same order; None if they went.
+        before: The rows before the change; None if they were inserted.
+        after: The rows after it, in the same order; None if they were deleted.
     """
 
     op: Op
@@ -35,20 +35,20 @@ class Chunk:
 
 
 class Changes(Protocol):
-    """How one table's rows differ between two versions, wherever the rows are."""
+    """How one table's rows differ between two versions, in memory or on Spark."""
 
     @property
     def type(self) -> SchemaType:
-        """The type that the table is of."""
+        """The type of the table."""
         ...
 
     @property
     def counts(self) -> Counts:
-        """How many rows came, changed and went."""
+        """How many rows were inserted, updated and deleted."""
         ...
 
     def chunks(self, ops: Collection[Op]) -> Iterator[Chunk]:
-        """The rows to which one of these happened: what came, what changed, what went."""
+        """The rows with one of these kinds of change: inserted, then updated, then deleted."""
         ...
 
 
@@ -57,10 +57,10 @@ class TableChanges:
     """How one table's rows differ between two versions, each part ordered by id.
 
     Attributes:
-        inserted: The rows that came, as they are afterwards.
-        deleted: The rows that went, as they were before.
-        before: The rows that changed, as they were; `after` has them as they are, in this order.
-        wide: What finds the vectors and blobs of rows that only refer to them.
+        inserted: The inserted rows.
+        deleted: The deleted rows, as they were before.
+        before: The updated rows, as they were before; `after` has the new ones, in this order.
+        wide: Finds the vectors and blobs of rows that only refer to them.
     """
 
     type: SchemaType
@@ -72,16 +72,16 @@ class TableChanges:
 
     @property
     def key(self) -> TableKey:
-        """The table."""
+        """The key of the table."""
         return self.type.table_key
 
     @property
     def counts(self) -> Counts:
-        """How many rows of each kind there are."""
+        """How many rows were inserted, updated and deleted."""
         return Counts(self.inserted.num_rows, self.after.num_rows, self.deleted.num_rows)
 
     def chunks(self, ops: Collection[Op]) -> Iterator[Chunk]:
-        """The rows to which one of these happened: what came, what changed, what went."""
+        """The rows with one of these kinds of change: inserted, then updated, then deleted."""
         every: tuple[tuple[Op, pa.Table | None, pa.Table | None], ...] = (
             (Op.INSERT, None, self.inserted),
             (Op.UPDATE, self.before, self.after),
@@ -94,7 +94,7 @@ class TableChanges:
                 yield from (Chunk(op, old, new) for old, new in parts)
 
     def ids(self) -> pa.Array:
-        """Every id that changed in any way."""
+        """The ids of all inserted, updated and deleted rows."""
         return pa.concat_arrays([ids_of(self.inserted), ids_of(self.after), ids_of(self.deleted)])
 
     def without(self, ids: pa.Array) -> TableChanges:
@@ -111,7 +111,7 @@ class TableChanges:
 
 @dataclass(frozen=True, slots=True)
 class _Alike:
-    """Some rows to which the same happened, as Python values, column by column."""
+    """Some rows with the same kind of change, as Python values, column by column."""
 
     type_name: str
     op: Op
@@ -121,10 +121,10 @@ class _Alike:
 
 
 class RowChange:
-    """What happened to one row."""
+    """How one row changed."""
 
-    # Of a hundred thousand rows, dictionaries and frozen fields would cost more than finding them:
-    # each knows its place among its like, and images are made as they are looked at.
+    # For a hundred thousand rows, dictionaries and frozen fields would cost more than the diff: so
+    # an object has only its position among rows of its kind, and images are built when read.
     __slots__ = ("_alike", "_place")
 
     def __init__(self, alike: _Alike, place: int) -> None:
@@ -138,7 +138,7 @@ class RowChange:
 
     @property
     def op(self) -> Op:
-        """Whether it came, changed or went."""
+        """Whether it was inserted, updated or deleted."""
         return self._alike.op
 
     @property
@@ -148,12 +148,12 @@ class RowChange:
 
     @property
     def before(self) -> Mapping[str, object] | None:
-        """The row as it was, by column; None if it came."""
+        """The row before the change, by column; None if it was inserted."""
         return _image(self._alike.before, self._place)
 
     @property
     def after(self) -> Mapping[str, object] | None:
-        """The row as it is, by column; None if it went."""
+        """The row after the change, by column; None if it was deleted."""
         return _image(self._alike.after, self._place)
 
     def __eq__(self, other: object) -> bool:
@@ -178,7 +178,7 @@ def _image(columns: Mapping[str, list[object]] | None, place: int) -> dict[str, 
 
 
 def row_changes(changes: Changes, ops: Collection[Op]) -> Iterator[RowChange]:
-    """The changes of one table one by one: what came, what changed, what went."""
+    """The changes of one table, row by row: inserted, then updated, then deleted."""
     name = changes.type.name
     for chunk in changes.chunks(ops):
         rows = chunk.before if chunk.after is None else chunk.after
@@ -199,19 +199,19 @@ def ids_of(rows: pa.Table) -> pa.Array:
 
 
 def excluding(rows: pa.Table, ids: pa.Array) -> pa.Table:
-    """The rows whose id is none of these."""
+    """The rows whose id is not among these."""
     return rows.filter(pc.invert(pc.is_in(rows["id"], value_set=ids)))
 
 
 def having(rows: pa.Table, ids: pa.Array) -> pa.Table:
-    """The rows of these ids, in the order of the ids; each must be there, once."""
+    """The rows with these ids, in the order of the ids; each id must occur exactly once."""
     places = pc.index_in(ids, value_set=ids_of(rows))
     assert not places.null_count, "every id was found among these rows"
     return taken(rows, places)
 
 
 def taken(rows: pa.Table, places: pa.Array) -> pa.Table:
-    """The rows at these places; those that are wanted as they are, are not copied."""
+    """The rows at these positions; not copied if these are all rows in their order."""
     if len(places) == rows.num_rows and np.array_equal(places, np.arange(rows.num_rows)):
         return rows
     return rows.take(places)

@@ -1,4 +1,4 @@
-"""Comparing two versions of one table: by their files first, then by the values of what is left."""
+"""Comparison of two versions of one table: by files first, then by the values of the rest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from omnigraph.storage.differences import FragmentPart, difference, read_parts
 from omnigraph.storage.tables import Table
 
 _PLACE: Final = "@place"
-"""No property can have this name."""
+"""Not a valid name of a property."""
 
 
 def compare_tables(
@@ -39,12 +39,12 @@ def compare_tables(
 ) -> TableChanges:
     """How the rows of a type differ between two versions of its table.
 
-    What both versions have in the same place is not read. A row that was only written anew, with
-    the values it had, did not change. Null is not the empty text; NaN equals itself.
+    Rows at the same address in both versions are not read. A row that was rewritten with equal
+    values did not change. Null is not the empty text; NaN equals itself.
 
     Args:
-        wide: What finds the vectors and blobs of all rows that will be brought together, in these
-            tables and in others.
+        wide: Finds the vectors and blobs of all rows that will be combined, in these tables and in
+            others.
     """
     found = difference(before, after)
     wide = WideValues(before, after) if wide is None else wide
@@ -60,7 +60,7 @@ def compare_rows(
 ) -> TableChanges:
     """How two sets of rows of a type differ, each with every id at most once."""
     if not old.num_rows or not new.num_rows:
-        # Nothing can have changed in place: what is left on either side came or went whole.
+        # No row can have been updated: the rows of one side were all inserted or all deleted.
         nothing = new.slice(0, 0)
         return TableChanges(type_, _sorted(new), _sorted(old), nothing, nothing)
     question = _unequal(tuple(new.column_names))
@@ -78,7 +78,7 @@ def compare_rows(
 
 
 def _numbered(rows: pa.Table) -> pa.Table:
-    """What an engine compares, each row with its place: by that it is found again at once."""
+    """The columns that an engine compares, with each row's position, to find it again."""
     return slim(rows).append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
 
 
@@ -96,7 +96,7 @@ def _read(
 def rows_of(
     type_: SchemaType, batches: Iterable[pa.RecordBatch], also: Sequence[pa.Field] = ()
 ) -> pa.Table:
-    """Batches that were read from a type's table, in the type's own columns, and others beside."""
+    """Batches read from a type's table, with the type's own columns and those of `also`."""
     schema = pa.schema([*table_schema(type_), *also])
     found = list(batches)
     if not found:
@@ -111,7 +111,7 @@ def _sorted(rows: pa.Table) -> pa.Table:
 
 @lru_cache(maxsize=COMPILED_QUERIES_MAX)
 def _unequal(columns: tuple[str, ...]) -> Plan:
-    """The places of rows that are in one relation only, or in both with unequal values."""
+    """A plan that returns the positions of rows that are in one relation only, or unequal."""
     differs = [
         exp.NullSafeNEQ(this=column(name, "b"), expression=column(name, "a"))
         for name in columns

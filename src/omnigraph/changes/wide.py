@@ -1,8 +1,8 @@
 """Wide values: vectors and blobs stay in their tables, and rows that are compared refer to them.
 
-A reference has the digest of its value, by which an engine compares it, its size, and its place.
-The value is read when its row is shown or written, a few rows at a time: whatever a merge changes,
-it holds no more of them.
+A reference has the digest of its value, by which an engine compares it, its size, and its address.
+The value is read when its row is shown or written, a few rows at a time, so that the memory of a
+merge does not depend on how many it changes.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from omnigraph.storage.places import read_at
 from omnigraph.storage.tables import ROW_ADDRESS, Table
 
 _FIRST_ROWS: Final = 64
-"""Read at first, when nobody knows how large the values are."""
+"""Rows of the first read, when the size of the values is unknown."""
 
 _GROWTH_MAX: Final = 4
 
 
 def referring(schema: pa.Schema) -> pa.Schema:
-    """The columns with references in the place of wide values."""
+    """The columns with references instead of wide values."""
     return pa.schema(
         [
             pa.field(each.name, _reference(each.type), nullable=each.nullable)
@@ -38,18 +38,18 @@ def referring(schema: pa.Schema) -> pa.Schema:
 
 
 def is_reference(kind: pa.DataType) -> bool:
-    """Whether a column refers to values; no property has such a type itself."""
+    """Whether a column holds references; no property has such a type itself."""
     return bool(pa.types.is_struct(kind))
 
 
 def read_columns(schema: pa.Schema) -> list[str]:
-    """What to read of a table for rows that `WideValues.refer` completes."""
+    """The columns to read from a table before `WideValues.refer` adds the references."""
     narrow = [each.name for each in schema if not is_wide(each.type)]
     return narrow if len(narrow) == len(schema) else [*narrow, ROW_ADDRESS]
 
 
 def given_value(kind: pa.DataType, value: object) -> pa.Array:
-    """One value that no table has, as a reference that holds it."""
+    """One value that no table has, as a reference that contains it."""
     values = pa.array([value], kind)
     held = _reference(kind).field("given").type
     parts = [
@@ -63,16 +63,16 @@ def given_value(kind: pa.DataType, value: object) -> pa.Array:
 
 
 class WideValues:
-    """The tables that references of some rows lead to; threads may read them at once.
+    """The tables that references point to; threads may use it concurrently.
 
-    Rows whose wide values are at hand need none: they pass through.
+    Rows that contain their wide values are returned unchanged.
     """
 
     def __init__(self, *tables: Table) -> None:
         self._tables = tables
 
     def refer(self, schema: pa.Schema, table: Table, rows: pa.Table) -> pa.Table:
-        """Rows of `read_columns`, in the columns of `referring`: each wide value is read once."""
+        """Rows of `read_columns` with the columns of `referring`; each wide value is read once."""
         wide = [each for each in schema if is_wide(each.type)]
         found = {}
         if wide:
@@ -85,7 +85,7 @@ class WideValues:
         return pa.Table.from_arrays(columns, schema=referring(schema))
 
     def in_order(self, rows: pa.Table) -> pa.Table:
-        """The rows in the order in which their wide values lie, which are then read in few runs."""
+        """The rows sorted by the addresses of their wide values, so that few reads are needed."""
         named = _referring(rows)
         if not named:
             return rows
@@ -106,7 +106,7 @@ class WideValues:
     def chunks(
         self, schema: pa.Schema, *sides: pa.Table | None
     ) -> Iterator[tuple[pa.Table | None, ...]]:
-        """Rows of the same order with their values, the same few of all sides at a time."""
+        """Rows of several sides in the same order, with their values, a few at a time."""
         for start, stop in _windows([each for each in sides if each is not None]):
             yield tuple(
                 None if each is None else self._whole(schema, each.slice(start, stop - start))
@@ -114,7 +114,7 @@ class WideValues:
             )
 
     def values(self, schema: pa.Schema, rows: pa.Table, name: str) -> list[object]:
-        """One column of a few rows, as Python has it."""
+        """One column of a few rows, as Python values."""
         column: list[object] = self._values(rows[name], schema.field(name)).to_pylist()
         return column
 
@@ -180,7 +180,7 @@ def _reference(kind: pa.DataType) -> pa.StructType:
             pa.field("table", pa.int32()),
             pa.field("address", pa.uint64()),
             pa.field("size", pa.int64()),
-            # A value that no table has: one that somebody decided on.
+            # A value that no table has: a resolution of a conflict gave it.
             pa.field("given", held),
         ]
     )
@@ -222,7 +222,7 @@ def _referring(rows: pa.Table) -> list[str]:
 
 
 def _windows(sides: list[pa.Table]) -> Iterator[tuple[int, int]]:
-    """Where to cut rows of the same order, so that no part has too many wide values."""
+    """Where to cut rows of several sides, so that no part has too many bytes of wide values."""
     count = sides[0].num_rows
     if not any(map(_referring, sides)):
         yield 0, count

@@ -1,1 +1,1 @@
-"""Merge: bringing what one branch changed to another, row by row, in one commit."""
+"""Merge: applies the changes of one branch to another, row by row, in one commit."""

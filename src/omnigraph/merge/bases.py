@@ -1,8 +1,8 @@
-"""Merge bases: the commit that both sides come from, or several folded into a virtual one.
+"""Merge bases: the best common ancestor of both sides, or several folded into a virtual base.
 
-Histories that crossed, because each side merged the other, have several best common ancestors.
-Those are merged with each other first, and what they come from likewise (docs/decisions/0009). What
-is planned here names commits; `merge.virtual` folds the rows of one table.
+Criss-cross merges, where each side merged the other, have several best common ancestors. Those are
+merged with each other first, recursively (docs/decisions/0009). The plan made here names commits;
+`merge.virtual` folds the rows of one table.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from omnigraph.model.ids import CommitId
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """What merging one commit into another, or into what was folded before, would give.
+    """The result of merging one commit into an earlier step.
 
     Attributes:
         left: The number of the step that it is merged into.
         right: The commit that is merged.
-        base: The number of the step that both come from; None where their histories crossed too
-            often to say: then nobody knows what was there before.
+        base: The number of the step that is the base of both; None if it is unknown, because there
+            is none or criss-cross merges are nested too deeply.
     """
 
     left: int
@@ -38,17 +38,17 @@ Step: TypeAlias = CommitId | Fold
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What the two sides of a merge come from: the last of some steps.
+    """The base of a merge: the last of some steps.
 
     Attributes:
-        steps: Commits and folds; each fold comes after those that it names.
+        steps: Commits and folds; each fold follows the steps that it names.
     """
 
     steps: tuple[Step, ...]
 
     @property
     def commit(self) -> CommitId | None:
-        """The commit that it is; None if it is a virtual one."""
+        """The commit, if the base is one; None for a virtual base."""
         last = self.steps[-1]
         return None if isinstance(last, Fold) else last
 
@@ -60,7 +60,7 @@ class Base:
 
     @property
     def anchor(self) -> CommitId:
-        """The commit that sides are compared with, and then with how the base differs from it."""
+        """The commit that sides are compared with; the base is a difference from it."""
         return self.anchor_of(len(self.steps) - 1)
 
     def anchor_of(self, number: int) -> CommitId:
@@ -81,7 +81,7 @@ class Base:
         """The base of one table, with no more folds than the versions of that table need.
 
         Args:
-            version: What tells whether two commits have the table alike.
+            version: The version of the table at a commit: equal versions have equal rows.
         """
         return _Simplification(version).run(self)
 
@@ -94,7 +94,7 @@ def find_base(bases: Sequence[Commit], ancestry: Ancestry) -> Base:
 
 
 class _Plan:
-    """Steps as they are found, each once."""
+    """Collects steps, each once."""
 
     def __init__(self, ancestry: Ancestry) -> None:
         self._ancestry = ancestry
@@ -124,7 +124,7 @@ class _Plan:
 
 
 class _Simplification:
-    """The steps of a base without the folds in which a table stays as one commit has it."""
+    """Removes the folds of a base that do not change a table."""
 
     def __init__(self, version: Callable[[CommitId], Hashable]) -> None:
         self._version = version
@@ -155,7 +155,7 @@ class _Simplification:
         return self._append(replace(fold, right=right))
 
     def _alike(self, commit_id: CommitId) -> CommitId:
-        """The first commit that has the table as this one has it."""
+        """The first commit with the same version of the table as this one."""
         return self._first.setdefault(self._version(commit_id), commit_id)
 
     def _append(self, step: Step) -> int:
@@ -166,7 +166,7 @@ class _Simplification:
 
 
 def _reached(steps: Sequence[Step], last: int) -> tuple[Step, ...]:
-    """The steps that one of them needs, itself last."""
+    """The steps that the step `last` needs, then that step itself."""
     needed = {last}
     for number in range(last, -1, -1):
         step = steps[number]

@@ -1,4 +1,4 @@
-"""Conflicts: what two branches changed and cannot both have, named for people and programs."""
+"""Conflicts: changes of two branches that exclude each other, as data with a readable message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAMED_MAX: Final = 5
 
 
 class ConflictKind(StrEnum):
-    """What is in conflict. Programs match on these words."""
+    """The kind of a conflict. Programs match on these words."""
 
     DIVERGENT_INSERT = "divergent_insert"
     DIVERGENT_UPDATE = "divergent_update"
@@ -36,17 +36,17 @@ _KINDS: Final = {
 _OF_BOTH_SIDES: Final = frozenset(
     {ConflictKind.UNIQUE_VIOLATION, ConflictKind.CARDINALITY_VIOLATION}
 )
-"""To take theirs would leave open what becomes of ours."""
+"""Kinds that cannot be decided for theirs, since that would not say what happens to ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """One thing that both sides changed, or that the merged graph may not have.
+    """A value or row that both sides changed, or a rule that the merged graph would break.
 
     Attributes:
-        property: Where the sides disagree; None for a whole row.
-        base: The value before both, `ours` on the branch merged into, `theirs` on the one merged.
-            Of a whole row, its columns; None where there is no row or nothing is known.
+        property: The property in conflict; None for a whole row.
+        base: The value in the base; `ours` is that of the target, `theirs` that of the source. For
+            a whole row, its columns; None where there is no row or nothing is known.
     """
 
     kind: ConflictKind
@@ -69,7 +69,7 @@ class Conflict:
 
 
 def broken(violation: Violation) -> Conflict:
-    """What the merged graph would break, as a conflict of the merge."""
+    """A violation in the merged graph, as a conflict of the merge."""
     properties = violation.properties
     return Conflict(
         _KINDS.get(violation.rule, ConflictKind.VALUE_CONSTRAINT_VIOLATION),
@@ -81,9 +81,9 @@ def broken(violation: Violation) -> Conflict:
 
 
 class MergeConflictError(ConflictError):
-    """A merge needs decisions. Nothing was written; `conflicts` has every one.
+    """A merge needs decisions. Nothing was written; `conflicts` has all conflicts.
 
-    But for a merge on Spark that has very many: then they are the first of `conflict_count`.
+    A merge on Spark with very many conflicts lists only the first of `conflict_count`.
     """
 
     default_code = ErrorCode.MERGE_CONFLICTS
@@ -91,7 +91,7 @@ class MergeConflictError(ConflictError):
 
     @property
     def conflicts(self) -> tuple[Conflict, ...]:
-        """Every conflict, by type and id."""
+        """The conflicts, sorted by type and id."""
         found = self.details["conflicts"]
         assert isinstance(found, tuple), "that is what it is raised with"
         return found
@@ -107,10 +107,10 @@ class MergeConflictError(ConflictError):
 def refused(
     source: str, target: str, conflicts: Sequence[Conflict], count: int
 ) -> MergeConflictError:
-    """What to raise when a merge has conflicts that nobody decided.
+    """The error for a merge with conflicts that have no decision.
 
     Args:
-        count: How many there are; not all may be known by name.
+        count: How many there are; `conflicts` may have only some of them.
     """
     named = [str(each) for each in conflicts[:_NAMED_MAX]]
     if more := count - len(named):

@@ -1,4 +1,4 @@
-"""Three-way decisions: of every value that both sides touched, whose it is."""
+"""Three-way decisions: for every value that both sides changed, which side's value to keep."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _Image: TypeAlias = "dict[str, Any] | None"
 
 
 class _Side(IntEnum):
-    """Whose value stands: that of the side that changed it, unless both have the same."""
+    """Which side's value is kept: that of the side that changed it, unless both are equal."""
 
     OURS = 0
     THEIRS = 1
@@ -45,11 +45,11 @@ class Merged:
     """What a merge does to one table.
 
     Attributes:
-        added: Rows whose ids the target does not have.
-        replaced: Whole rows in the place of those the target has.
-        deleted: The ids of rows that go.
-        conflicts: What nobody decided.
-        wide: What finds the vectors and blobs of rows that only refer to them: all do, or none.
+        added: Inserted rows, whose ids the target does not have.
+        replaced: Updated rows, whole, which replace those of the target.
+        deleted: The ids of deleted rows.
+        conflicts: The conflicts without a decision.
+        wide: Finds the vectors and blobs of rows that only refer to them: all do, or none.
     """
 
     type: SchemaType
@@ -61,13 +61,13 @@ class Merged:
 
     @classmethod
     def nothing(cls, type_: SchemaType) -> Self:
-        """A merge that leaves the table as it is."""
+        """A merge that leaves the table unchanged."""
         empty = table_schema(type_).empty_table()
         return cls(type_, empty, empty, pa.array([], pa.utf8()))
 
     @property
     def counts(self) -> Counts:
-        """How many rows come, change and go."""
+        """How many rows are inserted, updated and deleted."""
         return Counts(self.added.num_rows, self.replaced.num_rows, len(self.deleted))
 
     @property
@@ -76,7 +76,7 @@ class Merged:
         return any(is_reference(each.type) for each in self.added.schema)
 
     def leaving_out(self, ids: pa.Array) -> Merged:
-        """The merge but for what it does to these rows."""
+        """The merge without its changes to these rows."""
         return replace(
             self,
             added=excluding(self.added, ids),
@@ -85,30 +85,30 @@ class Merged:
         )
 
     def deleting(self, ids: pa.Array) -> Merged:
-        """The merge that removes these rows too."""
+        """The merge that deletes these rows, too."""
         rest = self.leaving_out(ids)
         return replace(rest, deleted=pa.concat_arrays([rest.deleted, ids]))
 
 
 @dataclass(frozen=True, slots=True)
 class Unsettled:
-    """What a virtual base does not say of its rows, since the commits it was folded from disagree.
+    """What is unknown about a virtual base's rows, since the commits it was folded from disagree.
 
     Attributes:
-        contested: The ids of rows of which nobody knows whether they were there.
-        unknown: By column, the ids of rows whose value there nobody knows.
+        contested: The ids of rows whose existence in the base is unknown.
+        unknown: By column, the ids of rows whose value there is unknown.
     """
 
     contested: pa.Array = field(default_factory=lambda: pa.array([], pa.utf8()))
     unknown: Mapping[str, pa.Array] = field(default_factory=dict)
 
     def rows(self) -> pa.Array:
-        """The ids of rows of which a value is not known."""
+        """The ids of rows with an unknown value."""
         found = [each for each in self.unknown.values() if len(each)]
         return pc.unique(pa.concat_arrays(found)) if found else pa.array([], pa.utf8())
 
     def joined(self, other: Unsettled) -> Unsettled:
-        """What either does not say."""
+        """What is unknown in either."""
         contested = pc.unique(pa.concat_arrays([self.contested, other.contested]))
         parts: dict[str, list[pa.Array]] = {}
         for each in (self, other):
@@ -118,29 +118,29 @@ class Unsettled:
         return Unsettled(contested, unknown)
 
     def blanked(self, rows: pa.Table) -> pa.Table:
-        """The rows with null in the place of every value that is not known."""
+        """The rows with null for every unknown value."""
         here = pa.array(np.arange(rows.num_rows))
         for name, ids in self.unknown.items():
             at = rows.schema.get_field_index(name)
             is_unknown = pc.is_in(ids_of(rows), value_set=ids)
-            # Values of any type are taken by place, and null is taken where there is none.
+            # Values of any type are taken by position, and a null position gives a null.
             places = pc.if_else(is_unknown, pa.scalar(None, pa.int64()), here)
             rows = rows.set_column(at, rows.schema.field(at), rows[name].take(places))
         return rows
 
 
 def adopt(theirs: TableChanges) -> Merged:
-    """What the source changed, where the target changed nothing."""
+    """The changes of the source, for a table that the target did not change."""
     deleted = ids_of(theirs.deleted)
     return Merged(theirs.type, theirs.inserted, theirs.after, deleted, wide=theirs.wide)
 
 
 @dataclass(frozen=True, slots=True)
 class ThreeWay:
-    """Merges the changes of both sides to one table, since their base.
+    """Merges the changes of both sides to one table since their base.
 
     Attributes:
-        strict_rows: Whether two sides that changed different properties of one row conflict too.
+        strict_rows: Whether changes of different properties of one row conflict, too.
     """
 
     engine: Engine
@@ -151,10 +151,10 @@ class ThreeWay:
     def merge(
         self, ours: TableChanges, theirs: TableChanges, unsettled: Unsettled | None = None
     ) -> Merged:
-        """The rows that both changed are decided value by value; the others of theirs are taken.
+        """Decide rows that both sides changed value by value; take the other changes of theirs.
 
         Args:
-            unsettled: What their base, if it is a virtual one, does not say: sides that differ
+            unsettled: What is unknown about the base, if it is a virtual one: sides that differ
                 there are in conflict.
         """
         unsettled = unsettled or Unsettled()
@@ -193,7 +193,7 @@ class ThreeWay:
         return self._decided(ConflictKind.DIVERGENT_UPDATE, rows, mine, other, unsettled)
 
     def _deletions(self, ours: TableChanges, theirs: TableChanges, both: pa.Array) -> Merged:
-        """Rows that one side deleted and the other changed; where both deleted, all is done."""
+        """Rows that one side deleted and the other updated; rows that both deleted need nothing."""
         gone = _common(both, ours.deleted, theirs.after)
         going = _common(both, ours.after, theirs.deleted)
         type_, wide = theirs.type, theirs.wide
@@ -202,7 +202,7 @@ class ThreeWay:
         return self._one_sided(come, stay)
 
     def _contested(self, ours: TableChanges, theirs: TableChanges, unsettled: Unsettled) -> Merged:
-        """Rows that one side has and the other has not, where nobody knows what their base had."""
+        """Rows that only one side has, where it is unknown whether the base had them."""
         contested = unsettled.contested
         gone = _common(contested, theirs.inserted, excluding(theirs.inserted, ours.ids()))
         going = _common(contested, ours.inserted, excluding(ours.inserted, theirs.ids()))
@@ -212,7 +212,7 @@ class ThreeWay:
         return self._one_sided(come, stay)
 
     def _one_sided(self, come: _Rows, stay: _Rows) -> Merged:
-        """Rows that only theirs has, and rows that only ours has, each in conflict as a whole."""
+        """Rows that only theirs has, and rows that only ours has: each conflicts as a whole."""
         assert come.theirs is not None, "theirs has the rows that may come"
         assert stay.ours is not None, "ours has the rows that may go"
         added, undecided = self._whole_rows(come, ids_of(come.theirs))
@@ -221,7 +221,7 @@ class ThreeWay:
         return Merged(come.type, back, back.slice(0, 0), deleted, (*undecided, *more))
 
     def _whole_rows(self, rows: _Rows, ids: pa.Array) -> tuple[pa.Array, list[Conflict]]:
-        """The ids of rows for which theirs was decided, and what nobody decided."""
+        """The ids of rows that were decided for theirs, and the conflicts without a decision."""
         taken, left = [], []
         for place, id_ in enumerate(ids.to_pylist()):
             match self.resolutions.decide_place(rows.type.name, id_, ()):
@@ -252,7 +252,7 @@ class ThreeWay:
         theirs: pa.Table,
         unsettled: Unsettled | None = None,
     ) -> Merged:
-        """Rows of the same ids on both sides, in one order, merged value by value."""
+        """Merge rows with the same ids on both sides, in the same order, value by value."""
         nothing = pa.array([], pa.utf8())
         if not ours.num_rows:
             return Merged(rows.type, ours, ours, nothing)
@@ -292,7 +292,7 @@ class ThreeWay:
             given["base"] = slim(base)
         question = _whose(names, has_base=base is not None)
         answer = self.engine.run(question, Data(self.data.table, given=given))
-        # The engine may answer in any order.
+        # The engine may return rows in any order.
         places = pc.index_in(ids_of(ours), value_set=answer["id"].combine_chunks())
         return {
             name: answer[f"c{place}"].take(places).to_numpy().copy()
@@ -301,31 +301,31 @@ class ThreeWay:
 
 
 def _common(both: pa.Array, ours: pa.Table, theirs: pa.Table) -> pa.Array:
-    """The ids that are in a part of either side, in order."""
+    """The ids that are in both parts, in order."""
     in_ours = both.filter(pc.is_in(both, value_set=ids_of(ours)))
     found = in_ours.filter(pc.is_in(in_ours, value_set=ids_of(theirs)))
     return found.take(pc.sort_indices(found))
 
 
 def _unsettle(sides: dict[str, np.ndarray], rows: pa.Table, unsettled: Unsettled) -> None:
-    """Let every value that differs be in conflict where nobody knows what the base had."""
+    """Mark values that differ as conflicts where the base's value is unknown."""
     for name, ids in unsettled.unknown.items():
         is_unknown = pc.is_in(rows["id"], value_set=ids).to_numpy()
         sides[name][is_unknown & (sides[name] != _Side.BOTH)] = _Side.NEITHER
 
 
 def _widen(sides: dict[str, np.ndarray]) -> None:
-    """Of rows that both sides changed, let every value that differs be in conflict."""
+    """Mark every value that differs as a conflict, in rows that both sides changed."""
     for each in sides.values():
         each[each != _Side.BOTH] = _Side.NEITHER
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows of the same ids as they were and as either side has them, in one order.
+    """Rows with the same ids in the base and on either side, in the same order.
 
     Attributes:
-        base: None where there were none; `ours` and `theirs` likewise.
+        base: None if the base does not have the rows; `ours` and `theirs` likewise.
     """
 
     type: SchemaType
@@ -335,7 +335,7 @@ class _Rows:
     theirs: pa.Table | None
 
     def conflicts(self, kind: ConflictKind, name: str, places: list[int]) -> Iterator[Conflict]:
-        """What the sides disagree about in one property. Only these values are looked at."""
+        """The conflicts in one property, at these positions. Only these values are read."""
         at = pa.array(places, pa.int64())
         ids = repeat(None) if self.ours is None else self.ours["id"].take(at).to_pylist()
         schema = table_schema(self.type)
@@ -347,7 +347,7 @@ class _Rows:
             yield Conflict(kind, self.type.name, id_, name, base=before, ours=own, theirs=other)
 
     def images(self, places: list[int]) -> Iterator[tuple[_Image, _Image, _Image]]:
-        """Rows as they were and as either side has them."""
+        """Rows of the base and of either side, as Python values."""
         at = pa.array(places, pa.int64())
         schema = table_schema(self.type)
         sides = (
@@ -373,7 +373,7 @@ def _taken(ours: pa.Table, theirs: pa.Table, sides: dict[str, np.ndarray]) -> pa
         if np.all(sides[name] == _Side.THEIRS):
             columns.append(theirs[name])
             continue
-        # Values of any type are taken by place, so lists and vectors need no case of their own.
+        # Values of any type are taken by position, so lists and vectors need no special case.
         place = np.where(sides[name] == _Side.THEIRS, here + count, here)
         joined = pa.chunked_array([*ours[name].chunks, *theirs[name].chunks], ours[name].type)
         columns.append(joined.take(pa.array(place)))
@@ -381,10 +381,10 @@ def _taken(ours: pa.Table, theirs: pa.Table, sides: dict[str, np.ndarray]) -> pa
 
 
 def with_value(type_: SchemaType, rows: pa.Table, name: str, place: int, given: Given) -> pa.Table:
-    """The rows with a value of neither side in one place.
+    """The rows with a value of neither side at one position.
 
     Raises:
-        InvalidInputError: it is no value of the property, or the property is part of the key.
+        InvalidInputError: the value does not fit the property, or the property is part of the key.
     """
     at = rows.schema.get_field_index(name)
     field = rows.schema.field(at)
@@ -402,7 +402,7 @@ def _held(type_: SchemaType, name: str, kind: pa.DataType, value: object) -> pa.
 
 @lru_cache(maxsize=COMPILED_QUERIES_MAX)
 def _whose(names: tuple[str, ...], *, has_base: bool) -> Plan:
-    """By id and column, whose value it is: ours, theirs, or neither's alone."""
+    """A plan that returns the `_Side` of every value, by id and column."""
 
     def same(name: str, left: str, right: str) -> exp.Expr:
         return exp.NullSafeEQ(this=column(name, left), expression=column(name, right))

@@ -1,4 +1,4 @@
-"""Resolutions: what people decided about conflicts, for all of them or one by one."""
+"""Resolutions: the user's decisions about conflicts, for all of them or one by one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from omnigraph.schema.values import Misfit
 
 
 class Choice(StrEnum):
-    """The side whose value stands."""
+    """The side whose value is kept."""
 
     OURS = "ours"
     THEIRS = "theirs"
@@ -26,16 +26,16 @@ class Choice(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value of neither side, as JSON has it."""
+    """A JSON value of neither side."""
 
     value: object
 
     def fitting(self, type_: SchemaType, name: str) -> object:
-        """The value as the property holds it.
+        """The value converted to the property's type.
 
         Raises:
-            InvalidInputError: it is none of the property's type, or the property is part of the
-                key, which tells rows apart and cannot be decided.
+            InvalidInputError: it does not fit the property's type, or the property is part of the
+                key, which identifies rows and cannot be decided.
         """
         if name in type_.key:
             message = f"the resolutions give a value for {type_.name} {name}, which is of the key"
@@ -68,10 +68,10 @@ _Place = tuple[str, str | None, str | None]
 
 @dataclass(slots=True)
 class Resolutions:
-    """Decisions by type, id and property; and one for all that is not named.
+    """Decisions by type, id and property, and one for all other conflicts.
 
     Attributes:
-        used: The places that were asked for; a decision about anything else is a mistake.
+        used: The places that were in conflict; a decision about any other is a mistake.
     """
 
     everything: Choice | None = None
@@ -79,14 +79,14 @@ class Resolutions:
     used: set[_Place] = field(default_factory=set)
 
     def decide(self, conflict: Conflict) -> Decision | None:
-        """What was decided about a conflict; None if nothing was."""
+        """The decision about a conflict, or None."""
         properties = () if conflict.property is None else (conflict.property,)
         return self.decide_place(conflict.type_name, conflict.id, properties)
 
     def decide_place(
         self, type_name: str, id_: str | None, properties: Iterable[str]
     ) -> Decision | None:
-        """What was decided about any of these properties of a row, or about all of it."""
+        """The decision about any of these properties of a row, or about the whole row."""
         for each in (*properties, None):
             place = (type_name, id_, each)
             if place in self.named:
@@ -95,12 +95,12 @@ class Resolutions:
         return self.everything
 
     def given(self, type_name: str, id_: str | None, properties: Iterable[str]) -> str | None:
-        """Which of these properties was given a value."""
+        """The first of these properties for which a value was given, or None."""
         named = ((each, self.named.get((type_name, id_, each))) for each in properties)
         return next((each for each, decision in named if isinstance(decision, Given)), None)
 
     def require_used(self) -> None:
-        """Refuse decisions about what does not conflict.
+        """Reject decisions about rows or properties that do not conflict.
 
         Raises:
             InvalidInputError: a decision names a row or a property that is in no conflict.
@@ -110,19 +110,19 @@ class Resolutions:
             raise InvalidInputError(message, hint="remove these from the resolutions")
 
     def unused(self) -> str:
-        """The first decisions that were not asked for, spelt out; empty if there are none."""
+        """The first decisions that were not needed, as text; empty if there are none."""
         places = sorted(self.named.keys() - self.used, key=str)
         return ", ".join(map(_spelt, places[:5]))
 
 
 def read_resolutions(text: str | None) -> Resolutions:
-    """What `--resolve` says: `ours`, `theirs`, or the JSON text of a file of resolutions.
+    """Parse the value of `--resolve`: `ours`, `theirs`, or the JSON text of a file of resolutions.
 
     The file is a list of `{"type", "id", "property"?, "take": "ours"|"theirs"}` or, with `"value"`
-    in the place of `"take"`, a value of neither side.
+    instead of `"take"`, a value of neither side.
 
     Raises:
-        InvalidInputError: it is none of these; the message names the place.
+        InvalidInputError: it is none of these; the message names the entry.
     """
     if text is None:
         return Resolutions()

@@ -1,7 +1,7 @@
-"""Virtual bases: the rows of one table at a base that is no commit, where histories crossed.
+"""Virtual bases: the rows of one table at a base that is not a commit, after criss-cross merges.
 
-Rows are held only where the virtual base may differ from its anchor, a commit that is there. So the
-cost follows what the crossing sides changed, and not the size of the table.
+Rows are held only where the virtual base may differ from its anchor, which is a commit. So the cost
+depends on what the sides changed, and not on the size of the table.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class _Overlay:
     """How a step of a base differs from its anchor.
 
     Attributes:
-        ids: The rows in question.
-        anchor: Those of them that the anchor has, as it has them.
-        rows: Those of them that the step has; a value that nobody knows is null.
-        unsettled: What nobody knows of them.
+        ids: The ids of rows that may differ.
+        anchor: The anchor's rows with these ids.
+        rows: The step's rows with these ids; unknown values are null.
+        unsettled: What is unknown about them.
     """
 
     ids: pa.Array
@@ -47,12 +47,12 @@ class _Overlay:
 
 @dataclass(frozen=True, slots=True)
 class TableFolds:
-    """What folds the rows of one table.
+    """Folds the rows of one table.
 
     Attributes:
-        compare: Compares two commits, of all that `Base.pairs` names.
-        nothing: No rows, in the columns that rows are compared in.
-        wide: What finds the vectors and blobs of rows that only refer to them.
+        compare: Compares two commits that `Base.pairs` names.
+        nothing: An empty table of the columns that are compared.
+        wide: Finds the vectors and blobs of rows that only refer to them.
     """
 
     type: SchemaType
@@ -76,7 +76,7 @@ class TableFolds:
         return self._changes(found, base, self._plain())[0] if len(base.ids) else found
 
     def _plain(self) -> _Overlay:
-        """A commit, which does not differ from its anchor: itself."""
+        """The overlay of a commit, which is its own anchor and does not differ from it."""
         return _Overlay(pa.array([], pa.utf8()), self.nothing, self.nothing, Unsettled())
 
     def _fold(self, base: Base, fold: Fold, overlays: list[_Overlay]) -> _Overlay:
@@ -89,12 +89,12 @@ class TableFolds:
         theirs, _ = self._changes(to_right, below, self._plain())
         decider = ThreeWay(self.engine, self.data, Resolutions())
         merged = decider.merge(ours, theirs, below.unsettled)
-        # What only the right side touched, the left side has as their base had it.
+        # Rows that only the right side changed are on the left side as in their base.
         known = pa.concat_arrays([to_left.ids(), below.ids, left.ids])
         return _after(left, _covered(lefts, known, _before(to_right)), merged)
 
     def _contested(self, left: _Overlay, to_right: TableChanges) -> _Overlay:
-        """Sides whose base is not known: whatever differs between them is contested."""
+        """Sides whose base is unknown: all rows that differ between them are contested."""
         ids = _union(left.ids, to_right.ids())
         anchor = _covered(left.anchor, left.ids, _before(to_right))
         return _Overlay(ids, anchor, self.nothing, Unsettled(contested=ids))
@@ -108,11 +108,11 @@ class TableFolds:
     def _changes(
         self, found: TableChanges, below: _Overlay, above: _Overlay
     ) -> tuple[TableChanges, pa.Table]:
-        """How two steps differ, from how their anchors do; and the rows of the later one."""
+        """How two steps differ, given how their anchors differ; and the rows of the later one."""
         old = _covered(below.rows, below.ids, _covered(_before(found), found.ids(), above.anchor))
         new = _covered(above.rows, above.ids, _covered(_now(found), found.ids(), below.anchor))
         changes = compare_rows(self.type, old, new, self.engine, self.data)
-        # A value that nobody knows equals no other, so its row counts as changed.
+        # An unknown value equals no other, so its row counts as updated.
         unknown = _union(below.unsettled.rows(), above.unsettled.rows())
         alike = _among(_among(unknown, ids_of(old)), ids_of(new))
         alike = _without(alike, changes.ids())
@@ -135,7 +135,7 @@ class VirtualBase:
 
     @property
     def unsettled(self) -> Unsettled:
-        """What nobody knows of its rows."""
+        """What is unknown about its rows."""
         return self.overlay.unsettled
 
     def changes_to(self, commit_id: CommitId) -> TableChanges:
@@ -144,7 +144,7 @@ class VirtualBase:
 
 
 def _after(left: _Overlay, lefts: pa.Table, merged: Merged) -> _Overlay:
-    """A step after something was merged into it; `lefts` are its rows, as far as they matter."""
+    """The step that results from a merge into `left`, whose relevant rows are `lefts`."""
     unsettled = left.unsettled.joined(_undecided(merged.conflicts))
     come = pa.concat_tables([merged.added, merged.replaced])
     moved = pa.concat_arrays([ids_of(come), merged.deleted, unsettled.contested])
@@ -156,7 +156,7 @@ def _after(left: _Overlay, lefts: pa.Table, merged: Merged) -> _Overlay:
 
 
 def _undecided(conflicts: Iterable[Conflict]) -> Unsettled:
-    """What a conflict leaves open: one value of a row, or whether there is a row."""
+    """What conflicts leave unknown: one value of a row, or whether the row exists."""
     contested: list[str] = []
     unknown: dict[str, list[str]] = {}
     for each in conflicts:
@@ -177,7 +177,7 @@ def _now(found: TableChanges) -> pa.Table:
 
 
 def _covered(above: pa.Table, ids: pa.Array, below: pa.Table) -> pa.Table:
-    """The rows of the one table, and those of the other whose ids are none of these."""
+    """The rows of `above`, and those of `below` whose id is not in `ids`."""
     return pa.concat_tables([above, excluding(below, ids)])
 
 
