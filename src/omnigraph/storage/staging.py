@@ -325,7 +325,7 @@ def write_files(table: Table, rows: Rows, *, row_ids: Sequence[int] = ()) -> tup
             max_bytes_per_file=BYTES_PER_FILE_MAX,
             enable_stable_row_ids=True,
         )
-    assert isinstance(fragments, list), "no transaction was asked for"
+    assert isinstance(fragments, list), "no transaction was requested"
     truncation.require_data(table.address, fragments)
     if isinstance(rows, pa.Table):
         lookups.remember_rows(table, fragments, rows)
@@ -405,7 +405,7 @@ def _write_whole(
             enable_stable_row_ids=True,
             return_transaction=True,
         )
-    assert isinstance(transaction, Transaction), "it was asked for"
+    assert isinstance(transaction, Transaction), "it was requested"
     operation = transaction.operation
     assert isinstance(operation, LanceOperation.Overwrite), "that is what these modes make"
     truncation.require_data(address, operation.fragments)
