@@ -100,7 +100,7 @@ class LoadWriter(DataSourceArrowWriter):
             IntegrityError: rows break rules of the schema. Nothing became visible.
             ConflictError: others changed the same tables meanwhile. Nothing became visible.
         """
-        with self._task.scratch.held():
+        with self._task.scratch.hold():
             parts = [each for each in messages if isinstance(each, PartitionRows) and each.rows]
             # The order of tasks is that of the frame's partitions.
             paths = sorted(path for part in parts for path in part.paths)

@@ -21,7 +21,7 @@ from omnigraph.load.local import LocalLoad
 from omnigraph.load.plans import EngineLoad, LoadReport, LoadSetup, Stages
 from omnigraph.load.positions import Origins
 from omnigraph.load.quarantine import RejectsFile, require_new
-from omnigraph.load.results import LoadResult, Progress, frozen
+from omnigraph.load.results import LoadResult, Progress, freeze_counts
 from omnigraph.load.shaping.batches import Shaping
 from omnigraph.load.sources import Source, resolve
 from omnigraph.model.counts import Counts
@@ -170,7 +170,7 @@ def _result(setup: LoadSetup, landed: TransactionResult[LoadReport]) -> LoadResu
         mode=setup.mode,
         engine=setup.choice.engine,
         why=setup.choice.why,
-        changes=frozen(changes),
+        changes=freeze_counts(changes),
         rejected=landed.report.rejected,
         seconds=MappingProxyType(dict(setup.stages.seconds)),
     )

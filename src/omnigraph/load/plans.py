@@ -149,7 +149,7 @@ class LoadSetup:
     def work(
         self, delta: Delta, changes: Mapping[TableKey, Stage], report: LoadReport
     ) -> Work[LoadReport]:
-        """The finished plan; its commit says how many rows it goes without."""
+        """The finished plan; its commit says how many rows were left out."""
         shape = delta.shape()
         rules = tuple(self.rule_set.set_rules_for(shape))
         return Work(

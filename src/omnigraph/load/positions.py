@@ -44,7 +44,7 @@ def place_of(position: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """Names positions for reports: by split, its input, and how many lines of that come before."""
+    """Names positions for reports: the input of each split, and its lines before the split."""
 
     names: Mapping[int, str]
     lines_before: Mapping[int, int] = field(default_factory=dict)

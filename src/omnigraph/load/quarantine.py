@@ -77,7 +77,9 @@ def sift(
             raise IntegrityError(report)
         for key, table in rows.items():
             type_ = rule_set.catalog.type_of(key)
-            rejects.update((reject.position, reject) for reject in _rejected(type_, table, faults))
+            rejects.update(
+                (reject.position, reject) for reject in _to_rejects(type_, table, faults)
+            )
         rows = {key: _without(table, faults) for key, table in rows.items()}
     raise IntegrityError(report)
 
@@ -100,7 +102,7 @@ class _Faults:
             for rule in rules.rules:
                 self._blame(rule, rules.offenders(rule, shape).listed(), _by_position(key))
         for set_rule in self.rule_set.set_rules_for(shape):
-            blame = blamed(set_rule)
+            blame = blame_of(set_rule)
             if blame is not None:
                 self._blame(set_rule, set_rule.offenders(shape).listed(), blame)
         return self.found
@@ -124,7 +126,7 @@ class _Faults:
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """Which rows of a table an offender stands for: those with its values in some columns."""
+    """Which rows of a table an offender is about: those with its values in some columns."""
 
     table: TableKey
     columns: tuple[str, ...]
@@ -139,8 +141,8 @@ def _by_position(table: TableKey) -> Blame:
     return Blame(table, (POSITION,), ("position",))
 
 
-def blamed(rule: SetRule) -> Blame | None:
-    """The rows behind the offenders of a rule; None where it is no fault of rows that come."""
+def blame_of(rule: SetRule) -> Blame | None:
+    """The rows behind the offenders of a rule; None where no written row is at fault."""
     match rule:
         case DistinctIds(type_):
             return Blame(type_.table_key, ("id",), ("id",))
@@ -174,7 +176,7 @@ def _without(rows: pa.Table, faults: Mapping[int, object]) -> pa.Table:
     return rows.filter(pa.array(~_mask(rows, faults)))
 
 
-def _rejected(
+def _to_rejects(
     type_: SchemaType, rows: pa.Table, faults: Mapping[int, list[Violation]]
 ) -> Iterator[Reject]:
     gone = rows.filter(pa.array(_mask(rows, faults)))
@@ -242,8 +244,8 @@ def write_rejects(path: Path, rejects: Iterable[Reject]) -> None:
     try:
         with waiting.open("wb") as file:
             for each in rejects:
-                text = json.dumps(_facts(each), ensure_ascii=False, default=_spelt)
-                # Half of a surrogate pair is then spelt as JSON spells it.
+                text = json.dumps(_facts(each), ensure_ascii=False, default=_format_value)
+                # Half of a surrogate pair is then escaped as JSON does.
                 file.write(text.encode("utf-8", "backslashreplace") + b"\n")
         waiting.replace(path)
     except OSError as cause:
@@ -292,5 +294,5 @@ def _finite(value: object) -> object:
             return value
 
 
-def _spelt(value: object) -> str:
+def _format_value(value: object) -> str:
     return repr(value) if isinstance(value, bytes | memoryview) else str(value)

@@ -1,4 +1,4 @@
-"""Results: what a load did, told exactly."""
+"""Results: what a load did, exactly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.model.followups import FollowUpFailure
 class Progress(Protocol):
     """Follows a load. It may raise, `KeyboardInterrupt` too, and ends the load.
 
-    Nothing becomes visible then, unless it was told of `commit` or `index`: the load has landed.
+    Nothing becomes visible then, unless `commit` or `index` was reported: the load has landed.
     """
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
@@ -56,7 +56,7 @@ class LoadResult:
 
     @property
     def inserted(self) -> int:
-        """Rows that came, over all types."""
+        """Rows that were inserted, over all types."""
         return sum(each.inserted for each in self.changes.values())
 
     @property
@@ -66,7 +66,7 @@ class LoadResult:
 
     @property
     def deleted(self) -> int:
-        """Rows that went, over all types."""
+        """Rows that were deleted, over all types."""
         return sum(each.deleted for each in self.changes.values())
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -76,6 +76,6 @@ class LoadResult:
         return LoadResult, (*own, *counts, self.warnings)
 
 
-def frozen(found: Mapping[str, Counts]) -> Mapping[str, Counts]:
+def freeze_counts(found: Mapping[str, Counts]) -> Mapping[str, Counts]:
     """The same, for good."""
     return MappingProxyType(dict(found))

@@ -6,15 +6,15 @@ order:
     {"type": "Person", "id": "ada", "data": {"name": "Ada"}}
     {"edge": "Knows", "from": "ada", "to": "bob", "id": "e1", "data": {"since": "2024-01-31"}}
 
-`id` and `data` may be left out. The id of a type with a key is spelt from the key, so it is needed
-only where ids are minted, to keep the one that a row had: exports always write it. It may stand
-inside `data` instead.
+`id` and `data` may be left out. The id of a type with a key is made from the key, so it is needed
+only where ids are minted, to keep the one that a row had: exports always write it. It may be inside
+`data` instead.
 
 A file of one type (`.csv`, `.parquet`, `.jsonl`) is named by it, `Person.csv`, or mapped to it,
 `{"Person": "people.csv"}`. Its columns are properties, beside `id` and, for edges, `from` and `to`
 (or `src` and `dst`, with which properties may be called `from` and `to`). Lines of a `.jsonl` file
 that is named by a type may also be envelopes of that type, as an export writes them. A directory
-stands for the files in it; one that is named by a type holds files of that type.
+means the files in it; one that is named by a type holds files of that type.
 
 Each of them but Parquet may be compressed: `.gz` or `.zst`.
 """
@@ -150,7 +150,7 @@ class Inputs:
 
 
 def resolve(source: Source, catalog: Catalog) -> Inputs:
-    """Find what a source stands for, in a fixed order; no row is read.
+    """Find what a source means, in a fixed order; no row is read.
 
     Raises:
         NotFoundError: a file does not exist, or a pattern matches none.
@@ -165,10 +165,10 @@ def resolve(source: Source, catalog: Catalog) -> Inputs:
     if len(found) > LOAD_INPUTS_MAX:
         message = f"{len(found):,} files to load; the limit is {LOAD_INPUTS_MAX:,}"
         raise InvalidInputError(message, hint="load them in several parts")
-    return Inputs(tuple(_told_apart(found)))
+    return Inputs(tuple(_with_distinct_names(found)))
 
 
-def _told_apart(inputs: Iterable[Input]) -> Iterator[Input]:
+def _with_distinct_names(inputs: Iterable[Input]) -> Iterator[Input]:
     """The inputs, no two of which have one name: reports and minted ids go by it."""
     times: Counter[str] = Counter()
     for each in inputs:
@@ -194,7 +194,7 @@ class _Finder:
             case str(text) if text == STANDARD_INPUT:
                 yield _standard_input()
             case str() | PathLike():
-                with _looking(fspath(source)):
+                with _translate_errors(fspath(source)):
                     yield from self._paths(fspath(source), None)
             case Mapping():
                 for name, rows in source.items():
@@ -211,7 +211,7 @@ class _Finder:
                 for each in source:
                     yield from self.find(each)
             case _:
-                raise _unloadable(source)
+                raise _unloadable_error(source)
 
     def _of_type(self, name: object, rows: object) -> Iterator[Input]:
         if not isinstance(name, str):
@@ -222,7 +222,7 @@ class _Finder:
             rows = [rows]
         if isinstance(rows, Sequence) and rows and all(map(_is_path, rows)):
             for each in rows:
-                with _looking(fspath(each)):
+                with _translate_errors(fspath(each)):
                     yield from self._paths(fspath(each), name)
         elif _is_frame(rows):
             require_classic(rows)
@@ -230,7 +230,7 @@ class _Finder:
         elif _is_rows(rows):
             yield MemoryInput(name, name, rows)
         else:
-            raise _unloadable(rows)
+            raise _unloadable_error(rows)
 
     def _paths(self, text: str, type_name: str | None) -> Iterator[Input]:
         path = Path(text)
@@ -271,7 +271,7 @@ class _Finder:
         if not path.is_file():
             message = f"{path} is neither a file nor a directory"
             raise InvalidInputError(message, hint="give a stream as --data -", path=str(path))
-        stem, form, compression = _spelt(path)
+        stem, form, compression = _parse_name(path)
         named = type_name or self._type_in(path.name)
         if named is None and form is not Form.LINES:
             near = did_you_mean(stem, (each.name for each in self.catalog.types))
@@ -295,7 +295,7 @@ def _standard_input() -> StreamInput:
 
 
 @contextmanager
-def _looking(path: str) -> Iterator[None]:
+def _translate_errors(path: str) -> Iterator[None]:
     """Re-raise as ours what the disk says of a path that may not be looked at."""
     try:
         yield
@@ -307,7 +307,7 @@ def _looking(path: str) -> Iterator[None]:
         raise StorageError(message, hint=hint, code=code, path=path) from cause
 
 
-def _spelt(path: Path) -> tuple[str, Form, Compression | None]:
+def _parse_name(path: Path) -> tuple[str, Form, Compression | None]:
     """What the name of a file says: its first part, and how it is written."""
     suffixes = [each.lower() for each in path.suffixes[-2:]]
     compression = compression_of(suffixes[-1]) if suffixes else None
@@ -326,7 +326,7 @@ def _is_path(value: object) -> bool:
 
 
 def _is_frame(value: object) -> bool:
-    """Whether it is a DataFrame of Spark, classic or connected; Spark is not imported to tell."""
+    """Whether it is a DataFrame of Spark, classic or connected; Spark is not imported for it."""
     kind = type(value)
     return kind.__module__.startswith("pyspark.sql.") and kind.__name__ == "DataFrame"
 
@@ -351,7 +351,7 @@ def _names_types(value: Mapping[object, object]) -> bool:
     )
 
 
-def _unloadable(value: object) -> InvalidInputError:
+def _unloadable_error(value: object) -> InvalidInputError:
     message = f"a value of Python's {type(value).__name__} cannot be loaded"
     hint = "give files, or rows by type: Arrow, pandas, polars, Spark, or a list of dictionaries"
     return InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_PARAMETER)

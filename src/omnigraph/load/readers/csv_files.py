@@ -71,7 +71,7 @@ def read_csv(
             if placed.num_rows:
                 shaped = shape_columns(shaping, source.type_name, placed, notation=Notation.TEXT)
                 yield SplitBatch(shaped, file.tell())
-    for place, text, reason in rows.refused():
+    for place, text, reason in rows.refused_rows():
         at = position(number, place)
         yield SplitBatch(refused_line(shaping, at, text, reason), source.byte_count)
 
@@ -171,7 +171,7 @@ class _CsvRows:
             blank &= each.is_null().to_numpy(zero_copy_only=False)
         return placed.filter(pa.array(~blank)) if blank.any() else placed
 
-    def refused(self) -> Iterator[tuple[int, str, str]]:
+    def refused_rows(self) -> Iterator[tuple[int, str, str]]:
         for row, (text, reason) in sorted(self.wrong.items()):
             yield self.lines.get(row, row + self.more_lines), text, reason
 

@@ -134,17 +134,17 @@ class BatchBuilder:
         """Type every value by itself."""
         if not raws:
             return
-        piece, report = self._converted(type_, raws)
+        piece, report = self._convert(type_, raws)
         self.tally.add_report(report)
         self.put(type_, piece)
         if len(piece.rows) < len(raws) and self.shaping.keeps_rejects:
             standing = set(piece.rows[POSITION].to_pylist())
             for raw in raws:
                 if raw.position not in standing:
-                    violations = self._converted(type_, [raw])[1].violations
+                    violations = self._convert(type_, [raw])[1].violations
                     self.rejects.append(Reject(raw.position, raw.original, violations))
 
-    def _converted(self, type_: SchemaType, raws: Sequence[RawInput]) -> tuple[TypedRows, Report]:
+    def _convert(self, type_: SchemaType, raws: Sequence[RawInput]) -> tuple[TypedRows, Report]:
         at = minted_count = 0
 
         def in_turn() -> Iterator[RawRow]:

@@ -23,7 +23,7 @@ from omnigraph.load.shaping.batches import (
     TypedRows,
 )
 from omnigraph.load.shaping.envelopes import ends_in, flat_row
-from omnigraph.load.shaping.typed_columns import Notation, typed
+from omnigraph.load.shaping.typed_columns import Notation, convert_column
 from omnigraph.model.types import ListType, PropertyType, Scalar, VectorType
 from omnigraph.schema.catalog import ENDPOINTS, SchemaType
 
@@ -46,7 +46,7 @@ def shape_columns(
     Args:
         batch: With the column `POSITION`.
         notation: `TEXT` for CSV, where every column is text, `VALUES` for all else.
-        exact: Whether every value goes through the converter; it makes no difference.
+        exact: Whether the converter types every value; it makes no difference.
 
     Raises:
         InvalidInputError: no property takes one of the columns.
@@ -65,7 +65,7 @@ def known_columns(
         file: The one that has the columns, if a file has.
 
     Raises:
-        InvalidInputError: no property takes one of them, or it stands twice.
+        InvalidInputError: no property takes one of them, or two have one name.
     """
     given = [each for each in names if each != POSITION]
     takes = {"id", *(each.name for each in type_.properties)}
@@ -82,9 +82,9 @@ def known_columns(
 
 
 def _unknown_column(name: str, takes: Iterable[str]) -> str:
-    for mark, told in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+    for mark, name_of_mark in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
         if mark in name:
-            return f"columns are separated by commas, and not by {told}"
+            return f"columns are separated by commas, and not by {name_of_mark}"
     advice = "rename it, or drop such columns: --ignore-unknown, or ignore_unknown=True in Python"
     near = did_you_mean(name, takes)
     return f"{near}; {advice}" if near else advice
@@ -132,11 +132,13 @@ class ColumnShaper:
         found: dict[str, pa.Array | None] = {}
         for name, own in (("id", "id"), *zip(ENDPOINTS, ends, strict=False)):
             if own in columns:
-                found[name] = typed(Scalar.STRING, columns[own], pa.utf8(), self.notation)
+                found[name] = convert_column(Scalar.STRING, columns[own], pa.utf8(), self.notation)
         for each in self.type.properties:
             if each.name in columns and each.name not in ends:
                 kind = kinds[each.name]
-                found[each.name] = typed(each.type, columns[each.name], kind, self.notation)
+                found[each.name] = convert_column(
+                    each.type, columns[each.name], kind, self.notation
+                )
         return assemble_rows(self.shaping, self.type, found, positions)
 
     def _raws(self, batch: pa.RecordBatch) -> Iterator[RawInput]:

@@ -25,7 +25,7 @@ _EDGE: Final = ("edge", "id", *ENDS, "data")
 _OTHER_ENDS: Final = (*ENDPOINTS, "source", "target", "start", "end")
 _EXAMPLES: Final = '{"type": …, "data": {…}} or {"edge": …, "from": …, "to": …}'
 _LINE: Final = "line"
-"""What stands for the type and the property of a line that has neither."""
+"""The name in place of the type and the property of a line that has neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class LineRow:
 
 
 class Object(dict[str, Any]):
-    """An object of JSON that remembers which of its names stood twice."""
+    """An object of JSON that remembers which of its names it has twice."""
 
     repeated: frozenset[str] = frozenset()
 
@@ -98,7 +98,7 @@ def ends_in(type_: SchemaType, names: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def flat_row(type_: SchemaType, found: Mapping[str, Any], position: int) -> RawRow:
-    """A row whose properties stand beside its id and its ends."""
+    """A row whose properties are beside its id and its ends."""
     ends = ends_in(type_, found)
     if not ends:
         return RawRow(found, position)

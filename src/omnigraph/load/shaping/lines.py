@@ -39,7 +39,13 @@ from omnigraph.load.shaping.envelopes import (
     refusal,
     word_of,
 )
-from omnigraph.load.shaping.typed_columns import Doubt, Notation, json_type, read_objects, typed
+from omnigraph.load.shaping.typed_columns import (
+    Doubt,
+    Notation,
+    convert_column,
+    json_type,
+    read_objects,
+)
 from omnigraph.schema.catalog import ENDPOINTS, Catalog, EdgeType, SchemaType
 
 TEXT: Final = "text"
@@ -61,7 +67,7 @@ def shape_lines(
     Args:
         batch: With the columns `POSITION` and `TEXT`; a line that is not UTF-8 is null.
         type_name: The type that the lines' file is named by, if it is.
-        exact: Whether every value goes through the converter; it makes no difference.
+        exact: Whether the converter types every value; it makes no difference.
     """
     of_type = None if type_name is None else shaping.catalog.type_named(type_name)
     return _LineShaper(shaping, of_type, batch[POSITION], _end_lines(batch[TEXT])).shape(
@@ -236,7 +242,7 @@ def _convert_json(
         if each.name not in columns:
             continue
         values = columns[each.name]
-        column = typed(each.type, values, kinds[each.name], Notation.JSON)
+        column = convert_column(each.type, values, kinds[each.name], Notation.JSON)
         if each.default is not None and values.null_count:
             # Only where the property is not there at all does it get its default.
             if _might_have(text.filter(values.is_null()), each.name):
@@ -248,7 +254,7 @@ def _convert_json(
 
 
 def _might_have(text: pa.Array, *names: str) -> bool:
-    """Whether any of some lines might have one of these names, spelt in whatever way."""
+    """Whether any of some lines might have one of these names, however it is escaped."""
     spellings = [*(f'"{name}"' for name in names), "\\u"]
     return any(pc.any(pc.match_substring(text, each)).as_py() for each in spellings)
 

@@ -2,7 +2,7 @@
 
 The exact converter (`integrity.convert`) decides what a value means and what is wrong with it. This
 is a faster way to its answer for values that plainly have one: a column in which any value might be
-refused, rounded or read differently raises `Doubt`, and goes to the converter instead.
+refused, rounded or read differently raises `Doubt`, and is left to the converter.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MICROSECONDS: Final = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_0
 
 _EXACT_F64: Final = float(2**53)
 _EXACT_F32: Final = float(2**24)
-"""Below these every whole number is a float: one that was rounded lies at or above them."""
+"""Below these every whole number is a float: one that was rounded is not below them."""
 
 
 class Doubt(Exception):
@@ -70,13 +70,15 @@ def json_type(type_: PropertyType) -> pa.DataType:
             assert_never(type_)
 
 
-def typed(type_: PropertyType, values: pa.Array, kind: pa.DataType, notation: Notation) -> pa.Array:
+def convert_column(
+    type_: PropertyType, values: pa.Array, kind: pa.DataType, notation: Notation
+) -> pa.Array:
     """The values as their property holds them, as an array of the Arrow type `kind`.
 
     Raises:
         Doubt: the exact converter has to look at them.
     """
-    values = _plain(values)
+    values = _to_plain(values)
     if values.null_count == len(values):
         return pa.nulls(len(values), kind)
     try:
@@ -88,22 +90,22 @@ def typed(type_: PropertyType, values: pa.Array, kind: pa.DataType, notation: No
             case BlobType():
                 return _bytes(values, kind)
             case ListType(item):
-                return _list(item, _listed(values, type_, notation), kind, notation)
+                return _list(item, _to_lists(values, type_, notation), kind, notation)
             case VectorType(dimension):
-                return _vector(dimension, _listed(values, type_, notation), kind, notation)
+                return _vector(dimension, _to_lists(values, type_, notation), kind, notation)
             case _:
                 assert_never(type_)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
         raise Doubt from cause
 
 
-def _plain(values: pa.Array) -> pa.Array:
+def _to_plain(values: pa.Array) -> pa.Array:
     """The same values in the one Arrow type that this module knows them by."""
     kind = values.type
     if isinstance(kind, pa.BaseExtensionType):
         raise Doubt
     if pa.types.is_dictionary(kind):
-        return _plain(values.dictionary_decode())
+        return _to_plain(values.dictionary_decode())
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return values.cast(pa.utf8())
     if _is_list(kind) and not pa.types.is_list(kind):
@@ -124,35 +126,35 @@ def _is_list(kind: pa.DataType) -> bool:
     )
 
 
-def _sure(truths: Any) -> None:
-    """Go on only if a truth, or all of an array of them, is one; a null is."""
+def _require(truths: Any) -> None:
+    """Raise `Doubt` unless a truth, or all of an array of them, holds; a null does."""
     is_so = truths if isinstance(truths, bool) else pc.all(truths, min_count=0).as_py()
     if not is_so:
         raise Doubt
 
 
-def _matching(values: pa.Array, pattern: str) -> None:
-    _sure(pc.match_substring_regex(values, pattern))
+def _require_match(values: pa.Array, pattern: str) -> None:
+    _require(pc.match_substring_regex(values, pattern))
 
 
 def _text(values: pa.Array, type_: PropertyType, notation: Notation) -> pa.Array:  # noqa: ARG001
-    _sure(pa.types.is_string(values.type))
+    _require(pa.types.is_string(values.type))
     return values
 
 
 def _truth(values: pa.Array, type_: Scalar, notation: Notation) -> pa.Array:  # noqa: ARG001
     if notation is Notation.TEXT:
-        _sure(pc.is_in(values.drop_null(), value_set=pa.array(["true", "false"])))
+        _require(pc.is_in(values.drop_null(), value_set=pa.array(["true", "false"])))
         return pc.equal(values, "true")
-    _sure(pa.types.is_boolean(values.type))
+    _require(pa.types.is_boolean(values.type))
     return values
 
 
 def _integer(values: pa.Array, type_: Scalar, notation: Notation) -> pa.Array:
     if notation is Notation.TEXT:
-        _matching(values, _WHOLE)
+        _require_match(values, _WHOLE)
         values = values.cast(pa.int64())
-    _sure(pa.types.is_integer(values.type) or pa.types.is_floating(values.type))
+    _require(pa.types.is_integer(values.type) or pa.types.is_floating(values.type))
     # Safe: what does not fit, or is no whole number, is an error.
     return values.cast(_INTEGERS[type_], safe=True)
 
@@ -160,31 +162,31 @@ def _integer(values: pa.Array, type_: Scalar, notation: Notation) -> pa.Array:
 def _float(values: pa.Array, type_: Scalar, notation: Notation) -> pa.Array:
     exact = _EXACT_F32 if type_ is Scalar.F32 else _EXACT_F64
     if notation is Notation.TEXT:
-        _matching(values, _DECIMAL)
+        _require_match(values, _DECIMAL)
         values = values.cast(pa.float64())
     if pa.types.is_integer(values.type):
         low, high = pc.min_max(values).as_py().values()
-        _sure(-exact <= low and high <= exact)
+        _require(-exact <= low and high <= exact)
         values = values.cast(pa.float64())
-    _sure(pa.types.is_floating(values.type))
+    _require(pa.types.is_floating(values.type))
     values = values.cast(pa.float64())
     if notation is not Notation.VALUES:
         # A whole number that the type does not have was rounded to one of these, if not below.
-        _sure(pc.less(pc.abs(values), exact))
+        _require(pc.less(pc.abs(values), exact))
     found = values
     if type_ is Scalar.F32:
         found = values.cast(pa.float32(), safe=False)
-        _sure(pc.or_(pc.is_finite(found), pc.invert(pc.is_finite(values))))
+        _require(pc.or_(pc.is_finite(found), pc.invert(pc.is_finite(values))))
     # Minus zero becomes zero, as the converter has it.
     return pc.add(found, pa.scalar(0.0, found.type))
 
 
 def _date(values: pa.Array, type_: Scalar, notation: Notation) -> pa.Array:  # noqa: ARG001
     if pa.types.is_string(values.type):
-        _matching(values, _DATE)
+        _require_match(values, _DATE)
         values = values.cast(pa.date32())
-    _sure(pa.types.is_date32(values.type))
-    _within(values.view(pa.int32()), _DAYS)
+    _require(pa.types.is_date32(values.type))
+    _require_within(values.view(pa.int32()), _DAYS)
     return values
 
 
@@ -194,22 +196,22 @@ def _instant(values: pa.Array, type_: Scalar, notation: Notation) -> pa.Array:  
             values = values.cast(pa.timestamp("us", tz="UTC"))
         else:
             # Without an offset it is UTC; a mixture is not looked at here.
-            _matching(values, _LOCAL_INSTANT)
+            _require_match(values, _LOCAL_INSTANT)
             values = values.cast(pa.timestamp("us"))
-    _sure(pa.types.is_timestamp(values.type))
+    _require(pa.types.is_timestamp(values.type))
     found = values.cast(pa.timestamp("us", tz=values.type.tz), safe=True)
-    _within(found.view(pa.int64()), _MICROSECONDS)
+    _require_within(found.view(pa.int64()), _MICROSECONDS)
     return found.view(pa.timestamp("us", tz="UTC"))
 
 
-def _within(numbers: pa.Array, bounds: tuple[int, int]) -> None:
+def _require_within(numbers: pa.Array, bounds: tuple[int, int]) -> None:
     low, high = pc.min_max(numbers).as_py().values()
-    _sure(bounds[0] <= low and high <= bounds[1])
+    _require(bounds[0] <= low and high <= bounds[1])
 
 
 def _bytes(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_string(values.type):
-        _sure(pc.starts_with(values, "base64:"))
+        _require(pc.starts_with(values, "base64:"))
         try:
             found = [
                 None if each is None else b64decode(each[7:], validate=True)
@@ -219,34 +221,34 @@ def _bytes(values: pa.Array, kind: pa.DataType) -> pa.Array:
             raise Doubt from cause
         return pa.array(found, kind)
     is_binary = pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)
-    _sure(is_binary or pa.types.is_fixed_size_binary(values.type))
+    _require(is_binary or pa.types.is_fixed_size_binary(values.type))
     return values.cast(kind)
 
 
-def _listed(values: pa.Array, type_: ListType | VectorType, notation: Notation) -> pa.Array:
+def _to_lists(values: pa.Array, type_: ListType | VectorType, notation: Notation) -> pa.Array:
     if notation is Notation.TEXT:
         # Without braces in it, no text can end the object that it is put into.
-        _matching(values, _PLAIN_LIST)
+        _require_match(values, _PLAIN_LIST)
         lines = pc.binary_join_element_wise(
             '{"v":', values, "}\n", "", null_handling="replace", null_replacement="null"
         )
         values = read_objects(lines, pa.schema([("v", json_type(type_))]))["v"].combine_chunks()
-    _sure(pa.types.is_list(values.type))
+    _require(pa.types.is_list(values.type))
     return values
 
 
 def _list(
     item: Scalar | BlobType, values: pa.Array, kind: pa.DataType, notation: Notation
 ) -> pa.Array:
-    inside = typed(item, values.flatten(), kind.value_type, _inside(notation))
+    inside = convert_column(item, values.flatten(), kind.value_type, _item_notation(notation))
     return pa.ListArray.from_arrays(_offsets(values), inside, type=kind, mask=values.is_null())
 
 
 def _vector(dimension: int, values: pa.Array, kind: pa.DataType, notation: Notation) -> pa.Array:
-    _sure(pc.equal(pc.list_value_length(values), dimension))
+    _require(pc.equal(pc.list_value_length(values), dimension))
     flat = values.flatten()
-    _sure(flat.null_count == 0)
-    inside = typed(Scalar.F32, flat, pa.float32(), _inside(notation))
+    _require(flat.null_count == 0)
+    inside = convert_column(Scalar.F32, flat, pa.float32(), _item_notation(notation))
     if values.null_count:
         there = values.is_valid().to_numpy(zero_copy_only=False)
         whole = np.zeros((len(values), dimension), dtype=np.float32)
@@ -255,7 +257,7 @@ def _vector(dimension: int, values: pa.Array, kind: pa.DataType, notation: Notat
     return pa.FixedSizeListArray.from_arrays(inside, type=kind, mask=values.is_null())
 
 
-def _inside(notation: Notation) -> Notation:
+def _item_notation(notation: Notation) -> Notation:
     return Notation.JSON if notation is Notation.TEXT else notation
 
 
@@ -287,7 +289,7 @@ def read_objects(lines: pa.Array, schema: pa.Schema, *, ignores_unknown: bool = 
         )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
         raise Doubt from cause
-    _sure(found.num_rows == len(lines))
+    _require(found.num_rows == len(lines))
     return found
 
 

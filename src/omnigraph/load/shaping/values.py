@@ -39,7 +39,7 @@ def shape_values(
     """Shape dictionaries of Python's own values, by property.
 
     Args:
-        exact: Whether every value goes through the converter; it makes no difference.
+        exact: Whether the converter types every value; it makes no difference.
     """
     type_ = shaping.catalog.type_named(type_name)
     return _ValueShaper(shaping, type_, rows, positions).shape(exact=exact)

@@ -53,7 +53,7 @@ RANK: Final = "@rank"
 PAYLOAD: Final = "@payload"
 
 REJECTS: Final = pa.schema([(POSITION, pa.int64()), (PAYLOAD, pa.binary())])
-"""Rows that could not be shaped: where they stand, and a `Reject`, pickled."""
+"""Rows that could not be shaped: their positions, and a `Reject`, pickled."""
 
 FAULTS: Final = pa.schema(
     [(TYPE, pa.utf8()), (POSITION, pa.int64()), (RANK, pa.int32()), (PAYLOAD, pa.binary())]
@@ -113,13 +113,13 @@ class TaskReport:
     """What a task reports: bounded by what it was given to read, and free of rows.
 
     Attributes:
-        order: Where its splits come among all.
+        order: The place of its splits among all.
         reports: What rows that could not be shaped break, by split.
         counts: How many rows break a row rule, and `first` the first of them.
         lines: How many lines were read of a split.
         frames: The input that a partition of a DataFrame is of.
         rejects: Rows that could not be shaped, and `faults` what rows break by themselves: for a
-            load that goes on without them.
+            load that continues without them.
     """
 
     order: int
@@ -303,7 +303,7 @@ class IntakeWorker:
                 offenders = rules.offenders(rule, shape)
                 found = _answer(offenders.first(), delta).to_pylist()
                 self._counts_by_rule[key] = self._counts_by_rule.get(key, 0) + count
-                # The batches of a split come in order; what is first of several is not known yet.
+                # The batches of a split are in order; what is first of several is not known yet.
                 first = self._first.setdefault((key, number), [])
                 first.extend(rule.described(row, to_unresolved_origin) for row in found)
                 del first[OFFENDERS_SHOWN_MAX:]
@@ -340,7 +340,7 @@ class IntakeWorker:
             scratch = rows.select([*task.columns[key], POSITION])
             if not self._is_refused:
                 write = write_whole if task.replaces else write_files
-                held.fragments += write(_opened(task.tables[key]), to_table(rows, held.type))
+                held.fragments += write(_open_table(task.tables[key]), to_table(rows, held.type))
         name = f"{key.type_name}-{self._order}-{len(held.scratch)}"
         path = task.scratch.write(name, scratch)
         held.scratch.append(ScratchFile(path, self._order, rows.num_rows))
@@ -463,10 +463,10 @@ def _engine() -> LocalEngine:
 
 
 @lru_cache(maxsize=64)
-def _opened(address: TableAddress) -> Table:
+def _open_table(address: TableAddress) -> Table:
     return open_address(address)
 
 
 def _no_table(key: TableKey) -> NoReturn:
-    message = f"a row rule asked for the table {key}"
+    message = f"a row rule reads the table {key}"
     raise InternalError(message)

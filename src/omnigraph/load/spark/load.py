@@ -1,4 +1,4 @@
-"""A load on Spark: its input taken in once, its rules asked of its keys, its tables staged."""
+"""A load on Spark: its input read once, its rules checked on its keys, its tables staged."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ CONCURRENCY_VARIABLE: Final = "OMNIGRAPH_LOAD_CONCURRENCY"
 
 @dataclass(frozen=True, slots=True)
 class LeftOutRows:
-    """What a load goes without: what is wrong with its rows, and how many of a table there are."""
+    """What a load leaves out: what is wrong with its rows, and how many of a table there are."""
 
     faults: tuple[ScratchFile, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class SparkLoad:
         session = self.engine.session
         cores = session.sparkContext.defaultParallelism
         scratch = self._scratch(view)
-        self._held.enter_context(scratch.held())
+        self._held.enter_context(scratch.hold())
         splits = plan_shared(self.setup.inputs, cores, scratch, access_hint=ACCESS_HINT)
         tables = {key: self._address(view, key) for key in view.snapshot.pins}
         self._task = IntakeTask(
@@ -164,7 +164,7 @@ class SparkLoad:
             self.engine.session,
             self._scratch(view),
             type_,
-            self._written(key),
+            self._output_of(key),
             self._columns_of(type_),
         )
         if self.left_out is None or str(key) not in self.left_out.counts:
@@ -181,7 +181,7 @@ class SparkLoad:
     def row_count(self, key: TableKey) -> int:
         """How many rows of a type will be written."""
         count = self.left_out.counts.get(str(key), 0) if self.left_out is not None else 0
-        return self._written(key).row_count - count
+        return self._output_of(key).row_count - count
 
     def check(self, view: View) -> int:
         """Refuse rows that break rules, or leave them out; how many were left out.
@@ -237,7 +237,7 @@ class SparkLoad:
             faults = (*self.left_out.faults, *new)
             self.left_out = LeftOutRows(faults, count_faulty(self.engine, scratch, faults))
             new = ()
-        raise IntegrityError(self._evaluated(view))
+        raise IntegrityError(self._evaluate(view))
 
     def report(self, view: View) -> Report:
         """What the graph would break if it had the rows: what `evaluate` says of them locally.
@@ -248,10 +248,10 @@ class SparkLoad:
         tally = Tally()
         tally.add_report(report_of_lines(self._read()))
         tally.add_report(report_of_rows(self._read(), self.setup.rule_set.row_rules))
-        tally.add_report(self._jobs().run(partial(self._evaluated, view)))
+        tally.add_report(self._jobs().run(partial(self._evaluate, view)))
         return tally.report()
 
-    def _evaluated(self, view: View) -> Report:
+    def _evaluate(self, view: View) -> Report:
         rows = self.rows(view)
         delta = self.setup.delta(self._types(), rows)
         is_proven = self._proof(delta, rows, view)
@@ -297,7 +297,7 @@ class SparkLoad:
         return changes
 
     def close(self) -> None:
-        """Remove what lies in scratch."""
+        """Delete the scratch."""
         self._held.close()
 
     def _stage(self, view: View, type_: SchemaType, table: Table) -> Staged:
@@ -308,8 +308,8 @@ class SparkLoad:
             return self._jobs().run(partial(self._stage_scratch, view, type_, table))
         assert self._task is not None, "the input was read"
         written_to = self._task.tables[key]
-        assert table.address.ref == written_to.ref, "files lie with the ref they were written for"
-        files = self._written(key).fragments
+        assert table.address.ref == written_to.ref, "files belong to the ref they were written for"
+        files = self._output_of(key).fragments
         if self.setup.mode is Mode.OVERWRITE:
             return stage_whole(table, files, schema=table_schema(type_))
         return stage_change(table, files=files)
@@ -337,7 +337,7 @@ class SparkLoad:
         assert self._task is not None, "the input was read"
         return key in self._task.tables
 
-    def _written(self, key: TableKey) -> TypeOutput:
+    def _output_of(self, key: TableKey) -> TypeOutput:
         return self._read().written.get(key, TypeOutput())
 
     def _read(self) -> IntakeResult:

@@ -1,7 +1,7 @@
 """Scratch: rows that one stage of a load leaves for the next, as Parquet beside the tables.
 
-They lie below `__staging/<load>/` in the graph's own root, where every executor can read and write;
-`recovery.scratch` tells whose they are.
+They are below `__staging/<load>/` in the graph's own root, where every executor can read and write;
+`recovery.scratch` knows whose they are.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Scratch:
         try:
             return pq.read_table(f"{self.root.uri}/{path}", columns=named, partitioning=None)
         except FileNotFoundError as cause:
-            raise _gone(path) from cause
+            raise _missing_error(path) from cause
 
     def put(self, name: str, data: bytes) -> str:
         """Leave bytes under a name; their path below the root."""
@@ -84,7 +84,7 @@ class Scratch:
         """
         found = self._objects().read(path)
         if found is None:
-            raise _gone(path)
+            raise _missing_error(path)
         return found.data
 
     def frame(
@@ -103,8 +103,8 @@ class Scratch:
         return numbers.mapInArrow(reader, columns)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep the folder for this process in a block; at its end every file goes.
+    def hold(self) -> Iterator[None]:
+        """Keep the folder for this process in a block; at its end every file is deleted.
 
         What cannot be removed is left to `cleanup`: the block may have landed a commit, or failed
         for a reason of its own.
@@ -141,6 +141,6 @@ def read_scratch(
                 yield to_crossing(batch)
 
 
-def _gone(path: str) -> StorageError:
+def _missing_error(path: str) -> StorageError:
     message = f"{path}, which this load wrote, is gone"
     return StorageError(message, hint="load again, and let nobody remove files meanwhile")

@@ -1,6 +1,6 @@
-"""Sifting: a load goes on without the rows that break rules; each is kept with its reasons.
+"""Sifting: a load continues without the rows that break rules; each is kept with its reasons.
 
-It does what `quarantine.sift` does, round by round. What a round finds lies in scratch: of rows
+It does what `quarantine.sift` does, round by round. What a round finds is in scratch: of rows
 that break rules, the driver knows how many there are.
 """
 
@@ -28,7 +28,7 @@ from omnigraph.integrity.proofs.proof import Proof
 from omnigraph.integrity.rules import RuleSet, SetRule
 from omnigraph.integrity.violations import ToOrigin
 from omnigraph.load.positions import Origins
-from omnigraph.load.quarantine import Blame, blamed
+from omnigraph.load.quarantine import Blame, blame_of
 from omnigraph.load.shaping.batches import Reject
 from omnigraph.load.spark.intake import (
     FAULTS,
@@ -41,7 +41,7 @@ from omnigraph.load.spark.intake import (
 )
 from omnigraph.load.spark.keys import KeyRows, faults_frame
 from omnigraph.load.spark.scratch import Scratch
-from omnigraph.load.spark.stage import UNIT, packed, paths_of, unit_frame
+from omnigraph.load.spark.stage import UNIT, pack_files, paths_of, unit_frame
 from omnigraph.model.tables import TableKey
 from omnigraph.relational.plans import Plan
 from omnigraph.schema.catalog import SchemaType
@@ -49,7 +49,7 @@ from omnigraph.transaction.view import View
 
 _FAULTS_OF_ROW: Final = "@faults"
 _SETS_FROM: Final = 1 << 20
-"""Ranks of rules about several rows come after those of row rules."""
+"""Ranks of rules about several rows are after those of row rules."""
 
 
 def find_faults(
@@ -67,7 +67,7 @@ def find_faults(
     shape = delta.shape()
     parts: list[DataFrame] = []
     for place, rule in enumerate(rule_set.set_rules_for(shape)):
-        blame = blamed(rule)
+        blame = blame_of(rule)
         if blame is None or is_proven(rule) or blame.table not in delta.tables:
             continue
         rows = delta.tables[blame.table].upserts
@@ -80,9 +80,9 @@ def find_faults(
     found = parts[0]
     for each in parts[1:]:
         found = found.union(each)
-    told = found.mapInArrow(partial(leave_faults, scratch, turn), MESSAGE)
+    messages = found.mapInArrow(partial(leave_faults, scratch, turn), MESSAGE)
     # Messages of tasks: names of files.
-    return tuple(collect_messages(told))
+    return tuple(collect_messages(messages))
 
 
 def _faults(
@@ -95,10 +95,10 @@ def _faults(
     rows: KeyRows,
     to_origin: ToOrigin,
 ) -> DataFrame:
-    """The rows that stand behind the offenders of a rule, with the columns of `FAULTS`."""
+    """The rows behind the offenders of a rule, with the columns of `FAULTS`."""
     question = rule.offenders(delta.shape()).listed()
     given = {name: each.of(delta) for name, each in question.given.items()}
-    offenders = engine.frame(_unordered(question.plan), replace(view.data, given=given))
+    offenders = engine.frame(_without_order(question.plan), replace(view.data, given=given))
     described = offenders.mapInArrow(
         partial(describe, rule, to_origin, blame.values),
         _described_schema(offenders, blame),
@@ -113,7 +113,7 @@ def _faults(
     )
 
 
-def _unordered(plan: Plan) -> Plan:
+def _without_order(plan: Plan) -> Plan:
     """The plan without its order, for which Spark would find every offender twice."""
     tree = plan.tree.copy()
     tree.set("order", None)
@@ -193,17 +193,17 @@ def rejects_in_order(
     every = scratch.frame(session, paths, REJECTS)
     for each in rows.values():
         if each.fault_count:
-            every = every.union(_rejected(each, taken))
+            every = every.union(_left_out_rows(each, taken))
     for row in every.orderBy(POSITION).toLocalIterator():
-        yield _named(pickle.loads(row[PAYLOAD]), taken.origins)
+        yield _with_origin(pickle.loads(row[PAYLOAD]), taken.origins)
 
 
-def _rejected(rows: KeyRows, taken: IntakeResult) -> DataFrame:
-    files = packed(rows.written.scratch)
+def _left_out_rows(rows: KeyRows, taken: IntakeResult) -> DataFrame:
+    files = pack_files(rows.written.scratch)
     task = RejectTask(rows.type, rows.scratch, paths_of(files))
     faults = faults_frame(rows.session, rows.scratch, rows.faults)
     own = faults.where(sql.col(TYPE) == str(rows.type.table_key))
-    # By rank: a row's reasons come in the order of the rules.
+    # By rank: a row's reasons are in the order of the rules.
     ordered = sql.sort_array(sql.collect_list(sql.struct(RANK, PAYLOAD)))
     by_row = own.groupBy(POSITION).agg(ordered[PAYLOAD].alias(_FAULTS_OF_ROW))
     routed = unit_frame(rows.session, by_row, files, taken.tasks)
@@ -225,10 +225,10 @@ def show_rejected(task: RejectTask, batches: Iterator[pa.RecordBatch]) -> Iterat
                 rows = task.scratch.read(path)
                 gone = rows.filter(pc.is_in(rows[POSITION], value_set=wanted))
                 if len(gone):
-                    yield _shown(task.type, gone, by_position)
+                    yield _to_payloads(task.type, gone, by_position)
 
 
-def _shown(
+def _to_payloads(
     type_: SchemaType, gone: pa.Table, faults: Mapping[int, Iterable[bytes]]
 ) -> pa.RecordBatch:
     places = gone[POSITION].to_pylist()
@@ -244,7 +244,7 @@ def _shown(
     )
 
 
-def _named(reject: Reject, origins: Origins) -> Reject:
+def _with_origin(reject: Reject, origins: Origins) -> Reject:
     """The row with the origin that a person knows in each of its violations."""
     origin = origins.origin_of(reject.position)
     violations = tuple(replace(violation, origin=origin) for violation in reject.violations)

@@ -1,7 +1,7 @@
 """Staging rows that wait in scratch: executors write files and deletions, the driver assembles.
 
 An upsert brings ids alone together, those of the load and of the table. Executors then read their
-scratch again and tell rows that take the place of others, which keep their row ids, from new ones.
+scratch again and distinguish rows that replace others, which keep their row ids, from new ones.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _LEFT_OUT: Final = -1
 """In the place of a row id: the row is not written at all."""
 
 _ROUTED: Final = pa.schema([(POSITION, pa.int64()), (ROW_ID, pa.int64())])
-"""What a unit is told of some of its rows; the others are new."""
+"""What a unit must know of some of its rows; the others are new."""
 
 _BROUGHT, _PLACES, _ROUTES, _DELETED = range(4)
 """What pieces are part of: rows that are brought, places of rows, and what follows from both."""
@@ -85,7 +85,7 @@ class StageTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredFiles:
     """What a task did: files that nothing refers to."""
 
     files: tuple[Fragment, ...] = ()
@@ -102,7 +102,7 @@ def stage_scratch(
         upserts: Whether rows whose id exists take its place; else all ids are new.
         replaces: Whether the rows are all that the table will hold.
     """
-    units = packed(rows.written.scratch)
+    units = pack_files(rows.written.scratch)
     groups = fragment_groups(table) if upserts else {}
     task = StageTask(
         rows.type,
@@ -113,7 +113,9 @@ def stage_scratch(
         group_of=groups,
         replaces=replaces,
     )
-    found = _written(rows, task, [*_left_out(rows, units, tasks), *_matched(rows, task, table)])
+    found = _write_units(
+        rows, task, [*_left_out(rows, units, tasks), *_match_pieces(rows, task, table)]
+    )
     fragments = [each for part in found for each in part.files]
     if replaces:
         return stage_whole(table, fragments, schema=table_schema(rows.type))
@@ -122,7 +124,7 @@ def stage_scratch(
     )
 
 
-def packed(files: Sequence[ScratchFile]) -> list[list[ScratchFile]]:
+def pack_files(files: Sequence[ScratchFile]) -> list[list[ScratchFile]]:
     """Files in groups, those of one task of the intake always together."""
     units: list[list[ScratchFile]] = []
     held = 0
@@ -178,7 +180,7 @@ def cut_left_out(rows: pa.Table) -> Iterator[pa.RecordBatch]:
     return by_place(gone.cast(_ROUTED), rows[UNIT].to_numpy(), _ROUTES)
 
 
-def _matched(rows: KeyRows, task: StageTask, table: Table) -> list[DataFrame]:
+def _match_pieces(rows: KeyRows, task: StageTask, table: Table) -> list[DataFrame]:
     """Pieces for units and for fragments: rows that take the place of others, and their places."""
     if not task.group_of or not task.units:
         return []
@@ -214,7 +216,7 @@ def _routes(task: StageTask, brought: pa.Table, places: pa.Table) -> Iterator[pa
     yield from by_place(places.select([ROW_ADDRESS]), to, _DELETED)
 
 
-def _written(rows: KeyRows, task: StageTask, pieces: Sequence[DataFrame]) -> list[Stored]:
+def _write_units(rows: KeyRows, task: StageTask, pieces: Sequence[DataFrame]) -> list[StoredFiles]:
     """Have every unit written and every deletion made, in one job."""
     if not task.units:
         return []
@@ -237,29 +239,29 @@ def store_units(task: StageTask, numbers: Iterator[pa.RecordBatch]) -> Iterator[
     """Write the units with these numbers as they are. Runs in an executor; safe to run twice."""
     with reporting():
         for number in (each for batch in numbers for each in batch.column(0).to_pylist()):
-            yield to_message(_stored(task, number, {}))
+            yield to_message(_store_unit(task, number, {}))
 
 
 def store(task: StageTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Write units, and delete rows of fragments. Runs in an executor; safe to run twice."""
     with reporting():
         for number, parts in arrived(batches).items():
-            yield to_message(_stored(task, number, parts))
+            yield to_message(_store_unit(task, number, parts))
 
 
-def _stored(task: StageTask, number: int, parts: Mapping[int, pa.Table]) -> Stored:
+def _store_unit(task: StageTask, number: int, parts: Mapping[int, pa.Table]) -> StoredFiles:
     table = open_address(task.address)
     if number >= len(task.units):
-        return Stored(deletions=delete_rows(table, parts[_DELETED][ROW_ADDRESS]))
+        return StoredFiles(deletions=delete_rows(table, parts[_DELETED][ROW_ADDRESS]))
     writer = RowWriter(table, replaces=task.replaces)
     routes = parts.get(_ROUTES, _ROUTED.empty_table())
     for path in task.units[number]:
         _take(writer, task.type, task.scratch.read(path), routes)
-    return Stored(writer.finish())
+    return StoredFiles(writer.finish())
 
 
 def _take(writer: RowWriter, type_: SchemaType, rows: pa.Table, routes: pa.Table) -> None:
-    """Write rows as their unit was told; the others are new."""
+    """Write rows by their routes; rows without one are new."""
     is_gone = pc.equal(routes[ROW_ID], _LEFT_OUT)
     gone = routes.filter(is_gone)[POSITION].combine_chunks()
     if len(gone):
