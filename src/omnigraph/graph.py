@@ -12,8 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from omnigraph.choices import EngineName
+from omnigraph.backends.registry import Backends
 from omnigraph.clock import ULID_LENGTH, Clock, SystemClock, is_ulid
+from omnigraph.engine.choose import by_size, follow_up
 from omnigraph.engine.extras import require_spark
 from omnigraph.engine.queries import Explanation, Queries, QueryResult
 from omnigraph.engine.snapshots import data_at
@@ -54,15 +55,16 @@ if TYPE_CHECKING:
     from omnigraph.branching.cleanup import CleanupResult
     from omnigraph.changes.feed import Batch, Feed
     from omnigraph.changes.graphs import GraphDiff, Side
+    from omnigraph.choices import EngineName
     from omnigraph.engine.spark.execute import Frame, Session
+    from omnigraph.export.plans import Progress as ExportProgress
     from omnigraph.export.run import ExportResult
-    from omnigraph.export.run import Progress as ExportProgress
     from omnigraph.load.loads import Loads
     from omnigraph.load.results import LoadResult, Progress
     from omnigraph.load.sources import Source
     from omnigraph.maintenance.checking.report import CheckReport
     from omnigraph.maintenance.checking.rules import Progress as CheckProgress
-    from omnigraph.maintenance.indexes import Builder, IndexResult
+    from omnigraph.maintenance.indexes import IndexResult, IndexRun
     from omnigraph.maintenance.repair import RepairResult
     from omnigraph.manifest.branches import Branch
     from omnigraph.merge.run import MergeOutcome, Merges
@@ -182,8 +184,9 @@ class Graph:
         self._store = store
         self._clock = clock
         self._manifest = Manifest(store)
+        self._backends = Backends()
         self._catalogs = Catalogs(store.objects)
-        self._queries = Queries(store, self._catalogs, clock)
+        self._queries = Queries(store, self._catalogs, clock, self._backends.of)
         self._actor = actor
         self._target = target or Target()
         self.read_only = read_only
@@ -204,14 +207,13 @@ class Graph:
     def _loads(self) -> Loads:
         from omnigraph.load.loads import Loads
 
-        return Loads(self._transactions, self._queries.local, self._clock)
+        return Loads(self._transactions, self._backends.of, self._clock)
 
     @cached_property
     def _merges(self) -> Merges:
         from omnigraph.merge.run import Merges
 
-        queries = self._queries
-        return Merges(self._manifest, self._transactions, self._catalogs, queries.engine)
+        return Merges(self._manifest, self._transactions, self._catalogs, self._backends.of)
 
     def at(
         self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
@@ -433,8 +435,7 @@ class Graph:
             result = self._loads.run(order, request)
         if not index or result.commit_id is None:
             return result
-        # An input too large for this process to load is too large for it to index.
-        wanted = result.engine if result.engine is EngineName.SPARK else engine
+        wanted = follow_up(engine, result.engine)
         try:
             self.ensure_indices(branch=order.branch, engine=wanted, actor=actor, progress=progress)
         except OmnigraphError as failure:
@@ -541,7 +542,7 @@ class Graph:
         )
         view = self._view()
         with reading(self._store, view.snapshot):
-            return export(view, self._clock, order)
+            return export(view, self._clock, self._backends.of, order)
 
     def frame(self, type_name: str, *, spark: Session | None = None) -> Frame:
         """The rows of a type as a Spark DataFrame, which reads them when it is used.
@@ -630,13 +631,10 @@ class Graph:
         follow = None if progress is None else partial(progress, "index")
 
         @cache
-        def on_spark() -> Builder:
-            # Imported here: indexes that are built in this process do not need Spark.
-            from omnigraph.maintenance.spark.indexes import SparkIndexing
+        def begin(name: EngineName) -> IndexRun:
+            return self._backends.of(name).begin_indexing(self._clock, follow)
 
-            return SparkIndexing.begin(self._clock.ulid(), follow)
-
-        indexing = Indexing(engine, on_spark, follow)
+        indexing = Indexing(engine, begin)
         return result_of(self._transactions.run(order, indexing.plan))
 
     def merge(
@@ -754,16 +752,22 @@ class Graph:
             InvalidParameterError: there is no such kind, operation or engine.
             ConflictError: the two have different schemas, and their rows cannot be compared.
         """
-        from omnigraph.changes.choice import choose_by_difference
-        from omnigraph.changes.graphs import Filter, compare_graphs, size_of_difference
+        from omnigraph.changes.graphs import (
+            Filter,
+            compare_graphs,
+            difference_sizes,
+            measure_differences,
+        )
 
         old, new = self._side(before), self._side(after)
         catalog = self._catalogs.of(new.snapshot.schema_digest)
         wanted = Filter.parse(catalog, kinds, types, ops)
         keys = [type_.table_key for type_ in catalog.types]
         with reading(self._store, old.snapshot, new.snapshot):
-            choice = choose_by_difference(size_of_difference(old, new, keys, wanted), engine)
-            diff = compare_graphs(catalog, old, new, self._queries.engine(choice.engine), wanted)
+            sizes = difference_sizes(old, new, keys, wanted)
+            choice = by_size(engine, measure_differences(sizes))
+            backend = self._backends.of(choice.engine)
+            diff = compare_graphs(catalog, old, new, backend, wanted)
         return replace(diff, why=choice.why)
 
     def _side(self, point: str) -> Side:
@@ -866,7 +870,7 @@ class Graph:
     def _feed(self) -> Feed:
         from omnigraph.changes.feed import Feed
 
-        return Feed(self._manifest, self._queries.local, self._side_at, self._catalogs.of)
+        return Feed(self._manifest, self._backends.local, self._side_at, self._catalogs.of)
 
     def cleanup(self, *, dry_run: bool = False) -> CleanupResult:
         """Remove what killed processes left behind and nothing uses any more.
@@ -917,7 +921,7 @@ class Graph:
         order = CheckOrder(
             branches, reads_rows=rows, walks_history=history, engine=engine, progress=progress
         )
-        return check(self.uri, self._clock, order)
+        return check(self.uri, self._clock, Backends().of, order)
 
     def repair(self, *, branch: str | None = None, dry_run: bool = False) -> RepairResult:
         """Restore tables that another program has written to: what it wrote is undone.

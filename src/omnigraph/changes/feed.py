@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from omnigraph.changes.graphs import Filter, GraphDiff, Side, compare_graphs
-from omnigraph.engine.protocol import Engine
+from omnigraph.changes.graphs import Comparer, Filter, GraphDiff, Side, compare_graphs
 from omnigraph.errors import ErrorCode, FeedGapError, OmnigraphError
 from omnigraph.manifest import lineage
 from omnigraph.manifest.reader import Manifest
@@ -50,7 +49,7 @@ class Feed:
     """
 
     manifest: Manifest
-    engine: Engine
+    comparer: Comparer
     side: Callable[[Commit], Side]
     catalog: Callable[[str], Catalog]
 
@@ -65,10 +64,10 @@ class Feed:
         """
         head, history = place.head, self.manifest.history(place)
         walk = lineage.first_parents(head.commit_id, history.find)
-        newer = _until(after, walk, place.branch)
-        some = newer[::-1][:limit]
-        cursor = some[-1].commit_id if some else head.commit_id
-        commits = tuple(self.changes(each, history.find, wanted) for each in some)
+        newer = _commits_after(after, walk, place.branch)
+        oldest = newer[::-1][:limit]
+        cursor = oldest[-1].commit_id if oldest else head.commit_id
+        commits = tuple(self.changes(commit, history.find, wanted) for commit in oldest)
         return Batch(commits, cursor, is_newest=cursor == head.commit_id)
 
     def changes(
@@ -88,7 +87,7 @@ class Feed:
             before, after = self.side(find(commit.parent)), self.side(commit)
             catalog = self.catalog(after.snapshot.schema_digest)
             return CommitChanges(
-                commit, compare_graphs(catalog, before, after, self.engine, wanted)
+                commit, compare_graphs(catalog, before, after, self.comparer, wanted)
             )
         except OmnigraphError as cause:
             if cause.code is not ErrorCode.COMMIT_NOT_FOUND:
@@ -97,7 +96,9 @@ class Feed:
             raise _gap(message) from cause
 
 
-def _until(after: CommitId | None, walk: Iterator[Commit], branch: BranchName) -> list[Commit]:
+def _commits_after(
+    after: CommitId | None, walk: Iterator[Commit], branch: BranchName
+) -> list[Commit]:
     """The commits above the cursor, newest first."""
     newer: list[Commit] = []
     for commit in walk:

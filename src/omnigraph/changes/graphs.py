@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 from omnigraph.changes.records import Changes, RowChange, row_changes
-from omnigraph.changes.tables import compare_tables
 from omnigraph.choices import EngineName, Op, TableKind
-from omnigraph.engine.protocol import Data, Engine
+from omnigraph.engine.choose import Measure
+from omnigraph.engine.protocol import Data
 from omnigraph.errors import ConflictError, ErrorCode, InvalidParameterError
+from omnigraph.limits import CHANGES_LOCAL_BYTES_MAX, CHANGES_LOCAL_ROWS_MAX
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.arguments import checked_texts
 from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import Catalog, SchemaType
 from omnigraph.storage.pairs import Size, size_of, unequal_pairs
+from omnigraph.storage.tables import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,26 @@ class Side:
 
     snapshot: Snapshot
     data: Data
+
+
+class Comparer(Protocol):
+    """What an engine does for comparisons."""
+
+    @property
+    def name(self) -> EngineName:
+        """Which engine this is."""
+        ...
+
+    def compare(self, type_: SchemaType, before: Table, after: Table, data: Data) -> Changes:
+        """How the rows of a type differ between two versions of its table.
+
+        A row that was only written anew, with the values it had, did not change. Null is not the
+        empty text; NaN equals itself.
+
+        Raises:
+            StorageError: a table could not be read.
+        """
+        ...
 
 
 _Word = TypeVar("_Word", TableKind, Op)
@@ -95,15 +117,15 @@ class GraphDiff:
 
     @property
     def counts(self) -> Mapping[str, Counts]:
-        """By type, how many rows came, changed and went."""
-        return {each.type.name: self._counted(each.counts) for each in self.tables}
+        """By type, how many rows were inserted, updated and deleted."""
+        return {table.type.name: self._count_ops(table.counts) for table in self.tables}
 
     def rows(self) -> Iterator[RowChange]:
         """Every change, with the row as it was and as it is; Spark gives them part by part."""
-        for each in self.tables:
-            yield from row_changes(each, self.ops)
+        for table in self.tables:
+            yield from row_changes(table, self.ops)
 
-    def _counted(self, counts: Counts) -> Counts:
+    def _count_ops(self, counts: Counts) -> Counts:
         return Counts(
             counts.inserted if Op.INSERT in self.ops else 0,
             counts.updated if Op.UPDATE in self.ops else 0,
@@ -112,7 +134,7 @@ class GraphDiff:
 
 
 def compare_graphs(
-    catalog: Catalog, before: Side, after: Side, engine: Engine, wanted: Filter | None = None
+    catalog: Catalog, before: Side, after: Side, comparer: Comparer, wanted: Filter | None = None
 ) -> GraphDiff:
     """How the rows of two points differ. Types whose table did not move cost nothing.
 
@@ -122,37 +144,38 @@ def compare_graphs(
     require_one_schema(before.snapshot, after.snapshot)
     wanted = wanted or Filter()
     ops = frozenset(Op) if wanted.ops is None else frozenset(wanted.ops)
-    found = [
-        _compared(type_, before, after, engine)
+    compared = [
+        _compare(type_, before, after, comparer)
         for type_ in catalog.types
         if wanted.wants(type_.table_key)
         and has_moved(before.snapshot, after.snapshot, type_.table_key)
     ]
+    tables = tuple(changes for changes in compared if changes.counts)
     old, new = before.snapshot.head.commit_id, after.snapshot.head.commit_id
-    return GraphDiff(old, new, tuple(each for each in found if each.counts), ops, engine.name)
+    return GraphDiff(old, new, tables, ops, comparer.name)
 
 
-def _compared(type_: SchemaType, before: Side, after: Side, engine: Engine) -> Changes:
+def _compare(type_: SchemaType, before: Side, after: Side, comparer: Comparer) -> Changes:
     old, new = (side.data.table(type_.table_key) for side in (before, after))
-    if engine.name is EngineName.LOCAL:
-        return compare_tables(type_, old, new, engine, after.data)
-    # Imported here: comparing in this process must not pay for Spark.
-    from omnigraph.changes.spark.tables import compare_on_spark
-
-    return compare_on_spark(type_, old, new, engine)
+    return comparer.compare(type_, old, new, after.data)
 
 
-def size_of_difference(
+def difference_sizes(
     before: Side, after: Side, keys: Iterable[TableKey], wanted: Filter | None = None
-) -> Size:
-    """About how much differs in some tables between two points. Reads no rows."""
-    total = Size()
+) -> Iterator[Size]:
+    """About how much differs in each of some tables between two points. Reads no rows."""
     for key in keys:
         is_asked_for = wanted is None or wanted.wants(key)
         if is_asked_for and has_moved(before.snapshot, after.snapshot, key):
             old, new = before.data.table(key), after.data.table(key)
-            total += size_of(old, new, unequal_pairs(old, new))
-    return total
+            yield size_of(old, new, unequal_pairs(old, new))
+
+
+def measure_differences(sizes: Iterable[Size]) -> Iterator[Measure]:
+    """How many rows and bytes differ in all; nothing is measured before it is read."""
+    total = sum(sizes, Size())
+    yield Measure(total.row_count, CHANGES_LOCAL_ROWS_MAX, "about {:,} rows differ")
+    yield Measure(total.byte_count, CHANGES_LOCAL_BYTES_MAX, "about {:,} bytes differ")
 
 
 def has_moved(before: Snapshot, after: Snapshot, key: TableKey) -> bool:

@@ -13,10 +13,9 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from omnigraph.choices import EngineName
 from omnigraph.connector.options import Pinned, PinnedQuery, PinnedType
 from omnigraph.connector.pushdown import filter_text
-from omnigraph.engine.choose import choose
+from omnigraph.engine.choose import measure_plan, why_not_local
 from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.engine.queries import choose_query
 from omnigraph.engine.results import output_schema
@@ -144,9 +143,9 @@ class QueryReader(DataSourceReader):
             LimitExceededError: its tables are too large for the local engine.
         """
         plan, view = plan_query(self._pinned)
-        choice = choose(plan, view.data, None)
-        if choice.engine is not EngineName.LOCAL:
-            message = f"this query is too large for one task: {choice.why}"
+        why = why_not_local(measure_plan(plan, view.data))
+        if why is not None:
+            message = f"this query is too large for one task: {why}"
             hint = 'use graph.query(text, engine="spark").frame()'
             raise LimitExceededError(message, hint=hint)
         return [InputPartition(None)]

@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from omnigraph.backends.registry import Backends
 from omnigraph.choices import EngineName
 from omnigraph.clock import SystemClock
 from omnigraph.connector.options import PinnedType, by_name, pin
-from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.engine.spark.failures import reporting
 from omnigraph.engine.spark.session import open_session
 from omnigraph.errors import ErrorCode, InvalidParameterError, NotAllowedError
@@ -134,7 +134,7 @@ class LoadWriter(DataSourceArrowWriter):
         transactions = Transactions(Manifest(store), clock, Catalogs(store.objects))
         order = Order(OperationKind.LOAD, task.branch, actor=task.actor, message=task.message)
         request = LoadRequest({task.type_name: rows}, mode=task.mode, engine=engine)
-        Loads(transactions, LocalEngine(), clock).run(order, request)
+        Loads(transactions, Backends().of, clock).run(order, request)
 
 
 def open_writer(options: Mapping[str, str], columns: StructType, *, overwrites: bool) -> LoadWriter:

@@ -1,15 +1,19 @@
-"""Which engine runs a plan, and why: by the bytes it may touch."""
+"""The choice of an engine: what was asked for, what an input calls for, or else what the size is.
+
+The rooms that have work for an engine measure it; nothing else decides (docs/decisions/0010).
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from omnigraph.choices import EngineName, EngineRequest
 from omnigraph.engine.extras import INSTALL_SPARK, is_spark_installed, require_spark
 from omnigraph.engine.protocol import Data
-from omnigraph.errors import InvalidParameterError
+from omnigraph.errors import InvalidParameterError, OmnigraphError
 from omnigraph.limits import LOCAL_BYTES_MAX
 from omnigraph.model.arguments import checked_text
 from omnigraph.relational.plans import Plan, TableRows
@@ -23,6 +27,78 @@ class Choice:
 
     engine: EngineName
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One size of the work, and up to which size the local engine does it.
+
+    >>> print(Measure(1200, 1000, "the indexes lack {:,} rows"))
+    the indexes lack 1,200 rows, more than 1,000
+
+    Attributes:
+        words: What has that size, with `{:,}` for the number.
+    """
+
+    size: int
+    local_max: int
+    words: str
+
+    @property
+    def fits(self) -> bool:
+        """Whether the local engine does work of this size."""
+        return self.size <= self.local_max
+
+    def __str__(self) -> str:
+        relation = "at most" if self.fits else "more than"
+        return f"{self.words.format(self.size)}, {relation} {self.local_max:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """The engine that an input or a target calls for, whatever its size.
+
+    Attributes:
+        refusal: The error for callers who ask for the other engine; without one, they get it.
+    """
+
+    engine: EngineName
+    why: str
+    refusal: OmnigraphError | None = None
+
+
+def by_size(
+    wanted: str | None, measures: Iterable[Measure], constraint: Constraint | None = None
+) -> Choice:
+    """The engine that was asked for, by argument or environment; else the one that fits.
+
+    That is the engine of the constraint. Without a constraint, it is Spark where one of the
+    measures does not fit the local engine and Spark is installed, else the local engine.
+
+    Args:
+        measures: At least one. They are read only where nothing else decides, so that a generator
+            measures only then.
+
+    Raises:
+        InvalidParameterError: there is no engine of that name.
+        InvalidInputError: Spark was asked for, and is not installed.
+        OmnigraphError: the refusal of the constraint.
+    """
+    asked = asked_engine(wanted)
+    if asked is not None:
+        if constraint and constraint.refusal and asked.engine is not constraint.engine:
+            raise constraint.refusal
+        return asked
+    if constraint is not None:
+        return Choice(constraint.engine, constraint.why)
+    first, *others = measures
+    too_large = next((measure for measure in (first, *others) if not measure.fits), None)
+    if too_large is None:
+        return Choice(EngineName.LOCAL, str(first))
+    if is_spark_installed():
+        return Choice(EngineName.SPARK, str(too_large))
+    why = f"{too_large}, and Spark is not installed ({INSTALL_SPARK})"
+    return Choice(EngineName.LOCAL, why)
 
 
 def asked_engine(wanted: str | None) -> Choice | None:
@@ -46,31 +122,24 @@ def asked_engine(wanted: str | None) -> Choice | None:
     return choice
 
 
-def by_size(why: str, *, fits: bool) -> Choice:
-    """The local engine for what fits it; else Spark, or the local one where that is not installed.
+def why_not_local(measures: Iterable[Measure]) -> str | None:
+    """Why work that only the local engine can do is not for it; None if it is."""
+    choice = by_size(None, measures)
+    return None if choice.engine is EngineName.LOCAL else choice.why
 
-    Args:
-        why: How large it is, and how large the local engine takes it.
+
+def follow_up(wanted: str | None, engine: EngineName) -> str | None:
+    """What to ask for when work follows other work, which this engine did.
+
+    What was too much for the local engine is too much for it afterwards, too.
     """
-    if fits:
-        return Choice(EngineName.LOCAL, why)
-    if is_spark_installed():
-        return Choice(EngineName.SPARK, why)
-    return Choice(EngineName.LOCAL, f"{why}, and Spark is not installed ({INSTALL_SPARK})")
+    return engine if engine is EngineName.SPARK else wanted
 
 
-def choose(plan: Plan, data: Data, wanted: str | None) -> Choice:
-    """The engine that was asked for, by argument or environment, or the one that fits.
-
-    Raises:
-        InvalidParameterError: there is no engine of that name.
-        InvalidInputError: Spark was asked for, and is not installed.
-    """
-    if (asked := asked_engine(wanted)) is not None:
-        return asked
-    tables = {each.table for each in plan.relations.values() if isinstance(each, TableRows)}
-    touched = sum(data.table(key).count_bytes() for key in tables)
-    fits = touched <= LOCAL_BYTES_MAX
-    relation = "at most" if fits else "more than"
-    why = f"the plan reads tables of {touched:,} bytes, {relation} {LOCAL_BYTES_MAX:,}"
-    return by_size(why, fits=fits)
+def measure_plan(plan: Plan, data: Data) -> Iterator[Measure]:
+    """The bytes of the tables that a plan reads."""
+    keys = {
+        relation.table for relation in plan.relations.values() if isinstance(relation, TableRows)
+    }
+    byte_count = sum(data.table(key).count_bytes() for key in keys)
+    yield Measure(byte_count, LOCAL_BYTES_MAX, "the plan reads tables of {:,} bytes")

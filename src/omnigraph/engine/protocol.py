@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -36,6 +36,11 @@ class Engine(Protocol):
         """Which engine this is."""
         ...
 
+    @property
+    def dialect(self) -> str:
+        """The SQL that this engine runs, as sqlglot names it."""
+        ...
+
     def run(self, plan: Plan, data: Data) -> pa.Table:
         """The plan's rows, in its order, with exactly the columns it declares.
 
@@ -44,3 +49,7 @@ class Engine(Protocol):
             StorageError: a table could not be read.
         """
         ...
+
+
+Engines: TypeAlias = Callable[[EngineName], Engine]
+"""Returns the engine of a name."""

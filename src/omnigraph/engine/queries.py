@@ -12,10 +12,9 @@ import pyarrow as pa
 
 from omnigraph.choices import EngineName
 from omnigraph.clock import Clock
-from omnigraph.engine.choose import Choice, choose
+from omnigraph.engine.choose import Choice, by_size, measure_plan
 from omnigraph.engine.extras import require_pandas, require_spark
-from omnigraph.engine.local.execute import LocalEngine
-from omnigraph.engine.protocol import Data, Engine
+from omnigraph.engine.protocol import Data, Engines
 from omnigraph.engine.snapshots import data_at
 from omnigraph.errors import InvalidInputError, InvalidParameterError
 from omnigraph.lang.diagnostics import did_you_mean
@@ -109,7 +108,7 @@ class Explanation:
 
     def __str__(self) -> str:
         reads = "\n".join(f"  {name}: {what}" for name, what in self.reads.items())
-        looks_up = "\n".join(f"  {each}" for each in self.looks_up) or "  nothing"
+        looks_up = "\n".join(f"  {lookup}" for lookup in self.looks_up) or "  nothing"
         return (
             f"engine: {self.engine}, because {self.why}\n"
             f"reads:\n{reads}\nmay look up:\n{looks_up}\nplan:\n{self.sql}"
@@ -145,10 +144,11 @@ class Queries:
         compiled: The queries of a text, for the schema of a digest.
     """
 
-    def __init__(self, store: Store, catalogs: Catalogs, clock: Clock) -> None:
+    def __init__(self, store: Store, catalogs: Catalogs, clock: Clock, engines: Engines) -> None:
         self._store = store
         self._clock = clock
-        self.local = LocalEngine()
+        self._engines = engines
+        self.local = engines(EngineName.LOCAL)
         self.catalog = catalogs.of
         self.compiled = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._compile)
         self._numbers = lru_cache(maxsize=COMPILED_QUERIES_MAX)(unconverted_numbers)
@@ -170,11 +170,12 @@ class Queries:
             InvalidParameterError: a parameter is missing, unknown or ill-typed. Nothing was read.
         """
         prepared = self._prepare(snapshot, source, parameters, name=name, engine=engine)
+        choice = prepared.choice
         return QueryResult(
             commit_id=snapshot.head.commit_id,
-            engine=prepared.choice.engine,
-            why=prepared.choice.why,
-            _table=self._answer(prepared),
+            engine=choice.engine,
+            why=choice.why,
+            _table=self._engines(choice.engine).run(prepared.plan, prepared.data),
             _query=prepared,
         )
 
@@ -189,30 +190,15 @@ class Queries:
     ) -> Explanation:
         """How a query would be run, without running it."""
         prepared = self._prepare(snapshot, source, parameters, name=name, engine=engine)
-        plan = prepared.plan
-        dialect = "duckdb" if prepared.choice.engine is EngineName.LOCAL else "spark"
+        plan, choice = prepared.plan, prepared.choice
         reads = {
-            name: f"{each.table} ({', '.join(each.columns)})"
-            for name, each in plan.relations.items()
-            if isinstance(each, TableRows)
+            name: f"{relation.table} ({', '.join(relation.columns)})"
+            for name, relation in plan.relations.items()
+            if isinstance(relation, TableRows)
         }
-        looks_up = tuple(
-            dict.fromkeys(f"{each.relation}.{each.column} by {each.by}" for each in plan.reductions)
-        )
-        sql = plan.tree.sql(dialect=dialect, pretty=True)
-        return Explanation(prepared.choice.engine, prepared.choice.why, sql, reads, looks_up)
-
-    def _answer(self, prepared: _PreparedQuery) -> pa.Table:
-        return self.engine(prepared.choice.engine).run(prepared.plan, prepared.data)
-
-    def engine(self, name: EngineName) -> Engine:
-        """The engine of this name: this handle's own, or Spark as it runs or is started."""
-        if name is EngineName.LOCAL:
-            return self.local
-        # Imported here: what runs on the local engine must not pay for Spark.
-        from omnigraph.engine.spark.execute import SparkEngine
-
-        return SparkEngine()
+        lookups = (f"{each.relation}.{each.column} by {each.by}" for each in plan.reductions)
+        sql = plan.tree.sql(dialect=self._engines(choice.engine).dialect, pretty=True)
+        return Explanation(choice.engine, choice.why, sql, reads, tuple(dict.fromkeys(lookups)))
 
     def _prepare(
         self,
@@ -231,7 +217,7 @@ class Queries:
         given = Given(values, self._clock.now(), self._numbers(query))
         plan = self._lowered(snapshot.schema_digest, query, _GivenShape(given)).plan(given)
         data = data_at(self._store, snapshot)
-        return _PreparedQuery(plan, data, choose(plan, data, engine))
+        return _PreparedQuery(plan, data, by_size(engine, measure_plan(plan, data)))
 
     def _compile(self, digest: str, source: Source) -> tuple[ir.Query, ...]:
         return compile_queries(source.text, self.catalog(digest), source.name)
@@ -252,7 +238,7 @@ def choose_query(queries: tuple[ir.Query, ...], name: str | None) -> ir.Query:
         raise InvalidParameterError(
             message, hint="write query q() { match { … } return { … } }", name="source"
         )
-    names = [each.name for each in queries]
+    names = [query.name for query in queries]
     listed = ", ".join(names)
     if name is None:
         if len(queries) == 1:

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-
-import pyarrow as pa
+from typing import TypeAlias
 
 from omnigraph.choices import EngineName, ExportFormat
 from omnigraph.clock import Clock
-from omnigraph.engine.choose import Choice, asked_engine, by_size
-from omnigraph.engine.local.sort import sorted_batches
+from omnigraph.engine.choose import Choice, Constraint, Measure, by_size
 from omnigraph.errors import InvalidInputError
 from omnigraph.export.contents import is_export, write_contents
-from omnigraph.export.files import choose_format, write_file, write_lines
+from omnigraph.export.files import choose_format
+from omnigraph.export.local import export_lines
+from omnigraph.export.plans import Exporter, ExportFiles, ExportPlan, Progress
 from omnigraph.export.targets import make_target
 from omnigraph.export.uploads import is_remote, upload_target
-from omnigraph.formats.compression import Compression, compression_of, suffix_of
-from omnigraph.formats.sinks import STANDARD_OUTPUT, Sink, open_sink, standard_output
+from omnigraph.formats.compression import compression_of, suffix_of
+from omnigraph.formats.sinks import STANDARD_OUTPUT, open_sink, standard_output
 from omnigraph.limits import LOCAL_BYTES_MAX
-from omnigraph.schema.arrow import table_schema
-from omnigraph.schema.catalog import SchemaType
 from omnigraph.transaction.view import View
 
-Progress = Callable[[str, int, int], None]
-"""Called with a type, the number of its rows that are written, and the number it has."""
+Exporters: TypeAlias = Callable[[EngineName], Exporter]
+"""Returns what exports on the engine of a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +71,7 @@ class ExportResult:
     files: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    types: tuple[SchemaType, ...]
-    format: ExportFormat
-    compression: Compression | None
-    engine: EngineName
-    why: str
-
-
-def export(view: View, clock: Clock, order: ExportOrder) -> ExportResult:
+def export(view: View, clock: Clock, exporters: Exporters, order: ExportOrder) -> ExportResult:
     """Write a snapshot's rows, type by type and by id within: equal graphs give equal NDJSON.
 
     Rows that are loaded from NDJSON have the same ids again.
@@ -94,32 +83,28 @@ def export(view: View, clock: Clock, order: ExportOrder) -> ExportResult:
         StorageError: a table could not be read, or the disk written. Nothing became visible.
     """
     plan = _plan(view, order)
-    if order.target == STANDARD_OUTPUT:
+    target = str(order.target)
+    choice = by_size(order.engine, _measures(plan), _constraint(target, plan.format))
+    if target == STANDARD_OUTPUT:
         with standard_output() as stream:
-            rows = _write_envelopes(view, plan, stream, order.progress, None)
-        return _result(view, plan, STANDARD_OUTPUT, rows, ())
-    _require_own_place(view, plan, str(order.target))
+            rows = export_lines(plan, stream, None)
+        return _result(plan, choice, STANDARD_OUTPUT, ExportFiles(rows, ()))
+    exporter = exporters(choice.engine)
+    is_one_file = exporter.exports_one_file(plan.format)
+    _require_own_place(view, target, is_one_file=is_one_file)
     with _open_target(order, clock) as (name, place):
-        if plan.engine is EngineName.SPARK:
-            # Imported here: an export on the local engine must not pay for Spark.
-            from omnigraph.export.spark.parts import export_parts
-
-            place.mkdir()
-            parts = export_parts(view, plan.types, place, plan.format, plan.compression)
-            rows, files = parts.rows, parts.files
-            _list_contents(view, plan, place, rows, files)
-        elif plan.format is ExportFormat.NDJSON:
+        if is_one_file:
             with open_sink(place, plan.compression) as stream:
-                rows = _write_envelopes(view, plan, stream, order.progress, place.parent)
-            files = (name.rpartition("/")[2],)
+                rows = export_lines(plan, stream, place.parent)
+            written = ExportFiles(rows, (name.rpartition("/")[2],))
         else:
             place.mkdir()
-            rows, files = _write_files(view, plan, place, order.progress)
-            _list_contents(view, plan, place, rows, files)
-    return _result(view, plan, name, rows, files)
+            written = exporter.export_files(plan, place)
+            _list_contents(plan, written, place)
+    return _result(plan, choice, name, written)
 
 
-def _require_own_place(view: View, plan: _Plan, target: str) -> None:
+def _require_own_place(view: View, target: str, *, is_one_file: bool) -> None:
     """Refuse a target among the graph's own files, and a directory for what is one file."""
     graph = view.data.table(next(iter(view.snapshot.pins))).address.root
     place = target if is_remote(target) else str(Path(target).resolve())
@@ -127,7 +112,6 @@ def _require_own_place(view: View, plan: _Plan, target: str) -> None:
     if f"{place}/".startswith(f"{home}/"):
         message = f"{target} lies in the directory of the graph itself"
         raise InvalidInputError(message, hint=f"choose a place outside of {graph.uri}")
-    is_one_file = plan.format is ExportFormat.NDJSON and plan.engine is EngineName.LOCAL
     path = Path(target)
     if is_one_file and not is_remote(target) and path.is_dir() and not is_export(path):
         message = f"{target} is a directory, and ndjson is one file"
@@ -147,101 +131,54 @@ def _open_target(order: ExportOrder, clock: Clock) -> Iterator[tuple[str, Path]]
         yield str(path), place
 
 
-def _plan(view: View, order: ExportOrder) -> _Plan:
+def _plan(view: View, order: ExportOrder) -> ExportPlan:
     target = str(order.target)
     format_ = choose_format(order.format, target)
     types = view.catalog.types_named(order.types)
-    is_one_file = format_ is ExportFormat.NDJSON and _names_a_file(target)
-    choice = asked_engine(order.engine) or _fitting(view, types, is_one_file=is_one_file)
-    if choice.engine is EngineName.SPARK and target == STANDARD_OUTPUT:
-        message = "Spark writes a directory of files, and standard output is one"
-        raise InvalidInputError(message, hint="use engine='local', or give a directory")
-    packing = None if format_ is ExportFormat.PARQUET else compression_of(target)
-    return _Plan(types, format_, packing, choice.engine, choice.why)
+    compression = None if format_ is ExportFormat.PARQUET else compression_of(target)
+    return ExportPlan(view, types, format_, compression, order.progress)
 
 
 def _names_a_file(target: str) -> bool:
     plain = target.removesuffix(suffix_of(compression_of(target)))
-    return target == STANDARD_OUTPUT or plain.endswith((".jsonl", ".ndjson", ".json"))
+    return plain.endswith((".jsonl", ".ndjson", ".json"))
 
 
-def _fitting(view: View, types: Iterable[SchemaType], *, is_one_file: bool) -> Choice:
-    if is_one_file:
-        return Choice(EngineName.LOCAL, "the target is one file")
-    touched = sum(view.data.table(each.table_key).count_bytes() for each in types)
-    fits = touched <= LOCAL_BYTES_MAX
-    relation = "at most" if fits else "more than"
-    why = f"the types have {touched:,} bytes, {relation} {LOCAL_BYTES_MAX:,}"
-    return by_size(why, fits=fits)
+def _measures(plan: ExportPlan) -> Iterator[Measure]:
+    tables = (plan.view.data.table(type_.table_key) for type_ in plan.types)
+    byte_count = sum(table.count_bytes() for table in tables)
+    yield Measure(byte_count, LOCAL_BYTES_MAX, "the types have {:,} bytes")
 
 
-def _write_envelopes(
-    view: View,
-    plan: _Plan,
-    stream: Sink,
-    progress: Progress | None,
-    spill_directory: Path | None,
-) -> dict[str, int]:
-    return {
-        type_.name: write_lines(type_, _rows(view, type_, progress, spill_directory), stream)
-        for type_ in plan.types
-    }
+def _constraint(target: str, format_: ExportFormat) -> Constraint | None:
+    """One process writes one file; where Spark is asked for, the name is that of a directory."""
+    why = "the target is one file"
+    if target == STANDARD_OUTPUT:
+        message = "Spark writes a directory of files, and standard output is one"
+        hint = "use engine='local', or give a directory"
+        return Constraint(EngineName.LOCAL, why, InvalidInputError(message, hint=hint))
+    if format_ is ExportFormat.NDJSON and _names_a_file(target):
+        return Constraint(EngineName.LOCAL, why)
+    return None
 
 
-def _write_files(
-    view: View, plan: _Plan, place: Path, progress: Progress | None
-) -> tuple[dict[str, int], tuple[str, ...]]:
-    rows: dict[str, int] = {}
-    files: list[str] = []
-    for type_ in plan.types:
-        name = f"{type_.name}.{plan.format.suffix}{suffix_of(plan.compression)}"
-        rows[type_.name] = write_file(
-            type_,
-            _rows(view, type_, progress, place),
-            place / name,
-            format=plan.format,
-            compression=plan.compression,
-        )
-        files.append(name)
-    return rows, tuple(files)
-
-
-def _rows(
-    view: View, type_: SchemaType, progress: Progress | None, spill_directory: Path | None
-) -> Iterator[pa.RecordBatch]:
-    table = view.data.table(type_.table_key)
-    total = table.count_rows()
-    written = 0
-    for batch in sorted_batches(
-        table, table_schema(type_), by="id", spill_directory=spill_directory
-    ):
-        yield batch
-        written += batch.num_rows
-        if progress is not None:
-            progress(type_.name, written, total)
-
-
-def _list_contents(
-    view: View, plan: _Plan, directory: Path, rows: Mapping[str, int], files: tuple[str, ...]
-) -> None:
+def _list_contents(plan: ExportPlan, written: ExportFiles, directory: Path) -> None:
     write_contents(
         directory,
-        commit_id=view.snapshot.head.commit_id,
+        commit_id=plan.view.snapshot.head.commit_id,
         format_name=plan.format.suffix,
-        rows=rows,
-        files=files,
+        rows=written.rows,
+        files=written.files,
     )
 
 
-def _result(
-    view: View, plan: _Plan, target: str, rows: Mapping[str, int], files: tuple[str, ...]
-) -> ExportResult:
+def _result(plan: ExportPlan, choice: Choice, target: str, written: ExportFiles) -> ExportResult:
     return ExportResult(
-        commit_id=view.snapshot.head.commit_id,
+        commit_id=plan.view.snapshot.head.commit_id,
         target=target,
         format=plan.format.value,
-        engine=plan.engine,
-        why=plan.why,
-        rows=MappingProxyType(dict(rows)),
-        files=files,
+        engine=choice.engine,
+        why=choice.why,
+        rows=MappingProxyType(dict(written.rows)),
+        files=written.files,
     )

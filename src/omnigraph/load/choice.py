@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from omnigraph.choices import EngineName
-from omnigraph.engine.choose import Choice, asked_engine, by_size
+from omnigraph.engine.choose import Choice, Constraint, Measure, by_size
 from omnigraph.errors import InvalidParameterError
 from omnigraph.limits import LOAD_COMPRESSED_FACTOR, LOAD_LOCAL_BYTES_MAX, LOAD_LOCAL_ROWS_MAX
 from omnigraph.load.sources import (
@@ -24,40 +25,39 @@ def choose_engine(inputs: Inputs, wanted: str | None) -> Choice:
     Raises:
         InvalidParameterError: there is no engine of that name, or it cannot read an input.
     """
-    frames = [each for each in inputs.each if isinstance(each, FrameInput)]
-    here = [each for each in inputs.each if isinstance(each, StreamInput | MemoryInput)]
-    asked = asked_engine(wanted)
-    if frames and asked is not None and asked.engine is EngineName.LOCAL:
-        message = f"the rows of {frames[0].type_name} are Spark's, and only Spark can load them"
-        raise InvalidParameterError(message, hint="load with the engine spark", name="engine")
-    if asked is not None:
-        return asked
+    return by_size(wanted, _measures(inputs), _constraint(inputs))
+
+
+def _constraint(inputs: Inputs) -> Constraint | None:
+    frames = [source for source in inputs.each if isinstance(source, FrameInput)]
     if frames:
-        return Choice(EngineName.SPARK, f"the rows of {frames[0].type_name} are Spark's")
-    if any(isinstance(each, StreamInput) for each in here):
-        return Choice(EngineName.LOCAL, "a stream can be read by this process alone")
+        why = f"the rows of {frames[0].type_name} are Spark's"
+        message = f"{why}, and only Spark can load them"
+        hint = "load with the engine spark"
+        refusal = InvalidParameterError(message, hint=hint, name="engine")
+        return Constraint(EngineName.SPARK, why, refusal)
+    if any(isinstance(source, StreamInput) for source in inputs.each):
+        return Constraint(EngineName.LOCAL, "a stream can be read by this process alone")
+    return None
+
+
+def _measures(inputs: Inputs) -> Iterator[Measure]:
     byte_count = sum(map(_byte_count, inputs.each))
+    yield Measure(byte_count, LOAD_LOCAL_BYTES_MAX, "the input has about {:,} bytes")
     row_count = sum(map(_row_count, inputs.each))
-    if byte_count > LOAD_LOCAL_BYTES_MAX:
-        why = f"the input has about {byte_count:,} bytes, more than {LOAD_LOCAL_BYTES_MAX:,}"
-        return by_size(why, fits=False)
-    if row_count > LOAD_LOCAL_ROWS_MAX:
-        why = f"the input has {row_count:,} rows, more than {LOAD_LOCAL_ROWS_MAX:,}"
-        return by_size(why, fits=False)
-    why = f"the input has about {byte_count:,} bytes, at most {LOAD_LOCAL_BYTES_MAX:,}"
-    return by_size(why, fits=True)
+    yield Measure(row_count, LOAD_LOCAL_ROWS_MAX, "the input has {:,} rows")
 
 
-def _byte_count(each: Any) -> int:
-    if isinstance(each, FileInput):
-        is_packed = each.compression is not None or each.form is Form.PARQUET
-        return each.byte_count * (LOAD_COMPRESSED_FACTOR if is_packed else 1)
-    if isinstance(each, MemoryInput):
-        found = getattr(each.rows, "nbytes", None)
-        return found if isinstance(found, int) else 0
+def _byte_count(source: Any) -> int:
+    if isinstance(source, FileInput):
+        is_packed = source.compression is not None or source.form is Form.PARQUET
+        return source.byte_count * (LOAD_COMPRESSED_FACTOR if is_packed else 1)
+    if isinstance(source, MemoryInput):
+        byte_count = getattr(source.rows, "nbytes", None)
+        return byte_count if isinstance(byte_count, int) else 0
     return 0
 
 
-def _row_count(each: Any) -> int:
-    rows = each.rows if isinstance(each, MemoryInput) else ()
+def _row_count(source: Any) -> int:
+    rows = source.rows if isinstance(source, MemoryInput) else ()
     return len(rows) if hasattr(rows, "__len__") else 0

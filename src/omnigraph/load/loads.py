@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 from omnigraph.choices import EngineName, Mode, OnError
 from omnigraph.clock import Clock
-from omnigraph.engine.protocol import Engine
 from omnigraph.errors import InvalidParameterError, OmnigraphError, OutcomeUnknownError
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import IntegrityError, Rule
 from omnigraph.load.choice import choose_engine
-from omnigraph.load.local import LocalLoad
-from omnigraph.load.plans import EngineLoad, LoadReport, LoadSetup, Stages
+from omnigraph.load.plans import EngineLoad, Loader, LoadReport, LoadSetup, Stages
 from omnigraph.load.positions import Origins
 from omnigraph.load.quarantine import RejectsFile, require_new
 from omnigraph.load.results import LoadResult, Progress, freeze_counts
@@ -29,6 +27,9 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.transaction.protocol import Order, Transactions
 from omnigraph.transaction.view import View
 from omnigraph.transaction.work import TransactionResult, Work
+
+Loaders: TypeAlias = Callable[[EngineName], Loader]
+"""Returns what loads on the engine of a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,9 @@ class LoadRequest:
 class Loads:
     """Carries out the loads of one graph handle."""
 
-    def __init__(self, transactions: Transactions, engine: Engine, clock: Clock) -> None:
+    def __init__(self, transactions: Transactions, loaders: Loaders, clock: Clock) -> None:
         self._transactions = transactions
-        self._engine = engine
+        self._loaders = loaders
         self._clock = clock
         self._rule_set = lru_cache(maxsize=8)(RuleSet.compile)
 
@@ -117,12 +118,7 @@ class Loads:
             None if request.rejects is None else RejectsFile(Path(request.rejects)),
             Stages(self._clock, request.progress),
         )
-        if setup.choice.engine is not EngineName.SPARK:
-            return LocalLoad(setup, self._engine)
-        # Imported here: a load in this process must not pay for Spark.
-        from omnigraph.load.spark.load import SparkLoad
-
-        return SparkLoad.begin(setup)
+        return self._loaders(setup.choice.engine).begin_load(setup)
 
 
 @dataclass(slots=True)

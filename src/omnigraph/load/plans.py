@@ -59,6 +59,18 @@ class EngineLoad(Protocol):
         ...
 
 
+class Loader(Protocol):
+    """What an engine does for loads."""
+
+    def begin_load(self, setup: LoadSetup) -> EngineLoad:
+        """A load of which nothing has been read.
+
+        Raises:
+            InvalidInputError: the engine cannot run here.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Stages:
     """How far a load is, for whoever follows it, and how many seconds each stage took."""

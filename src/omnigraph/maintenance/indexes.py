@@ -5,13 +5,14 @@ Indexes are derived: no answer needs one, and a write never waits for one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from omnigraph.choices import EngineName
-from omnigraph.engine.choose import Choice, asked_engine, by_size
+from omnigraph.clock import Clock
+from omnigraph.engine.choose import Choice, Measure, by_size
 from omnigraph.limits import INDEX_LOCAL_ROWS_MAX
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
@@ -24,11 +25,23 @@ from omnigraph.transaction.work import Stage, TransactionResult, Work
 Gaps: TypeAlias = "Mapping[TableKey, tuple[Gap, ...]]"
 """What the indexes of each table lack; tables that lack nothing are not there."""
 
-Builder: TypeAlias = "Callable[[View, Gaps], Mapping[TableKey, Stage]]"
-"""Says how to stage each table of the gaps. Files are written then or before; no head moves."""
+IndexRun: TypeAlias = "Callable[[View, Gaps], Mapping[TableKey, Stage]]"
+"""Returns how to stage each table of the gaps. Files are written then or before; no head moves."""
 
-Follow = Callable[[int, int], None]
-"""Told how many steps of building are done, and how many there are."""
+Follow: TypeAlias = Callable[[int, int], None]
+"""Called with how many steps of building are done, and how many there are."""
+
+
+class IndexBuilder(Protocol):
+    """What an engine does for the index writer."""
+
+    def begin_indexing(self, clock: Clock, follow: Follow | None) -> IndexRun:
+        """A run that has built nothing. It may be planned several times.
+
+        Raises:
+            InvalidInputError: the engine cannot run here.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +74,11 @@ class Indexing:
 
     Attributes:
         wanted: `local`, `spark` or `auto`.
-        on_spark: The builder for more rows than this process takes on.
+        begin: Begins the run on an engine, or continues it where it was begun.
     """
 
     wanted: str | None
-    on_spark: Callable[[], Builder]
-    follow: Follow | None = None
+    begin: Callable[[EngineName], IndexRun]
 
     def plan(self, view: View) -> Work[IndexReport]:
         """What is missing of the indexes that the catalog calls for.
@@ -74,65 +86,61 @@ class Indexing:
         Raises:
             InvalidParameterError: there is no engine of that name.
         """
-        gaps = missing(view)
-        choice = choose_engine(view, gaps, self.wanted)
-        columns = {key: tuple(each.spec.column for each in found) for key, found in gaps.items()}
+        gaps = find_all_gaps(view)
+        choice = by_size(self.wanted, measure_gaps(view, gaps))
+        columns = {key: tuple(gap.spec.column for gap in own) for key, own in gaps.items()}
         report = IndexReport(columns, choice)
         if not gaps:
             return Work(report)
-        if choice.engine is EngineName.SPARK:
-            return Work(report, self.on_spark()(view, gaps), replans=True)
-        return Work(report, build_here(gaps, self.follow), replans=True)
+        return Work(report, self.begin(choice.engine)(view, gaps), replans=True)
 
 
-def missing(view: View) -> Gaps:
+def find_all_gaps(view: View) -> Gaps:
     """What the indexes lack that the catalog calls for."""
-    found = {
-        each.table_key: find_gaps(view.data.table(each.table_key), _wanted(each))
-        for each in view.catalog.types
+    every = {
+        type_.table_key: find_gaps(view.data.table(type_.table_key), _index_specs(type_))
+        for type_ in view.catalog.types
     }
-    return {key: gaps for key, gaps in found.items() if gaps}
+    return {key: gaps for key, gaps in every.items() if gaps}
 
 
-def choose_engine(view: View, gaps: Gaps, wanted: str | None) -> Choice:
-    """The engine that was asked for, by argument or environment, or the one that fits.
-
-    Raises:
-        InvalidParameterError: there is no engine of that name.
-    """
-    if (asked := asked_engine(wanted)) is not None:
-        return asked
-    count = sum(_count_rows(view.data.table(key), each) for key, each in gaps.items())
-    fits = count <= INDEX_LOCAL_ROWS_MAX
-    relation = "at most" if fits else "more than"
-    why = f"the indexes lack {count:,} rows, {relation} {INDEX_LOCAL_ROWS_MAX:,}"
-    return by_size(why, fits=fits)
+def measure_gaps(view: View, gaps: Gaps) -> Iterator[Measure]:
+    """The rows that indexes lack, one time for each that does."""
+    row_count = sum(_count_rows(view.data.table(key), own) for key, own in gaps.items())
+    yield Measure(row_count, INDEX_LOCAL_ROWS_MAX, "the indexes lack {:,} rows")
 
 
 def _count_rows(table: Table, gaps: tuple[Gap, ...]) -> int:
-    """The rows that indexes lack, one time for each that does."""
-    rows = {each.id: each.num_rows for each in table.fragments()}
-    return sum(rows[each] for gap in gaps for each in gap.fragments)
+    row_counts = {fragment.id: fragment.num_rows for fragment in table.fragments()}
+    return sum(row_counts[fragment_id] for gap in gaps for fragment_id in gap.fragments)
 
 
-def build_here(gaps: Gaps, follow: Follow | None = None) -> dict[TableKey, Stage]:
-    """Build in this process, when a table is staged: one segment for each gap."""
-    total = sum(map(len, gaps.values()))
-    done = 0
+@dataclass(frozen=True, slots=True)
+class LocalIndexing:
+    """Builds indexes in this process, when a table is staged: one segment for each gap."""
 
-    def stage(own: tuple[Gap, ...], table: Table) -> Staged:
-        nonlocal done
-        segments = []
-        for each in own:
-            if follow is not None:
-                follow(done, total)
-            segments.append(build_segment(table, each))
-            done += 1
-        if follow is not None:
-            follow(done, total)
-        return stage_segments(table, segments)
+    follow: Follow | None = None
 
-    return {key: partial(stage, own) for key, own in gaps.items()}
+    def __call__(self, view: View, gaps: Gaps) -> dict[TableKey, Stage]:  # noqa: ARG002
+        """How to stage each table of the gaps."""
+        total = sum(map(len, gaps.values()))
+        done = 0
+
+        def stage(own: tuple[Gap, ...], table: Table) -> Staged:
+            nonlocal done
+            segments = []
+            for gap in own:
+                self._report(done, total)
+                segments.append(build_segment(table, gap))
+                done += 1
+            self._report(done, total)
+            return stage_segments(table, segments)
+
+        return {key: partial(stage, own) for key, own in gaps.items()}
+
+    def _report(self, done: int, total: int) -> None:
+        if self.follow is not None:
+            self.follow(done, total)
 
 
 def result_of(landed: TransactionResult[IndexReport]) -> IndexResult:
@@ -144,7 +152,7 @@ def result_of(landed: TransactionResult[IndexReport]) -> IndexResult:
     return IndexResult(landed.commit.commit_id, choice.engine, choice.why, built)
 
 
-def _wanted(type_: SchemaType) -> list[IndexSpec]:
+def _index_specs(type_: SchemaType) -> list[IndexSpec]:
     """Ids and keys, by which writers find rows; ends, which walks follow; what must be unique."""
     ends = ENDPOINTS if isinstance(type_, EdgeType) else ()
     unique = [name for members in type_.uniques for name in members]

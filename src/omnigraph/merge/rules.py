@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,18 +14,18 @@ import pyarrow.compute as pc
 from omnigraph.changes.graphs import Side
 from omnigraph.changes.records import excluding, ids_of
 from omnigraph.changes.tables import rows_of
-from omnigraph.changes.wide import is_reference, read_columns
+from omnigraph.changes.wide import read_columns
 from omnigraph.engine.protocol import Engine
 from omnigraph.errors import LimitExceededError
-from omnigraph.integrity.deltas import POSITION, Delta, TableDelta, delta_schema
+from omnigraph.integrity.deltas import Delta
 from omnigraph.integrity.drafts import Question
 from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import Rule, Violation
-from omnigraph.limits import MERGE_CONFLICTS_MAX
 from omnigraph.merge.conflicts import Conflict, broken
 from omnigraph.merge.decisions import Merged, with_value
 from omnigraph.merge.resolutions import Choice, Decision, Given, Resolutions
+from omnigraph.merge.rows import MergeRows, TouchedRows
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import EdgeType, NodeType, SchemaType
@@ -34,35 +35,6 @@ from omnigraph.transaction.view import View
 
 _ROUNDS_MAX: Final = 100
 """Times that a decision about one row makes another break a rule, before people have to look."""
-
-
-@dataclass(frozen=True, slots=True)
-class Touched:
-    """The rows that decisions are about.
-
-    Attributes:
-        ids: By table, the rows themselves.
-        sources: By table of edges, the nodes whose edges they are.
-    """
-
-    ids: dict[TableKey, set[str]] = field(default_factory=dict)
-    sources: dict[TableKey, set[str]] = field(default_factory=dict)
-
-
-class Rest(Protocol):
-    """What of a merge is not in this process."""
-
-    def delta(self, tables: Mapping[TableKey, Merged]) -> Delta:
-        """All that the merge brings: what is here, and the rest."""
-        ...
-
-    def bring(self, tables: dict[TableKey, Merged], touched: Touched) -> dict[TableKey, Merged]:
-        """The merge with these rows here, too.
-
-        Raises:
-            LimitExceededError: they are more than this process may hold.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +52,11 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Keeps the rules of the target while a merge comes in.
+    """Keeps the rules of the target in a merge.
 
     Attributes:
         source: What is merged, for rows that a decision takes from there.
-        rest: The rows that are not in this process, if any.
+        rows: The rows of the merge, which may be in other processes, too.
     """
 
     rule_set: RuleSet
@@ -92,25 +64,25 @@ class Rules:
     view: View
     engine: Engine
     resolutions: Resolutions
-    rest: Rest | None = None
+    rows: MergeRows
 
     def keep(self, tables: dict[TableKey, Merged]) -> Kept:
         """The merge, changed where that was decided so that it breaks no rule; else the conflicts.
 
-        A decision about one row may break another rule, so it goes on until nothing is left that
-        anybody decided. About one offender nothing is decided twice.
+        A decision about one row may break another rule, so this is repeated until nothing is
+        left that anybody decided. About one offender nothing is decided twice.
 
         Raises:
             LimitExceededError: decisions kept breaking other rules, or touch too many rows.
         """
         followed: set[tuple[object, ...]] = set()
         for _ in range(_ROUNDS_MAX):
-            found, count = self._broken(tables)
-            new = [each for each in found if _offence(each) not in followed]
-            if self.rest is not None and new:
-                tables = self.rest.bring(tables, self._touched(new))
+            violations, count = self._violations(tables)
+            new = [violation for violation in violations if _offence(violation) not in followed]
+            if new:
+                tables = self.rows.bring(tables, partial(self._touched, new))
             conflicts, moved = [], False
-            for violation in found:
+            for violation in violations:
                 offence = _offence(violation)
                 after = None if offence in followed else self._followed(violation, tables)
                 followed.add(offence)
@@ -123,47 +95,41 @@ class Rules:
         message = f"decisions about rules broke others {_ROUNDS_MAX} times over"
         raise LimitExceededError(message, hint="change a branch so that fewer rules are broken")
 
-    def _broken(self, tables: dict[TableKey, Merged]) -> tuple[list[Violation], int]:
+    def _violations(self, tables: dict[TableKey, Merged]) -> tuple[list[Violation], int]:
         """What the merge breaks, as much of it as can be named, and how much there is."""
-        changed = {key: delta_of(each) for key, each in tables.items() if each.counts}
-        delta = Delta(changed) if self.rest is None else self.rest.delta(tables)
+        delta = self.rows.delta(tables)
         report = evaluate(self.rule_set, delta, self.view.data, self.engine)
         if report.total == len(report.violations):
             return list(report.violations), report.total
-        found = (each for each in self._listed(delta) if each.breach in report.counts)
-        return list(islice(found, self._limit)), report.total
+        violations = (each for each in self._every_violation(delta) if each.breach in report.counts)
+        return list(islice(violations, self.rows.conflicts_max)), report.total
 
-    @property
-    def _limit(self) -> int | None:
-        """How many offenders are named: what is not in this process may be without end."""
-        return None if self.rest is None else MERGE_CONFLICTS_MAX
-
-    def _listed(self, delta: Delta) -> Iterator[Violation]:
+    def _every_violation(self, delta: Delta) -> Iterator[Violation]:
         """Every violation, where there are more than a report shows."""
-        shape = delta.shape()
+        shape, limit = delta.shape(), self.rows.conflicts_max
         for rules in self.rule_set.row_rules_for(shape):
             for rule in rules.rules:
-                found = self._answer(rules.offenders(rule, shape).listed(self._limit), delta)
-                yield from map(rule.described, found)
+                offenders = self._answer(rules.offenders(rule, shape).listed(limit), delta)
+                yield from map(rule.described, offenders)
         for set_rule in self.rule_set.set_rules_for(shape):
-            found = self._answer(set_rule.offenders(shape).listed(self._limit), delta)
-            yield from map(set_rule.described, found)
+            offenders = self._answer(set_rule.offenders(shape).listed(limit), delta)
+            yield from map(set_rule.described, offenders)
 
-    def _touched(self, violations: Iterable[Violation]) -> Touched:
+    def _touched(self, violations: Iterable[Violation]) -> TouchedRows:
         """The rows that decisions about these would change."""
-        touched = Touched()
-        for each in violations:
-            place = (each.type_name, each.id, each.properties)
-            if each.id is None or self.resolutions.decide_place(*place) is None:
+        touched = TouchedRows()
+        for violation in violations:
+            place = (violation.type_name, violation.id, violation.properties)
+            if violation.id is None or self.resolutions.decide_place(*place) is None:
                 continue
-            type_ = self.view.catalog.type_named(each.type_name)
-            if each.rule is Rule.CARDINALITY:
-                touched.sources.setdefault(type_.table_key, set()).add(each.id)
+            type_ = self.view.catalog.type_named(violation.type_name)
+            if violation.rule is Rule.CARDINALITY:
+                touched.sources.setdefault(type_.table_key, set()).add(violation.id)
                 continue
-            touched.ids.setdefault(type_.table_key, set()).add(each.id)
-            if each.rule is Rule.STRANDED:
-                key = self._node(type_, each).table_key
-                touched.ids.setdefault(key, set()).add(str(each.value))
+            touched.ids.setdefault(type_.table_key, set()).add(violation.id)
+            if violation.rule is Rule.STRANDED:
+                key = self._node(type_, violation).table_key
+                touched.ids.setdefault(key, set()).add(str(violation.value))
         for key, nodes in touched.sources.items():
             own = lookups.find(self.view.data.table(key), "src", nodes, columns=["id"])
             touched.ids.setdefault(key, set()).update(own["id"].to_pylist())
@@ -172,8 +138,8 @@ class Rules:
     def _answer(self, question: Question, delta: Delta) -> list[dict[str, object]]:
         given = {name: rows.of(delta) for name, rows in question.given.items()}
         answer = self.engine.run(question.plan, replace(self.view.data, given=given))
-        found: list[dict[str, object]] = answer.to_pylist()
-        return found
+        rows: list[dict[str, object]] = answer.to_pylist()
+        return rows
 
     def _followed(
         self, violation: Violation, tables: dict[TableKey, Merged]
@@ -202,7 +168,7 @@ class Rules:
         return None if violation.rule is Rule.UNIQUE else self._as_theirs(offence)
 
     def _stranded(self, offence: _Offence, decision: Decision) -> dict[TableKey, Merged] | None:
-        """An edge of the target leads to a node that goes with the source."""
+        """An edge of the target leads to a node that the source deleted."""
         if decision is Choice.THEIRS:
             merged = offence.merged
             row = _rows(merged, self.source.data.table(offence.type.table_key), offence.id)
@@ -226,7 +192,7 @@ class Rules:
         node = self._node(offence.type, offence.violation)
         merged = offence.at(node)
         if pc.any(pc.is_in(merged.added["id"], value_set=offence.value)).as_py():
-            # It came back already, with another edge that needs it.
+            # It was brought back already, for another edge that needs it.
             return offence.tables
         row = _rows(merged, self.source.data.table(node.table_key), offence.value)
         if not row.num_rows:
@@ -242,8 +208,8 @@ class Rules:
         merged, node = offence.merged, offence.id
         table = self.view.data.table(offence.type.table_key)
         own = ids_of(lookups.find(table, "src", node, columns=["id"]))
-        come = pa.concat_tables([merged.added, merged.replaced])
-        theirs = ids_of(come.filter(pc.is_in(come["src"], value_set=node)))
+        upserts = pa.concat_tables([merged.added, merged.replaced])
+        theirs = ids_of(upserts.filter(pc.is_in(upserts["src"], value_set=node)))
         return offence.with_table(merged.leaving_out(pa.concat_arrays([own, theirs])))
 
     def _as_theirs(self, offence: _Offence) -> dict[TableKey, Merged] | None:
@@ -288,14 +254,14 @@ class _Offence:
         return self.at(self.type)
 
     def at(self, type_: SchemaType) -> Merged:
-        found = self.tables.get(type_.table_key)
-        return Merged.nothing(type_) if found is None else found
+        merged = self.tables.get(type_.table_key)
+        return Merged.nothing(type_) if merged is None else merged
 
     def with_table(self, merged: Merged) -> dict[TableKey, Merged]:
         return self.tables | {merged.type.table_key: merged}
 
     def leaving_out(self) -> dict[TableKey, Merged]:
-        """The merge without the offender, which came with the source."""
+        """The merge without the offender, which is of the source."""
         return self.with_table(self.merged.leaving_out(self.id))
 
     def giving(self, name: str | None, decision: Given) -> dict[TableKey, Merged] | None:
@@ -316,23 +282,6 @@ def _rows(merged: Merged, table: Table, ids: pa.Array) -> pa.Table:
     """Rows of a table, to be brought together with those of a merge."""
     schema = table_schema(merged.type)
     if merged.is_referring:
-        found = lookups.find(table, "id", ids, columns=read_columns(schema))
-        return merged.wide.refer(schema, table, found)
+        rows = lookups.find(table, "id", ids, columns=read_columns(schema))
+        return merged.wide.refer(schema, table, rows)
     return rows_of(merged.type, lookups.find(table, "id", ids, columns=schema.names).to_batches())
-
-
-def delta_of(merged: Merged) -> TableDelta:
-    """What a merge brings to a table, for the rules to look at."""
-    schema = delta_schema(merged.type)
-    rows = pa.concat_tables([merged.replaced, merged.added])
-    nowhere = pa.nulls(rows.num_rows, pa.int64())
-    columns = {
-        each.name: nowhere if each.name == POSITION else _asked(rows[each.name], each.type)
-        for each in schema
-    }
-    return TableDelta(pa.table(columns), merged.deleted)
-
-
-def _asked(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """What rules look at: of vectors and blobs that others have, whether they are there."""
-    return column if is_reference(column.type) else column.cast(kind)

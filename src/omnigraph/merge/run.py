@@ -8,11 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Final, TypeAlias
 
-from omnigraph.changes.choice import choose_by_difference
-from omnigraph.changes.graphs import Side, has_moved, size_of_difference
+from omnigraph.changes.graphs import Side, difference_sizes, has_moved, measure_differences
 from omnigraph.choices import EngineName
-from omnigraph.engine.choose import Choice, asked_engine
-from omnigraph.engine.protocol import Engine
+from omnigraph.engine.choose import Choice, asked_engine, by_size
 from omnigraph.engine.snapshots import data_at
 from omnigraph.errors import CommitNotFoundError, ErrorCode, InvalidInputError, StorageError
 from omnigraph.integrity.rules import RuleSet
@@ -26,12 +24,12 @@ from omnigraph.merge.bases import Base, find_base
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.graphs import Merge, MergeReport, Outcome
 from omnigraph.merge.resolutions import read_resolutions
+from omnigraph.merge.rows import RowMerger
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.counts import Counts
 from omnigraph.model.followups import FollowUpFailure
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
-from omnigraph.storage.pairs import Size
 from omnigraph.transaction.protocol import Order, Transactions
 from omnigraph.transaction.view import View, reading, view_of
 from omnigraph.transaction.work import Work
@@ -81,8 +79,8 @@ class Options:
     engine: str | None = None
 
 
-EngineOf: TypeAlias = Callable[[EngineName], Engine]
-"""Finds an engine by its name."""
+RowMergers: TypeAlias = Callable[[EngineName], RowMerger]
+"""Returns what merges rows on the engine of a name."""
 
 _UP_TO_DATE: Final = MergeReport(
     Outcome.ALREADY_UP_TO_DATE, Choice(EngineName.LOCAL, "there is nothing to merge")
@@ -93,12 +91,16 @@ class Merges:
     """Merges the branches of one graph."""
 
     def __init__(
-        self, manifest: Manifest, transactions: Transactions, catalogs: Catalogs, engine: EngineOf
+        self,
+        manifest: Manifest,
+        transactions: Transactions,
+        catalogs: Catalogs,
+        mergers: RowMergers,
     ) -> None:
         self._manifest = manifest
         self._transactions = transactions
         self._catalogs = catalogs
-        self._engine = engine
+        self._mergers = mergers
         self._rule_set = lru_cache(maxsize=CATALOGS_MAX)(self._compile_rules)
 
     def run(
@@ -158,18 +160,18 @@ class Merges:
         """The merge to be planned on this view; None if the target has all of the source."""
         ours, head = view.snapshot, theirs.head.commit_id
         ancestry = self._manifest.ancestry(ours, theirs)
-        parted = self._parted(ancestry, ours, theirs)
-        if [each.commit_id for each in parted.bases] == [head]:
+        divergence = self._divergence(ancestry, ours, theirs)
+        if [commit.commit_id for commit in divergence.bases] == [head]:
             return None
-        base, points = self._base(parted, ancestry)
+        base, points = self._base(divergence, ancestry)
         source = self._side(theirs)
-        choice = _choice(source, base, points, view, options.engine)
+        choice = _choose(source, base, points, view, options.engine)
         return Merge(
             source,
             base,
             points,
-            parted.theirs,
-            self._engine(choice.engine),
+            divergence.theirs,
+            self._mergers(choice.engine),
             choice,
             cleanup,
             self._rule_set(view.snapshot.schema_digest),
@@ -177,24 +179,26 @@ class Merges:
             options.strict_rows,
         )
 
-    def _parted(self, ancestry: Ancestry, ours: Snapshot, theirs: Snapshot) -> Divergence:
+    def _divergence(self, ancestry: Ancestry, ours: Snapshot, theirs: Snapshot) -> Divergence:
         try:
-            parted = ancestry.divergence([ours.head.commit_id], theirs.head.commit_id)
+            divergence = ancestry.divergence([ours.head.commit_id], theirs.head.commit_id)
         except CommitNotFoundError as cause:
             raise _unreadable_base(cause) from cause
-        if not parted.bases:
+        if not divergence.bases:
             message = f"branches {theirs.branch} and {ours.branch} share no history"
             raise InvalidInputError(message)
-        return parted
+        return divergence
 
-    def _base(self, parted: Divergence, ancestry: Ancestry) -> tuple[Base, Mapping[CommitId, Side]]:
+    def _base(
+        self, divergence: Divergence, ancestry: Ancestry
+    ) -> tuple[Base, Mapping[CommitId, Side]]:
         """What both sides come from, with each of its commits opened."""
         try:
-            base = find_base(parted.bases, ancestry)
-            found = {each: self._manifest.at(ancestry.find(each)) for each in base.commits}
+            base = find_base(divergence.bases, ancestry)
+            points = {commit: self._manifest.at(ancestry.find(commit)) for commit in base.commits}
         except CommitNotFoundError as cause:
             raise _unreadable_base(cause) from cause
-        return base, {each: self._side(snapshot) for each, snapshot in found.items()}
+        return base, {commit: self._side(snapshot) for commit, snapshot in points.items()}
 
     def _side(self, snapshot: Snapshot) -> Side:
         return Side(snapshot, data_at(self._manifest.store, snapshot))
@@ -225,20 +229,20 @@ def _unreadable_base(cause: CommitNotFoundError) -> StorageError:
     return StorageError(message, hint=hint, code=ErrorCode.MERGE_BASE_UNREADABLE)
 
 
-def _choice(
+def _choose(
     source: Side, base: Base, points: Mapping[CommitId, Side], view: View, wanted: str | None
 ) -> Choice:
     """The engine for as much as both sides changed in tables that the source changed."""
     anchor, target = points[base.anchor], Side(view.snapshot, view.data)
     keys = [
-        each.table_key
-        for each in view.catalog.types
-        if has_moved(anchor.snapshot, source.snapshot, each.table_key)
+        type_.table_key
+        for type_ in view.catalog.types
+        if has_moved(anchor.snapshot, source.snapshot, type_.table_key)
     ]
     compared = [(anchor, source), (anchor, target)]
     compared += [(points[old], points[new]) for old, new in base.pairs()]
-    sizes = (size_of_difference(old, new, keys) for old, new in compared)
-    return choose_by_difference(sum(sizes, Size()), wanted)
+    sizes = (size for old, new in compared for size in difference_sizes(old, new, keys))
+    return by_size(wanted, measure_differences(sizes))
 
 
 def _outcome(report: MergeReport, theirs: Snapshot, target: BranchName) -> MergeOutcome:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from omnigraph.backends.registry import Backends
 from omnigraph.clock import SystemClock
 from omnigraph.export.run import ExportOrder, ExportResult, export
 from omnigraph.graph import Graph
@@ -47,4 +48,4 @@ def small_graph(place: Path) -> Graph:
 
 def exported(graph: Graph, target: str | Path, **order: Any) -> ExportResult:
     view = view_at(graph._store, graph._catalogs, graph.snapshot())
-    return export(view, CLOCK, ExportOrder(target, **order))
+    return export(view, CLOCK, Backends().of, ExportOrder(target, **order))

@@ -16,6 +16,7 @@ PROGRAM = """
 import json, sys
 
 import omnigraph
+from omnigraph.backends.registry import Backends
 from omnigraph.clock import SystemClock
 from omnigraph.engine.spark.session import open_session
 from omnigraph.engine.spark.settings import SessionSettings, Work
@@ -29,6 +30,7 @@ spark = open_session(SessionSettings(work=Work.SHORT, driver_memory="512m", opti
 graph = omnigraph.open(uri, read_only=True)
 draft = graph.at(branch="draft")
 view = view_at(draft._store, draft._catalogs, draft.snapshot())
+order = ExportOrder(target, engine="spark")
 
 answer = {
     "master": spark.sparkContext.master,
@@ -38,7 +40,7 @@ answer = {
     "frame": type_frame(view, "Thing").count(),
     "read": spark.read.format("omnigraph").option("graph", uri).option("branch", "draft")
         .load("Person").count(),
-    "export": dict(export(view, SystemClock(), ExportOrder(target, engine="spark")).rows),
+    "export": dict(export(view, SystemClock(), Backends().of, order).rows),
 }
 print(json.dumps(answer))
 """

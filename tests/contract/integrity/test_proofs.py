@@ -65,6 +65,10 @@ class Unasked:
     def name(self) -> EngineName:
         return EngineName.LOCAL
 
+    @property
+    def dialect(self) -> str:
+        return "duckdb"
+
     def run(self, plan: Plan, data: Data) -> NoReturn:  # noqa: ARG002  # the protocol's
         message = f"the engine was asked {plan.tree.sql()}"
         raise AssertionError(message)

@@ -12,6 +12,7 @@ import pytest
 
 import omnigraph
 from omnigraph.choices import EngineName
+from omnigraph.engine.choose import by_size
 from omnigraph.engine.snapshots import data_at
 from omnigraph.engine.spark import relations
 from omnigraph.errors import InvalidParameterError
@@ -285,14 +286,14 @@ def test_segments_are_joined_up_to_a_bound(graph, monkeypatch):
 def test_the_engine_is_chosen_by_how_many_rows_indexes_lack(graph, monkeypatch):
     put(graph, 1)
     view = graph._view()
-    gaps = indexes.missing(view)
+    gaps = indexes.find_all_gaps(view)
     monkeypatch.delenv("OMNIGRAPH_ENGINE", raising=False)
-    few = indexes.choose_engine(view, gaps, None)
+    few = by_size(None, indexes.measure_gaps(view, gaps))
     assert (few.engine, few.why.partition(",")[0]) == ("local", "the indexes lack 24 rows")
-    assert indexes.choose_engine(view, gaps, "spark").engine is EngineName.SPARK
+    assert by_size("spark", indexes.measure_gaps(view, gaps)).engine is EngineName.SPARK
     monkeypatch.setattr(indexes, "INDEX_LOCAL_ROWS_MAX", 23)
-    assert indexes.choose_engine(view, gaps, None).engine is EngineName.SPARK
-    assert indexes.choose_engine(view, gaps, "local").engine is EngineName.LOCAL
-    assert indexes.choose_engine(view, {}, None).engine is EngineName.LOCAL
+    assert by_size(None, indexes.measure_gaps(view, gaps)).engine is EngineName.SPARK
+    assert by_size("local", indexes.measure_gaps(view, gaps)).engine is EngineName.LOCAL
+    assert by_size(None, indexes.measure_gaps(view, {})).engine is EngineName.LOCAL
     with pytest.raises(InvalidParameterError, match="there is no engine 'flink'"):
         graph.ensure_indices(engine="flink")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 import omnigraph
-from omnigraph.engine.protocol import Engine
+from omnigraph.backends.protocol import Backend
 from omnigraph.errors import CommitNotFoundError
 from omnigraph.failpoints import Failpoint, SimulatedCrash, armed
 from omnigraph.merge.conflicts import MergeConflictError
@@ -94,7 +94,7 @@ class EngineGraph:
     def __init__(self, uri: Path, rows: Rows = START) -> None:
         self._graph = world(uri, rows)
 
-    def use(self, engine: Engine) -> None:
+    def use(self, engine: Backend) -> None:
         """Merge on this engine from now on."""
         use(self._graph, engine)
 

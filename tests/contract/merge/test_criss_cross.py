@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
+from omnigraph.backends.protocol import Backend
 from omnigraph.choices import EngineName
-from omnigraph.engine.protocol import Engine
 from omnigraph.merge.graphs import Outcome
 from tests.contract.merge.oracle import Row
 from tests.contract.merge.subjects import EngineGraph, ModelGraph, Subject
@@ -262,7 +262,7 @@ class Graphs:
         self._folder = folder
         self._built: dict[str, tuple[EngineGraph, Crossed]] = {}
 
-    def crossed(self, shape: str, engine: Engine) -> Crossed:
+    def crossed(self, shape: str, engine: Backend) -> Crossed:
         if shape not in self._built:
             graph = EngineGraph(self._folder / shape.replace(" ", "-"), start_of(SHAPES[shape]))
             self._built[shape] = graph, Crossed(graph, SHAPES[shape])
@@ -297,7 +297,7 @@ def cells() -> list[object]:
     ("engine", "shape", "source", "into", "resolve"), cells(), indirect=["engine"]
 )
 def test_several_bases_are_merged_with_each_other_first(
-    graphs: Graphs, engine: Engine, shape: str, source: str, into: str, resolve: str | None
+    graphs: Graphs, engine: Backend, shape: str, source: str, into: str, resolve: str | None
 ) -> None:
     graphs.crossed(shape, engine).check(source, into, resolve)
 

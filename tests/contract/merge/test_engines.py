@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pytest
 
+from omnigraph.backends.protocol import Backend
 from omnigraph.choices import EngineName
-from omnigraph.engine.protocol import Engine
 from omnigraph.graph import Graph
 from omnigraph.merge.conflicts import MergeConflictError
 from omnigraph.merge.graphs import Outcome
@@ -90,7 +90,7 @@ class Worlds:
             self.sides[side] = spread(rows)
             assert rows_of(self.graph, side) == self.sides[side]
 
-    def merge(self, engine: Engine, *, flipped: bool, **how: Any) -> tuple[Rows, Any]:
+    def merge(self, engine: Backend, *, flipped: bool, **how: Any) -> tuple[Rows, Any]:
         """Merge the one side into a copy of the other; its rows afterwards, and the outcome."""
         source, target = ("right", "left") if flipped else ("left", "right")
         self.count += 1
@@ -115,7 +115,7 @@ def every(tmp_path_factory: pytest.TempPathFactory) -> Worlds:
 
 @pytest.mark.parametrize("flipped", BOTH_WAYS)
 def test_every_cell_conflicts_as_it_should(
-    every: Worlds, engine_in_turn: Engine, *, flipped: bool
+    every: Worlds, engine_in_turn: Backend, *, flipped: bool
 ) -> None:
     expected = every.expected(flipped=flipped)
     rows, preview = every.merge(engine_in_turn, flipped=flipped, dry_run=True)
@@ -132,7 +132,7 @@ def test_every_cell_conflicts_as_it_should(
 @pytest.mark.soak
 @pytest.mark.parametrize("flipped", [False, True])
 def test_every_cell_conflicts_as_it_should_where_rows_are_strict(
-    every: Worlds, engine: Engine, *, flipped: bool
+    every: Worlds, engine: Backend, *, flipped: bool
 ) -> None:
     expected = every.expected(flipped=flipped, strict=True)
     _, preview = every.merge(engine, flipped=flipped, dry_run=True, strict_rows=True)
@@ -142,7 +142,7 @@ def test_every_cell_conflicts_as_it_should_where_rows_are_strict(
 @pytest.mark.parametrize("flipped", BOTH_WAYS)
 @pytest.mark.parametrize("choice", [pytest.param("ours", marks=pytest.mark.soak), "theirs"])
 def test_every_cell_is_resolved_as_it_should(
-    every: Worlds, engine: Engine, *, flipped: bool, choice: str
+    every: Worlds, engine: Backend, *, flipped: bool, choice: str
 ) -> None:
     expected = every.expected(flipped=flipped, resolve=choice)
     assert expected.conflicts == set()
@@ -159,7 +159,9 @@ def test_every_cell_is_resolved_as_it_should(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("flipped", [False, True])
-def test_every_cell_is_resolved_one_by_one(every: Worlds, engine: Engine, *, flipped: bool) -> None:
+def test_every_cell_is_resolved_one_by_one(
+    every: Worlds, engine: Backend, *, flipped: bool
+) -> None:
     _, preview = every.merge(engine, flipped=flipped, dry_run=True)
     decisions = [
         {"type": each.type_name, "id": each.id, "take": "theirs"}
@@ -172,7 +174,7 @@ def test_every_cell_is_resolved_one_by_one(every: Worlds, engine: Engine, *, fli
 
 @pytest.mark.soak
 @pytest.mark.parametrize("flipped", [False, True])
-def test_cells_without_conflicts_merge(tmp_path: Path, engine: Engine, *, flipped: bool) -> None:
+def test_cells_without_conflicts_merge(tmp_path: Path, engine: Backend, *, flipped: bool) -> None:
     made = Worlds(tmp_path / "graph.omni", [cell for cell in CELLS if is_clean(cell)])
     expected = made.expected(flipped=flipped)
     assert expected.conflicts == set()
@@ -181,7 +183,7 @@ def test_cells_without_conflicts_merge(tmp_path: Path, engine: Engine, *, flippe
     assert outcome.outcome is Outcome.MERGED
 
 
-def test_all_that_one_side_did_is_taken_over(tmp_path: Path, engine_in_turn: Engine) -> None:
+def test_all_that_one_side_did_is_taken_over(tmp_path: Path, engine_in_turn: Backend) -> None:
     made = Worlds(tmp_path / "graph.omni", [(action, "nothing") for action in ACTIONS])
     rows, outcome = made.merge(engine_in_turn, flipped=False)
     assert rows == made.sides["left"]
@@ -199,7 +201,7 @@ def lonely(tmp_path: Path) -> Graph:
     return graph
 
 
-def test_rows_that_only_came_conflict_and_are_left_out(tmp_path: Path, engine: Engine) -> None:
+def test_rows_that_only_came_conflict_and_are_left_out(tmp_path: Path, engine: Backend) -> None:
     graph = use(lonely(tmp_path), engine)
     orphans = {("orphan_edge", "K", name, "dst") for name in ("f", "g")}
     assert conflict_keys(graph.merge("draft", dry_run=True).conflicts) == orphans
@@ -209,7 +211,7 @@ def test_rows_that_only_came_conflict_and_are_left_out(tmp_path: Path, engine: E
 
 
 def test_a_node_comes_back_once_however_many_edges_need_it(
-    tmp_path: Path, engine_in_turn: Engine
+    tmp_path: Path, engine_in_turn: Backend
 ) -> None:
     graph = use(lonely(tmp_path), engine_in_turn)
     outcome = graph.merge("draft", resolve="theirs")
@@ -223,11 +225,11 @@ def test_a_node_comes_back_once_however_many_edges_need_it(
 def test_spark_names_the_first_conflicts_and_counts_all(
     every: Worlds, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from omnigraph.backends.spark import SparkBackend
     from omnigraph.engine.spark.execute import SparkEngine
 
-    for module in ("merge.spark.tables", "merge.graphs", "merge.rules"):
-        monkeypatch.setattr(f"omnigraph.{module}.MERGE_CONFLICTS_MAX", 3)
-    spark = SparkEngine(request.getfixturevalue("spark"))
+    monkeypatch.setattr("omnigraph.merge.spark.tables.MERGE_CONFLICTS_MAX", 3)
+    spark = SparkBackend(SparkEngine(request.getfixturevalue("spark")))
     expected = every.expected(flipped=False).conflicts
     with pytest.raises(MergeConflictError, match=f"has {len(expected)} conflicts") as refused:
         every.merge(spark, flipped=False)

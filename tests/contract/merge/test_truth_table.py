@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from omnigraph.engine.local.execute import LocalEngine
-from omnigraph.engine.protocol import Engine
+from omnigraph.backends.local import LocalBackend
+from omnigraph.backends.protocol import Backend
 from omnigraph.graph import Graph
 from omnigraph.merge.conflicts import ConflictKind, MergeConflictError
 from omnigraph.merge.graphs import Outcome
@@ -47,7 +47,7 @@ def _steps(value: int) -> dict[str, tuple[Changes, ...]]:
 
 SIDES: Final = {"left": _steps(10), "right": _steps(20)}
 ACTIONS: Final = tuple(SIDES["left"])
-LOCAL: Final = LocalEngine()
+LOCAL: Final = LocalBackend()
 CELLS: Final = list(product(ACTIONS, ACTIONS))
 
 
@@ -76,7 +76,7 @@ class Table:
     def name(side: str, action: str) -> str:
         return f"{side}/{ACTIONS.index(action)}"
 
-    def check(self, engine: Engine, cell: tuple[str, str], *, flipped: bool) -> None:
+    def check(self, engine: Backend, cell: tuple[str, str], *, flipped: bool) -> None:
         """Merge the left of a cell into its right, or the other way."""
         graph = use(self.graph, engine)
         source, target = ("right", "left") if flipped else ("left", "right")
@@ -169,10 +169,11 @@ def test_the_table_has_every_conflict_that_two_sides_can_have() -> None:
 
 
 @pytest.fixture
-def on_spark(request: pytest.FixtureRequest) -> Engine:
+def on_spark(request: pytest.FixtureRequest) -> Backend:
+    from omnigraph.backends.spark import SparkBackend
     from omnigraph.engine.spark.execute import SparkEngine
 
-    return SparkEngine(request.getfixturevalue("spark"))
+    return SparkBackend(SparkEngine(request.getfixturevalue("spark")))
 
 
 # All cells in one merge are in `test_engines`; here each is a merge of its own.
@@ -181,7 +182,7 @@ def on_spark(request: pytest.FixtureRequest) -> Engine:
 @pytest.mark.parametrize("flipped", [False, True])
 @pytest.mark.parametrize("left", ACTIONS)
 def test_the_truth_table_on_spark(
-    table: Table, on_spark: Engine, left: str, *, flipped: bool
+    table: Table, on_spark: Backend, left: str, *, flipped: bool
 ) -> None:
     for right in ACTIONS:
         table.check(on_spark, (left, right), flipped=flipped)

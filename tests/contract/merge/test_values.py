@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from omnigraph.backends.protocol import Backend
 from omnigraph.changes.graphs import Side, compare_graphs
-from omnigraph.engine.protocol import Engine
 from omnigraph.engine.snapshots import data_at
 from omnigraph.graph import Graph
 from tests.contract.merge.worlds import change, conflict_keys, rows_of, use, world
@@ -93,20 +93,20 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Graph:
     return made
 
 
-def changed(graph: Graph, engine: Engine, before: str, after: str) -> set[str]:
+def changed(graph: Graph, engine: Backend, before: str, after: str) -> set[str]:
     old, new = (graph.snapshot(branch=branch) for branch in (before, after))
     sides = (Side(each, data_at(graph._store, each)) for each in (old, new))
     found = compare_graphs(graph.schema.show().catalog, next(sides), next(sides), engine)
     return {each.id for each in found.rows()}
 
 
-def test_values_are_told_apart_as_arrow_does(base: Graph, engine: Engine) -> None:
+def test_values_are_told_apart_as_arrow_does(base: Graph, engine: Backend) -> None:
     assert changed(base, engine, "first", "second") == UNEQUAL
     assert changed(base, engine, "second", "first") == UNEQUAL
 
 
 def test_rows_written_anew_with_the_values_they_had_did_not_change(
-    base: Graph, engine: Engine
+    base: Graph, engine: Backend
 ) -> None:
     start = base.commits.list()[-2].commit_id
     base.branches.create(f"start_{engine.name}", commit=start)
@@ -114,7 +114,7 @@ def test_rows_written_anew_with_the_values_they_had_did_not_change(
 
 
 def test_both_sides_with_unequal_values_conflict_and_with_equal_ones_do_not(
-    tmp_path: Path, engine: Engine
+    tmp_path: Path, engine: Backend
 ) -> None:
     other = {"T": rows([(name, None, None) for name, *_ in CASES], 1, other=5)}
     graph = use(world(tmp_path / "graph", other, SCHEMA), engine)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from omnigraph.engine.protocol import Engine
+from omnigraph.backends.protocol import Backend
 from omnigraph.graph import Graph
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.run import Merges
@@ -81,9 +81,9 @@ def conflict_keys(conflicts: tuple[Conflict, ...]) -> set[ConflictKey]:
     return facts
 
 
-def use(graph: Graph, engine: Engine) -> Graph:
+def use(graph: Graph, backend: Backend) -> Graph:
     """Merge on this engine from now on, whatever engine is requested."""
     graph._merges = Merges(
-        graph._manifest, graph._transactions, graph._catalogs, lambda _name: engine
+        graph._manifest, graph._transactions, graph._catalogs, lambda _name: backend
     )
     return graph

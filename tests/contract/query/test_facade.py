@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.choices import EngineName
-from omnigraph.engine.choose import ENVIRONMENT_VARIABLE, choose
+from omnigraph.engine.choose import ENVIRONMENT_VARIABLE, measure_plan
 from omnigraph.errors import ErrorCode, InvalidInputError, InvalidParameterError, NotFoundError
 from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph
@@ -138,7 +138,7 @@ def test_small_plans_stay_local_and_large_ones_go_to_spark(
     chosen = graph.explain(PEOPLE_BY_NAME)
     assert chosen.engine is EngineName.LOCAL
     assert "bytes" in chosen.why
-    monkeypatch.setitem(choose.__globals__, "LOCAL_BYTES_MAX", 10)
+    monkeypatch.setitem(measure_plan.__globals__, "LOCAL_BYTES_MAX", 10)
     chosen = graph.explain(PEOPLE_BY_NAME)
     assert chosen.engine is EngineName.SPARK
     assert "more than 10" in chosen.why

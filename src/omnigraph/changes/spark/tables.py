@@ -17,7 +17,7 @@ from omnigraph.changes.spark.rows import ChangedRows, Versions
 from omnigraph.changes.tables import compare_rows
 from omnigraph.choices import Op
 from omnigraph.engine.local.execute import LocalEngine
-from omnigraph.engine.protocol import Data, Engine
+from omnigraph.engine.protocol import Data
 from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.engine.spark.failures import reporting, translating
 from omnigraph.engine.spark.jobs import Jobs
@@ -44,24 +44,24 @@ class SparkChanges:
     session: SparkSession
 
     def chunks(self, ops: Collection[Op]) -> Iterator[Chunk]:
-        """The rows to which one of these happened: what came, what changed, what went.
+        """The rows to which one of these happened: inserts, updates, deletions.
 
         The driver holds a few partitions of them at a time.
         """
-        found = self.changed.in_order(self.session).mapInArrow(
+        pieces = self.changed.in_order(self.session).mapInArrow(
             partial(show_changes, self.type), PIECES
         )
         # Kept for its three readers: comparing reads and shuffles all that differs.
-        found = found.persist(StorageLevel.MEMORY_AND_DISK)
+        pieces = pieces.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             for number, op in enumerate(_OPS):
                 if op in ops and self._count(op):
-                    rows = found.where(sql.col(PART) == number).select(ROWS)
+                    rows = pieces.where(sql.col(PART) == number).select(ROWS)
                     with translating(_ACTION):
                         for row in rows.toLocalIterator(prefetchPartitions=True):
                             yield _chunk(self.type, op, unpacked(row[0]))
         finally:
-            found.unpersist()
+            pieces.unpersist()
 
     def _count(self, op: Op) -> int:
         counts = {
@@ -73,50 +73,49 @@ class SparkChanges:
 
 
 def compare_on_spark(
-    type_: SchemaType, before: Table, after: Table, engine: Engine
+    type_: SchemaType, before: Table, after: Table, engine: SparkEngine
 ) -> SparkChanges:
     """How the rows of a type differ between two versions of its table, as `compare_tables` says.
 
     Raises:
         StorageError: a table could not be read.
     """
-    assert isinstance(engine, SparkEngine), "the caller chose by its name"
     versions = Versions.of(before, after)
     changed = ChangedRows.of(type_, [versions])
     session = engine.session
     if versions.only_adds:
-        # Every one of them came, and files know how many rows they have.
+        # Every one of them was inserted, and files know how many rows they have.
         return SparkChanges(type_, Counts(versions.size.row_count), changed, session)
 
-    def counted() -> list[Counts]:
+    def count() -> list[Counts]:
         rows = changed.by_id(session)
         return collect_messages(rows.mapInArrow(partial(count_changes, type_), MESSAGE))
 
     jobs = Jobs(session, f"omnigraph-diff-{after.address}", _ACTION)
-    return SparkChanges(type_, sum(jobs.run(counted), Counts()), changed, session)
+    return SparkChanges(type_, sum(jobs.run(count), Counts()), changed, session)
 
 
 def count_changes(type_: SchemaType, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Count what differs in a bucket. Runs in an executor; safe to run twice."""
     with reporting():
         for parts in arrived(batches).values():
-            yield to_message(compared(type_, parts.get).counts)
+            yield to_message(compare_parts(type_, parts.get).counts)
 
 
 def show_changes(type_: SchemaType, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Pieces of what differs in a bucket. Runs in an executor; safe to run twice."""
     with reporting():
         for parts in arrived(batches).values():
-            found = compared(type_, parts.get)
-            images = (found.inserted, _beside(found.before, found.after), found.deleted)
+            changes = compare_parts(type_, parts.get)
+            images = (changes.inserted, _beside(changes.before, changes.after), changes.deleted)
             for number, rows in enumerate(images):
                 yield from by_one(rows, number)
 
 
-def compared(
+def compare_parts(
     type_: SchemaType, part: Callable[[int], pa.Table | None], first: int = 0
 ) -> TableChanges:
-    """How the rows of two parts that came for a bucket differ: the first one, and the next."""
+    """How the rows of two parts of a bucket differ: the first one, and the next."""
     names = table_schema(type_).names
     nothing = table_schema(type_).empty_table()
     old, new = (
@@ -128,7 +127,7 @@ def compared(
 
 @cache
 def local_engine() -> LocalEngine:
-    """What tasks of this process compare with."""
+    """The engine that tasks of this process compare with."""
     return LocalEngine()
 
 
@@ -143,7 +142,7 @@ def _no_table(key: TableKey) -> Table:
 
 
 def _beside(before: pa.Table, after: pa.Table) -> pa.Table:
-    """The rows as they were beside the rows as they are, told apart by place."""
+    """The rows as they were beside the rows as they are, distinguished by place."""
     columns = [*before.columns, *after.columns]
     return pa.Table.from_arrays(columns, [str(place) for place in range(len(columns))])
 
@@ -155,5 +154,5 @@ def _chunk(type_: SchemaType, op: Op, rows: pa.Table) -> Chunk:
         return Chunk(op, rows, None)
     schema = table_schema(type_)
     sides = (rows.columns[: len(schema)], rows.columns[len(schema) :])
-    before, after = (pa.Table.from_arrays(each, schema=schema) for each in sides)
+    before, after = (pa.Table.from_arrays(columns, schema=schema) for columns in sides)
     return Chunk(op, before, after)

@@ -25,6 +25,7 @@ from omnigraph.limits import COMPILED_QUERIES_MAX
 from omnigraph.relational.plans import GivenRows, Plan, Relation, TableRows
 from omnigraph.storage.streams import Relay
 
+_DIALECT: Final = "duckdb"
 _SETTINGS: Final = (
     "TimeZone = 'UTC'",
     # Nothing but the relations of a plan may be read: no variables, files, network, extensions.
@@ -49,6 +50,11 @@ class LocalEngine:
         """Which engine this is."""
         return EngineName.LOCAL
 
+    @property
+    def dialect(self) -> str:
+        """The SQL that this engine runs, as sqlglot names it."""
+        return _DIALECT
+
     def run(self, plan: Plan, data: Data) -> pa.Table:
         """The plan's rows, in its order, with exactly the columns it declares.
 
@@ -56,8 +62,8 @@ class LocalEngine:
             InvalidInputError: a computed value does not fit its type.
             StorageError: a table could not be read.
         """
-        if (found := look_up(plan, data)) is not None:
-            return conform(found, plan.columns)
+        if (rows := look_up(plan, data)) is not None:
+            return conform(rows, plan.columns)
         relay = Relay()
         inputs = self._inputs(plan, data, relay)
         cursor = self._cursor()
@@ -111,7 +117,7 @@ class _Texts:
             if kept := self._kept.get(id(tree)):
                 self._kept.move_to_end(id(tree))
                 return kept[1]
-        text = tree.sql(dialect="duckdb")
+        text = tree.sql(dialect=_DIALECT)
         with self._lock:
             self._kept[id(tree)] = tree, text
             if len(self._kept) > COMPILED_QUERIES_MAX:
@@ -142,8 +148,8 @@ def _connected(pid: int) -> duckdb.DuckDBPyConnection:  # noqa: ARG001 a child h
 @contextmanager
 def _registered(cursor: duckdb.DuckDBPyConnection, inputs: Mapping[str, Any]) -> Iterator[None]:
     try:
-        for name, each in inputs.items():
-            cursor.register(name, each)
+        for name, rows in inputs.items():
+            cursor.register(name, rows)
         yield
     finally:
         for name in inputs:

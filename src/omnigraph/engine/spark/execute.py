@@ -27,8 +27,8 @@ from omnigraph.limits import KEYS_PER_LOOKUP_MAX
 from omnigraph.relational.plans import GivenRows, IsOneOf, Plan, Relation, TableRows
 from omnigraph.storage import filters
 
+_DIALECT: Final = "spark"
 _VIEW_NUMBERS: Final = itertools.count()
-
 
 Frame: TypeAlias = DataFrame
 """Spark's own DataFrame, for annotations where pyspark itself must not be imported."""
@@ -52,6 +52,11 @@ class SparkEngine:
     def name(self) -> EngineName:
         """Which engine this is."""
         return EngineName.SPARK
+
+    @property
+    def dialect(self) -> str:
+        """The SQL that this engine runs, as sqlglot names it."""
+        return _DIALECT
 
     @property
     def session(self) -> SparkSession:
@@ -111,7 +116,7 @@ def _computed(session: SparkSession, plan: Plan, data: Data) -> DataFrame:
     with _views(session, frames) as views:
         tree, arguments = bind(spark_tree(plan.tree, views), plan.values)
         # Spark resolves views here and not when the rows are computed, so they may go afterwards.
-        return session.sql(tree.sql(dialect="spark", identify=True), args=arguments)
+        return session.sql(tree.sql(dialect=_DIALECT, identify=True), args=arguments)
 
 
 def _relation_frame(
@@ -132,20 +137,20 @@ def _filter_text(plan: Plan, relation: str) -> str | None:
 
     The others name rows of other relations; Spark's joins see to those.
     """
-    for each in plan.reductions:
-        if each.relation == relation and isinstance(each.by, IsOneOf):
-            values = each.by.values
+    for reduction in plan.reductions:
+        if reduction.relation == relation and isinstance(reduction.by, IsOneOf):
+            values = reduction.by.values
             if len(values) <= KEYS_PER_LOOKUP_MAX:
-                return filters.text_in(each.column, values) if values else filters.NOTHING
+                return filters.text_in(reduction.column, values) if values else filters.NOTHING
     return None
 
 
 def spark_tree(tree: exp.Query, views: Mapping[str, str]) -> exp.Query:
     """A copy of the tree over views in the place of its relations, as Spark can run it."""
-    shadowed = {each.alias for each in tree.find_all(exp.CTE)} & views.keys()
+    shadowed = {part.alias for part in tree.find_all(exp.CTE)} & views.keys()
     assert not shadowed, f"{shadowed} name relations and parts of the plan"
 
-    def rewritten(node: exp.Expr) -> exp.Expr:
+    def rewrite(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.CTE):
             # Spark decides by itself, and has no word for it.
             node.set("materialized", None)
@@ -155,7 +160,7 @@ def spark_tree(tree: exp.Query, views: Mapping[str, str]) -> exp.Query:
             node.set("this", exp.to_identifier(views[node.name]))
         return node
 
-    over_views = tree.transform(rewritten)
+    over_views = tree.transform(rewrite)
     assert isinstance(over_views, exp.Query), "only names were replaced"
     return over_views
 

@@ -23,12 +23,12 @@ from pyspark.sql import types as spark
 from omnigraph.choices import ExportFormat
 from omnigraph.engine.local.sort import sorted_batches
 from omnigraph.engine.results import typed
-from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.engine.spark.failures import reporting, translating
 from omnigraph.engine.spark.relations import ReadTask, pack, read_fragments
 from omnigraph.engine.spark.types import spark_schema
 from omnigraph.errors import StorageError
 from omnigraph.export.files import write_file
+from omnigraph.export.plans import ExportFiles, ExportPlan
 from omnigraph.export.targets import translate_disk_errors
 from omnigraph.formats.compression import Compression, suffix_of
 from omnigraph.limits import SAMPLES_PER_PART
@@ -36,7 +36,6 @@ from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.scans import open_address, scan_schema
 from omnigraph.storage.tables import Table, TableAddress
-from omnigraph.transaction.view import View
 
 _PART: Final = "part of the export"
 """The column with a row's part; no property has a name with spaces."""
@@ -59,48 +58,33 @@ class PartTask:
         return f".{self.format.suffix}{suffix_of(self.compression)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What was written: rows by type, and files in the order of their rows."""
-
-    rows: dict[str, int]
-    files: tuple[str, ...]
-
-
-def export_parts(
-    view: View,
-    types: tuple[SchemaType, ...],
-    place: Path,
-    format_: ExportFormat,
-    compression: Compression | None,
-) -> Parts:
-    """Write the types' rows below `place`, a directory that driver and workers share.
+def export_parts(session: SparkSession, plan: ExportPlan, directory: Path) -> ExportFiles:
+    """Write the rows below a directory that driver and workers share.
 
     Raises:
         StorageError: a table could not be read, or the disk written. The export is not complete.
     """
-    session = SparkEngine().session
     rows: dict[str, int] = {}
     files: list[str] = []
-    for type_ in types:
+    for type_ in plan.types:
         # A task may run twice. Only the files that a message names are kept.
-        unnamed = place / f".{type_.name}"
+        unnamed = directory / f".{type_.name}"
         unnamed.mkdir()
-        task = PartTask(type_, str(unnamed), format_, compression)
+        task = PartTask(type_, str(unnamed), plan.format, plan.compression)
         with translating("the export"):
-            parts = write_parts(session, view.data.table(type_.table_key), task)
-        if not parts and format_ is not ExportFormat.NDJSON:
+            parts = write_parts(session, plan.view.data.table(type_.table_key), task)
+        if not parts and plan.format is not ExportFormat.NDJSON:
             parts = [_write_empty(task)]
         rows[type_.name] = sum(part.rows for part in parts)
         for number, part in enumerate(parts):
-            if format_ is ExportFormat.NDJSON:
+            if plan.format is ExportFormat.NDJSON:
                 name = f"part-{len(files):05}{task.suffix}"
             else:
                 name = f"{type_.name}{task.suffix}/part-{number:05}{task.suffix}"
-            _rename(unnamed / part.name, place / name)
+            _rename(unnamed / part.name, directory / name)
             files.append(name)
         shutil.rmtree(unnamed)
-    return Parts(rows, tuple(files))
+    return ExportFiles(rows, tuple(files))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +139,7 @@ def read_with_parts(
     """`read_fragments`, each row with the number of its part."""
     for batch in read_fragments(task, numbers):
         ids = batch.column("id").to_pylist()
-        parts = pa.array([bisect_right(bounds, each) for each in ids], pa.int32())
+        parts = pa.array([bisect_right(bounds, id_) for id_ in ids], pa.int32())
         field = pa.field(_PART, pa.int32(), nullable=False)
         yield pa.RecordBatch.from_arrays([*batch.columns, parts], schema=batch.schema.append(field))
 
@@ -163,7 +147,7 @@ def read_with_parts(
 def write_part(task: PartTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Write one partition as a file and report it. Runs in an executor; safe to run twice."""
     schema = table_schema(task.type)
-    return _write_rows(task, (typed(each, schema) for each in batches))
+    return _write_rows(task, (typed(batch, schema) for batch in batches))
 
 
 def write_whole(
@@ -183,7 +167,7 @@ def _write_rows(task: PartTask, batches: Iterator[pa.RecordBatch]) -> Iterator[p
     name = f"{part}-{context.taskAttemptId()}{task.suffix}"
     path = Path(task.directory) / name
     with reporting(), translate_disk_errors(f"rows of {task.type.name}"):
-        first = next((each for each in batches if each.num_rows), None)
+        first = next((batch for batch in batches if batch.num_rows), None)
         if first is None:
             return
         _require_shared(path.parent)

@@ -13,7 +13,6 @@ from omnigraph.choices import Mode
 from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.engine.spark.jobs import Follow, Jobs
 from omnigraph.engine.spark.messages import collect_messages
-from omnigraph.engine.spark.session import open_session
 from omnigraph.errors import InvalidParameterError
 from omnigraph.integrity import footprint
 from omnigraph.integrity.deltas import Delta, Shape
@@ -76,10 +75,10 @@ class SparkLoad:
     _made: dict[TableKey, Staged] = field(default_factory=dict)
 
     @classmethod
-    def begin(cls, setup: LoadSetup) -> Self:
+    def begin(cls, engine: SparkEngine, setup: LoadSetup) -> Self:
         """A load of which nothing has been read; Spark starts where it does not run yet."""
         # Opened here: the time that Spark takes to start is no part of the time that reading takes.
-        return cls(SparkEngine(open_session()), setup)
+        return cls(SparkEngine(engine.session), setup)
 
     def plan(self, view: View) -> Work[LoadReport]:
         """What `EngineLoad.plan` says."""

@@ -1,4 +1,4 @@
-"""Rows: each is read, and the rules that every writer keeps are asked of what is committed."""
+"""Rows: all of them are read, and checked against the rules that every writer keeps."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Final
 import pyarrow as pa
 
 from omnigraph.choices import EngineName
-from omnigraph.engine.choose import choose
-from omnigraph.engine.local.execute import LocalEngine
-from omnigraph.engine.protocol import Data
+from omnigraph.engine.choose import by_size, measure_plan
+from omnigraph.engine.protocol import Data, Engines
 from omnigraph.errors import OmnigraphError
 from omnigraph.integrity.committed import check_rows, check_tables, set_rules, tables_of
 from omnigraph.integrity.rows import RowRules
@@ -32,7 +31,7 @@ _NAMED_MAX: Final = 3
 """Offenders that a finding names; it counts all of them."""
 
 Progress = Callable[[str, int, int | None], None]
-"""Hears how far each stage is: what it is called, what is done, and of how much."""
+"""Called with the name of a stage, how much of it is done, and of how much."""
 
 
 @dataclass(slots=True)
@@ -44,9 +43,9 @@ class RowChecks:
     """
 
     notebook: Notebook
+    engines: Engines
     engine: str | None
     progress: Progress | None
-    local: LocalEngine = field(default_factory=LocalEngine)
     _unreadable: set[TableAddress] = field(default_factory=set)
     _asked: set[object] = field(default_factory=set)
 
@@ -57,13 +56,13 @@ class RowChecks:
             tables: The pinned versions that have the columns of their types.
         """
         data = Data(tables.__getitem__)
-        alone = [each for each in rule_set.row_rules if each.type.table_key in tables]
+        alone = [rules for rules in rule_set.row_rules if rules.type.table_key in tables]
         for done, rules in enumerate(alone):
-            self._tell("rows", done, len(alone))
+            self._report_progress("rows", done, len(alone))
             self._check_rows(rules, rule_set, tables[rules.type.table_key], data)
         together = list(set_rules(rule_set))
         for done, rule in enumerate(together):
-            self._tell("rules", done, len(together))
+            self._report_progress("rules", done, len(together))
             self._check_rule(rule, rule_set, snapshot, tables, data)
 
     def _check_rows(self, rules: RowRules, rule_set: RuleSet, table: Table, data: Data) -> None:
@@ -72,6 +71,7 @@ class RowChecks:
             return
         self._asked.add(asked)
         subject, place = str(rules.type.table_key), place_of(table.address)
+        local = self.engines(EngineName.LOCAL)
         tally = Tally()
         try:
             fragments = range(len(table.fragments()))
@@ -79,12 +79,12 @@ class RowChecks:
             for batch in scan_batches(table, names, fragments=fragments, batch_bytes=_BATCH_BYTES):
                 self.notebook.count(Invariant.ROW, batch.num_rows)
                 rows = pa.Table.from_batches([batch])
-                tally.add_report(check_rows(rules, rule_set.catalog, rows, data, self.local))
+                tally.add_report(check_rows(rules, rule_set.catalog, rows, data, local))
         except OmnigraphError as failure:
             what = "its rows cannot be read"
             self.notebook.fail(Invariant.TABLE, subject, place, failure, what=what)
             self._unreadable.add(table.address)
-        self._tell_report(Invariant.ROW, tally.report(), place)
+        self._report(Invariant.ROW, tally.report(), place)
 
     def _check_rule(
         self,
@@ -106,28 +106,24 @@ class RowChecks:
         place = f"branch {snapshot.branch}"
 
         def run(plan: Plan) -> pa.Table:
-            if choose(plan, data, self.engine).engine is EngineName.LOCAL:
-                return self.local.run(plan, data)
-            # Imported here: a graph of usual size must not pay for Spark.
-            from omnigraph.engine.spark.execute import SparkEngine
-
-            return SparkEngine().run(plan, data)
+            choice = by_size(self.engine, measure_plan(plan, data))
+            return self.engines(choice.engine).run(plan, data)
 
         try:
             report = check_tables(rule, rule_set.catalog, run)
         except OmnigraphError as failure:
             self.notebook.fail(Invariant.RULE, str(rule.breach), place, failure)
         else:
-            self._tell_report(Invariant.RULE, report, place)
+            self._report(Invariant.RULE, report, place)
 
-    def _tell_report(self, invariant: Invariant, report: Report, place: str) -> None:
+    def _report(self, invariant: Invariant, report: Report, place: str) -> None:
         for breach, count in report.counts.items():
-            named = [each.message for each in report.violations if each.breach == breach]
+            messages = [each.message for each in report.violations if each.breach == breach]
             more = f"; and {count - _NAMED_MAX:,} more" if count > _NAMED_MAX else ""
-            problem = f"{'; '.join(named[:_NAMED_MAX])}{more}"
+            problem = f"{'; '.join(messages[:_NAMED_MAX])}{more}"
             step = "write the rows anew as the schema wants them, and report how this came about"
             self.notebook.find(Finding(invariant, str(breach), place, problem, step, count))
 
-    def _tell(self, stage: str, done: int, total: int) -> None:
+    def _report_progress(self, stage: str, done: int, total: int) -> None:
         if self.progress is not None:
             self.progress(stage, done, total)

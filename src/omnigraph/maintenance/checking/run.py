@@ -15,6 +15,7 @@ from typing import Final
 from omnigraph.branching.cleanup import clean_refs
 from omnigraph.clock import Clock
 from omnigraph.engine.choose import asked_engine
+from omnigraph.engine.protocol import Engines
 from omnigraph.errors import OmnigraphError
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.maintenance.checking.foreign import note_foreign_files
@@ -68,12 +69,15 @@ class CheckOrder:
         return self.reads_rows or invariant not in _OF_ROWS
 
 
-def check(uri: str, clock: Clock, order: CheckOrder) -> CheckReport:
+def check(uri: str, clock: Clock, engines: Engines, order: CheckOrder) -> CheckReport:
     """What holds of a graph, and what does not. Nothing is written, and nothing healed.
 
     Memory is bounded: rows are looked at a batch at a time, rules about rows together are plans of
     an engine, and of offenders only the first are kept. What grows with a graph is the list of one
     branch's commits.
+
+    Args:
+        engines: Engines of this check alone, which remember nothing of the graph.
 
     Raises:
         GraphNotFoundError: there is no graph at this URI.
@@ -84,13 +88,13 @@ def check(uri: str, clock: Clock, order: CheckOrder) -> CheckReport:
     asked_engine(order.engine)
     manifest = Manifest(Store.open(uri))
     names = manifest.branches()
-    for each in order.branches:
-        manifest.names.ref_of(each)
-    chosen = order.branches or names
+    for branch in order.branches:
+        manifest.names.ref_of(branch)
+    branches = order.branches or names
     notebook = Notebook()
-    _Check(manifest, Recovery(manifest, clock), clock, order, notebook).run(chosen)
-    asked = [each for each in Invariant if order.asks(each)]
-    return notebook.report(manifest.store.root.uri, tuple(map(str, chosen)), asked)
+    _Check(manifest, Recovery(manifest, clock), clock, engines, order, notebook).run(branches)
+    invariants = [invariant for invariant in Invariant if order.asks(invariant)]
+    return notebook.report(manifest.store.root.uri, tuple(map(str, branches)), invariants)
 
 
 @dataclass(slots=True)
@@ -107,6 +111,7 @@ class _Check:
     manifest: Manifest
     recovery: Recovery
     clock: Clock
+    engines: Engines
     order: CheckOrder
     notebook: Notebook
     is_legacy: bool = False
@@ -121,13 +126,14 @@ class _Check:
         self.past = Past(self.manifest, self.notebook)
 
     def run(self, branches: Sequence[BranchName]) -> None:
-        rows = RowChecks(self.notebook, self.order.engine, self.order.progress)
+        order = self.order
+        rows = RowChecks(self.notebook, self.engines, order.engine, order.progress)
         for name in branches:
-            found = check_branch(self.manifest, name, self.notebook)
-            if found is None:
+            branch = check_branch(self.manifest, name, self.notebook)
+            if branch is None:
                 continue
-            snapshot = found.snapshot
-            self.is_legacy = self.is_legacy or found.stamp < CURRENT
+            snapshot = branch.snapshot
+            self.is_legacy = self.is_legacy or branch.stamp < CURRENT
             commits = self._check_history(snapshot)
             accepted = self._schema(snapshot.schema_digest)
             if accepted is None:
@@ -147,7 +153,7 @@ class _Check:
 
     def _check_history(self, snapshot: Snapshot) -> dict[CommitId, Commit]:
         commits = check_history(self.manifest, snapshot, self.notebook)
-        for digest in sorted({each.schema_digest for each in commits.values()}):
+        for digest in sorted({commit.schema_digest for commit in commits.values()}):
             self._schema(digest)
         root = next((each.commit_id for each in commits.values() if each.parent is None), None)
         if root is not None:
@@ -202,7 +208,7 @@ class _Check:
     def _tables(self, snapshot: Snapshot, accepted: AcceptedSchema) -> dict[TableKey, Table]:
         """The pinned versions that can be read as their types."""
         tables = {}
-        types = {each.table_key: each for each in accepted.catalog.types}
+        types = {type_.table_key: type_ for type_ in accepted.catalog.types}
         for key, pin in snapshot.pins.items():
             if key in types:
                 table = self._table(pin, types[key])
@@ -228,21 +234,22 @@ class _Check:
 
     def _check_sidecars(self) -> None:
         try:
-            found = self.recovery.pending()
+            pending = self.recovery.pending()
         except OmnigraphError as failure:
             self.notebook.fail(Invariant.SIDECAR, RECOVERY, RECOVERY, failure)
             return
-        count = len(found.live) + len(found.interrupted) + len(found.unreadable)
+        count = len(pending.live) + len(pending.interrupted) + len(pending.unreadable)
         self.notebook.count(Invariant.SIDECAR, count)
-        for each in found.unreadable:
-            problem = f"it cannot be acted on: {each.reason}"
-            finding = Finding(Invariant.SIDECAR, each.path, each.path, problem, each.next_step)
+        for sidecar in pending.unreadable:
+            problem = f"it cannot be acted on: {sidecar.reason}"
+            path = sidecar.path
+            finding = Finding(Invariant.SIDECAR, path, path, problem, sidecar.next_step)
             self.notebook.find(finding)
-        for intent in found.live:
+        for intent in pending.live:
             problem = "it is at work, or may be until its lease runs out"
             step = "nothing: check again when it is done"
             self.notebook.note(_of_write(intent, problem, step))
-        for intent in found.interrupted:
+        for intent in pending.interrupted:
             problem = "it was interrupted, and nobody has brought it to an end yet"
             step = "see 'omnigraph recovery list'; the next command that writes does it"
             self.notebook.find(_of_write(intent, problem, step))
@@ -269,13 +276,13 @@ class _Check:
                 self.manifest, sidecars, self.clock, dry_run=True, age_min=timedelta(0)
             )
         except OmnigraphError:
-            # Whatever is in the way was found before, and is told as what it is.
+            # The cause was found, and reported as what it is, before.
             return
         step = "nothing: 'omnigraph cleanup' removes it once nobody can be about to use it"
-        for each in orphans.reclaimed:
+        for orphan in orphans.reclaimed:
             problem = "nothing needs it: its branch was deleted, or a writer killed or at work"
-            place = each.location
-            self.notebook.note(Finding(Invariant.BRANCH, f"ref {each.ref}", place, problem, step))
+            place, subject = orphan.location, f"ref {orphan.ref}"
+            self.notebook.note(Finding(Invariant.BRANCH, subject, place, problem, step))
 
 
 def _of_write(intent: Intent, problem: str, step: str) -> Finding:

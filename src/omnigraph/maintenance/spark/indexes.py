@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
-from typing import Self, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.engine.spark.failures import reporting
 from omnigraph.engine.spark.jobs import Follow, Jobs
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
@@ -82,11 +81,6 @@ class SparkIndexing:
     run_id: str
     follow: Follow | None = None
     _built: dict[TableAddress, tuple[Segment, ...]] = field(default_factory=dict)
-
-    @classmethod
-    def begin(cls, run_id: str, follow: Follow | None = None) -> Self:
-        """A run that has built nothing; Spark starts where it does not run yet."""
-        return cls(SparkEngine().session, run_id, follow)
 
     def __call__(self, view: View, gaps: Gaps) -> dict[TableKey, Stage]:
         """How to stage each table of the gaps.
@@ -169,14 +163,14 @@ def bundle_segments(parts: Sequence[Part], segments: Sequence[Segment]) -> list[
 
 def join_bundles(session: SparkSession, bundles: Sequence[Bundle]) -> list[Segment]:
     """One segment for each bundle, in their order: a lookup reads every segment of an index."""
-    many = [place for place, each in enumerate(bundles) if len(each.segments) > 1]
+    many = [place for place, bundle in enumerate(bundles) if len(bundle.segments) > 1]
     joined: dict[int, Segment] = {}
     if many:
         task = tuple(bundles[place] for place in many)
         numbers = session.range(0, len(task), 1, numPartitions=len(task))
         messages = collect_messages(numbers.mapInArrow(partial(join_numbered, task), MESSAGE))
         joined = {many[number]: segment for number, segment in messages}
-    return [joined.get(place, each.segments[0]) for place, each in enumerate(bundles)]
+    return [joined.get(place, bundle.segments[0]) for place, bundle in enumerate(bundles)]
 
 
 def join_numbered(

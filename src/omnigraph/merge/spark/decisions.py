@@ -1,4 +1,4 @@
-"""Three-way decisions in executors: each task has all rows of some ids, and decides as ever."""
+"""Three-way decisions in executors: each task has all rows of some ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.changes.records import TableChanges, ids_of
-from omnigraph.changes.spark.tables import compared, local_engine, no_data
+from omnigraph.changes.spark.tables import compare_parts, local_engine, no_data
 from omnigraph.changes.tables import rows_of
 from omnigraph.changes.wide import WideValues
 from omnigraph.engine.spark.failures import reporting
@@ -39,13 +39,13 @@ commits that a virtual base is folded from, the one against the other."""
 
 
 class Part(IntEnum):
-    """What a decision leaves: new rows, rows with `PLACES`, what goes, and what is told of it."""
+    """What a decision leaves: new rows, rows with `PLACES`, deletions, conflicts and a report."""
 
     ADDED = 0
     REPLACED = 1
     DELETED = 2
     CONFLICTS = 3
-    TOLD = 4
+    REPORT = 4
 
 
 CONFLICTS: Final = pa.schema(
@@ -56,11 +56,12 @@ CONFLICTS: Final = pa.schema(
 )
 """Conflicts, pickled, with what they are ordered by."""
 
-_TOLD: Final = pa.schema([pa.field("told", pa.binary())])
+REPORT: Final = "report"
+_REPORTS: Final = pa.schema([pa.field(REPORT, pa.binary())])
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DecisionReport:
     """What one task decided, in numbers.
 
     Attributes:
@@ -72,15 +73,15 @@ class Told:
     used: frozenset[tuple[str, str | None, str | None]]
 
     @classmethod
-    def of(cls, data: bytes) -> Told:
-        """What a task has told."""
-        told = pickle.loads(data)
-        assert isinstance(told, cls), "nothing else is told in this place"
-        return told
+    def of(cls, data: bytes) -> DecisionReport:
+        """The report that a task has left."""
+        report = pickle.loads(data)
+        assert isinstance(report, cls), "nothing else is in this place"
+        return report
 
     def rows(self) -> pa.Table:
-        """It, as the row that a task leaves beside the others."""
-        return pa.table({"told": [pickle.dumps(self)]}, _TOLD)
+        """The row that a task leaves beside the others."""
+        return pa.table({REPORT: [pickle.dumps(self)]}, _REPORTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,22 +111,25 @@ def decide_bucket(task: DecideTask, batches: Iterator[pa.RecordBatch]) -> Iterat
     """Decide about the rows of some ids. Runs in an executor; safe to run twice."""
     with reporting():
         for parts in arrived(batches).values():
-            # Which of them a task used is told by that task alone.
+            # Each task reports which of them it used.
             resolutions = replace(task.resolutions, used=set())
-            merged = _merged(task, parts, resolutions)
-            told = Told(merged.counts, len(merged.conflicts), frozenset(resolutions.used))
-            yield from by_one(told.rows(), Part.TOLD)
+            merged = _merge_parts(task, parts, resolutions)
+            used = frozenset(resolutions.used)
+            report = DecisionReport(merged.counts, len(merged.conflicts), used)
+            yield from by_one(report.rows(), Part.REPORT)
             yield from by_one(_conflict_rows(merged.conflicts), Part.CONFLICTS)
             yield from by_one(merged.added, Part.ADDED)
             places = _places(task, parts)
             replaced, deleted = merged.replaced, pa.table({"id": merged.deleted})
-            yield from by_one(_placed(replaced, places), Part.REPLACED)
-            yield from by_one(_placed(deleted, places), Part.DELETED)
+            yield from by_one(_with_places(replaced, places), Part.REPLACED)
+            yield from by_one(_with_places(deleted, places), Part.DELETED)
 
 
-def _merged(task: DecideTask, parts: Mapping[int, pa.Table], resolutions: Resolutions) -> Merged:
+def _merge_parts(
+    task: DecideTask, parts: Mapping[int, pa.Table], resolutions: Resolutions
+) -> Merged:
     def compare(before: CommitId, after: CommitId) -> TableChanges:
-        return compared(task.type, parts.get, 2 * task.pairs.index((before, after)))
+        return compare_parts(task.type, parts.get, 2 * task.pairs.index((before, after)))
 
     if task.adopts:
         return adopt(compare(task.base.anchor, task.theirs))
@@ -147,7 +151,7 @@ def _places(task: DecideTask, parts: Mapping[int, pa.Table]) -> pa.Table:
     addresses = base[ROW_ADDRESS].to_numpy()
     fragments, at = np.unique(fragment_ids_of(addresses), return_inverse=True)
     # What lies in no fragment of the target was deleted there, and is in nobody's way.
-    moved = [task.target_fragments.get(each, -1) for each in fragments.tolist()]
+    moved = [task.target_fragments.get(id_, -1) for id_ in fragments.tolist()]
     fragment_ids = np.array(moved, np.int64)[at] if len(moved) else np.array([], np.int64)
     kept = fragment_ids >= 0
     there = to_addresses(fragment_ids[kept], offsets=offsets_of(addresses[kept]))
@@ -155,7 +159,7 @@ def _places(task: DecideTask, parts: Mapping[int, pa.Table]) -> pa.Table:
     return pa.concat_tables([ours, base])
 
 
-def _placed(rows: pa.Table, places: pa.Table) -> pa.Table:
+def _with_places(rows: pa.Table, places: pa.Table) -> pa.Table:
     """Rows beside where the target has them."""
     at = pc.index_in(ids_of(rows), value_set=ids_of(places))
     assert not at.null_count, "what changes in the target was read from there"

@@ -42,7 +42,7 @@ from omnigraph.integrity.deltas import POSITION, delta_schema
 from omnigraph.limits import ROWS_PER_FILE_MAX, SPARK_BATCH_BYTES_MAX
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.decisions import Merged
-from omnigraph.merge.spark.decisions import Part, Told
+from omnigraph.merge.spark.decisions import DecisionReport, Part
 from omnigraph.model.counts import Counts
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
@@ -51,11 +51,11 @@ from omnigraph.storage.scans import open_address, scan_batches
 from omnigraph.storage.tables import ROW_ADDRESS, Fragment, Table, TableAddress
 
 _UPSERTED: Final = (Part.ADDED, Part.REPLACED)
-_GOING: Final = (Part.REPLACED, Part.DELETED)
+_REMOVED: Final = (Part.REPLACED, Part.DELETED)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedRows:
     """Rows that are looked for: by their ids, or edges by the ids of their sources."""
 
     ids: pa.Array
@@ -63,10 +63,10 @@ class Wanted:
 
     def among(self, rows: pa.Table) -> pa.Table:
         """Those of the rows."""
-        found = pc.is_in(rows["id"], value_set=self.ids)
+        is_wanted = pc.is_in(rows["id"], value_set=self.ids)
         if len(self.sources) and "src" in rows.column_names:
-            found = pc.or_(found, pc.is_in(rows["src"], value_set=self.sources))
-        return rows.filter(found)
+            is_wanted = pc.or_(is_wanted, pc.is_in(rows["src"], value_set=self.sources))
+        return rows.filter(is_wanted)
 
 
 class RowSource(Protocol):
@@ -77,19 +77,19 @@ class RowSource(Protocol):
 
     @property
     def counts(self) -> Counts:
-        """How many rows come, change and go."""
+        """How many rows are inserted, updated and deleted."""
         ...
 
     def upserts(self, columns: Sequence[str], without: pa.Array) -> DataFrame:
-        """Columns of the rows that come or change, `POSITION` among them if it is wanted."""
+        """Columns of rows that are inserted or updated, `POSITION` among them if it is wanted."""
         ...
 
     def deleted(self, without: pa.Array) -> DataFrame:
-        """The ids of rows that go."""
+        """The ids of deleted rows."""
         ...
 
-    def find(self, wanted: Wanted) -> Merged:
-        """What the merge does to some rows; they come to the driver."""
+    def find(self, wanted: WantedRows) -> Merged:
+        """What the merge does to some rows; they are collected by the driver."""
         ...
 
     def write(self, table: Table, without: pa.Array) -> list[Fragment]:
@@ -97,28 +97,28 @@ class RowSource(Protocol):
         ...
 
     def deletions(self, group_of: dict[int, int], without: pa.Array) -> DataFrame | None:
-        """Pieces of the addresses of rows that go or are replaced, for groups of fragments."""
+        """Pieces of the addresses of deleted and replaced rows, for groups of fragments."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class DecidedRows:
     """Rows that executors decided about, as the pieces they left; `frame` is kept by Spark."""
 
     session: SparkSession
     type: SchemaType
     frame: DataFrame
-    told: tuple[Told, ...]
+    reports: tuple[DecisionReport, ...]
 
     @property
     def counts(self) -> Counts:
-        """How many rows come, change and go."""
-        return sum((each.counts for each in self.told), Counts())
+        """How many rows are inserted, updated and deleted."""
+        return sum((report.counts for report in self.reports), Counts())
 
     @property
     def conflict_count(self) -> int:
         """What nobody decided."""
-        return sum(each.conflict_count for each in self.told)
+        return sum(report.conflict_count for report in self.reports)
 
     def conflicts(self, limit: int) -> list[Conflict]:
         """The first of what nobody decided."""
@@ -128,30 +128,30 @@ class Decided:
             unpack_conflicts, "id string, property string, kind string, conflict binary"
         )
         first = shown.orderBy("id", "property", "kind").limit(limit)
-        return [pickle.loads(each.conflict) for each in first.select("conflict").collect()]
+        return [pickle.loads(row.conflict) for row in first.select("conflict").collect()]
 
     def upserts(self, columns: Sequence[str], without: pa.Array) -> DataFrame:
-        """Columns of the rows that come or change."""
+        """Columns of rows that are inserted or updated."""
         unpack = partial(unpack_rows, self.type, tuple(columns), without)
         return self._parts(_UPSERTED).mapInArrow(unpack, _schema(self.type, columns))
 
     def deleted(self, without: pa.Array) -> DataFrame:
-        """The ids of rows that go."""
+        """The ids of deleted rows."""
         unpack = partial(unpack_ids, without)
         return self._parts([Part.DELETED]).mapInArrow(unpack, "id string")
 
-    def find(self, wanted: Wanted) -> Merged:
+    def find(self, wanted: WantedRows) -> Merged:
         """What the merge does to some rows."""
         every = self._parts([*_UPSERTED, Part.DELETED])
-        return _brought(self.type, every.mapInArrow(partial(find_pieces, wanted), PIECES))
+        return _to_merged(self.type, every.mapInArrow(partial(find_pieces, wanted), PIECES))
 
     def write(self, table: Table, without: pa.Array) -> list[Fragment]:
         """Have the rows written as files of a table."""
         write = partial(write_pieces, table.address, without)
         files: list[Fragment] = []
         for rows in (self._added(), self._replaced(table)):
-            told = [] if rows is None else collect_messages(rows.mapInArrow(write, MESSAGE))
-            files += [each for some in told for each in some]
+            written = [] if rows is None else collect_messages(rows.mapInArrow(write, MESSAGE))
+            files += [file for files_of_task in written for file in files_of_task]
         return files
 
     def _added(self) -> DataFrame | None:
@@ -175,15 +175,15 @@ class Decided:
         if not self.counts.updated and not self.counts.deleted:
             return None
         cut = partial(cut_addresses, group_of, without)
-        return self._parts(_GOING).mapInArrow(cut, PIECES)
+        return self._parts(_REMOVED).mapInArrow(cut, PIECES)
 
     def _parts(self, parts: Collection[Part]) -> DataFrame:
         return self.frame.where(sql.col(PART).isin(*map(int, parts)))
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
-    """Fragments of the source that come whole: nothing is compared with them or joined to them."""
+class CopiedRows:
+    """Fragments of the source that are taken whole: nothing is compared with them or joined."""
 
     session: SparkSession
     type: SchemaType
@@ -194,9 +194,9 @@ class Copied:
     @classmethod
     def of(
         cls, session: SparkSession, type_: SchemaType, source: Table, fragments: Sequence[int]
-    ) -> Copied:
+    ) -> CopiedRows:
         """Some fragments of a table, in shares for tasks that are neither tiny nor huge."""
-        counts = [source.fragments()[each].num_rows for each in fragments]
+        counts = [source.fragments()[place].num_rows for place in fragments]
         cores = session.sparkContext.defaultParallelism
         packed = pack(counts, cores)
         groups = tuple(tuple(fragments[place] for place in group) for group in packed)
@@ -204,11 +204,11 @@ class Copied:
 
     @property
     def counts(self) -> Counts:
-        """How many rows come."""
+        """How many rows are inserted."""
         return Counts(inserted=self.row_count)
 
     def upserts(self, columns: Sequence[str], without: pa.Array) -> DataFrame:
-        """Columns of the rows that come."""
+        """Columns of rows that are inserted."""
         read = partial(read_copied, self, tuple(columns), without)
         return self._numbers().mapInArrow(read, _schema(self.type, columns))
 
@@ -216,16 +216,16 @@ class Copied:
         """The ids of rows that go: none does."""
         return self.session.createDataFrame([], "id string")
 
-    def find(self, wanted: Wanted) -> Merged:
+    def find(self, wanted: WantedRows) -> Merged:
         """What the merge does to some rows."""
         find = partial(find_copied, self, wanted)
-        return _brought(self.type, of_units(self.session, len(self.groups), find))
+        return _to_merged(self.type, of_units(self.session, len(self.groups), find))
 
     def write(self, table: Table, without: pa.Array) -> list[Fragment]:
         """Have the rows written as files of a table, each fragment by a task that reads it."""
         write = partial(write_copied, self, table.address, without)
-        told = collect_messages(self._numbers().mapInArrow(write, MESSAGE))
-        return [each for files in told for each in files]
+        written = collect_messages(self._numbers().mapInArrow(write, MESSAGE))
+        return [file for files_of_task in written for file in files_of_task]
 
     def deletions(
         self,
@@ -249,29 +249,29 @@ class Copied:
         return self.session.range(0, count, 1, numPartitions=max(1, count))
 
     def __reduce__(self) -> tuple[object, ...]:
-        # It goes to executors, and the session stays.
-        return Copied, (None, self.type, self.address, self.groups, self.row_count)
+        # It is sent to executors, without the session.
+        return CopiedRows, (None, self.type, self.address, self.groups, self.row_count)
 
 
 def _schema(type_: SchemaType, columns: Sequence[str]) -> StructType:
     own = delta_schema(type_)
-    return spark_schema(pa.schema([own.field(each) for each in columns]))
+    return spark_schema(pa.schema([own.field(name) for name in columns]))
 
 
-def _brought(type_: SchemaType, pieces: DataFrame) -> Merged:
+def _to_merged(type_: SchemaType, pieces: DataFrame) -> Merged:
     """Pieces as what a merge does; the caller asked for few rows."""
-    merged = {each: [] for each in Part}  # type: dict[Part, list[pa.Table]]
+    merged: dict[Part, list[pa.Table]] = {part: [] for part in Part}
     for row in pieces.select(PART, ROWS).collect():
         merged[Part(row[0])].append(unpacked(row[1]))
     schema = table_schema(type_)
     added, replaced = (
-        pa.concat_tables(each.select(schema.names) for each in merged[part])
+        pa.concat_tables(rows.select(schema.names) for rows in merged[part])
         if merged[part]
         else schema.empty_table()
         for part in _UPSERTED
     )
-    gone = [each["id"].combine_chunks() for each in merged[Part.DELETED]]
-    deleted = pa.concat_arrays(gone) if gone else pa.array([], pa.utf8())
+    ids = [rows["id"].combine_chunks() for rows in merged[Part.DELETED]]
+    deleted = pa.concat_arrays(ids) if ids else pa.array([], pa.utf8())
     return Merged(type_, added, replaced, deleted)
 
 
@@ -299,7 +299,7 @@ def unpack_ids(without: pa.Array, batches: Iterator[pa.RecordBatch]) -> Iterator
         yield from _rest(rows, without).select(["id"]).to_batches()
 
 
-def find_pieces(wanted: Wanted, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def find_pieces(wanted: WantedRows, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Pieces of the rows that are wanted. Runs in an executor; safe to run twice."""
     for part, rows in opened(batches):
         yield from by_one(wanted.among(rows), part)
@@ -328,8 +328,8 @@ def write_pieces(
     """Write rows as files of a table. Runs in an executor; safe to run twice."""
     with reporting():
         writer = RowWriter(open_address(address))
-        for part, found in opened(batches):
-            rows = _rest(found, without)
+        for part, piece in opened(batches):
+            rows = _rest(piece, without)
             if part == Part.ADDED:
                 writer.take(added=rows)
             else:
@@ -338,14 +338,14 @@ def write_pieces(
 
 
 def read_copied(
-    copied: Copied,
+    copied: CopiedRows,
     columns: tuple[str, ...],
     without: pa.Array,
     numbers: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Columns of fragments that come whole. Runs in an executor; safe to run twice."""
+    """Columns of fragments that are taken whole. Runs in an executor; safe to run twice."""
     with reporting():
-        read = list(dict.fromkeys(["id", *(each for each in columns if each != POSITION)]))
+        read = list(dict.fromkeys(["id", *(name for name in columns if name != POSITION)]))
         for number in listed(numbers):
             for batch in copied.batches(number, read):
                 rows = _rest(pa.Table.from_batches([batch]), without)
@@ -353,7 +353,7 @@ def read_copied(
 
 
 def find_copied(
-    copied: Copied, wanted: Wanted, numbers: Iterator[pa.RecordBatch]
+    copied: CopiedRows, wanted: WantedRows, numbers: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Pieces of the rows that are wanted. Runs in an executor; safe to run twice."""
     with reporting():
@@ -363,7 +363,7 @@ def find_copied(
 
 
 def write_copied(
-    copied: Copied,
+    copied: CopiedRows,
     address: TableAddress,
     without: pa.Array,
     numbers: Iterator[pa.RecordBatch],
@@ -377,7 +377,7 @@ def write_copied(
         yield to_message(writer.finish())
 
 
-def _typed(copied: Copied, number: int) -> Iterator[pa.Table]:
+def _typed(copied: CopiedRows, number: int) -> Iterator[pa.Table]:
     for batch in copied.batches(number, table_schema(copied.type).names):
         yield rows_of(copied.type, [batch])
 
@@ -392,9 +392,9 @@ def _crossing(
     """Columns of a delta, as Spark takes them."""
     own = delta_schema(type_)
     nowhere = pa.nulls(rows.num_rows, pa.int64())
-    found = [
-        nowhere if each == POSITION else rows[each].cast(own.field(each).type) for each in columns
+    arrays = [
+        nowhere if name == POSITION else rows[name].cast(own.field(name).type) for name in columns
     ]
-    schema = pa.schema([own.field(each) for each in columns])
-    for batch in pa.Table.from_arrays(found, schema=schema).to_batches():
+    schema = pa.schema([own.field(name) for name in columns])
+    for batch in pa.Table.from_arrays(arrays, schema=schema).to_batches():
         yield to_crossing(batch)

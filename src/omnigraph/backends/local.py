@@ -1,0 +1,96 @@
+"""The local backend: DuckDB and Arrow, in this process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from omnigraph.choices import EngineName
+from omnigraph.engine.local.execute import LocalEngine
+from omnigraph.engine.protocol import Data
+from omnigraph.relational.plans import Plan
+
+# Queries need the engine alone: each method imports the room that it needs.
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from omnigraph.changes.records import Changes
+    from omnigraph.choices import ExportFormat
+    from omnigraph.clock import Clock
+    from omnigraph.export.plans import ExportFiles, ExportPlan
+    from omnigraph.load.plans import EngineLoad, LoadSetup
+    from omnigraph.maintenance.indexes import Follow, IndexRun
+    from omnigraph.merge.resolutions import Resolutions
+    from omnigraph.merge.rows import MergeRows
+    from omnigraph.model.ids import CommitId
+    from omnigraph.schema.catalog import SchemaType
+    from omnigraph.storage.tables import Table
+
+
+class LocalBackend:
+    """What the local engine does; `omnigraph.backends.protocol` says what that is."""
+
+    def __init__(self, engine: LocalEngine | None = None) -> None:
+        self._engine = engine or LocalEngine()
+
+    @property
+    def name(self) -> EngineName:
+        """Which engine this is."""
+        return self._engine.name
+
+    @property
+    def dialect(self) -> str:
+        """The SQL that this engine runs, as sqlglot names it."""
+        return self._engine.dialect
+
+    def run(self, plan: Plan, data: Data) -> pa.Table:
+        """The plan's rows, in its order, with exactly the columns it declares."""
+        return self._engine.run(plan, data)
+
+    def compare(self, type_: SchemaType, before: Table, after: Table, data: Data) -> Changes:
+        """How the rows of a type differ between two versions of its table."""
+        from omnigraph.changes.tables import compare_tables
+
+        return compare_tables(type_, before, after, self._engine, data)
+
+    def begin_merge(
+        self,
+        commit_id: CommitId,  # noqa: ARG002  # nothing in this process is named by it
+        data: Data,
+        resolutions: Resolutions,
+        *,
+        strict_rows: bool,
+    ) -> MergeRows:
+        """A merge of which nothing has been decided."""
+        from omnigraph.merge.rows import LocalRows
+
+        return LocalRows(self._engine, data, resolutions, strict_rows)
+
+    def begin_load(self, setup: LoadSetup) -> EngineLoad:
+        """A load of which nothing has been read."""
+        from omnigraph.load.local import LocalLoad
+
+        return LocalLoad(setup, self._engine)
+
+    def begin_indexing(
+        self,
+        clock: Clock,  # noqa: ARG002  # the run needs no name
+        follow: Follow | None,
+    ) -> IndexRun:
+        """A run that has built nothing."""
+        from omnigraph.maintenance.indexes import LocalIndexing
+
+        return LocalIndexing(follow)
+
+    def exports_one_file(self, format_: ExportFormat) -> bool:
+        """Whether an export of this format is one file, and no directory."""
+        from omnigraph.choices import ExportFormat
+
+        return format_ is ExportFormat.NDJSON
+
+    def export_files(self, plan: ExportPlan, directory: Path) -> ExportFiles:
+        """Write the rows below an empty directory, one file for each type."""
+        from omnigraph.export.local import export_files
+
+        return export_files(plan, directory)

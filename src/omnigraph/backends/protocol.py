@@ -1,0 +1,20 @@
+"""The backend: all that an engine does, as the rooms that need it declare it.
+
+A new capability is a protocol of the room that needs it, a method of both backends, and a name in
+the bases below (docs/decisions/0010).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from omnigraph.changes.graphs import Comparer
+from omnigraph.engine.protocol import Engine
+from omnigraph.export.plans import Exporter
+from omnigraph.load.plans import Loader
+from omnigraph.maintenance.indexes import IndexBuilder
+from omnigraph.merge.rows import RowMerger
+
+
+class Backend(Comparer, RowMerger, Loader, IndexBuilder, Exporter, Engine, Protocol):
+    """Runs plans, compares tables, merges rows, loads, builds indexes and exports."""

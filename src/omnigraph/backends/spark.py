@@ -1,0 +1,85 @@
+"""The Spark backend: executors read, compare and write; the driver plans and publishes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from omnigraph.changes.records import Changes
+from omnigraph.changes.spark.tables import compare_on_spark
+from omnigraph.choices import EngineName, ExportFormat
+from omnigraph.clock import Clock
+from omnigraph.engine.protocol import Data
+from omnigraph.engine.spark.execute import SparkEngine
+from omnigraph.export.plans import ExportFiles, ExportPlan
+from omnigraph.export.spark.parts import export_parts
+from omnigraph.load.plans import EngineLoad, LoadSetup
+from omnigraph.load.spark.load import SparkLoad
+from omnigraph.maintenance.indexes import Follow, IndexRun
+from omnigraph.maintenance.spark.indexes import SparkIndexing
+from omnigraph.merge.resolutions import Resolutions
+from omnigraph.merge.rows import MergeRows
+from omnigraph.merge.spark.tables import SparkRows
+from omnigraph.model.ids import CommitId
+from omnigraph.relational.plans import Plan
+from omnigraph.schema.catalog import SchemaType
+from omnigraph.storage.tables import Table
+
+
+class SparkBackend:
+    """What Spark does; `omnigraph.backends.protocol` says what that is."""
+
+    def __init__(self, engine: SparkEngine | None = None) -> None:
+        self._engine = engine or SparkEngine()
+
+    @property
+    def name(self) -> EngineName:
+        """Which engine this is."""
+        return self._engine.name
+
+    @property
+    def dialect(self) -> str:
+        """The SQL that this engine runs, as sqlglot names it."""
+        return self._engine.dialect
+
+    def run(self, plan: Plan, data: Data) -> pa.Table:
+        """The plan's rows, in its order, with exactly the columns it declares."""
+        return self._engine.run(plan, data)
+
+    def compare(
+        self,
+        type_: SchemaType,
+        before: Table,
+        after: Table,
+        data: Data,  # noqa: ARG002  # executors open what they compare
+    ) -> Changes:
+        """How the rows of a type differ between two versions of its table."""
+        return compare_on_spark(type_, before, after, self._engine)
+
+    def begin_merge(
+        self,
+        commit_id: CommitId,
+        data: Data,  # noqa: ARG002  # executors open what they merge
+        resolutions: Resolutions,
+        *,
+        strict_rows: bool,
+    ) -> MergeRows:
+        """A merge of which nothing has been decided."""
+        return SparkRows.begin(self._engine, commit_id, resolutions, strict_rows=strict_rows)
+
+    def begin_load(self, setup: LoadSetup) -> EngineLoad:
+        """A load of which nothing has been read; Spark starts where it does not run yet."""
+        return SparkLoad.begin(self._engine, setup)
+
+    def begin_indexing(self, clock: Clock, follow: Follow | None) -> IndexRun:
+        """A run that has built nothing."""
+        return SparkIndexing(self._engine.session, clock.ulid(), follow)
+
+    def exports_one_file(self, format_: ExportFormat) -> bool:  # noqa: ARG002
+        """Whether an export of this format is one file: none is, since executors write parts."""
+        return False
+
+    def export_files(self, plan: ExportPlan, directory: Path) -> ExportFiles:
+        """Write the rows below an empty directory, one file for each part of a type."""
+        return export_parts(self._engine.session, plan, directory)

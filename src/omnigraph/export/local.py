@@ -1,0 +1,60 @@
+"""An export in this process: one stream of lines, or one file for each type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from omnigraph.engine.local.sort import sorted_batches
+from omnigraph.export.files import write_file, write_lines
+from omnigraph.export.plans import ExportFiles, ExportPlan
+from omnigraph.formats.compression import suffix_of
+from omnigraph.formats.sinks import Sink
+from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.catalog import SchemaType
+
+
+def export_lines(plan: ExportPlan, stream: Sink, spill_directory: Path | None) -> dict[str, int]:
+    """Write the rows of all types as NDJSON; how many, by type."""
+    return {
+        type_.name: write_lines(type_, _sorted_rows(plan, type_, spill_directory), stream)
+        for type_ in plan.types
+    }
+
+
+def export_files(plan: ExportPlan, directory: Path) -> ExportFiles:
+    """Write one file for each type.
+
+    Raises:
+        StorageError: a table could not be read, or the disk written. The files are not whole.
+    """
+    rows: dict[str, int] = {}
+    files: list[str] = []
+    for type_ in plan.types:
+        name = f"{type_.name}.{plan.format.suffix}{suffix_of(plan.compression)}"
+        rows[type_.name] = write_file(
+            type_,
+            _sorted_rows(plan, type_, directory),
+            directory / name,
+            format=plan.format,
+            compression=plan.compression,
+        )
+        files.append(name)
+    return ExportFiles(rows, tuple(files))
+
+
+def _sorted_rows(
+    plan: ExportPlan, type_: SchemaType, spill_directory: Path | None
+) -> Iterator[pa.RecordBatch]:
+    table = plan.view.data.table(type_.table_key)
+    total = table.count_rows()
+    done = 0
+    for batch in sorted_batches(
+        table, table_schema(type_), by="id", spill_directory=spill_directory
+    ):
+        yield batch
+        done += batch.num_rows
+        if plan.progress is not None:
+            plan.progress(type_.name, done, total)
