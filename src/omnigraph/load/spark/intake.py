@@ -349,11 +349,11 @@ class IntakeWorker:
 
 
 def to_unresolved_origin(position: int) -> str:
-    """The origin of an offender until lines are counted; `resolve` replaces it."""
+    """The origin of an offender until lines are counted; `resolve_origin` replaces it."""
     return str(position)
 
 
-def resolve(origins: Origins, violation: Violation) -> Violation:
+def resolve_origin(origins: Origins, violation: Violation) -> Violation:
     """The violation with the origin that a person knows."""
     return replace(violation, origin=origins.origin_of(int(violation.origin)))
 
@@ -408,7 +408,7 @@ def gather_reports(
     origins = find_origins(inputs, task.splits, lines, frames)
     first = {
         rule: tuple(
-            resolve(origins, violation)
+            resolve_origin(origins, violation)
             for violation in nsmallest(
                 OFFENDERS_SHOWN_MAX,
                 (violation for report in task_reports for violation in report.first.get(rule, ())),
@@ -438,7 +438,7 @@ def report_of_lines(taken: IntakeResult) -> Report:
         found = taken.reports[number]
         for breach, count in found.counts.items():
             first = [each for each in found.violations if each.breach == breach]
-            tally.add_counted(breach, count, map(partial(resolve, taken.origins), first))
+            tally.add_counted(breach, count, map(partial(resolve_origin, taken.origins), first))
     return tally.report()
 
 
