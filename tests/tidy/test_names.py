@@ -24,9 +24,9 @@ def words(text: str) -> frozenset[str]:
 RENAMED_SOON: Final = words(
     """
     Choice Copied Decided Declared Engine Finding Format Found Gathered Given Kept Known Left Linted
-    Merged Mode OnError Op Part Pending Place Read Report Rounded Shaped Sifted Size Source Staged
-    Stored Stranded Syntax Taken Told Touched Typed Unpacked Unsettled Wanted Work Written
-    _Asked _Counted _Decided _Found _Held _Made _Prepared _Read _Shaped _Touched
+    Merged Mode OnError Op Part Pending Place Read Rounded Shaped Sifted Size Source Staged
+    Stored Syntax Taken Told Touched Typed Unpacked Unsettled Wanted Work Written
+    _Counted _Decided _Found _Held _Made _Prepared _Read _Shaped
     packed typed
     """
 )

@@ -8,7 +8,7 @@ from typing import Final
 
 from omnigraph.cli.render import ErrorStyle, say, say_table, to_document
 from omnigraph.errors import OmnigraphError
-from omnigraph.integrity.violations import IntegrityError, Report
+from omnigraph.integrity.violations import IntegrityError, IntegrityReport
 from omnigraph.merge.conflicts import Conflict, MergeConflictError
 
 _VALUE_SHOWN_MAX: Final = 60
@@ -113,7 +113,7 @@ def _notes(error: BaseException) -> list[str]:
     return list(getattr(error, "__notes__", []))
 
 
-def _say_report(report: Report) -> None:
+def _say_report(report: IntegrityReport) -> None:
     say_table(
         ["rule", "type", "property", "violations"],
         [

@@ -1,1 +1,1 @@
-"""Integrity: one set of rules, compiled from the catalog, that every writer is held to."""
+"""Integrity: one set of rules, compiled from the catalog, that applies to every writer."""

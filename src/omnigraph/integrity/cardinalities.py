@@ -1,7 +1,8 @@
-"""Cardinality rules: how many edges a source has, once the delta is in.
+"""Cardinality rules: how many edges a source has after the delta.
 
-Only sources that a delta touches are counted. The graph was right before, so the most can be
-exceeded only where edges come, and the least missed only where edges go or nodes come.
+Only sources that a delta touches are counted. The graph was valid before, so a maximum can be
+exceeded only where edges are inserted, and a minimum missed only where edges are deleted or nodes
+inserted.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from omnigraph.integrity.drafts import (
     Draft,
     Offenders,
     Reliance,
-    aliased,
-    among,
-    every,
+    alias_columns,
     no_position,
     position_of,
+    semi_join,
+    union_all,
 )
 from omnigraph.integrity.violations import (
     Breach,
@@ -29,7 +30,7 @@ from omnigraph.integrity.violations import (
     Violation,
     no_origin,
     origin_at,
-    shortened,
+    shorten,
 )
 from omnigraph.model.types import Scalar
 from omnigraph.relational.plans import Place
@@ -38,7 +39,7 @@ from omnigraph.schema.catalog import EdgeType, NodeType
 
 
 @dataclass(frozen=True, slots=True)
-class Most:
+class CardinalityMax:
     """No source has more edges than the type allows."""
 
     edge: EdgeType
@@ -46,7 +47,7 @@ class Most:
 
     @property
     def breach(self) -> Breach:
-        """What an offender breaks."""
+        """The breach of an offender."""
         return _breach(self.edge)
 
     def applies(self, shape: Shape) -> bool:
@@ -58,8 +59,8 @@ class Most:
         draft = Draft(shape)
         key = self.edge.table_key
         written = draft.upserts(key, "id", "src", POSITION)
-        edges = [_written(written)]
-        left = draft.remaining(
+        edges = [_written_edges(written)]
+        remaining = draft.remaining(
             key,
             "id",
             "src",
@@ -68,35 +69,37 @@ class Most:
             replaced=False,
             reliance=Reliance.ABSENCE,
         )
-        if left is not None:
-            edges.append(among(_left(left), column("src", "e"), written, "w", at="src"))
+        if remaining is not None:
+            edges.append(
+                semi_join(_remaining_edges(remaining), column("src", "e"), written, "w", at="src")
+            )
         count = exp.Count(this=exp.Distinct(expressions=[column("id", "a")]))
         query = (
             exp.select(
-                *aliased(
+                *alias_columns(
                     position=exp.Min(this=column("o", "a")),
                     id=column("src", "a"),
                     count=count,
                 )
             )
-            .from_(table(draft.define(every(edges)), "a"))
+            .from_(table(draft.define(union_all(edges)), "a"))
             .where(exp.Not(this=exp.Is(this=column("src", "a"), expression=exp.Null())))
             .group_by(column("src", "a"))
             .having(exp.GT(this=count.copy(), expression=exp.Literal.number(self.maximum)))
         )
         return draft.offenders(query, ("count", Scalar.I64))
 
-    def described(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
-        """The violation that a row of `offenders` is."""
-        return _described(self.edge, row, f"at most {self.maximum}", to_origin)
+    def describe(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
+        """The violation for a row of `offenders`."""
+        return _describe(self.edge, row, f"at most {self.maximum}", to_origin)
 
 
 @dataclass(frozen=True, slots=True)
-class Least:
-    """No node of the source type has fewer edges than the type demands.
+class CardinalityMin:
+    """No node of the source type has fewer edges than the type requires.
 
     It relies on no other writer: a node that is inserted has only edges of its own write, and
-    whoever deletes an edge counts those that its node keeps.
+    a writer that deletes an edge counts the edges that its node keeps.
     """
 
     edge: EdgeType
@@ -105,7 +108,7 @@ class Least:
 
     @property
     def breach(self) -> Breach:
-        """What an offender breaks."""
+        """The breach of an offender."""
         return _breach(self.edge)
 
     def applies(self, shape: Shape) -> bool:
@@ -116,15 +119,17 @@ class Least:
         )
 
     def offenders(self, shape: Shape) -> Offenders:
-        """The nodes that lost edges, or came, and have too few."""
+        """The nodes that lost edges or were inserted, and have too few."""
         draft = Draft(shape)
-        touched = list(self._touched(draft))
-        sources = draft.define(every([each.query for each in touched]))
-        edges = draft.define(every(list(self._edges(draft, touched))))
+        touched = list(self._touched_nodes(draft))
+        sources = draft.define(union_all([nodes.query for nodes in touched]))
+        edges = draft.define(union_all(list(self._edges(draft, touched))))
         count = exp.Count(this=exp.Distinct(expressions=[column("id", "a")]))
         query = (
             exp.select(
-                *aliased(position=exp.Max(this=column("o", "s")), id=column("id", "s"), count=count)
+                *alias_columns(
+                    position=exp.Max(this=column("o", "s")), id=column("id", "s"), count=count
+                )
             )
             .from_(table(sources, "s"))
             .join(
@@ -137,87 +142,87 @@ class Least:
         )
         return draft.offenders(query, ("count", Scalar.I64))
 
-    def described(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
-        """The violation that a row of `offenders` is."""
-        return _described(self.edge, row, f"at least {self.minimum}", to_origin)
+    def describe(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
+        """The violation for a row of `offenders`."""
+        return _describe(self.edge, row, f"at least {self.minimum}", to_origin)
 
-    def _touched(self, draft: Draft) -> Iterator[_Touched]:
+    def _touched_nodes(self, draft: Draft) -> Iterator[_TouchedNodes]:
         edges, nodes = self.edge.table_key, self.node.table_key
         shape = draft.shape
         if nodes in shape.upserted:
-            came = draft.upserts(nodes, "id", POSITION)
-            columns = aliased(id=column("id", "n"), o=position_of("n"))
+            written = draft.upserts(nodes, "id", POSITION)
+            columns = alias_columns(id=column("id", "n"), o=position_of("n"))
             is_there = exp.Not(this=exp.Is(this=column("id", "n"), expression=exp.Null()))
-            query = exp.select(*columns).from_(table(came, "n")).where(is_there)
-            yield _Touched(query, Place(came, "id"))
+            query = exp.select(*columns).from_(table(written, "n")).where(is_there)
+            yield _TouchedNodes(query, Place(written, "id"))
         if edges in shape.overwritten:
             # Every node may have lost its edges.
-            left = draft.remaining(
+            remaining = draft.remaining(
                 nodes, "id", by="id", among=None, replaced=False, reliance=Reliance.NONE
             )
-            if left is not None:
-                yield _Touched(_without_position(left, "id"), None)
+            if remaining is not None:
+                yield _TouchedNodes(_without_position(remaining, "id"), None)
             elif nodes not in shape.upserted:
-                yield _Touched(_nothing(), None)
+                yield _TouchedNodes(_no_nodes(), None)
             return
         if edges in shape.upserted:
-            yield self._losing(draft, draft.upserts(edges, "id"))
+            yield self._nodes_losing_edges(draft, draft.upserts(edges, "id"))
         if edges in shape.deleted:
-            yield self._losing(draft, draft.deletions(edges))
+            yield self._nodes_losing_edges(draft, draft.deletions(edges))
 
-    def _losing(self, draft: Draft, going: str) -> _Touched:
-        """The nodes, if they stay, that edges with these ids led from."""
+    def _nodes_losing_edges(self, draft: Draft, edge_ids: str) -> _TouchedNodes:
+        """The remaining nodes that edges with these ids led from."""
         edges, nodes = self.edge.table_key, self.node.table_key
         before = draft.committed(
-            edges, "id", "src", by="id", among=Place(going, "id"), reliance=Reliance.NONE
+            edges, "id", "src", by="id", among=Place(edge_ids, "id"), reliance=Reliance.NONE
         )
         place = Place(before, "src")
-        lost = among(
-            exp.select(*aliased(id=column("src", "b"))).from_(table(before, "b")),
+        sources = semi_join(
+            exp.select(*alias_columns(id=column("src", "b"))).from_(table(before, "b")),
             column("id", "b"),
-            going,
+            edge_ids,
             "g",
         )
-        losers = draft.define(lost.distinct())
-        staying = []
+        source_ids = draft.define(sources.distinct())
+        remaining_ids = []
         if nodes in draft.shape.upserted:
-            staying.append(_ids(draft.upserts(nodes, "id")))
-        left = draft.remaining(
+            remaining_ids.append(_ids(draft.upserts(nodes, "id")))
+        remaining = draft.remaining(
             nodes, "id", by="id", among=place, replaced=False, reliance=Reliance.NONE
         )
-        if left is not None:
-            staying.append(_ids(left))
-        if not staying:
-            return _Touched(_nothing(), None)
-        query = _without_position(losers, "id")
-        query = among(query, column("id", "i"), draft.define(every(staying)), "k")
-        return _Touched(query, place)
+        if remaining is not None:
+            remaining_ids.append(_ids(remaining))
+        if not remaining_ids:
+            return _TouchedNodes(_no_nodes(), None)
+        query = _without_position(source_ids, "id")
+        query = semi_join(query, column("id", "i"), draft.define(union_all(remaining_ids)), "k")
+        return _TouchedNodes(query, place)
 
-    def _edges(self, draft: Draft, touched: list[_Touched]) -> Iterator[exp.Select]:
+    def _edges(self, draft: Draft, touched: list[_TouchedNodes]) -> Iterator[exp.Select]:
         key = self.edge.table_key
         if key in draft.shape.upserted:
-            yield _written(draft.upserts(key, "id", "src", POSITION))
+            yield _written_edges(draft.upserts(key, "id", "src", POSITION))
         else:
-            nothing = exp.Cast(this=exp.Null(), to=exp.DataType.build("TEXT"))
-            yield exp.select(*aliased(id=nothing, src=nothing.copy(), o=no_position()))
-        # One reading of the table for each way to be touched, so that each can be a lookup.
-        for each in touched:
-            left = draft.remaining(
+            no_id = exp.Cast(this=exp.Null(), to=exp.DataType.build("TEXT"))
+            yield exp.select(*alias_columns(id=no_id, src=no_id.copy(), o=no_position()))
+        # One scan of the table for each way to be touched, so that each can be a lookup.
+        for nodes in touched:
+            remaining = draft.remaining(
                 key,
                 "id",
                 "src",
                 by="src",
-                among=each.place,
+                among=nodes.place,
                 replaced=False,
                 reliance=Reliance.NONE,
             )
-            if left is not None:
-                yield _left(left)
+            if remaining is not None:
+                yield _remaining_edges(remaining)
 
 
 @dataclass(frozen=True, slots=True)
-class _Touched:
-    """Nodes to count the edges of: `id` and `o`, their position; and where the ids can be read."""
+class _TouchedNodes:
+    """Nodes whose edges are counted: `id` and `o`, their position; and where to read the ids."""
 
     query: exp.Select
     place: Place | None
@@ -227,38 +232,38 @@ def _breach(edge: EdgeType) -> Breach:
     return Breach(Rule.CARDINALITY, edge.name, ("src",))
 
 
-def _described(
+def _describe(
     edge: EdgeType, row: dict[str, object], allowed: str, to_origin: ToOrigin
 ) -> Violation:
-    found = str(row["id"])
+    node_id = str(row["id"])
     message = (
-        f"{edge.source} {shortened(found)} would have {row['count']} {edge.name}, "
+        f"{edge.source} {shorten(node_id)} would have {row['count']} {edge.name}, "
         f"and must have {allowed}"
     )
     origin = origin_at(row["position"], to_origin)
-    return Violation(_breach(edge), found, row["count"], origin, message)
+    return Violation(_breach(edge), node_id, row["count"], origin, message)
 
 
-def _written(relation: str) -> exp.Select:
-    columns = aliased(id=column("id", "e"), src=column("src", "e"), o=position_of("e"))
+def _written_edges(relation: str) -> exp.Select:
+    columns = alias_columns(id=column("id", "e"), src=column("src", "e"), o=position_of("e"))
     return exp.select(*columns).from_(table(relation, "e"))
 
 
-def _left(name: str) -> exp.Select:
-    columns = aliased(id=column("id", "e"), src=column("src", "e"), o=no_position())
+def _remaining_edges(name: str) -> exp.Select:
+    columns = alias_columns(id=column("id", "e"), src=column("src", "e"), o=no_position())
     return exp.select(*columns).from_(table(name, "e"))
 
 
 def _ids(name: str) -> exp.Select:
-    return exp.select(*aliased(id=column("id", "n"))).from_(table(name, "n"))
+    return exp.select(*alias_columns(id=column("id", "n"))).from_(table(name, "n"))
 
 
 def _without_position(name: str, at: str) -> exp.Select:
-    columns = aliased(id=column(at, "i"), o=no_position())
+    columns = alias_columns(id=column(at, "i"), o=no_position())
     return exp.select(*columns).from_(table(name, "i"))
 
 
-def _nothing() -> exp.Select:
-    nowhere = exp.Cast(this=exp.Null(), to=exp.DataType.build("TEXT"))
-    columns = aliased(id=nowhere, o=no_position())
+def _no_nodes() -> exp.Select:
+    no_id = exp.Cast(this=exp.Null(), to=exp.DataType.build("TEXT"))
+    columns = alias_columns(id=no_id, o=no_position())
     return exp.select(*columns).where(exp.false())

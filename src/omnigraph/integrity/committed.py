@@ -1,8 +1,7 @@
-"""Rules over committed rows: every rule's own plan, reading tables where it reads a delta.
+"""Rules over committed rows: every rule's own plan, reading tables in the place of a delta.
 
-A write that replaced everything by what is there already would have to keep every rule, and would
-rely on nothing that is committed. So that is the delta whose plans are asked, and each of its
-relations is the table itself.
+A write that replaced every row by itself would have to keep every rule, and would rely on no other
+committed rows. So the plans are those for that delta, and each of its relations is the table.
 """
 
 from __future__ import annotations
@@ -14,25 +13,25 @@ import pyarrow as pa
 from sqlglot import exp
 
 from omnigraph.engine.protocol import Data, Engine
-from omnigraph.integrity.deltas import POSITION, Delta, DeltaRows, Part, Shape, TableDelta
+from omnigraph.integrity.deltas import POSITION, Delta, DeltaPart, DeltaRows, Shape, TableDelta
 from omnigraph.integrity.drafts import Question, no_position
 from omnigraph.integrity.evaluate import check_set, evaluate, first_offenders
 from omnigraph.integrity.rows import RowRules
 from omnigraph.integrity.rules import RuleSet, SetRule
 from omnigraph.integrity.uniques import Unique
-from omnigraph.integrity.violations import Report
+from omnigraph.integrity.violations import IntegrityReport
 from omnigraph.model.tables import TableKey
 from omnigraph.relational.plans import Plan, Relation, TableRows
 from omnigraph.schema.catalog import Catalog
 
 
 def set_rules(rule_set: RuleSet) -> Iterator[SetRule]:
-    """Every rule about rows together that committed rows can break.
+    """Every set rule that committed rows can break.
 
-    Writers compare ids, which spell keys. Rows that nobody checked may have ids that do not, so
-    here keys are compared, too.
+    Writers compare ids, which are made from keys. Unchecked rows may have other ids, so here keys
+    are compared, too.
     """
-    yield from rule_set.set_rules_for(_everything(rule_set.catalog))
+    yield from rule_set.set_rules_for(_overwrite_all(rule_set.catalog))
     for type_ in rule_set.catalog.types:
         if type_.key and type_.key not in type_.uniques:
             yield Unique(type_, type_.key)
@@ -40,30 +39,32 @@ def set_rules(rule_set: RuleSet) -> Iterator[SetRule]:
 
 def tables_of(rule: SetRule, catalog: Catalog) -> tuple[TableKey, ...]:
     """The tables that a rule reads, sorted."""
-    given = first_offenders(rule, _everything(catalog)).given
+    given = first_offenders(rule, _overwrite_all(catalog)).given
     return tuple(sorted({rows.table for rows in given.values()}))
 
 
-def check_tables(rule: SetRule, catalog: Catalog, run: Callable[[Plan], pa.Table]) -> Report:
-    """Which committed rows break a rule about rows together.
+def check_tables(
+    rule: SetRule, catalog: Catalog, run: Callable[[Plan], pa.Table]
+) -> IntegrityReport:
+    """Report the committed rows that break a set rule.
 
     Args:
-        run: Answers a plan from the tables of one commit.
+        run: Runs a plan on the tables of one commit.
 
     Raises:
         StorageError: a table could not be read.
     """
-    return check_set(rule, _everything(catalog), lambda question: run(_over_tables(question)))
+    return check_set(rule, _overwrite_all(catalog), lambda question: run(_over_tables(question)))
 
 
 def check_rows(
     rules: RowRules, catalog: Catalog, rows: pa.Table, data: Data, engine: Engine
-) -> Report:
-    """Which of a few committed rows of a type break a rule by themselves."""
-    nowhere = pa.nulls(len(rows), pa.int64())
-    brought = TableDelta(rows.append_column(POSITION, nowhere), overwrites=True)
+) -> IntegrityReport:
+    """Report which of a few committed rows of a type break a row rule."""
+    positions = pa.nulls(len(rows), pa.int64())
+    table_delta = TableDelta(rows.append_column(POSITION, positions), overwrites=True)
     rule_set = RuleSet(catalog, row_rules=(rules,), set_rules=())
-    return evaluate(rule_set, Delta({rules.type.table_key: brought}), data, engine)
+    return evaluate(rule_set, Delta({rules.type.table_key: table_delta}), data, engine)
 
 
 def _over_tables(question: Question) -> Plan:
@@ -78,16 +79,16 @@ def _over_tables(question: Question) -> Plan:
 
 
 def _table_rows(rows: DeltaRows) -> TableRows:
-    assert rows.part is Part.UPSERTS, "a delta that replaces everything deletes nothing by id"
+    assert rows.part is DeltaPart.UPSERTS, "a delta that replaces everything deletes nothing by id"
     return TableRows(rows.table, tuple(name for name in rows.columns if name != POSITION))
 
 
 def _without_position(node: exp.Expr) -> exp.Expr:
-    """Committed rows come from nowhere in particular."""
+    """Committed rows have no position in an input."""
     is_position = isinstance(node, exp.Column) and node.name == POSITION
     return no_position() if is_position else node
 
 
-def _everything(catalog: Catalog) -> Shape:
-    keys = frozenset(each.table_key for each in catalog.types)
+def _overwrite_all(catalog: Catalog) -> Shape:
+    keys = frozenset(type_.table_key for type_ in catalog.types)
     return Shape(upserted=keys, overwritten=keys)

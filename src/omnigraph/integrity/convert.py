@@ -1,7 +1,7 @@
-"""Converting raw rows, as JSON and Python bring them, into the typed rows of a delta.
+"""Conversion of raw rows, as in JSON and Python, into the typed rows of a delta.
 
-A value converts exactly or is a violation: nothing becomes null, is cut off or rounded on the way.
-(F32 and F64 are the nearest to a decimal fraction, since there is no other way to write one.)
+A value converts exactly or is a violation: nothing becomes null, is truncated or rounded.
+(F32 and F64 are the nearest to a decimal fraction: few fractions have an exact one.)
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from omnigraph.errors import InvalidInputError
 from omnigraph.integrity.deltas import POSITION, delta_schema
 from omnigraph.integrity.violations import (
     Breach,
-    Report,
+    IntegrityReport,
     Rule,
     Tally,
     ToOrigin,
     Violation,
     no_origin,
     origin_at,
-    shortened,
+    shorten,
 )
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.limits import ROWS_PER_BATCH_MAX
@@ -69,12 +69,12 @@ class RawRow:
 class Conversion:
     """The rows that converted, with the columns of `delta_schema`, and what the others break.
 
-    A row with a violation is not among the rows. Rules that look at several rows at once take it
-    for absent, so what they say then may only be due to that.
+    A row with a violation is not among the rows. Set rules treat it as absent, so their violations
+    may be due to that alone.
     """
 
     rows: pa.Table
-    report: Report
+    report: IntegrityReport
 
 
 def convert_rows(
@@ -87,8 +87,8 @@ def convert_rows(
 ) -> Conversion:
     """Type every value, fill in defaults, and give each row its id.
 
-    The id of a type with a key is spelt from it, and an `id` that is given too must be the same.
-    Without a key, the given `id` is taken, or else one is minted.
+    The id of a type with a key is made from it, and a given `id` must be equal to it. Without a
+    key, the id is the given `id`, or else one is minted.
 
     Args:
         mint: Makes an id, such as `Clock.ulid`.
@@ -102,7 +102,7 @@ def convert_rows(
 
 
 def convert_value(type_: PropertyType, value: object) -> ConvertedValue | Misfit:
-    """One value, which is not null, as a row of that type would have it, or why it cannot."""
+    """One value, which is not null, as a row of that type has it, or why it does not convert."""
     return convert(type_, value, _READING)
 
 
@@ -110,7 +110,7 @@ def _batches(schema: pa.Schema, rows: Iterable[Mapping[str, object]]) -> Iterato
     waiting: list[Mapping[str, object]] = []
 
     def batch() -> pa.RecordBatch:
-        columns = [pa.array([row[each.name] for row in waiting], each.type) for each in schema]
+        columns = [pa.array([row[field.name] for row in waiting], field.type) for field in schema]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     for row in rows:
@@ -130,26 +130,26 @@ class _Converter:
     tally: Tally = field(default_factory=Tally)
 
     def row(self, raw: RawRow) -> dict[str, object] | None:
-        """The row by its columns; None if it breaks something, which has then been counted."""
+        """The row by its columns; None if it has violations, which are then counted."""
         faults: list[_Fault] = []
-        typed: dict[str, object] = {POSITION: raw.position}
+        row: dict[str, object] = {POSITION: raw.position}
         if isinstance(self.type, EdgeType):
             for name, value in zip(ENDPOINTS, (raw.source, raw.target), strict=True):
-                typed[name] = self._value(name, Scalar.STRING, value, faults)
-        for each in self.type.properties:
-            typed[each.name] = self._property(each, raw.values, faults)
+                row[name] = self._value(name, Scalar.STRING, value, faults)
+        for property_ in self.type.properties:
+            row[property_.name] = self._property(property_, raw.values, faults)
         if not self.ignores_unknown:
             faults += self._unknown(raw.values)
-        given = self._value("id", Scalar.STRING, raw.values.get("id"), faults)
-        assert given is None or isinstance(given, str), "it was read as text"
-        typed["id"] = given
+        given_id = self._value("id", Scalar.STRING, raw.values.get("id"), faults)
+        assert given_id is None or isinstance(given_id, str), "it was read as text"
+        row["id"] = given_id
         if not faults:
-            typed["id"] = self._identity(given, typed, faults)
+            row["id"] = self._identity(given_id, row, faults)
         if faults:
             origin = origin_at(raw.position, self.to_origin)
             for fault in faults:
-                self.tally.add(self._violation(fault, given, origin))
-        return None if faults else typed
+                self.tally.add(self._violation(fault, given_id, origin))
+        return None if faults else row
 
     def _property(
         self, property_: Property, values: Mapping[str, object], faults: list[_Fault]
@@ -163,15 +163,15 @@ class _Converter:
     ) -> ConvertedValue | None:
         if value is None:
             return None
-        found = convert(type_, value, _READING)
-        if isinstance(found, Misfit):
-            advice = f" ({found.hint})" if found.hint else ""
-            faults.append(_Fault(Rule.TYPE, (name,), value, f"{name}: {found.reason}{advice}"))
+        converted = convert(type_, value, _READING)
+        if isinstance(converted, Misfit):
+            advice = f" ({converted.hint})" if converted.hint else ""
+            faults.append(_Fault(Rule.TYPE, (name,), value, f"{name}: {converted.reason}{advice}"))
             return None
-        return found
+        return converted
 
     def _unknown(self, values: Mapping[str, object]) -> Iterator[_Fault]:
-        names = [each.name for each in self.type.properties]
+        names = [property_.name for property_ in self.type.properties]
         for name in values:
             if name in names or name == "id":
                 continue
@@ -181,37 +181,38 @@ class _Converter:
             yield _Fault(Rule.TYPE, (name[:100],), values[name], reason)
 
     def _identity(
-        self, given: str | None, typed: Mapping[str, object], faults: list[_Fault]
+        self, given_id: str | None, row: Mapping[str, object], faults: list[_Fault]
     ) -> str | None:
         key = self.type.key
         if not key:
-            return self.mint() if given is None else given
-        missing = [name for name in key if typed[name] is None]
+            return self.mint() if given_id is None else given_id
+        missing = [name for name in key if row[name] is None]
         for name in missing:
             reason = f"{name} may not be null: it is part of the key"
             faults.append(_Fault(Rule.REQUIRED, (name,), None, reason))
         if missing:
             return None
-        members = [cast("KeyValue", typed[name]) for name in key]
+        members = [cast("KeyValue", row[name]) for name in key]
         try:
-            spelt = identity_of([self._key_type(name) for name in key], members)
+            key_id = identity_of([self._key_type(name) for name in key], members)
         except InvalidInputError as refusal:
             faults.append(_Fault(Rule.KEY, key, tuple(members), str(refusal)))
             return None
-        if given not in (None, spelt):
-            reason = f"the id {shortened(given)} is not what the key says, {shortened(spelt)}"
-            faults.append(_Fault(Rule.TYPE, ("id",), given, reason))
-        return spelt
+        if given_id not in (None, key_id):
+            reason = f"the id {shorten(given_id)} is not what the key says, {shorten(key_id)}"
+            faults.append(_Fault(Rule.TYPE, ("id",), given_id, reason))
+        return key_id
 
     def _key_type(self, name: str) -> KeyType:
         if isinstance(self.type, EdgeType) and name in ENDPOINTS:
             return Scalar.STRING
         return cast("KeyType", self.type.property_named(name).type)
 
-    def _violation(self, fault: _Fault, given: str | None, origin: str) -> Violation:
+    def _violation(self, fault: _Fault, given_id: str | None, origin: str) -> Violation:
         breach = Breach(fault.rule, self.type.name, fault.properties)
-        named = self.type.name if given is None else f"{self.type.name} {shortened(given)}"
-        return Violation(breach, given, _kept(fault.value), origin, f"{named}: {fault.reason}")
+        subject = self.type.name if given_id is None else f"{self.type.name} {shorten(given_id)}"
+        value = _to_report_value(fault.value)
+        return Violation(breach, given_id, value, origin, f"{subject}: {fault.reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,14 +223,14 @@ class _Fault:
     reason: str
 
 
-def _kept(value: object) -> object:
-    """A raw value as a report keeps it: whole if it is small, and of Python's own types."""
+def _to_report_value(value: object) -> object:
+    """A raw value for a report: whole if it is small and of a builtin type, else shortened."""
     if value is None or isinstance(value, bool | int | float):
         return value
-    return value if isinstance(value, str) and len(value) <= 100 else shortened(value)
+    return value if isinstance(value, str) and len(value) <= 100 else shorten(value)
 
 
-_OWN_NUMBERS: Final = frozenset({bool, int, float})
+_BUILTIN_NUMBERS: Final = frozenset({bool, int, float})
 
 
 def _read_scalar(type_: Scalar, value: object) -> PlainValue | Misfit:
@@ -237,7 +238,7 @@ def _read_scalar(type_: Scalar, value: object) -> PlainValue | Misfit:
         is_whole = value.is_finite() and value == value.to_integral_value()
         value = int(value) if is_whole else float(value)
     if isinstance(value, float) and type_.is_integer and value.is_integer():
-        # JSON has one kind of number, and many writers spell whole ones 3.0.
+        # JSON has one kind of number, and many writers format whole ones as 3.0.
         value = int(value)
     if isinstance(value, float) and type_.is_float and not math.isfinite(value):
         return value
@@ -245,20 +246,19 @@ def _read_scalar(type_: Scalar, value: object) -> PlainValue | Misfit:
     if isinstance(value, datetime) and nanoseconds:
         return Misfit(f"{value} has nanoseconds", "round it to microseconds")
     try:
-        # Numbers of Python's own need not be asked whether they are some of another library.
-        if isinstance(value, int | float) and type(value) in _OWN_NUMBERS:
-            found = fit(type_, value)
+        # Builtin numbers need no check for those of other libraries.
+        if isinstance(value, int | float) and type(value) in _BUILTIN_NUMBERS:
+            converted = fit(type_, value)
         else:
-            found = convert_scalar(type_, value)
+            converted = convert_scalar(type_, value)
     except TypeError:
-        # An array of another library says that it can be an integer, and then has too many items.
+        # An array of another library claims to be an integer, and then has too many items.
         return misfit_of_kind(type_, value)
-    if type_.is_float and isinstance(value, int) and not isinstance(found, Misfit):
-        exact = to_exact(value, type_)
-        return (
-            Misfit(f"{value} is not exactly a number of type {type_}") if exact is None else found
-        )
-    return found
+    if isinstance(converted, Misfit) or not (type_.is_float and isinstance(value, int)):
+        return converted
+    if to_exact(value, type_) is None:
+        return Misfit(f"{value} is not exactly a number of type {type_}")
+    return converted
 
 
 def _read_blob(value: object) -> bytes | Misfit:

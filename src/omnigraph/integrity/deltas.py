@@ -1,4 +1,4 @@
-"""Deltas: what a write brings to each table, before anybody has agreed to it."""
+"""Deltas: what a write changes in each table, before it is checked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
 
 POSITION: Final = "@position"
-"""The column with the number of a row where it came from. No property can have this name."""
+"""The column with the number of a row in its input. No property can have this name."""
 
 _IDS: Final = pa.schema([pa.field("id", pa.utf8())])
 
@@ -22,14 +22,14 @@ _IDS: Final = pa.schema([pa.field("id", pa.utf8())])
 def delta_schema(type_: SchemaType) -> pa.Schema:
     """The columns that upserted rows of a type have: the table's own, and `POSITION`.
 
-    All may be null: a null where none may be is for the rules to find, and an engine that was
-    promised that there are none would not look.
+    All are nullable: the rules find a null where none may be, and an engine would not look for
+    nulls in a column that is declared without.
     """
-    columns = [_admitting_nulls(each) for each in table_schema(type_)]
+    columns = [_make_nullable(column) for column in table_schema(type_)]
     return pa.schema([*columns, pa.field(POSITION, pa.int64())])
 
 
-def _admitting_nulls(column: pa.Field) -> pa.Field:
+def _make_nullable(column: pa.Field) -> pa.Field:
     kind = column.type
     if pa.types.is_list(kind):
         kind = pa.list_(kind.value_field.with_nullable(True))  # noqa: FBT003  pyarrow's own
@@ -38,15 +38,15 @@ def _admitting_nulls(column: pa.Field) -> pa.Field:
 
 @dataclass(frozen=True, slots=True)
 class TableDelta:
-    """What a write brings to one table. Deletions come first, so an id in both is upserted.
+    """What a write changes in one table. Deletions are applied first: an id in both is upserted.
 
     Attributes:
         upserts: Whole rows, with the columns of `delta_schema`; a Vector may be a list of any
-            length, which the rules then check. Rows that are not in this process need to have a
-            length, and `select`, which gives what the engine takes for them.
+            length, which the rules then check. Rows outside this process need a length, and
+            `select`, which returns what the engine accepts in their place.
         deletions: The ids of rows to remove; one that does not exist changes nothing. They too may
-            be elsewhere.
-        overwrites: Whether every committed row goes, leaving the upserts alone.
+            be outside this process.
+        overwrites: Whether every committed row is deleted, so that only the upserts remain.
         only_new: Whether an upserted id that exists is a violation (`append`).
     """
 
@@ -65,27 +65,27 @@ class TableDelta:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What one write brings to the graph; tables it does not name stay as they are."""
+    """What one write changes in the graph; tables that it does not name are unchanged."""
 
     tables: Mapping[TableKey, TableDelta] = field(default_factory=dict)
 
     def shape(self) -> Shape:
-        """What the delta has, without its rows."""
+        """Which tables the delta changes, and how, without its rows."""
 
-        def having(rows: Iterable[tuple[TableKey, object]]) -> frozenset[TableKey]:
-            return frozenset(key for key, found in rows if found)
+        def keys_where(flags: Iterable[tuple[TableKey, bool]]) -> frozenset[TableKey]:
+            return frozenset(key for key, flag in flags if flag)
 
-        each = self.tables.items()
+        tables = self.tables.items()
         return Shape(
-            upserted=having((key, has_rows(table.upserts)) for key, table in each),
-            deleted=having((key, has_rows(table.deletions)) for key, table in each),
-            overwritten=having((key, table.overwrites) for key, table in each),
-            only_new=having((key, table.only_new) for key, table in each),
+            upserted=keys_where((key, has_rows(table.upserts)) for key, table in tables),
+            deleted=keys_where((key, has_rows(table.deletions)) for key, table in tables),
+            overwritten=keys_where((key, table.overwrites) for key, table in tables),
+            only_new=keys_where((key, table.only_new) for key, table in tables),
         )
 
 
 def has_rows(rows: pa.Table | pa.Array | None) -> bool:
-    """Whether there is anything in it."""
+    """Whether there are any."""
     return rows is not None and len(rows) > 0
 
 
@@ -99,7 +99,7 @@ class Shape:
     only_new: frozenset[TableKey] = frozenset()
 
 
-class Part(Enum):
+class DeltaPart(Enum):
     """The two kinds of rows that a delta has of a table."""
 
     UPSERTS = "upserts"
@@ -111,13 +111,13 @@ class DeltaRows:
     """A few columns of one part of a delta: what a relation of a plan stands for."""
 
     table: TableKey
-    part: Part
+    part: DeltaPart
     columns: tuple[str, ...]
 
     def of(self, delta: Delta) -> pa.Table:
         """The rows."""
-        found = delta.tables[self.table]
-        if self.part is Part.DELETIONS:
-            return found.deleted_ids()
-        assert found.upserts is not None, "the shape says that there are some"
-        return found.upserts.select(list(self.columns))
+        table_delta = delta.tables[self.table]
+        if self.part is DeltaPart.DELETIONS:
+            return table_delta.deleted_ids()
+        assert table_delta.upserts is not None, "the shape says that there are some"
+        return table_delta.upserts.select(list(self.columns))

@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from omnigraph.integrity.deltas import POSITION, DeltaRows, Part, Shape
+from omnigraph.integrity.deltas import POSITION, DeltaPart, DeltaRows, Shape
 from omnigraph.limits import OFFENDERS_SHOWN_MAX
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import PropertyType, Scalar
@@ -18,7 +18,7 @@ from omnigraph.relational.expressions import Bindings
 from omnigraph.relational.plans import OutputColumn, Place, Plan
 from omnigraph.relational.trees import column, named, table
 
-FOUND: Final = "f"
+_OFFENDERS: Final = "f"
 """The alias of the offenders in a plan."""
 
 _LEADING: Final = (("position", Scalar.I64), ("id", Scalar.STRING))
@@ -34,7 +34,7 @@ class Reliance(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A plan, and what of the delta each of its given relations is.
+    """A plan, and the part of the delta that each of its given relations stands for.
 
     Attributes:
         reliances: What the rule relies on in each relation of committed rows.
@@ -62,12 +62,12 @@ class Draft:
     def upserts(self, key: TableKey, *columns: str) -> str:
         """A relation of the delta's rows of a table; the shape must have some."""
         assert key in self.shape.upserted, f"the delta upserts nothing into {key}"
-        return self._give(DeltaRows(key, Part.UPSERTS, columns))
+        return self._give(DeltaRows(key, DeltaPart.UPSERTS, columns))
 
     def deletions(self, key: TableKey) -> str:
         """A relation of the ids that the delta deletes; the shape must have some."""
         assert key in self.shape.deleted, f"the delta deletes nothing from {key}"
-        return self._give(DeltaRows(key, Part.DELETIONS, ("id",)))
+        return self._give(DeltaRows(key, DeltaPart.DELETIONS, ("id",)))
 
     def committed(
         self, key: TableKey, *columns: str, by: str, among: Place | None, reliance: Reliance
@@ -88,20 +88,20 @@ class Draft:
         replaced: bool,
         reliance: Reliance,
     ) -> str | None:
-        """A table of the committed rows that the delta leaves; None where it overwrites all.
+        """A table of the committed rows that remain; None where the delta overwrites all.
 
         Args:
             columns: `id` must be one of them.
-            replaced: Whether rows that the delta upserts anew count as left.
+            replaced: Whether rows that the delta upserts again count as remaining.
         """
         if key in self.shape.overwritten:
             return None
         relation = self.committed(key, *columns, by=by, among=among, reliance=reliance)
         query = exp.select(*(column(name, "c") for name in columns)).from_(table(relation, "c"))
         if key in self.shape.deleted:
-            query = without(query, column("id", "c"), self.deletions(key), "d")
+            query = anti_join(query, column("id", "c"), self.deletions(key), "d")
         if key in self.shape.upserted and not replaced:
-            query = without(query, column("id", "c"), self.upserts(key, "id"), "u")
+            query = anti_join(query, column("id", "c"), self.upserts(key, "id"), "u")
         return self.define(query)
 
     def define(self, query: exp.Query) -> str:
@@ -109,7 +109,7 @@ class Draft:
         return self._builder.define(query)
 
     def offenders(self, query: exp.Select, *more: tuple[str, PropertyType]) -> Offenders:
-        """What a query finds: `position`, `id`, and more columns of these names and types."""
+        """The rows of a query: `position`, `id`, and more columns of these names and types."""
         return Offenders(self, self.define(query), (*_LEADING, *more))
 
     def question(self, query: exp.Query, columns: Sequence[OutputColumn]) -> Question:
@@ -119,8 +119,8 @@ class Draft:
         )
 
     def _give(self, rows: DeltaRows) -> str:
-        for name, known in self._given.items():
-            if known == rows:
+        for name, given in self._given.items():
+            if given == rows:
                 return name
         name = self._builder.give()
         self._given[name] = rows
@@ -129,7 +129,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Offenders:
-    """A table of offenders, from which the first and their number can be asked."""
+    """A table of offenders, with the plans that list and count them."""
 
     draft: Draft
     name: str
@@ -137,18 +137,15 @@ class Offenders:
 
     def first(self) -> Question:
         """The first offenders, in the order of their positions, then of their ids and values."""
-        return self._listed(limit=OFFENDERS_SHOWN_MAX)
+        return self.list_all(limit=OFFENDERS_SHOWN_MAX)
 
-    def listed(self, limit: int | None = None) -> Question:
-        """All offenders, or so many, in the same order: for whoever does without them."""
-        return self._listed(limit=limit)
-
-    def _listed(self, *, limit: int | None) -> Question:
-        keys = [column(name, FOUND) for name, _ in self.columns]
+    def list_all(self, limit: int | None = None) -> Question:
+        """All offenders, or the first `limit` of them, in the same order."""
+        keys = [column(name, _OFFENDERS) for name, _ in self.columns]
         query = (
-            exp.select(*(column(name, FOUND) for name, _ in self.columns))
-            .from_(table(self.name, FOUND))
-            .order_by(*(exp.Ordered(this=each, nulls_first=True) for each in keys))
+            exp.select(*(column(name, _OFFENDERS) for name, _ in self.columns))
+            .from_(table(self.name, _OFFENDERS))
+            .order_by(*(exp.Ordered(this=key, nulls_first=True) for key in keys))
         )
         if limit is not None:
             query = query.limit(limit)
@@ -157,50 +154,54 @@ class Offenders:
 
     def count(self) -> Question:
         """How many offenders there are, in one row."""
-        query = exp.select(named(exp.Count(this=exp.Star()), "n")).from_(table(self.name, FOUND))
+        query = exp.select(named(exp.Count(this=exp.Star()), "n")).from_(
+            table(self.name, _OFFENDERS)
+        )
         return self.draft.question(query, [OutputColumn("count", Scalar.I64, nullable=False)])
 
 
 def position_of(alias: str) -> exp.Expr:
-    """Where a row of the delta came from."""
+    """The position of a row of the delta."""
     return column(POSITION, alias)
 
 
 def no_position() -> exp.Expr:
-    """The position of a row that comes from nowhere in particular."""
+    """The position of a row that is not from the delta: null."""
     return exp.Cast(this=exp.Null(), to=exp.DataType.build("BIGINT"))
 
 
-def aliased(**trees: exp.Expr) -> list[exp.Expr]:
-    """Each expression under its name, quoted: some of the names are words of SQL."""
+def alias_columns(**trees: exp.Expr) -> list[exp.Expr]:
+    """Each expression under its name, quoted: some of the names are SQL keywords."""
     return [
         exp.Alias(this=tree, alias=exp.to_identifier(name, quoted=True))
         for name, tree in trees.items()
     ]
 
 
-def among(query: exp.Select, value: exp.Expr, name: str, alias: str, at: str = "id") -> exp.Select:
-    """The rows of a query whose value is one of a table's column."""
-    return _matched(query, value, name, alias, at, "semi")
-
-
-def without(
+def semi_join(
     query: exp.Select, value: exp.Expr, name: str, alias: str, at: str = "id"
 ) -> exp.Select:
-    """The rows of a query whose value is none of a table's column."""
-    return _matched(query, value, name, alias, at, "anti")
+    """The rows of a query whose value occurs in a column of a table."""
+    return _join(query, value, name, alias, at, "semi")
 
 
-def _matched(
+def anti_join(
+    query: exp.Select, value: exp.Expr, name: str, alias: str, at: str = "id"
+) -> exp.Select:
+    """The rows of a query whose value does not occur in a column of a table."""
+    return _join(query, value, name, alias, at, "anti")
+
+
+def _join(
     query: exp.Select, value: exp.Expr, name: str, alias: str, at: str, kind: str
 ) -> exp.Select:
     on = exp.EQ(this=value, expression=column(at, alias))
     return query.join(table(name, alias), on=on, join_type=kind)
 
 
-def every(queries: Sequence[exp.Select]) -> exp.Query:
-    """The rows of all queries, one after the other."""
-    found: exp.Query = queries[0]
-    for each in queries[1:]:
-        found = exp.union(found, each, distinct=False)
-    return found
+def union_all(queries: Sequence[exp.Select]) -> exp.Query:
+    """The rows of all queries, duplicates included."""
+    union: exp.Query = queries[0]
+    for query in queries[1:]:
+        union = exp.union(union, query, distinct=False)
+    return union

@@ -1,4 +1,4 @@
-"""Rules about the ends of edges: both nodes exist, for edges that come and for edges that stay."""
+"""Rules about the ends of edges: both nodes exist, for written edges and for remaining ones."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from omnigraph.integrity.drafts import (
     Draft,
     Offenders,
     Reliance,
-    aliased,
-    among,
+    alias_columns,
+    anti_join,
     no_position,
     position_of,
-    without,
+    semi_join,
 )
 from omnigraph.integrity.violations import (
     Breach,
@@ -24,7 +24,7 @@ from omnigraph.integrity.violations import (
     Violation,
     no_origin,
     origin_at,
-    shortened,
+    shorten,
 )
 from omnigraph.model.types import Scalar
 from omnigraph.relational.plans import Place
@@ -34,7 +34,7 @@ from omnigraph.schema.catalog import EdgeType, NodeType
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One end of the edges that a delta writes: its node is in the delta, or committed and left."""
+    """One end of the edges that a delta writes: its node is in the delta, or remains."""
 
     edge: EdgeType
     end: str
@@ -42,7 +42,7 @@ class Endpoint:
 
     @property
     def breach(self) -> Breach:
-        """What an offender breaks."""
+        """The breach of an offender."""
         return Breach(Rule.ENDPOINT, self.edge.name, (self.end,))
 
     def applies(self, shape: Shape) -> bool:
@@ -55,36 +55,36 @@ class Endpoint:
         edges = draft.upserts(self.edge.table_key, "id", POSITION, self.end)
         end = column(self.end, "e")
         query = (
-            exp.select(*aliased(position=position_of("e"), id=column("id", "e"), node=end))
+            exp.select(*alias_columns(position=position_of("e"), id=column("id", "e"), node=end))
             .from_(table(edges, "e"))
             # An end that is missing altogether is reported as such.
             .where(exp.Not(this=exp.Is(this=end.copy(), expression=exp.Null())))
         )
         nodes = self.node.table_key
         if nodes in shape.upserted:
-            query = without(query, end.copy(), draft.upserts(nodes, "id"), "n")
+            query = anti_join(query, end.copy(), draft.upserts(nodes, "id"), "n")
         place = Place(edges, self.end)
-        left = draft.remaining(
+        remaining = draft.remaining(
             nodes, "id", by="id", among=place, replaced=True, reliance=Reliance.PRESENCE
         )
-        if left is not None:
-            query = without(query, end.copy(), left, "c")
+        if remaining is not None:
+            query = anti_join(query, end.copy(), remaining, "c")
         return draft.offenders(query, ("node", Scalar.STRING))
 
-    def described(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
-        """The violation that a row of `offenders` is."""
-        found = None if row["id"] is None else str(row["id"])
+    def describe(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
+        """The violation for a row of `offenders`."""
+        edge_id = None if row["id"] is None else str(row["id"])
         message = (
-            f"{self.edge.name} {shortened(found)}: {self.end} is {shortened(row['node'])}, "
+            f"{self.edge.name} {shorten(edge_id)}: {self.end} is {shorten(row['node'])}, "
             f"and there is no such {self.node.name}"
         )
         origin = origin_at(row["position"], to_origin)
-        return Violation(self.breach, found, row["node"], origin, message)
+        return Violation(self.breach, edge_id, row["node"], origin, message)
 
 
 @dataclass(frozen=True, slots=True)
-class Stranded:
-    """One end of the edges that a delta leaves alone: its node does not go."""
+class DanglingEdge:
+    """One end of the edges that a delta does not touch: its node is not deleted."""
 
     edge: EdgeType
     end: str
@@ -92,48 +92,48 @@ class Stranded:
 
     @property
     def breach(self) -> Breach:
-        """What an offender breaks."""
+        """The breach of an offender."""
         return Breach(Rule.STRANDED, self.edge.name, (self.end,))
 
     def applies(self, shape: Shape) -> bool:
         """Whether a delta of this shape could break it."""
         nodes = self.node.table_key
-        stays = self.edge.table_key not in shape.overwritten
-        return stays and nodes in shape.overwritten | shape.deleted
+        remains = self.edge.table_key not in shape.overwritten
+        return remains and nodes in shape.overwritten | shape.deleted
 
     def offenders(self, shape: Shape) -> Offenders:
-        """The edges that are left and whose node is not."""
+        """The remaining edges whose node does not remain."""
         draft = Draft(shape)
         nodes = self.node.table_key
-        # Nodes that are deleted can be looked up; of an overwritten type any may be gone.
-        all_go = nodes in shape.overwritten
-        gone = None if all_go else draft.deletions(nodes)
-        left = draft.remaining(
+        # Deleted nodes can be looked up; of an overwritten type, any node may be missing.
+        is_overwritten = nodes in shape.overwritten
+        deleted = None if is_overwritten else draft.deletions(nodes)
+        remaining = draft.remaining(
             self.edge.table_key,
             "id",
             self.end,
             by=self.end,
-            among=None if gone is None else Place(gone, "id"),
+            among=None if deleted is None else Place(deleted, "id"),
             replaced=False,
             reliance=Reliance.ABSENCE,
         )
-        assert left is not None, "edges that are overwritten do not stay"
+        assert remaining is not None, "overwritten edges do not remain"
         end = column(self.end, "e")
-        query = exp.select(*aliased(position=no_position(), id=column("id", "e"), node=end)).from_(
-            table(left, "e")
-        )
-        if gone is not None:
-            query = among(query, end.copy(), gone, "g")
+        query = exp.select(
+            *alias_columns(position=no_position(), id=column("id", "e"), node=end)
+        ).from_(table(remaining, "e"))
+        if deleted is not None:
+            query = semi_join(query, end.copy(), deleted, "g")
         if nodes in shape.upserted:
-            query = without(query, end.copy(), draft.upserts(nodes, "id"), "n")
+            query = anti_join(query, end.copy(), draft.upserts(nodes, "id"), "n")
         return draft.offenders(query, ("node", Scalar.STRING))
 
-    def described(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
-        """The violation that a row of `offenders` is."""
-        found = str(row["id"])
+    def describe(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
+        """The violation for a row of `offenders`."""
+        edge_id = str(row["id"])
         message = (
-            f"{self.node.name} {shortened(row['node'])} goes, "
-            f"and {self.edge.name} {shortened(found)} still has it as {self.end}"
+            f"{self.node.name} {shorten(row['node'])} goes, "
+            f"and {self.edge.name} {shorten(edge_id)} still has it as {self.end}"
         )
         origin = origin_at(row["position"], to_origin)
-        return Violation(self.breach, found, row["node"], origin, message)
+        return Violation(self.breach, edge_id, row["node"], origin, message)

@@ -1,4 +1,4 @@
-"""Evaluating a rule set: which rules a delta breaks, how often, and who is first."""
+"""Evaluating a rule set: which rules a delta breaks, how often, and the first offenders."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pyarrow as pa
 from omnigraph.engine.protocol import Data, Engine
 from omnigraph.integrity.deltas import Delta, Shape
 from omnigraph.integrity.drafts import Question
-from omnigraph.integrity.proofs.proof import Proof, nothing
+from omnigraph.integrity.proofs.proof import Proof, no_proof
 from omnigraph.integrity.rows import RowRules
 from omnigraph.integrity.rules import RuleSet, SetRule
-from omnigraph.integrity.violations import Report, Tally, ToOrigin, no_origin
+from omnigraph.integrity.violations import IntegrityReport, Tally, ToOrigin, no_origin
 from omnigraph.limits import COMPILED_QUERIES_MAX, OFFENDERS_SHOWN_MAX
 
 
@@ -24,31 +24,31 @@ def evaluate(
     data: Data,
     engine: Engine,
     *,
-    is_proven: Proof = nothing,
+    is_proven: Proof = no_proof,
     to_origin: ToOrigin = no_origin,
-) -> Report:
-    """What the graph would break if it had the delta; the same report on every engine.
+) -> IntegrityReport:
+    """Report the rules that the graph with the delta would break; the same on every engine.
 
-    The committed tables are taken to be right. Of a delta without violations each table is read
+    The committed tables are assumed valid. For a delta without violations each table is read
     once for its row rules, and each other rule that the delta could break is one plan; a broken
-    row rule costs one more, and another broken one at most one more. At most
-    `OFFENDERS_SHOWN_MAX` offenders of a rule are ever held.
+    row rule costs one more plan, and a broken rule of another kind at most one more. At most
+    `OFFENDERS_SHOWN_MAX` offenders of a rule are held in memory.
 
     Args:
-        is_proven: Shows rules that the delta keeps; no engine is run for them.
+        is_proven: Proves rules that the delta keeps; the engine skips them.
         to_origin: How to name the rows that break rules.
 
     Raises:
         StorageError: a table could not be read.
     """
-    asked = _Asked(delta, delta.shape(), data, engine, to_origin)
+    check = _DeltaCheck(delta, delta.shape(), data, engine, to_origin)
     tally = Tally()
-    for rules in rule_set.row_rules_for(asked.shape):
+    for rules in rule_set.row_rules_for(check.shape):
         if not is_proven(rules):
-            _check_rows(rules, asked, tally)
-    for rule in rule_set.set_rules_for(asked.shape):
+            _check_rows(rules, check, tally)
+    for rule in rule_set.set_rules_for(check.shape):
         if not is_proven(rule):
-            tally.add_report(check_set(rule, asked.shape, asked.answer, to_origin))
+            tally.add_report(check_set(rule, check.shape, check.answer, to_origin))
     return tally.report()
 
 
@@ -57,21 +57,21 @@ def check_set(
     shape: Shape,
     answer: Callable[[Question], pa.Table],
     to_origin: ToOrigin = no_origin,
-) -> Report:
-    """The offenders of one rule about rows together, as whoever has the rows answers for them."""
+) -> IntegrityReport:
+    """Report the offenders of one set rule; `answer` runs its plans where the rows are."""
     first = answer(first_offenders(rule, shape))
     count = first.num_rows
     if count == OFFENDERS_SHOWN_MAX:
         count = answer(rule.offenders(shape).count())["count"][0].as_py()
     tally = Tally()
-    described = (rule.described(row, to_origin) for row in first.to_pylist())
-    tally.add_counted(rule.breach, count, described)
+    violations = (rule.describe(row, to_origin) for row in first.to_pylist())
+    tally.add_offenders(rule.breach, count, violations)
     return tally.report()
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What stays the same while a delta is checked."""
+class _DeltaCheck:
+    """The constant inputs of one check."""
 
     delta: Delta
     shape: Shape
@@ -84,13 +84,13 @@ class _Asked:
         return self.engine.run(question.plan, replace(self.data, given=given))
 
 
-def _check_rows(rules: RowRules, asked: _Asked, tally: Tally) -> None:
-    [counts] = asked.answer(_counts(rules, asked.shape)).to_pylist()
+def _check_rows(rules: RowRules, check: _DeltaCheck, tally: Tally) -> None:
+    [counts] = check.answer(_counts(rules, check.shape)).to_pylist()
     for rule, count in zip(rules.rules, counts.values(), strict=True):
         if count:
-            first = asked.answer(rules.offenders(rule, asked.shape).first())
-            described = (rule.described(row, asked.to_origin) for row in first.to_pylist())
-            tally.add_counted(rule.breach, count, described)
+            first = check.answer(rules.offenders(rule, check.shape).first())
+            violations = (rule.describe(row, check.to_origin) for row in first.to_pylist())
+            tally.add_offenders(rule.breach, count, violations)
 
 
 @lru_cache(maxsize=COMPILED_QUERIES_MAX)
@@ -100,5 +100,5 @@ def _counts(rules: RowRules, shape: Shape) -> Question:
 
 @lru_cache(maxsize=COMPILED_QUERIES_MAX)
 def first_offenders(rule: SetRule, shape: Shape) -> Question:
-    """The question for a rule's first offenders, made once."""
+    """The question for a rule's first offenders; cached."""
     return rule.offenders(shape).first()

@@ -1,4 +1,4 @@
-"""Identity rules: an id stands once in a delta, and `append` brings none that exists."""
+"""Identity rules: an id occurs once in a delta, and `append` has none that exists."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from omnigraph.integrity.deltas import POSITION, Shape
-from omnigraph.integrity.drafts import Draft, Offenders, Reliance, aliased, among, position_of
+from omnigraph.integrity.drafts import (
+    Draft,
+    Offenders,
+    Reliance,
+    alias_columns,
+    position_of,
+    semi_join,
+)
 from omnigraph.integrity.violations import (
     Breach,
     Rule,
@@ -15,7 +22,7 @@ from omnigraph.integrity.violations import (
     Violation,
     no_origin,
     origin_at,
-    shortened,
+    shorten,
 )
 from omnigraph.model.types import Scalar
 from omnigraph.relational.plans import Place
@@ -25,13 +32,13 @@ from omnigraph.schema.catalog import SchemaType
 
 @dataclass(frozen=True, slots=True)
 class DistinctIds:
-    """No id stands twice among the rows to write. An offender is an id, not a row."""
+    """No id occurs twice among the rows to write. An offender is an id, not a row."""
 
     type: SchemaType
 
     @property
     def breach(self) -> Breach:
-        """What an offender breaks."""
+        """The breach of an offender."""
         return Breach(Rule.KEY, self.type.name, self.type.key or ("id",))
 
     def applies(self, shape: Shape) -> bool:
@@ -39,11 +46,11 @@ class DistinctIds:
         return self.type.table_key in shape.upserted
 
     def offenders(self, shape: Shape) -> Offenders:
-        """The ids that stand more than once, with two of the places."""
+        """The ids that occur more than once, with two of their positions."""
         draft = Draft(shape)
         relation = draft.upserts(self.type.table_key, "id", POSITION)
         times = exp.Count(this=exp.Star())
-        columns = aliased(
+        columns = alias_columns(
             position=exp.Min(this=position_of("d")),
             id=column("id", "d"),
             last=exp.Max(this=position_of("d")),
@@ -58,25 +65,25 @@ class DistinctIds:
         )
         return draft.offenders(query, ("last", Scalar.I64), ("times", Scalar.I64))
 
-    def described(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
-        """The violation that a row of `offenders` is."""
-        found = str(row["id"])
-        message = f"{self.type.name} {shortened(found)} stands {row['times']} times"
+    def describe(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
+        """The violation for a row of `offenders`."""
+        row_id = str(row["id"])
+        message = f"{self.type.name} {shorten(row_id)} stands {row['times']} times"
         if row["last"] != row["position"]:
             message += f", also at {origin_at(row['last'], to_origin)}"
         origin = origin_at(row["position"], to_origin)
-        return Violation(self.breach, found, found, origin, message)
+        return Violation(self.breach, row_id, row_id, origin, message)
 
 
 @dataclass(frozen=True, slots=True)
 class NewIds:
-    """Where only new rows are wanted, no id is that of a committed row which stays."""
+    """In `append`, no id is that of a remaining committed row."""
 
     type: SchemaType
 
     @property
     def breach(self) -> Breach:
-        """What an offender breaks."""
+        """The breach of an offender."""
         return Breach(Rule.EXISTS, self.type.name, self.type.key or ("id",))
 
     def applies(self, shape: Shape) -> bool:
@@ -85,11 +92,11 @@ class NewIds:
         return key in shape.only_new & shape.upserted - shape.overwritten
 
     def offenders(self, shape: Shape) -> Offenders:
-        """The rows of the delta whose id is taken."""
+        """The rows of the delta whose id exists."""
         draft = Draft(shape)
         key = self.type.table_key
         relation = draft.upserts(key, "id", POSITION)
-        left = draft.remaining(
+        remaining = draft.remaining(
             key,
             "id",
             by="id",
@@ -97,14 +104,14 @@ class NewIds:
             replaced=True,
             reliance=Reliance.ABSENCE,
         )
-        assert left is not None, "nothing exists where all is overwritten"
-        query = exp.select(*aliased(position=position_of("d"), id=column("id", "d")))
-        query = among(query.from_(table(relation, "d")), column("id", "d"), left, "c")
+        assert remaining is not None, "nothing remains where all is overwritten"
+        query = exp.select(*alias_columns(position=position_of("d"), id=column("id", "d")))
+        query = semi_join(query.from_(table(relation, "d")), column("id", "d"), remaining, "c")
         return draft.offenders(query)
 
-    def described(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
-        """The violation that a row of `offenders` is."""
-        found = str(row["id"])
-        message = f"{self.type.name} {shortened(found)} exists already"
+    def describe(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
+        """The violation for a row of `offenders`."""
+        row_id = str(row["id"])
+        message = f"{self.type.name} {shorten(row_id)} exists already"
         origin = origin_at(row["position"], to_origin)
-        return Violation(self.breach, found, found, origin, message)
+        return Violation(self.breach, row_id, row_id, origin, message)

@@ -1,13 +1,13 @@
-r"""Patterns of `@check` in the words that RE2 and Java's engine understand alike.
+r"""Patterns of `@check`, in a form that RE2 and Java's engine interpret alike.
 
-`schema.patterns` has the dialect. Within it the engines still differ: Java's `$` also matches
-before a final newline and its `.` refuses more than newlines, RE2's `\s` lacks the vertical tab and
+`schema.patterns` defines the dialect. Within it the engines still differ: Java's `$` also matches
+before a final newline and its `.` excludes more than newlines, RE2's `\s` lacks the vertical tab,
 its `(?i)` folds beyond ASCII. So a pattern is rewritten before it is bound: `^` and `$` become `\A`
-and `\z`, and whatever matches one character becomes a set of code points, spelt out.
+and `\z`, and whatever matches one character becomes an explicit set of code points.
 
-What remains is `\b`, which for Java before 19 also sees letters beyond ASCII. Where a pattern has
-one and treats all characters beyond ASCII alike, the text it is searched in has them replaced by
-one that is no letter to anybody (`Pattern.is_searched_in_ascii`). Only a pattern that has `\b` and
+What remains is `\b`, which in Java before 19 also counts letters beyond ASCII. Where a pattern has
+one and treats all characters beyond ASCII alike, they are replaced in the searched text by one that
+no engine takes for a letter (`Pattern.is_searched_in_ascii`). Only a pattern that has `\b` and
 names characters beyond ASCII still depends on the version of Java.
 """
 
@@ -23,7 +23,7 @@ Ranges: TypeAlias = "tuple[tuple[int, int], ...]"
 """Code points, as first and last of each run; sorted, and no two runs touch."""
 
 STAND_IN: Final = "\N{SNOWMAN}"
-"""What characters beyond ASCII become where they are all alike to a pattern."""
+"""Replaces characters beyond ASCII where a pattern treats them all alike."""
 
 BEYOND_ASCII: Final = r"[\x{80}-\x{10FFFF}]"
 
@@ -53,10 +53,10 @@ class Pattern:
     is_searched_in_ascii: bool
 
 
-def portable(pattern: str) -> Pattern:
-    r"""A checked pattern, rewritten so that every engine finds it in the same texts.
+def make_portable(pattern: str) -> Pattern:
+    r"""A checked pattern, rewritten so that every engine matches it in the same texts.
 
-    >>> portable("^a.$").text
+    >>> make_portable("^a.$").text
     '\\A[\\x{61}][\\x{0}-\\x{9}\\x{B}-\\x{10FFFF}]\\z'
     """
     folds = pattern.startswith("(?i)")
@@ -75,10 +75,10 @@ def portable(pattern: str) -> Pattern:
             case "syntax":
                 parts.append(token.group())
             case _:
-                found = _ranges_of(token, folds=folds)
-                beyond = _complement((*_complement(found), (0, _ASCII_LAST)))
+                ranges = _ranges_of(token, folds=folds)
+                beyond = _complement((*_complement(ranges), (0, _ASCII_LAST)))
                 are_alike = are_alike and beyond in ((), ((_ASCII_LAST + 1, _LAST),))
-                parts.append(_spelt(found))
+                parts.append(_format_set(ranges))
     return Pattern("".join(parts), is_searched_in_ascii=has_boundary and are_alike)
 
 
@@ -89,24 +89,24 @@ def _ranges_of(token: re.Match[str], *, folds: bool) -> Ranges:
             return _complement(_one("\n"))
         case "set":
             negated = text.startswith("[^")
-            found = _merged(list(_set_ranges(text[2 if negated else 1 : -1])))
-            found = _folded(found) if folds else found
-            return _complement(found) if negated else found
+            ranges = _merge_ranges(list(_set_ranges(text[2 if negated else 1 : -1])))
+            ranges = _fold_case(ranges) if folds else ranges
+            return _complement(ranges) if negated else ranges
         case "escape":
-            found = _escaped(text)
+            ranges = _unescape(text)
         case _:
-            found = _one(text)
-    return _folded(found) if folds else found
+            ranges = _one(text)
+    return _fold_case(ranges) if folds else ranges
 
 
 def _set_ranges(body: str) -> Iterator[tuple[int, int]]:
     items = _SET_ITEM.findall(body)
     at = 0
     while at < len(items):
-        low = _escaped(items[at])
+        low = _unescape(items[at])
         # A dash between two characters makes a range; first, last or after a class it is itself.
         if at + 2 < len(items) and items[at + 1] == "-" and _is_one(low):
-            high = _escaped(items[at + 2])
+            high = _unescape(items[at + 2])
             if _is_one(high):
                 yield low[0][0], high[0][0]
                 at += 3
@@ -115,8 +115,8 @@ def _set_ranges(body: str) -> Iterator[tuple[int, int]]:
         at += 1
 
 
-def _escaped(text: str) -> Ranges:
-    r"""What `\d`, `\n`, `\x41`, `\.` or a plain character stands for."""
+def _unescape(text: str) -> Ranges:
+    r"""What `\d`, `\n`, `\x41`, `\.` or a plain character matches."""
     if not text.startswith("\\"):
         return _one(text)
     letter = text[1:]
@@ -135,17 +135,17 @@ def _is_one(ranges: Ranges) -> bool:
     return len(ranges) == 1 and ranges[0][0] == ranges[0][1]
 
 
-def _folded(ranges: Ranges) -> Ranges:
+def _fold_case(ranges: Ranges) -> Ranges:
     """The code points, with both cases of every ASCII letter among them."""
     more = [
-        _one(each.swapcase())[0]
-        for each in string.ascii_letters
-        if any(low <= ord(each) <= high for low, high in ranges)
+        _one(letter.swapcase())[0]
+        for letter in string.ascii_letters
+        if any(low <= ord(letter) <= high for low, high in ranges)
     ]
-    return _merged([*ranges, *more])
+    return _merge_ranges([*ranges, *more])
 
 
-def _merged(ranges: list[tuple[int, int]]) -> Ranges:
+def _merge_ranges(ranges: list[tuple[int, int]]) -> Ranges:
     merged: list[tuple[int, int]] = []
     for low, high in sorted(ranges):
         if merged and low <= merged[-1][1] + 1:
@@ -156,33 +156,33 @@ def _merged(ranges: list[tuple[int, int]]) -> Ranges:
 
 
 def _complement(ranges: Ranges) -> Ranges:
-    left: list[tuple[int, int]] = []
+    gaps: list[tuple[int, int]] = []
     start = 0
-    for low, high in _merged(list(ranges)):
+    for low, high in _merge_ranges(list(ranges)):
         if start < low:
-            left.append((start, low - 1))
+            gaps.append((start, low - 1))
         start = high + 1
     if start <= _LAST:
-        left.append((start, _LAST))
-    return tuple(left)
+        gaps.append((start, _LAST))
+    return tuple(gaps)
 
 
-def _spelt(ranges: Ranges) -> str:
+def _format_set(ranges: Ranges) -> str:
     if not ranges:
-        # A set of everything, negated: no engine takes an empty set.
+        # A set of everything, negated: no engine accepts an empty set.
         return rf"[^\x{{0}}-\x{{{_LAST:X}}}]"
     runs = (rf"\x{{{low:X}}}" + (rf"-\x{{{high:X}}}" if high > low else "") for low, high in ranges)
     return f"[{''.join(runs)}]"
 
 
-def _of(characters: str) -> Ranges:
-    return _merged([_one(each)[0] for each in characters])
+def _ranges_in(characters: str) -> Ranges:
+    return _merge_ranges([_one(character)[0] for character in characters])
 
 
 _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_DIGITS: Final = _of(string.digits)
-_WORDS: Final = _of(string.ascii_letters + string.digits + "_")
-_SPACES: Final = _of(" \t\n\r\f\v")
+_DIGITS: Final = _ranges_in(string.digits)
+_WORDS: Final = _ranges_in(string.ascii_letters + string.digits + "_")
+_SPACES: Final = _ranges_in(" \t\n\r\f\v")
 _CLASSES: Final = {
     "d": _DIGITS,
     "D": _complement(_DIGITS),

@@ -1,4 +1,4 @@
-"""Row rules as plans: all that a type states are counted in one pass over its rows."""
+"""Row rules as plans: one pass over the rows of a type counts the offenders of all its rules."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from omnigraph.integrity.deltas import POSITION, Shape
-from omnigraph.integrity.drafts import Draft, Offenders, Question, aliased, position_of
+from omnigraph.integrity.drafts import Draft, Offenders, Question, alias_columns, position_of
 from omnigraph.integrity.violations import (
     Breach,
     ToOrigin,
     Violation,
     no_origin,
     origin_at,
-    shortened,
+    shorten,
 )
 from omnigraph.model.types import EnumType, PropertyType, Scalar
 from omnigraph.relational.expressions import Bindings
@@ -29,13 +29,13 @@ from omnigraph.schema.catalog import SchemaType, Value
 _ROW: Final = "d"
 
 ITEM: Final = "x"
-"""What `has_items` calls an item in the condition that it is given."""
+"""The name of an item in the condition of `has_items`."""
 
 Condition: TypeAlias = "Callable[[Bindings], exp.Expr]"
 """True of the rows that break a rule; false or null of all others."""
 
 ColumnProof: TypeAlias = "Callable[[pa.ChunkedArray], bool]"
-"""Whether Arrow shows that no value of a column breaks a rule; False where it is in doubt."""
+"""Whether Arrow proves that no value of a column breaks a rule; False where it is in doubt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +50,27 @@ class RowRule:
     """
 
     breach: Breach
-    broken: Condition
+    is_broken: Condition
     holds: ColumnProof
     type: Scalar | EnumType | None
     complaint: str
 
     @property
     def column(self) -> str:
-        """The column that it looks at."""
+        """The column that it reads."""
         return self.breach.properties[0]
 
-    def described(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
-        """The violation that a row of `offenders` is."""
-        found = row["id"]
+    def describe(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
+        """The violation for a row of `offenders`."""
+        row_id = row["id"]
         value = row.get("value")
-        shown = f" {shortened(value)}" if self.type is not None else ""
+        value_text = f" {shorten(value)}" if self.type is not None else ""
         message = (
-            f"{self.breach.type_name} {shortened(found)}: {self.column}{shown} {self.complaint}"
+            f"{self.breach.type_name} {shorten(row_id)}: {self.column}{value_text} {self.complaint}"
             if self.column != "id"
             else f"{self.breach.type_name}: id {self.complaint}"
         )
-        identity = None if found is None else str(found)
+        identity = None if row_id is None else str(row_id)
         origin = origin_at(row["position"], to_origin)
         return Violation(self.breach, identity, value, origin, message)
 
@@ -85,12 +85,12 @@ class RowRules:
     def counts(self, shape: Shape) -> Question:
         """One row: how many rows of the delta break each rule. The delta is read once."""
         draft = Draft(shape)
-        columns = dict.fromkeys(each.column for each in self.rules)
+        columns = dict.fromkeys(rule.column for rule in self.rules)
         relation = draft.upserts(self.type.table_key, *columns)
         one = exp.Literal.number(1)
         counts = [
-            exp.Count(this=exp.Case(ifs=[exp.If(this=each.broken(draft.bindings), true=one)]))
-            for each in self.rules
+            exp.Count(this=exp.Case(ifs=[exp.If(this=rule.is_broken(draft.bindings), true=one)]))
+            for rule in self.rules
         ]
         query = exp.select(*(named(tree, f"n{place}") for place, tree in enumerate(counts)))
         outputs = [
@@ -103,33 +103,33 @@ class RowRules:
         draft = Draft(shape)
         columns = dict.fromkeys(["id", POSITION, rule.column])
         relation = draft.upserts(self.type.table_key, *columns)
-        shown: dict[str, exp.Expr] = {"position": position_of(_ROW), "id": column("id", _ROW)}
+        outputs: dict[str, exp.Expr] = {"position": position_of(_ROW), "id": column("id", _ROW)}
         more: list[tuple[str, PropertyType]] = []
         if rule.type is not None:
-            shown["value"] = column(rule.column, _ROW)
+            outputs["value"] = column(rule.column, _ROW)
             more.append(("value", rule.type))
-        query = exp.select(*aliased(**shown)).from_(table(relation, _ROW))
-        return draft.offenders(query.where(rule.broken(draft.bindings)), *more)
+        query = exp.select(*alias_columns(**outputs)).from_(table(relation, _ROW))
+        return draft.offenders(query.where(rule.is_broken(draft.bindings)), *more)
 
 
 def value_of(name: str) -> exp.Column:
-    """A column of the rows that a condition is about."""
+    """A column of the rows that a condition tests."""
     return column(name, _ROW)
 
 
 def has_items(items: exp.Expr, condition: exp.Expr) -> exp.Expr:
     """Whether a list has an item, named `ITEM`, that meets a condition."""
-    # Not the test whether any item meets a condition: in that, a null answers for all of them.
-    test = exp.Lambda(this=condition, expressions=[exp.to_identifier(ITEM)])
-    count = exp.ArraySize(this=exp.ArrayFilter(this=items.copy(), expression=test))
+    # Not SQL's test whether any item meets a condition: a null makes all of that null.
+    predicate = exp.Lambda(this=condition, expressions=[exp.to_identifier(ITEM)])
+    count = exp.ArraySize(this=exp.ArrayFilter(this=items.copy(), expression=predicate))
     return exp.GT(this=count, expression=exp.Literal.number(0))
 
 
-def all_true(truths: pa.ChunkedArray) -> bool:
-    """Whether none of some truths is false."""
-    return bool(pc.all(truths, min_count=0).as_py())
+def all_true(values: pa.ChunkedArray) -> bool:
+    """Whether none of the values is false."""
+    return bool(pc.all(values, min_count=0).as_py())
 
 
 def format_bound(bound: Value | None) -> str:
-    """A bound as a schema has it; nothing where the end is open."""
+    """A bound as in a schema; empty where there is none."""
     return "" if bound is None else str(bound)

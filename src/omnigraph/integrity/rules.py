@@ -1,4 +1,4 @@
-"""The rule set: everything that a catalog demands of data, compiled once for every writer."""
+"""The rule set: everything that a catalog requires of data, compiled once for every writer."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Self, assert_never
 
-from omnigraph.integrity.cardinalities import Least, Most
+from omnigraph.integrity.cardinalities import CardinalityMax, CardinalityMin
 from omnigraph.integrity.deltas import Shape
-from omnigraph.integrity.ends import Endpoint, Stranded
+from omnigraph.integrity.ends import DanglingEdge, Endpoint
 from omnigraph.integrity.keys import DistinctIds, NewIds
 from omnigraph.integrity.row_rules.checks import matches
 from omnigraph.integrity.row_rules.enums import one_of
 from omnigraph.integrity.row_rules.finite import finite_key, finite_vector
 from omnigraph.integrity.row_rules.lengths import in_length
 from omnigraph.integrity.row_rules.ranges import in_range
-from omnigraph.integrity.row_rules.required import required, required_items
+from omnigraph.integrity.row_rules.required import required_items, required_value
 from omnigraph.integrity.rows import RowRule, RowRules
 from omnigraph.integrity.uniques import Unique
 from omnigraph.integrity.violations import Rule
@@ -23,13 +23,13 @@ from omnigraph.model.types import BlobType, EnumType, ListType, Scalar, VectorTy
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, Property, SchemaType
 
-SetRule = DistinctIds | NewIds | Unique | Endpoint | Most | Least | Stranded
-"""A rule about rows together. Each says to what deltas it applies and finds its offenders."""
+SetRule = DistinctIds | NewIds | Unique | Endpoint | CardinalityMax | CardinalityMin | DanglingEdge
+"""A rule about several rows. Each states to which deltas it applies, and finds its offenders."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """The rules of one catalog, in its order. It holds no data and may be kept and shared."""
+    """The rules of one catalog, in its order. It holds no data and may be cached and shared."""
 
     catalog: Catalog
     row_rules: tuple[RowRules, ...]
@@ -37,38 +37,38 @@ class RuleSet:
 
     @classmethod
     def compile(cls, catalog: Catalog) -> Self:
-        """Everything that the catalog demands."""
+        """Every rule that the catalog states."""
         return cls(
             catalog,
             row_rules=tuple(RowRules(type_, tuple(_row_rules(type_))) for type_ in catalog.types),
             set_rules=tuple(_set_rules(catalog)),
         )
 
-    def leaving_out(self, rule: Rule) -> RuleSet:
-        """The same but for the row rules of one kind."""
+    def without(self, rule: Rule) -> RuleSet:
+        """The same rule set without the row rules of one kind."""
         others = (
-            replace(each, rules=tuple(one for one in each.rules if one.breach.rule is not rule))
-            for each in self.row_rules
+            replace(rules, rules=tuple(other for other in rules.rules if other.breach.rule != rule))
+            for rules in self.row_rules
         )
         return replace(self, row_rules=tuple(others))
 
     def row_rules_for(self, shape: Shape) -> Iterator[RowRules]:
         """The row rules of the types that a delta writes rows of."""
-        return (each for each in self.row_rules if each.type.table_key in shape.upserted)
+        return (rules for rules in self.row_rules if rules.type.table_key in shape.upserted)
 
     def set_rules_for(self, shape: Shape) -> Iterator[SetRule]:
-        """The rules about rows together that a delta of this shape could break."""
-        return (each for each in self.set_rules if each.applies(shape))
+        """The set rules that a delta of this shape could break."""
+        return (rule for rule in self.set_rules if rule.applies(shape))
 
 
 def _row_rules(type_: SchemaType) -> Iterator[RowRule]:
     """The row rules that a type states, in the order of its columns."""
     names = table_schema(type_).names
     for name in names[: len(names) - len(type_.properties)]:
-        yield required(type_, name)
+        yield required_value(type_, name)
     for property_ in type_.properties:
         if not property_.nullable:
-            yield required(type_, property_.name)
+            yield required_value(type_, property_.name)
         yield from _type_rules(type_, property_)
     for range_ in type_.ranges:
         yield in_range(type_, range_)
@@ -79,7 +79,7 @@ def _row_rules(type_: SchemaType) -> Iterator[RowRule]:
 
 
 def _type_rules(type_: SchemaType, property_: Property) -> Iterator[RowRule]:
-    """What the type of a property demands of its values."""
+    """What the type of a property requires of its values."""
     match property_.type:
         case EnumType() as enum:
             yield one_of(type_, property_.name, enum)
@@ -107,11 +107,11 @@ def _set_rules(catalog: Catalog) -> Iterator[SetRule]:
         for end, node in ends:
             yield Endpoint(edge, end, node)
         for end, node in ends:
-            yield Stranded(edge, end, node)
+            yield DanglingEdge(edge, end, node)
         if edge.cardinality.maximum is not None:
-            yield Most(edge, edge.cardinality.maximum)
+            yield CardinalityMax(edge, edge.cardinality.maximum)
         if edge.cardinality.minimum:
-            yield Least(edge, catalog.node_type(edge.source), edge.cardinality.minimum)
+            yield CardinalityMin(edge, catalog.node_type(edge.source), edge.cardinality.minimum)
 
 
 def _ends(catalog: Catalog, edge: EdgeType) -> tuple[tuple[str, NodeType], ...]:

@@ -1,4 +1,4 @@
-"""Unique rules: no two rows, of the delta or left by it, share a tuple without nulls."""
+"""Unique rules: no two rows, of the delta or remaining, share a tuple without nulls."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from omnigraph.integrity.drafts import (
     Draft,
     Offenders,
     Reliance,
-    aliased,
-    every,
+    alias_columns,
     no_position,
     position_of,
+    union_all,
 )
 from omnigraph.integrity.violations import (
     Breach,
@@ -23,7 +23,7 @@ from omnigraph.integrity.violations import (
     Violation,
     no_origin,
     origin_at,
-    shortened,
+    shorten,
 )
 from omnigraph.model.types import EnumType, PropertyType, Scalar
 from omnigraph.relational.expressions import without_negative_zero
@@ -38,7 +38,7 @@ _ID: exp.DataType = exp.DataType.build("TEXT")
 class Unique:
     """One `@unique` of a type. An offender is a tuple, however many rows share it.
 
-    Rows that the delta deletes, replaces or overwrites hold nothing: what they held may be taken.
+    Rows that the delta deletes, replaces or overwrites hold no tuple: theirs may be claimed.
     """
 
     type: SchemaType
@@ -46,11 +46,11 @@ class Unique:
 
     @property
     def breach(self) -> Breach:
-        """What an offender breaks."""
+        """The breach of an offender."""
         return Breach(Rule.UNIQUE, self.type.name, self.members)
 
     def applies(self, shape: Shape) -> bool:
-        """Whether a delta of this shape could break it: only what is written claims a tuple."""
+        """Whether a delta of this shape could break it: only written rows claim a tuple."""
         return self.type.table_key in shape.upserted
 
     def offenders(self, shape: Shape) -> Offenders:
@@ -59,7 +59,7 @@ class Unique:
         key = self.type.table_key
         relation = draft.upserts(key, *dict.fromkeys(["id", POSITION, *self.members]))
         claims = draft.define(self._claims(relation))
-        left = draft.remaining(
+        remaining = draft.remaining(
             key,
             *dict.fromkeys(["id", *self.members]),
             by=self._lookup or "",
@@ -67,13 +67,17 @@ class Unique:
             replaced=False,
             reliance=Reliance.ABSENCE,
         )
-        holders = [exp.select(*map(_own, self._columns("id", "mine", "o"))).from_(_as(claims))]
-        if left is not None:
-            holders.append(self._rivals(left, claims))
+        holders = [
+            exp.select(*map(_claim_column, self._columns("id", "mine", "o"))).from_(
+                _claims_table(claims)
+            )
+        ]
+        if remaining is not None:
+            holders.append(self._rivals(remaining, claims))
         ids = exp.Count(this=exp.Distinct(expressions=[column("id", "h")]))
         shared = (
             exp.select(
-                *aliased(
+                *alias_columns(
                     position=exp.Min(this=column("o", "h")),
                     id=exp.Min(this=column("mine", "h")),
                     least=exp.Min(this=column("id", "h")),
@@ -81,7 +85,7 @@ class Unique:
                 ),
                 *(column(name, "h") for name in self._tuple),
             )
-            .from_(table(draft.define(every(holders)), "h"))
+            .from_(table(draft.define(union_all(holders)), "h"))
             .group_by(*(column(name, "h") for name in self._tuple))
             .having(exp.GT(this=ids, expression=exp.Literal.number(1)))
         )
@@ -92,18 +96,18 @@ class Unique:
         values = zip(self._tuple, map(self._type_of, self.members), strict=True)
         return draft.offenders(shared, *more, *values)
 
-    def described(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
-        """The violation that a row of `offenders` is."""
-        found = str(row["id"])
-        other = row["greatest"] if row["greatest"] != found else row["least"]
+    def describe(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
+        """The violation for a row of `offenders`."""
+        row_id = str(row["id"])
+        other = row["greatest"] if row["greatest"] != row_id else row["least"]
         values = tuple(row[name] for name in self._tuple)
         value = values[0] if len(values) == 1 else values
         message = (
-            f"{self.type.name} {shortened(found)} and {shortened(other)} "
-            f"share {', '.join(self.members)} {shortened(value)}"
+            f"{self.type.name} {shorten(row_id)} and {shorten(other)} "
+            f"share {', '.join(self.members)} {shorten(value)}"
         )
         origin = origin_at(row["position"], to_origin)
-        return Violation(self.breach, found, value, origin, message)
+        return Violation(self.breach, row_id, value, origin, message)
 
     @property
     def _tuple(self) -> list[str]:
@@ -123,9 +127,9 @@ class Unique:
     def _type_of(self, name: str) -> Scalar | EnumType:
         if name in ENDPOINTS:
             return Scalar.STRING
-        found = self.type.property_named(name).type
-        assert isinstance(found, Scalar | EnumType), "a unique has scalars and enums only"
-        return found
+        kind = self.type.property_named(name).type
+        assert isinstance(kind, Scalar | EnumType), "a unique has scalars and enums only"
+        return kind
 
     def _values(self, alias: str) -> dict[str, exp.Expr]:
         return {
@@ -138,26 +142,26 @@ class Unique:
             exp.Not(this=exp.Is(this=column(member, "d"), expression=exp.Null()))
             for member in self.members
         ]
-        columns = aliased(
+        columns = alias_columns(
             **self._values("d"), id=column("id", "d"), mine=column("id", "d"), o=position_of("d")
         )
         return exp.select(*columns).from_(table(relation, "d")).where(*has_all)
 
-    def _rivals(self, left: str, claims: str) -> exp.Select:
-        """The rows left by the delta that hold a tuple which it claims."""
+    def _rivals(self, remaining: str, claims: str) -> exp.Select:
+        """The remaining rows that hold a tuple which the delta claims."""
         values = self._values("c")
         same = [
             exp.EQ(this=tree.copy(), expression=column(name, "q")) for name, tree in values.items()
         ]
-        nothing = exp.Cast(this=exp.Null(), to=_ID)
-        columns = aliased(**values, id=column("id", "c"), mine=nothing, o=no_position())
-        query = exp.select(*columns).from_(table(left, "c"))
+        no_id = exp.Cast(this=exp.Null(), to=_ID)
+        columns = alias_columns(**values, id=column("id", "c"), mine=no_id, o=no_position())
+        query = exp.select(*columns).from_(table(remaining, "c"))
         return query.join(table(claims, "q"), on=exp.and_(*same), join_type="semi")
 
 
-def _own(name: str) -> exp.Column:
+def _claim_column(name: str) -> exp.Column:
     return column(name, "q")
 
 
-def _as(claims: str) -> exp.Table:
+def _claims_table(claims: str) -> exp.Table:
     return table(claims, "q")

@@ -1,4 +1,4 @@
-"""Violations: data that breaks a rule, counted exactly and shown by its first offenders.
+"""Violations: data that breaks a rule, with exact counts and the first offenders.
 
 Only the standard library is needed to read one: the command line and the server render them
 without loading an engine.
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
+from itertools import chain
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 
@@ -17,7 +18,7 @@ from omnigraph.errors import ErrorCode, OmnigraphError
 from omnigraph.limits import OFFENDERS_SHOWN_MAX
 
 ToOrigin: TypeAlias = "Callable[[int], str]"
-"""Names the row at a position of what a writer was given, such as `people.jsonl:17`."""
+"""Names the row at a position of a writer's input, such as `people.jsonl:17`."""
 
 _NAMED_MAX: Final = 3
 """Offenders named in an error's message; its report has more."""
@@ -27,41 +28,41 @@ _SHOWN_MAX: Final = 100
 
 
 class Rule(StrEnum):
-    """What data can break. Programs match on these words."""
+    """What data can break. Programs match on these values."""
 
     REQUIRED = "required"
     """A value, an item of a list or an end of an edge is null and may not be."""
     TYPE = "type"
-    """A value is not of its property's type, or no property takes it."""
+    """A value is not of its property's type, or there is no such property."""
     ENUM = "enum"
     RANGE = "range"
     CHECK = "check"
     LENGTH = "length"
     KEY = "key"
-    """An id stands twice among the rows to write, or a key has a number that is not finite."""
+    """An id occurs twice among the rows to write, or a key has a number that is not finite."""
     EXISTS = "exists"
-    """A row that was to be new has the id of one that is there: a key conflict, for `append`."""
+    """A row of an `append` has the id of one that exists: a key conflict."""
     UNIQUE = "unique"
     ENDPOINT = "endpoint"
     """An edge to write leads from or to a node that does not exist."""
     CARDINALITY = "cardinality"
     STRANDED = "stranded"
-    """An edge that stays leads from or to a node that goes."""
+    """A remaining edge leads from or to a deleted node."""
 
 
 def no_origin(position: int) -> str:  # noqa: ARG001
-    """Of a writer that has no names for its rows."""
+    """The origin of rows that a writer has no names for: empty."""
     return ""
 
 
 def origin_at(position: object, to_origin: ToOrigin) -> str:
-    """The origin of a row at a position that an engine found; empty where nobody said it."""
+    """The origin of a row at a position that an engine returned; empty for null."""
     return "" if position is None else to_origin(cast("int", position))
 
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """What was broken: the rule, and the type and properties it is stated for."""
+    """A broken rule: its kind, and the type and properties that it is stated for."""
 
     rule: Rule
     type_name: str
@@ -78,8 +79,8 @@ class Violation:
     Attributes:
         id: The id of the row; of the source node, for a cardinality. None where a row could not
             be given one.
-        value: What broke the rule, as a Python value; a tuple where several properties did.
-        origin: Where the row came from, such as `people.jsonl:17`; empty if nobody said.
+        value: The value that breaks the rule; a tuple where it has several properties.
+        origin: Where the row is from, such as `people.jsonl:17`; empty if that is not known.
         message: The facts in one sentence.
     """
 
@@ -108,7 +109,7 @@ class Violation:
         return f"{self.origin}: {self.message}" if self.origin else self.message
 
     def facts(self) -> dict[str, object]:
-        """The violation for programs: plain values that JSON can hold."""
+        """The violation as plain values that JSON can represent."""
         return {
             "rule": str(self.rule),
             "type": self.type_name,
@@ -121,8 +122,8 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What a check found: exact counts, and the first offenders of each breach.
+class IntegrityReport:
+    """The result of a check: exact counts, and the first offenders of each breach.
 
     Attributes:
         counts: How many offenders each breach has; a rule that holds is not listed.
@@ -152,7 +153,7 @@ class Report:
 
     def __reduce__(self) -> tuple[object, ...]:
         # A read-only view of a dictionary cannot be pickled.
-        return Report, (dict(self.counts), self.violations)
+        return IntegrityReport, (dict(self.counts), self.violations)
 
 
 class Tally:
@@ -160,31 +161,31 @@ class Tally:
 
     def __init__(self) -> None:
         self._counts: dict[Breach, int] = {}
-        self._kept: dict[Breach, list[Violation]] = {}
+        self._first: dict[Breach, list[Violation]] = {}
 
     def add(self, violation: Violation) -> None:
         """Count one violation, and keep it if it is among the first."""
-        self.add_counted(violation.breach, 1, [violation])
+        self.add_offenders(violation.breach, 1, [violation])
 
-    def add_counted(self, breach: Breach, count: int, first: Iterable[Violation]) -> None:
-        """Count so many offenders of one breach, of which these are the first."""
+    def add_offenders(self, breach: Breach, count: int, first: Iterable[Violation]) -> None:
+        """Count offenders of one breach, of which these are the first."""
         if not count:
             return
         self._counts[breach] = self._counts.get(breach, 0) + count
-        kept = self._kept.setdefault(breach, [])
-        kept.extend(first)
-        del kept[OFFENDERS_SHOWN_MAX:]
+        violations = self._first.setdefault(breach, [])
+        violations.extend(first)
+        del violations[OFFENDERS_SHOWN_MAX:]
 
-    def add_report(self, report: Report) -> None:
-        """Count everything that another check found."""
+    def add_report(self, report: IntegrityReport) -> None:
+        """Add the counts and violations of another report."""
         for breach, count in report.counts.items():
-            first = [each for each in report.violations if each.breach == breach]
-            self.add_counted(breach, count, first)
+            first = [one for one in report.violations if one.breach == breach]
+            self.add_offenders(breach, count, first)
 
-    def report(self) -> Report:
-        """What was found so far."""
-        violations = tuple(each for kept in self._kept.values() for each in kept)
-        return Report(MappingProxyType(dict(self._counts)), violations)
+    def report(self) -> IntegrityReport:
+        """The report of what was added so far."""
+        violations = tuple(chain.from_iterable(self._first.values()))
+        return IntegrityReport(MappingProxyType(dict(self._counts)), violations)
 
 
 class IntegrityError(OmnigraphError):
@@ -192,7 +193,7 @@ class IntegrityError(OmnigraphError):
 
     default_code = ErrorCode.INTEGRITY
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: IntegrityReport) -> None:
         super().__init__(
             _summary(report),
             hint="fix the data and write it again; nothing was changed",
@@ -206,7 +207,7 @@ class IntegrityError(OmnigraphError):
                 }
                 for breach, count in report.counts.items()
             ],
-            violations=[each.facts() for each in report.violations],
+            violations=[violation.facts() for violation in report.violations],
         )
         self.report = report
 
@@ -221,12 +222,12 @@ class IntegrityError(OmnigraphError):
         return self.report.counts_by_rule()
 
     def __reduce__(self) -> tuple[object, ...]:
-        # The attributes go along for the notes among them.
+        # The attributes are included for the notes among them.
         return IntegrityError, (self.report,), vars(self)
 
 
-def require_clean(report: Report) -> None:
-    """Refuse what breaks a rule.
+def require_clean(report: IntegrityReport) -> None:
+    """Refuse a report with violations.
 
     Raises:
         IntegrityError: the report has violations.
@@ -235,32 +236,32 @@ def require_clean(report: Report) -> None:
         raise IntegrityError(report)
 
 
-def shortened(value: object) -> str:
-    """A value as a message shows it.
+def shorten(value: object) -> str:
+    """The text of a value for a message, within `_SHOWN_MAX` characters.
 
-    >>> shortened("Ada"), shortened(7), len(shortened("a" * 1000))
+    >>> shorten("Ada"), shorten(7), len(shorten("a" * 1000))
     ("'Ada'", '7', 100)
     """
     text = str(value) if isinstance(value, date) else repr(value)
     return text if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 1]}…"
 
 
-def _summary(report: Report) -> str:
+def _summary(report: IntegrityReport) -> str:
     count = "1 violation" if report.total == 1 else f"{report.total:,} violations"
     lines = [f"the data breaks the schema: {count}"]
     for breach, number in report.counts.items():
-        shown = [each for each in report.violations if each.breach == breach][:_NAMED_MAX]
+        first = [one for one in report.violations if one.breach == breach][:_NAMED_MAX]
         lines.append(f"  {breach}: {number:,}")
-        lines += [f"    {each}" for each in shown]
-        if number > len(shown):
-            lines.append(f"    … and {number - len(shown):,} more")
+        lines += [f"    {violation}" for violation in first]
+        if number > len(first):
+            lines.append(f"    … and {number - len(first):,} more")
     return "\n".join(lines)
 
 
 def _plain(value: object) -> object:
-    """The value as JSON has it: numbers that it would round or refuse become text."""
+    """The value for JSON: numbers that JSON would round or refuse become text."""
     if isinstance(value, tuple | list):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int) and abs(value) < 1 << 53:

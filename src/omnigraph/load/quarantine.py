@@ -20,10 +20,10 @@ from omnigraph.engine.protocol import Data, Engine
 from omnigraph.errors import AlreadyExistsError, InvalidParameterError, StorageError
 from omnigraph.formats.lines import NOT_FINITE, envelope_lines
 from omnigraph.formats.sinks import STANDARD_OUTPUT
-from omnigraph.integrity.cardinalities import Least, Most
+from omnigraph.integrity.cardinalities import CardinalityMax, CardinalityMin
 from omnigraph.integrity.deltas import POSITION, Delta
 from omnigraph.integrity.drafts import Question
-from omnigraph.integrity.ends import Endpoint, Stranded
+from omnigraph.integrity.ends import DanglingEdge, Endpoint
 from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.keys import DistinctIds, NewIds
 from omnigraph.integrity.rows import RowRule
@@ -100,11 +100,11 @@ class _Faults:
         for rules in self.rule_set.row_rules_for(shape):
             key = rules.type.table_key
             for rule in rules.rules:
-                self._blame(rule, rules.offenders(rule, shape).listed(), _by_position(key))
+                self._blame(rule, rules.offenders(rule, shape).list_all(), _by_position(key))
         for set_rule in self.rule_set.set_rules_for(shape):
             blame = blame_of(set_rule)
             if blame is not None:
-                self._blame(set_rule, set_rule.offenders(shape).listed(), blame)
+                self._blame(set_rule, set_rule.offenders(shape).list_all(), blame)
         return self.found
 
     def _blame(self, rule: RowRule | SetRule, question: Question, blame: Blame) -> None:
@@ -113,7 +113,7 @@ class _Faults:
         table = self.delta.tables.get(blame.table)
         if not offenders or table is None or table.upserts is None:
             return
-        violations = {blame.offender(row): rule.described(row, self.to_origin) for row in offenders}
+        violations = {blame.offender(row): rule.describe(row, self.to_origin) for row in offenders}
         columns = [table.upserts[name].to_pylist() for name in blame.columns]
         positions = table.upserts[POSITION].to_pylist()
         for position, *values in zip(positions, *columns, strict=True):
@@ -153,11 +153,11 @@ def blame_of(rule: SetRule) -> Blame | None:
         case Unique(type_, members):
             names = tuple(f"k{place}" for place in range(len(members)))
             return Blame(type_.table_key, members, names)
-        case Most(edge):
+        case CardinalityMax(edge):
             return Blame(edge.table_key, ("src",), ("id",))
-        case Least(node=node):
+        case CardinalityMin(node=node):
             return Blame(node.table_key, ("id",), ("id",))
-        case Stranded():
+        case DanglingEdge():
             return None
         case _:
             assert_never(rule)

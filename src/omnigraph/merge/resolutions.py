@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from omnigraph.errors import InvalidInputError
 from omnigraph.integrity.convert import convert_value
-from omnigraph.integrity.violations import shortened
+from omnigraph.integrity.violations import shorten
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.model.types import Scalar, VectorType
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
@@ -45,10 +45,10 @@ class Given:
         kind = Scalar.STRING if _is_end(type_, name) else type_.property_named(name).type
         found = convert_value(kind, self.value)
         if isinstance(found, Misfit):
-            message = f"the resolutions give {shortened(self.value)} for {type_.name} {name}: "
+            message = f"the resolutions give {shorten(self.value)} for {type_.name} {name}: "
             raise InvalidInputError(message + found.reason, hint=found.hint)
         if isinstance(kind, VectorType) and not _are_finite(found):
-            message = f"the resolutions give {shortened(self.value)} for {type_.name} {name}, "
+            message = f"the resolutions give {shorten(self.value)} for {type_.name} {name}, "
             raise InvalidInputError(message + f"which is not {kind.dimension} finite numbers")
         return found
 
@@ -166,7 +166,7 @@ def _decisions(entries: Iterable[object]) -> Iterable[tuple[_Place, Decision]]:
         elif entry["take"] in list(Choice):
             yield place, Choice(entry["take"])
         else:
-            message = f"resolution {number} takes {shortened(entry['take'])}"
+            message = f"resolution {number} takes {shorten(entry['take'])}"
             raise InvalidInputError(message, hint="take ours or theirs")
 
 

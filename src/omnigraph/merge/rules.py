@@ -109,11 +109,11 @@ class Rules:
         shape, limit = delta.shape(), self.rows.conflicts_max
         for rules in self.rule_set.row_rules_for(shape):
             for rule in rules.rules:
-                offenders = self._answer(rules.offenders(rule, shape).listed(limit), delta)
-                yield from map(rule.described, offenders)
+                offenders = self._answer(rules.offenders(rule, shape).list_all(limit), delta)
+                yield from map(rule.describe, offenders)
         for set_rule in self.rule_set.set_rules_for(shape):
-            offenders = self._answer(set_rule.offenders(shape).listed(limit), delta)
-            yield from map(set_rule.described, offenders)
+            offenders = self._answer(set_rule.offenders(shape).list_all(limit), delta)
+            yield from map(set_rule.describe, offenders)
 
     def _touched(self, violations: Iterable[Violation]) -> TouchedRows:
         """The rows that decisions about these would change."""

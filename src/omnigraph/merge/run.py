@@ -217,7 +217,7 @@ class Merges:
     def _compile_rules(self, digest: str) -> RuleSet:
         # A merge takes each vector whole: from a side, which kept the rules, or from a decision,
         # which was checked. Its numbers need not be read again.
-        return RuleSet.compile(self._catalogs.of(digest)).leaving_out(Rule.TYPE)
+        return RuleSet.compile(self._catalogs.of(digest)).without(Rule.TYPE)
 
 
 def _unreadable_base(cause: CommitNotFoundError) -> StorageError:

@@ -14,7 +14,7 @@ from omnigraph.engine.protocol import Data, Engine
 from omnigraph.integrity.deltas import POSITION, Delta, TableDelta, delta_schema
 from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.rules import RuleSet
-from omnigraph.integrity.violations import Report
+from omnigraph.integrity.violations import IntegrityReport
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog, SchemaType
@@ -104,11 +104,11 @@ class World:
 
     def check(
         self, catalog: Catalog, committed: Rows, change: Change, *, indexed: bool = False
-    ) -> Report:
+    ) -> IntegrityReport:
         """What the change would break."""
         return self.check_on(self.data(catalog, committed, indexed=indexed), catalog, change)
 
-    def check_on(self, data: Data, catalog: Catalog, change: Change) -> Report:
+    def check_on(self, data: Data, catalog: Catalog, change: Change) -> IntegrityReport:
         """What the change would break in a graph that is there already."""
         return evaluate(
             RuleSet.compile(catalog),
@@ -123,7 +123,7 @@ def world(path: Path, engine: Engine) -> World:
     return World(Store.open(path), engine)
 
 
-def found(report: Report) -> list[tuple[str, str, str, str | None, Any]]:
+def found(report: IntegrityReport) -> list[tuple[str, str, str, str | None, Any]]:
     """The violations as plain tuples: rule, type, properties, id and value."""
     return [
         (str(each.rule), each.type_name, ",".join(each.properties), each.id, each.value)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from omnigraph.choices import EngineName
 from omnigraph.engine.protocol import Engine
-from omnigraph.integrity.violations import Report, Rule
+from omnigraph.integrity.violations import IntegrityReport, Rule
 from tests.contract.integrity.builders import World, world
 from tests.contract.integrity.naive import Broken, counts
 from tests.contract.integrity.random_changes import worlds
@@ -30,7 +30,7 @@ def anywhere(tmp_path_factory: pytest.TempPathFactory, engine: Engine) -> World:
     return world(where, engine)
 
 
-def counted(report: Report) -> dict[Broken, int]:
+def counted(report: IntegrityReport) -> dict[Broken, int]:
     return {
         (str(each.rule), each.type_name, ",".join(each.properties)): count
         for each, count in report.counts.items()

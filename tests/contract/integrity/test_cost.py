@@ -55,4 +55,4 @@ def test_rules_that_a_delta_cannot_break_are_not_asked():
 
     assert list(rules.set_rules_for(Change().delta(CATALOG).shape())) == []
     asked = rules.set_rules_for(Change(delete={"P": ["x"]}).delta(CATALOG).shape())
-    assert {type(each).__name__ for each in asked} == {"Stranded"}
+    assert {type(each).__name__ for each in asked} == {"DanglingEdge"}

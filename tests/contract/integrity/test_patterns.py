@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from omnigraph.integrity.patterns import portable
+from omnigraph.integrity.patterns import make_portable
 from omnigraph.model.types import Scalar
 from omnigraph.schema.catalog import Check, NodeType, Property
 from omnigraph.schema.patterns import pattern_fault
@@ -98,7 +98,7 @@ def test_engines_and_python_find_the_same(place, monkeypatch):
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_a_rewritten_pattern_means_the_same_to_python(pattern):
-    words = portable(pattern)
+    words = make_portable(pattern)
     python = re.sub(r"\\x\{([0-9A-F]+)\}", lambda m: f"\\U{int(m[1], 16):08X}", words.text)
     rewritten = re.compile(python.replace(r"\z", r"\Z"), re.ASCII)
 
@@ -110,4 +110,4 @@ def test_a_rewritten_pattern_means_the_same_to_python(pattern):
     [(r"\ba", True), (r"\b.", True), (r"\b[^a]", True), (r"\bé", False), ("a", False)],
 )
 def test_a_word_boundary_is_searched_for_in_ascii_where_that_changes_nothing(pattern, expected):
-    assert portable(pattern).is_searched_in_ascii is expected
+    assert make_portable(pattern).is_searched_in_ascii is expected

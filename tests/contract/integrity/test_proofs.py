@@ -18,7 +18,7 @@ from omnigraph.integrity.proofs.by_columns import by_columns
 from omnigraph.integrity.proofs.by_lookup import LOOKUP_ROWS_MAX, by_lookup
 from omnigraph.integrity.proofs.proof import any_of
 from omnigraph.integrity.rules import RuleSet
-from omnigraph.integrity.violations import Report
+from omnigraph.integrity.violations import IntegrityReport
 from omnigraph.relational.plans import Plan
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.parser import parse_schema
@@ -121,11 +121,13 @@ def delta_of(change: Change) -> Delta:
     return Delta(tables)
 
 
-def checked(here: World, change: Change) -> Report:
+def checked(here: World, change: Change) -> IntegrityReport:
     return prove_and_evaluate(CATALOG, delta_of(change), here.data(CATALOG, COMMITTED), Unasked())
 
 
-def prove_and_evaluate(catalog: Catalog, delta: Delta, data: Data, engine: Engine) -> Report:
+def prove_and_evaluate(
+    catalog: Catalog, delta: Delta, data: Data, engine: Engine
+) -> IntegrityReport:
     """What a delta breaks, the engine being run only for what no proof shows."""
     rules = RuleSet.compile(catalog)
     is_proven = any_of(

@@ -19,7 +19,7 @@ import pytest
 import omnigraph
 from omnigraph.errors import OmnigraphError
 from omnigraph.failpoints import Failpoint
-from omnigraph.integrity.violations import IntegrityError, Report
+from omnigraph.integrity.violations import IntegrityError, IntegrityReport
 from omnigraph.load import planning
 from omnigraph.load.results import LoadResult
 from omnigraph.load.spark.load import SparkLoad
@@ -95,7 +95,7 @@ def on_both(both: dict[str, Loaded], source: Any, mode: str, **more: Any) -> Loa
     return results["spark"]
 
 
-def refused_by_both(both: dict[str, Loaded], source: Any, mode: str = "append") -> Report:
+def refused_by_both(both: dict[str, Loaded], source: Any, mode: str = "append") -> IntegrityReport:
     """Load with each engine and compare how they refuse it."""
     reports = {}
     for name, each in both.items():
@@ -109,7 +109,7 @@ def refused_by_both(both: dict[str, Loaded], source: Any, mode: str = "append") 
     return reports["spark"]
 
 
-def told(report: Report) -> dict[str, Any]:
+def told(report: IntegrityReport) -> dict[str, Any]:
     """A report, whatever order its rules come in."""
     return {
         str(breach): (count, [each for each in report.violations if each.breach == breach])

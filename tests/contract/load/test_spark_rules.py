@@ -17,7 +17,7 @@ from typing import Any, Final
 import pytest
 
 import omnigraph
-from omnigraph.integrity.violations import IntegrityError, Report, Rule
+from omnigraph.integrity.violations import IntegrityError, IntegrityReport, Rule
 from omnigraph.limits import OFFENDERS_SHOWN_MAX
 from omnigraph.load import planning
 from tests.contract.load.loading import Loaded, edge, lines_of, loaded, node
@@ -246,7 +246,7 @@ def numbers_of(group: Lines, placed: Mapping[int, Any]) -> set[int]:
     return {number for number, line in placed.items() if line in group}
 
 
-def assert_told(report: Report, wrong: Sequence[Wrong], placed: Mapping[int, Any]) -> None:
+def assert_told(report: IntegrityReport, wrong: Sequence[Wrong], placed: Mapping[int, Any]) -> None:
     """A report must count every rule, and point to lines that break it, and to no others."""
     wanted: dict[Rule, int] = {}
     for each in wrong:

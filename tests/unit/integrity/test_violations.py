@@ -10,7 +10,7 @@ from omnigraph.errors import ErrorCode, OmnigraphError
 from omnigraph.integrity.violations import (
     Breach,
     IntegrityError,
-    Report,
+    IntegrityReport,
     Rule,
     Tally,
     Violation,
@@ -27,7 +27,7 @@ def violation(breach: Breach, value: object, origin: str = "") -> Violation:
 
 
 def test_a_clean_report_is_no_error():
-    require_clean(Report())
+    require_clean(IntegrityReport())
 
 
 def test_everything_is_counted_and_the_first_are_kept():
@@ -48,7 +48,7 @@ def test_reports_add_up():
     one.add(violation(ENUM, 1))
     both.add(violation(ENUM, 0))
     both.add_report(one.report())
-    both.add_report(Report())
+    both.add_report(IntegrityReport())
 
     assert both.report().counts == {ENUM: 2}
     assert [each.value for each in both.report().violations] == [0, 1]

@@ -1,4 +1,4 @@
-"""Proof by columns: rules that Arrow finds kept in the columns of a delta alone."""
+"""Proof by columns: rules that Arrow can check in the columns of a delta alone."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import assert_never
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.integrity.cardinalities import Least, Most
+from omnigraph.integrity.cardinalities import CardinalityMax, CardinalityMin
 from omnigraph.integrity.deltas import Delta
-from omnigraph.integrity.ends import Endpoint, Stranded
+from omnigraph.integrity.ends import DanglingEdge, Endpoint
 from omnigraph.integrity.keys import DistinctIds, NewIds
 from omnigraph.integrity.proofs.proof import Proof
 from omnigraph.integrity.rows import RowRules, all_true
@@ -20,7 +20,7 @@ from omnigraph.model.tables import TableKey
 
 
 def by_columns(delta: Delta, row_count: Callable[[TableKey], int]) -> Proof:
-    """Show the rules that the rows of a delta keep among themselves. No table is read.
+    """Prove the rules that the rows of a delta keep among themselves. No table is read.
 
     Args:
         row_count: How many rows a table has before the delta.
@@ -34,7 +34,7 @@ def by_columns(delta: Delta, row_count: Callable[[TableKey], int]) -> Proof:
         match rule:
             case RowRules(type_, rules):
                 rows = upserts(type_.table_key)
-                # One pass of an engine counts them all, so either none of them needs it or all do.
+                # One pass of an engine counts them all, and is saved only if all are proven.
                 return rows is not None and all(
                     row_rule.holds(rows[row_rule.column]) for row_rule in rules
                 )
@@ -48,7 +48,7 @@ def by_columns(delta: Delta, row_count: Callable[[TableKey], int]) -> Proof:
                 return (
                     edges is not None and nodes is not None and _are_among(edges[end], nodes["id"])
                 )
-            case Unique() | Stranded() | Most() | Least():
+            case Unique() | DanglingEdge() | CardinalityMax() | CardinalityMin():
                 return False
             case _:
                 assert_never(rule)

@@ -1,7 +1,7 @@
-"""Proof by key counts: one Spark job counts every key that a load brings, needs or finds.
+"""Proof by key counts: one Spark job counts every key that a load has, needs or meets.
 
-Most loads keep every rule about keys. A job that brings equal keys together shows which rules are
-kept, and only for the others the engine looks for offenders.
+Most loads keep every rule about keys. A job that groups equal keys proves which rules are kept, and
+the engine looks for offenders of the others only.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.engine.spark.failures import reporting
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.engine.spark.pieces import Cut, arrived, bucket_count, by_key, of_table, sent
-from omnigraph.integrity.cardinalities import Least, Most
+from omnigraph.integrity.cardinalities import CardinalityMax, CardinalityMin
 from omnigraph.integrity.deltas import Shape
-from omnigraph.integrity.ends import Endpoint, Stranded
+from omnigraph.integrity.ends import DanglingEdge, Endpoint
 from omnigraph.integrity.keys import DistinctIds, NewIds
 from omnigraph.integrity.proofs.proof import Proof
 from omnigraph.integrity.rows import RowRules
@@ -37,14 +37,14 @@ from omnigraph.storage.tables import Table
 _DISTINCT_AS_TEXT: Final = frozenset(
     {Scalar.STRING, Scalar.BOOL, Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64, Scalar.DATE}
 )
-"""Types of which two values are equal just when their texts are."""
+"""Types of which two values are equal exactly when their texts are."""
 
 _KEY: Final = "key"
 _NO_KEYS: Final = pa.array([], pa.utf8())
 
 
 class LoadedRows(Protocol):
-    """Rows that a load brings to one table, in files that executors read."""
+    """Rows that a load writes to one table, in files that executors read."""
 
     @property
     def type(self) -> SchemaType:
@@ -53,18 +53,18 @@ class LoadedRows(Protocol):
 
     @property
     def has_given_ids(self) -> bool:
-        """Whether any row has an id that was not minted, and so may be that of another."""
+        """Whether any row has an id that was not minted, and so may not be distinct."""
         ...
 
     def __len__(self) -> int: ...
 
     def pieces(self, columns: Sequence[str], cut: Cut) -> DataFrame:
-        """Pieces of columns of the rows, as `cut` cuts them."""
+        """Pieces of columns of the rows, made by `cut`."""
         ...
 
 
 class _Role(IntEnum):
-    """What the keys of an entry are: brought by the load, committed, or needed by edges."""
+    """What the keys of an entry are: of the load, committed, or required by edges."""
 
     OWN = 0
     OLD = 1
@@ -107,11 +107,11 @@ def by_key_counts(
     rows: Mapping[TableKey, LoadedRows],
     data: Data,
 ) -> Proof:
-    """Show rules about keys, by one job for all of them.
+    """Prove rules about keys, by one job for all of them.
 
     Args:
-        rules: Those that the proof will be used for.
-        rows: What the load brings, by table.
+        rules: The rules that the proof will be used for.
+        rows: The rows of the load, by table.
 
     Raises:
         StorageError: a table could not be read.
@@ -131,7 +131,7 @@ def by_key_counts(
                 return not keys.existing
             case Endpoint():
                 return not keys.missing
-            case Stranded() | Most() | Least():
+            case DanglingEdge() | CardinalityMax() | CardinalityMin():
                 return False
             case _:
                 assert_never(rule)
@@ -173,22 +173,22 @@ class _KeyCounts:
                 if self._has_committed(type_.table_key) or not _are_texts(type_, members):
                     return False
                 self._put(rule, _Role.OWN, self._rows[type_.table_key], members)
-            case Stranded() | Most() | Least():
+            case DanglingEdge() | CardinalityMax() | CardinalityMin():
                 return False
             case _:
                 assert_never(rule)
         return True
 
     def run(self) -> dict[int, KeyFacts]:
-        """What is true in each space."""
+        """The facts of each space."""
         if not self._entries:
             return {}
         cores = self._session.sparkContext.defaultParallelism
         count = bucket_count(sum(map(_row_count, self._entries.values())), cores)
         pieces = [self._pieces(entry, rows, count) for entry, rows in self._entries.items()]
-        every = sent(reduce(DataFrame.union, pieces), count)
-        # Messages of tasks: three answers for each space of keys.
-        messages = collect_messages(every.mapInArrow(count_keys, MESSAGE))
+        pieces_by_key = sent(reduce(DataFrame.union, pieces), count)
+        # Messages of tasks: three facts for each space of keys.
+        messages = collect_messages(pieces_by_key.mapInArrow(count_keys, MESSAGE))
         facts: dict[int, KeyFacts] = {}
         for message in messages:
             for space, more in message.items():
@@ -215,7 +215,7 @@ class _KeyCounts:
             self._put(key, _Role.OLD, self._data.table(key), ("id",))
 
     def _has_committed(self, key: TableKey) -> bool:
-        """Whether the write leaves committed rows."""
+        """Whether committed rows remain after the write."""
         return key not in self._shape.overwritten and self._data.table(key).count_rows() > 0
 
     def _put(
@@ -231,14 +231,14 @@ def _row_count(rows: LoadedRows | Table) -> int:
 
 
 def cut_keys(entry: _Entry, count: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Pieces of the keys that rows have in these columns; a key with a null is none."""
+    """Pieces of the keys that rows have in these columns; a key with a null is left out."""
     rows = rows.select(entry.columns).drop_null()
     keys = pa.table({_KEY: _texts(rows.columns)})
     return by_key(keys, _KEY, count, entry.space * len(_Role) + entry.role)
 
 
 def _texts(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
-    """A text for each row; two are equal just when all the columns' texts are."""
+    """A text for each row; two are equal exactly when all the columns' texts are."""
     texts = [column.cast(pa.utf8()) for column in columns]
     if len(texts) == 1:
         return texts[0]
@@ -247,7 +247,7 @@ def _texts(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
 
 
 def count_keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Report what is true of the keys in some buckets. Runs in an executor; safe to run twice."""
+    """Report the facts of the keys in some buckets. Runs in an executor; safe to run twice."""
     with reporting():
         facts: dict[int, KeyFacts] = {}
         for parts in arrived(batches).values():
@@ -291,7 +291,7 @@ def _space(rule: SetRule) -> object:
 
 
 def _are_texts(type_: SchemaType, members: tuple[str, ...]) -> bool:
-    """Whether two tuples of these members are equal just when their texts are."""
+    """Whether two tuples of these members are equal exactly when their texts are."""
     return all(
         isinstance(kind, EnumType) or kind in _DISTINCT_AS_TEXT for kind in _kinds(type_, members)
     )

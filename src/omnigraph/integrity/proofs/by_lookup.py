@@ -1,4 +1,4 @@
-"""Proof by lookup: rules that a small delta keeps, shown by a few committed rows found by index."""
+"""Proof by lookup: rules that a small delta keeps, proven by looking up a few committed rows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Final, assert_never
 import pyarrow as pa
 
 from omnigraph.engine.protocol import Data
-from omnigraph.integrity.cardinalities import Least, Most
+from omnigraph.integrity.cardinalities import CardinalityMax, CardinalityMin
 from omnigraph.integrity.deltas import Delta, Shape
-from omnigraph.integrity.ends import Endpoint, Stranded
+from omnigraph.integrity.ends import DanglingEdge, Endpoint
 from omnigraph.integrity.keys import DistinctIds, NewIds
 from omnigraph.integrity.proofs.proof import Proof
 from omnigraph.integrity.rows import RowRules
@@ -24,14 +24,14 @@ from omnigraph.schema.catalog import ENDPOINTS, SchemaType
 from omnigraph.storage import lookups
 
 LOOKUP_ROWS_MAX: Final = 1000
-"""Rows that become Python values in a proof, of a delta or looked up; more are the engine's."""
+"""Rows that become Python values in a proof, of a delta or looked up; the engine checks more."""
 
 
 def by_lookup(rules: Iterable[SetRule], delta: Delta, data: Data) -> Proof:
-    """Show rules about rows together; a table is read only when a rule needs it.
+    """Prove set rules; a table is read only when a rule needs it.
 
     Args:
-        rules: Those that the proof will be used for.
+        rules: The rules that the proof will be used for.
     """
     shape = delta.shape()
     ends: dict[TableKey, set[str] | None] = {}
@@ -40,8 +40,8 @@ def by_lookup(rules: Iterable[SetRule], delta: Delta, data: Data) -> Proof:
         if isinstance(rule, Endpoint):
             # All ends in one type of node are looked up together.
             values = lookup.upserted_values(rule.edge.table_key, rule.end)
-            known = ends.get(rule.node.table_key, set())
-            ends[rule.node.table_key] = None if values is None or known is None else known | values
+            ids = ends.get(rule.node.table_key, set())
+            ends[rule.node.table_key] = None if values is None or ids is None else ids | values
     return lookup.is_proven
 
 
@@ -56,7 +56,7 @@ class _Lookup:
 
     def is_proven(self, rule: RowRules | SetRule) -> bool:
         match rule:
-            case RowRules() | DistinctIds() | Least():
+            case RowRules() | DistinctIds() | CardinalityMin():
                 return False
             case _ if self.shape.overwritten:
                 return False
@@ -67,9 +67,9 @@ class _Lookup:
                 return self._is_unique(type_, members)
             case Endpoint(node=node):
                 return self._has_ends(node.table_key)
-            case Stranded(edge, end, node):
-                return self._strands_nothing(edge.table_key, end, node.table_key)
-            case Most(edge, maximum):
+            case DanglingEdge(edge, end, node):
+                return self._has_no_dangling_edges(edge.table_key, end, node.table_key)
+            case CardinalityMax(edge, maximum):
                 return self._is_within(edge.table_key, maximum)
             case _:
                 assert_never(rule)
@@ -81,7 +81,7 @@ class _Lookup:
 
     def _upserts(self, key: TableKey) -> pa.Table:
         rows = self.delta.tables[key].upserts
-        assert rows is not None, "rules about rows apply where some are written"
+        assert rows is not None, "set rules apply where rows are written"
         return rows
 
     def _upserted_ids(self, key: TableKey) -> set[str] | None:
@@ -106,7 +106,7 @@ class _Lookup:
         return rows.to_pylist() if len(rows) <= LOOKUP_ROWS_MAX else None
 
     def _has_ends(self, nodes: TableKey) -> bool:
-        """Whether every end in one type of node is in the delta, or committed and left."""
+        """Whether every end in one type of node is in the delta, or remains."""
         if nodes not in self.missing:
             self.missing[nodes] = self._lacks_ends(nodes)
         return not self.missing[nodes]
@@ -120,7 +120,7 @@ class _Lookup:
         rows = None if wanted & deleted else self._find(nodes, ["id"], "id", wanted)
         return rows is None or len({row["id"] for row in rows}) < len(wanted)
 
-    def _strands_nothing(self, edges: TableKey, end: str, nodes: TableKey) -> bool:
+    def _has_no_dangling_edges(self, edges: TableKey, end: str, nodes: TableKey) -> bool:
         written, deleted = self._upserted_ids(edges), self._deleted_ids(edges)
         rows = self._find(edges, ["id"], end, self._deleted_ids(nodes))
         if rows is None or written is None or deleted is None:
@@ -154,8 +154,8 @@ class _Lookup:
         rows = self._find(key, list(dict.fromkeys(["id", *members])), by, wanted)
         if rows is None:
             return False
-        left = [row for row in rows if row["id"] not in written | deleted]
-        return {tuple(row[name] for name in members) for row in left}.isdisjoint(claims)
+        remaining = [row for row in rows if row["id"] not in written | deleted]
+        return {tuple(row[name] for name in members) for row in remaining}.isdisjoint(claims)
 
 
 def _is_text(type_: SchemaType, name: str) -> bool:
@@ -165,6 +165,6 @@ def _is_text(type_: SchemaType, name: str) -> bool:
 def _is_float(type_: SchemaType, name: str) -> bool:
     if name in ENDPOINTS:
         return False
-    # To an engine a NaN equals itself, and to Python it does not.
+    # In an engine a NaN equals itself, in Python it does not.
     kind = type_.property_named(name).type
     return isinstance(kind, Scalar) and kind.is_float

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
-from omnigraph.integrity.cardinalities import Least, Most
-from omnigraph.integrity.ends import Endpoint, Stranded
+from omnigraph.integrity.cardinalities import CardinalityMax, CardinalityMin
+from omnigraph.integrity.ends import DanglingEdge, Endpoint
 from omnigraph.integrity.keys import DistinctIds, NewIds
 from omnigraph.integrity.proofs.proof import Proof
 from omnigraph.integrity.rows import RowRules
@@ -18,7 +18,7 @@ from omnigraph.schema.catalog import Catalog
 
 
 def by_statements(statements: Iterable[ir.Statement], catalog: Catalog) -> Proof:
-    """Show the rules that committed rows keep and the statements cannot break.
+    """Prove the rules that committed rows keep and the statements cannot break.
 
     Pending rows have distinct ids, an update changes neither ids nor ends, and a statement that
     deletes a node deletes its edges.
@@ -41,14 +41,14 @@ def by_statements(statements: Iterable[ir.Statement], catalog: Catalog) -> Proof
         match rule:
             case RowRules():
                 return False
-            case DistinctIds() | NewIds() | Stranded():
+            case DistinctIds() | NewIds() | DanglingEdge():
                 return True
             case Unique(type_, members):
                 key = type_.table_key
                 return key not in inserted and not any((key, name) in assigned for name in members)
-            case Endpoint(edge) | Most(edge):
+            case Endpoint(edge) | CardinalityMax(edge):
                 return edge.table_key not in inserted
-            case Least(edge, node):
+            case CardinalityMin(edge, node):
                 return not deletes and inserted.isdisjoint({edge.table_key, node.table_key})
             case _:
                 assert_never(rule)

@@ -1,4 +1,4 @@
-"""What a proof is, and how several are combined."""
+"""The type of a proof, and combinations of proofs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from omnigraph.integrity.rows import RowRules
 from omnigraph.integrity.rules import SetRule
 
 Proof: TypeAlias = "Callable[[RowRules | SetRule], bool]"
-"""Whether a write is shown to keep a rule; False where that is in doubt."""
+"""Whether a write is proven to keep a rule; False where that is in doubt."""
 
 
 def any_of(*proofs: Proof) -> Proof:
-    """A proof of what any of some proofs shows, tried in their order."""
+    """A proof of whatever one of the proofs proves, tried in their order."""
 
     def is_proven(rule: RowRules | SetRule) -> bool:
         return any(proof(rule) for proof in proofs)
@@ -21,11 +21,11 @@ def any_of(*proofs: Proof) -> Proof:
     return is_proven
 
 
-def nothing(rule: RowRules | SetRule) -> bool:  # noqa: ARG001  # a proof's
-    """Show nothing, so that an engine checks every rule."""
+def no_proof(rule: RowRules | SetRule) -> bool:  # noqa: ARG001  # a proof's
+    """Prove nothing, so that an engine checks every rule."""
     return False
 
 
-def rows_checked(rule: RowRules | SetRule) -> bool:
-    """Show the row rules of a write whose rows were all checked when they were read."""
+def by_checked_rows(rule: RowRules | SetRule) -> bool:
+    """Prove the row rules of a write whose rows were all checked when they were read."""
     return isinstance(rule, RowRules)

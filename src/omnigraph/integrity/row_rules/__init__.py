@@ -1,1 +1,1 @@
-"""Row rules: what one row can break by itself, a module for each kind."""
+"""Row rules: rules about one row alone, a module for each kind."""

@@ -1,4 +1,4 @@
-"""Checks: the pattern of `@check` is found in the texts of a property."""
+"""Checks: the pattern of `@check` matches the texts of a property."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from omnigraph.integrity.patterns import BEYOND_ASCII, STAND_IN, portable
+from omnigraph.integrity.patterns import BEYOND_ASCII, STAND_IN, make_portable
 from omnigraph.integrity.rows import RowRule, all_true, value_of
 from omnigraph.integrity.violations import Breach, Rule
 from omnigraph.model.types import Scalar
@@ -15,10 +15,10 @@ from omnigraph.schema.catalog import Check, SchemaType
 
 
 def matches(type_: SchemaType, check: Check) -> RowRule:
-    """The pattern is found somewhere in every text."""
-    pattern = portable(check.pattern)
+    """The pattern matches somewhere in every text."""
+    pattern = make_portable(check.pattern)
 
-    def broken(bindings: Bindings) -> exp.Expr:
+    def is_broken(bindings: Bindings) -> exp.Expr:
         def text(value: str) -> exp.Expr:
             return bindings.tree(Known(value, Scalar.STRING))
 
@@ -43,4 +43,4 @@ def matches(type_: SchemaType, check: Check) -> RowRule:
             return False
 
     breach = Breach(Rule.CHECK, type_.name, (check.property,))
-    return RowRule(breach, broken, holds, Scalar.STRING, f"does not match {check.pattern!r}")
+    return RowRule(breach, is_broken, holds, Scalar.STRING, f"does not match {check.pattern!r}")

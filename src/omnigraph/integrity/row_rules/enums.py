@@ -1,4 +1,4 @@
-"""Enums: a text is one of the values that its property lists."""
+"""Enums: a text is one of the values of its type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from omnigraph.schema.catalog import SchemaType
 def one_of(type_: SchemaType, name: str, enum: EnumType) -> RowRule:
     """Every text is one of the enum's values."""
 
-    def broken(bindings: Bindings) -> exp.Expr:
+    def is_broken(bindings: Bindings) -> exp.Expr:
         values = [bindings.tree(Known(value, Scalar.STRING)) for value in enum.values]
         return exp.Not(this=exp.In(this=value_of(name), expressions=values))
 
@@ -24,4 +24,6 @@ def one_of(type_: SchemaType, name: str, enum: EnumType) -> RowRule:
         return all_true(pc.is_in(values.drop_null(), value_set=pa.array(enum.values, pa.utf8())))
 
     breach = Breach(Rule.ENUM, type_.name, (name,))
-    return RowRule(breach, broken, holds, Scalar.STRING, f"is not one of {', '.join(enum.values)}")
+    return RowRule(
+        breach, is_broken, holds, Scalar.STRING, f"is not one of {', '.join(enum.values)}"
+    )

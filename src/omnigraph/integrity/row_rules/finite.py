@@ -17,7 +17,7 @@ from omnigraph.schema.catalog import SchemaType
 def finite_key(type_: SchemaType, name: str, kind: Scalar) -> RowRule:
     """A float that is part of a key is neither NaN nor infinite."""
 
-    def broken(bindings: Bindings) -> exp.Expr:
+    def is_broken(bindings: Bindings) -> exp.Expr:
         return _is_not_finite(Typed(value_of(name), kind), bindings)
 
     def holds(values: pa.ChunkedArray) -> bool:
@@ -25,14 +25,14 @@ def finite_key(type_: SchemaType, name: str, kind: Scalar) -> RowRule:
 
     breach = Breach(Rule.KEY, type_.name, (name,))
     complaint = "cannot be part of a key: it is not finite"
-    return RowRule(breach, broken, holds, kind, complaint)
+    return RowRule(breach, is_broken, holds, kind, complaint)
 
 
 def finite_vector(type_: SchemaType, name: str, dimension: int) -> RowRule:
     """A vector has as many numbers as its type says, and all of them are finite."""
 
-    def broken(bindings: Bindings) -> exp.Expr:
-        # The local engine has vectors as arrays of fixed length, which few functions take.
+    def is_broken(bindings: Bindings) -> exp.Expr:
+        # In the local engine vectors are arrays of fixed length, which few functions accept.
         numbers = exp.Cast(this=value_of(name), to=sql_type(VectorType(dimension)))
         item = Typed(exp.column(ITEM), Scalar.F32)
         wrong = exp.or_(is_null(item, bindings), _is_not_finite(item, bindings))
@@ -48,7 +48,7 @@ def finite_vector(type_: SchemaType, name: str, dimension: int) -> RowRule:
         return items.null_count == 0 and all_true(pc.is_finite(items))
 
     breach = Breach(Rule.TYPE, type_.name, (name,))
-    return RowRule(breach, broken, holds, None, f"is not {dimension} finite numbers")
+    return RowRule(breach, is_broken, holds, None, f"is not {dimension} finite numbers")
 
 
 def _is_not_finite(value: Typed, bindings: Bindings) -> exp.Expr:

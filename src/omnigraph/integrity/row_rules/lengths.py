@@ -14,14 +14,14 @@ from omnigraph.schema.catalog import Length, SchemaType
 
 
 def in_length(type_: SchemaType, length: Length) -> RowRule:
-    """Every text or list is as long as the bounds say, both included.
+    """The length of every text or list is within the bounds, both included.
 
-    A character is a Unicode code point to every engine, and to Python.
+    A character is a Unicode code point, in every engine and in Python.
     """
     low, high = length.low, length.high
     is_list = isinstance(type_.property_named(length.property).type, ListType)
 
-    def broken(bindings: Bindings) -> exp.Expr:  # noqa: ARG001  # a condition's
+    def is_broken(bindings: Bindings) -> exp.Expr:  # noqa: ARG001  # a condition's
         value = value_of(length.property)
         count = exp.ArraySize(this=value) if is_list else exp.Length(this=value)
         outside: list[exp.Expr] = []
@@ -29,7 +29,7 @@ def in_length(type_: SchemaType, length: Length) -> RowRule:
             outside.append(exp.LT(this=count, expression=exp.Literal.number(low)))
         if high is not None:
             outside.append(exp.GT(this=count.copy(), expression=exp.Literal.number(high)))
-        # Spark calls a null list as long as -1.
+        # Spark returns -1 for the length of a null list.
         is_there = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
         return exp.and_(is_there, exp.or_(*outside))
 
@@ -44,4 +44,4 @@ def in_length(type_: SchemaType, length: Length) -> RowRule:
     breach = Breach(Rule.LENGTH, type_.name, (length.property,))
     noun = "items" if is_list else "characters"
     complaint = f"does not have {format_bound(low)}..{format_bound(high)} {noun}"
-    return RowRule(breach, broken, holds, None if is_list else Scalar.STRING, complaint)
+    return RowRule(breach, is_broken, holds, None if is_list else Scalar.STRING, complaint)

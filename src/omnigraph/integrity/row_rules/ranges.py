@@ -20,7 +20,7 @@ def in_range(type_: SchemaType, range_: Range) -> RowRule:
     assert isinstance(kind, Scalar), "only numbers and dates have a range"
     low, high = range_.low, range_.high
 
-    def broken(bindings: Bindings) -> exp.Expr:
+    def is_broken(bindings: Bindings) -> exp.Expr:
         value = Typed(value_of(range_.property), kind)
         outside: list[exp.Expr] = []
         if low is not None:
@@ -28,7 +28,7 @@ def in_range(type_: SchemaType, range_: Range) -> RowRule:
         if high is not None:
             outside.append(compare(Comparator.GT, value, Known(high, kind), bindings))
         if kind.is_float:
-            # NaN is above every bound there is, and within a range that has none above.
+            # Engines order NaN above every number: without an upper bound, only this excludes it.
             outside.append(exp.IsNan(this=value.tree.copy()))
         return exp.or_(*outside)
 
@@ -43,4 +43,4 @@ def in_range(type_: SchemaType, range_: Range) -> RowRule:
 
     breach = Breach(Rule.RANGE, type_.name, (range_.property,))
     complaint = f"is not in {format_bound(low)}..{format_bound(high)}"
-    return RowRule(breach, broken, holds, kind, complaint)
+    return RowRule(breach, is_broken, holds, kind, complaint)

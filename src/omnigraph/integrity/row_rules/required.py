@@ -13,23 +13,23 @@ from omnigraph.relational.expressions import Bindings, Typed, is_null
 from omnigraph.schema.catalog import SchemaType
 
 
-def required(type_: SchemaType, name: str) -> RowRule:
+def required_value(type_: SchemaType, name: str) -> RowRule:
     """No value of a column is null."""
 
-    def broken(bindings: Bindings) -> exp.Expr:
+    def is_broken(bindings: Bindings) -> exp.Expr:
         return is_null(Typed(value_of(name), Scalar.STRING), bindings)
 
     def holds(values: pa.ChunkedArray) -> bool:
         return bool(values.null_count == 0)
 
     breach = Breach(Rule.REQUIRED, type_.name, (name,))
-    return RowRule(breach, broken, holds, None, "may not be null")
+    return RowRule(breach, is_broken, holds, None, "may not be null")
 
 
 def required_items(type_: SchemaType, name: str) -> RowRule:
     """No list of a column has an item that is null."""
 
-    def broken(bindings: Bindings) -> exp.Expr:  # noqa: ARG001  # a condition's
+    def is_broken(bindings: Bindings) -> exp.Expr:  # noqa: ARG001  # a condition's
         is_missing = exp.Is(this=exp.column(ITEM), expression=exp.Null())
         return has_items(value_of(name), is_missing)
 
@@ -37,4 +37,4 @@ def required_items(type_: SchemaType, name: str) -> RowRule:
         return bool(pc.list_flatten(values).null_count == 0)
 
     breach = Breach(Rule.REQUIRED, type_.name, (name,))
-    return RowRule(breach, broken, holds, None, "has an item that is null")
+    return RowRule(breach, is_broken, holds, None, "has an item that is null")

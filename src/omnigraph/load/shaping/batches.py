@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from omnigraph.integrity.convert import RawRow, convert_rows
 from omnigraph.integrity.deltas import POSITION
-from omnigraph.integrity.violations import Report, Tally, ToOrigin, Violation
+from omnigraph.integrity.violations import IntegrityReport, Tally, ToOrigin, Violation
 from omnigraph.load.positions import minted_id
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import Catalog, SchemaType
@@ -64,7 +64,7 @@ class ShapedBatch:
 
     rows: Mapping[TableKey, pa.Table] = field(default_factory=dict)
     minted_counts: Mapping[TableKey, int] = field(default_factory=dict)
-    report: Report = field(default_factory=Report)
+    report: IntegrityReport = field(default_factory=IntegrityReport)
     rejects: tuple[Reject, ...] = ()
 
 
@@ -87,7 +87,7 @@ class BatchCollector:
         """The rows by table."""
         return {key: pa.concat_tables(tables) for key, tables in sorted(self._rows.items())}
 
-    def report(self) -> Report:
+    def report(self) -> IntegrityReport:
         """What the rows that are not among them break."""
         return self._tally.report()
 
@@ -144,7 +144,9 @@ class BatchBuilder:
                     violations = self._convert(type_, [raw])[1].violations
                     self.rejects.append(Reject(raw.position, raw.original, violations))
 
-    def _convert(self, type_: SchemaType, raws: Sequence[RawInput]) -> tuple[TypedRows, Report]:
+    def _convert(
+        self, type_: SchemaType, raws: Sequence[RawInput]
+    ) -> tuple[TypedRows, IntegrityReport]:
         at = minted_count = 0
 
         def in_turn() -> Iterator[RawRow]:

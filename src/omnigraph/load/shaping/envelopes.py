@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from omnigraph.integrity.convert import RawRow
-from omnigraph.integrity.violations import Breach, Rule, Violation, shortened
+from omnigraph.integrity.violations import Breach, Rule, Violation, shorten
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, NodeType, SchemaType
 
@@ -165,7 +165,7 @@ def _read_envelope(
 def _type(word: str, name: object, types: Mapping[str, SchemaType]) -> SchemaType | str:
     """The type of that name, or what is wrong with it."""
     if not isinstance(name, str):
-        return f"{word} is {shortened(name)}, and no name"
+        return f"{word} is {shorten(name)}, and no name"
     type_ = types.get(name)
     if type_ is None:
         near = did_you_mean(name, types)
@@ -189,7 +189,7 @@ def _faults(
             yield name, f"{name} stands twice"
     data = found.get("data")
     if data is not None and not isinstance(data, Object):
-        yield "data", f"data is {shortened(data)}, and no object"
+        yield "data", f"data is {shorten(data)}, and no object"
     elif data is not None and found.get("id") is not None and data.get("id") is not None:
         yield "id", "there is an id in data and one beside it"
 
@@ -216,5 +216,5 @@ def _repetition(type_: SchemaType, found: Object) -> Violation | None:
 def refusal(text: str | None, reason: str, *, member: str = _LINE) -> Violation:
     """What is wrong with a line that has no row, without its origin; `member` is at fault."""
     breach = Breach(Rule.TYPE, _LINE, (member,))
-    shown = None if text is None else shortened(text.strip())
+    shown = None if text is None else shorten(text.strip())
     return Violation(breach, None, shown, "", f"the line is refused: {reason}")

@@ -27,7 +27,7 @@ from omnigraph.errors import InternalError
 from omnigraph.integrity.deltas import POSITION, Delta, Shape, TableDelta
 from omnigraph.integrity.drafts import Question
 from omnigraph.integrity.rows import RowRule, RowRules
-from omnigraph.integrity.violations import Report, Tally, Violation
+from omnigraph.integrity.violations import IntegrityReport, Tally, Violation
 from omnigraph.limits import LOAD_HELD_BYTES_MAX, OFFENDERS_SHOWN_MAX, ROWS_PER_FILE_MAX
 from omnigraph.load.positions import Origins
 from omnigraph.load.readers.batches import SplitBatch
@@ -123,7 +123,7 @@ class TaskReport:
     """
 
     order: int
-    reports: Mapping[int, Report]
+    reports: Mapping[int, IntegrityReport]
     counts: Mapping[RuleKey, int]
     first: Mapping[RuleKey, tuple[Violation, ...]]
     written: Mapping[TableKey, TypeOutput]
@@ -138,7 +138,7 @@ class TaskReport:
 class IntakeResult:
     """What all tasks reported, together; `tasks` has the task that read each split."""
 
-    reports: Mapping[int, Report]
+    reports: Mapping[int, IntegrityReport]
     counts: Mapping[RuleKey, int]
     first: Mapping[RuleKey, tuple[Violation, ...]]
     written: Mapping[TableKey, TypeOutput]
@@ -305,10 +305,10 @@ class IntakeWorker:
                 self._counts_by_rule[key] = self._counts_by_rule.get(key, 0) + count
                 # The batches of a split are in order; what is first of several is not known yet.
                 first = self._first.setdefault((key, number), [])
-                first.extend(rule.described(row, to_unresolved_origin) for row in found)
+                first.extend(rule.describe(row, to_unresolved_origin) for row in found)
                 del first[OFFENDERS_SHOWN_MAX:]
                 if self._task.shaping.keeps_rejects:
-                    every = _answer(offenders.listed(), delta).to_pylist()
+                    every = _answer(offenders.list_all(), delta).to_pylist()
                     self._faults += (_fault(type_, rule, place, row) for row in every)
 
     def _counts(self, rules: RowRules) -> tuple[Question, Shape]:
@@ -366,7 +366,7 @@ def _fault(
         TYPE: str(type_.table_key),
         POSITION: offender["position"],
         RANK: rank,
-        PAYLOAD: pickle.dumps(rule.described(offender, to_unresolved_origin)),
+        PAYLOAD: pickle.dumps(rule.describe(offender, to_unresolved_origin)),
     }
 
 
@@ -387,7 +387,7 @@ def gather_reports(
     lines: dict[int, int] = {}
     frames: dict[int, int] = {}
     tasks: dict[int, int] = {}
-    reports: dict[int, Report] = {}
+    reports: dict[int, IntegrityReport] = {}
     counts: dict[RuleKey, int] = {}
     written: dict[TableKey, TypeOutput] = {}
     for each in task_reports:
@@ -431,24 +431,24 @@ def gather_reports(
     )
 
 
-def report_of_lines(taken: IntakeResult) -> Report:
+def report_of_lines(taken: IntakeResult) -> IntegrityReport:
     """What rows break that could not be shaped, as if one process had read them."""
     tally = Tally()
     for number in sorted(taken.reports):
         found = taken.reports[number]
         for breach, count in found.counts.items():
             first = [each for each in found.violations if each.breach == breach]
-            tally.add_counted(breach, count, map(partial(resolve_origin, taken.origins), first))
+            tally.add_offenders(breach, count, map(partial(resolve_origin, taken.origins), first))
     return tally.report()
 
 
-def report_of_rows(taken: IntakeResult, rules: Iterable[RowRules]) -> Report:
+def report_of_rows(taken: IntakeResult, rules: Iterable[RowRules]) -> IntegrityReport:
     """What single rows break, as if one process had read them."""
     tally = Tally()
     for rules_of_type in rules:
         for place, rule in enumerate(rules_of_type.rules):
             key = (rules_of_type.type.name, place)
-            tally.add_counted(rule.breach, taken.counts.get(key, 0), taken.first.get(key, ()))
+            tally.add_offenders(rule.breach, taken.counts.get(key, 0), taken.first.get(key, ()))
     return tally.report()
 
 

@@ -18,8 +18,8 @@ from omnigraph.integrity import footprint
 from omnigraph.integrity.deltas import Delta, Shape
 from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.proofs.by_key_counts import by_key_counts
-from omnigraph.integrity.proofs.proof import Proof, any_of, rows_checked
-from omnigraph.integrity.violations import IntegrityError, Report, Tally, require_clean
+from omnigraph.integrity.proofs.proof import Proof, any_of, by_checked_rows
+from omnigraph.integrity.violations import IntegrityError, IntegrityReport, Tally, require_clean
 from omnigraph.limits import LOAD_CONCURRENCY_DEFAULT, QUARANTINE_ROUNDS_MAX
 from omnigraph.load.planning import pack_splits, plan_shared
 from omnigraph.load.plans import LoadReport, LoadSetup
@@ -238,7 +238,7 @@ class SparkLoad:
             new = ()
         raise IntegrityError(self._evaluate(view))
 
-    def report(self, view: View) -> Report:
+    def report(self, view: View) -> IntegrityReport:
         """What the graph would break if it had the rows: what `evaluate` says of them locally.
 
         Raises:
@@ -250,7 +250,7 @@ class SparkLoad:
         tally.add_report(self._jobs().run(partial(self._evaluate, view)))
         return tally.report()
 
-    def _evaluate(self, view: View) -> Report:
+    def _evaluate(self, view: View) -> IntegrityReport:
         rows = self.rows(view)
         delta = self.setup.delta(self._types(), rows)
         is_proven = self._proof(delta, rows, view)
@@ -269,7 +269,7 @@ class SparkLoad:
         rules = self.setup.rule_set.set_rules_for(shape)
         counts = by_key_counts(self.engine, rules, shape, rows, view.data)
         # Executors checked the row rules when they read the rows.
-        return any_of(rows_checked, counts)
+        return any_of(by_checked_rows, counts)
 
     def changes(self, view: View, follow: Follow | None = None) -> dict[TableKey, Stage]:
         """How to stage each table: what takes long has been done, where its ref is there already.

@@ -96,7 +96,7 @@ def _faults(
     to_origin: ToOrigin,
 ) -> DataFrame:
     """The rows behind the offenders of a rule, with the columns of `FAULTS`."""
-    question = rule.offenders(delta.shape()).listed()
+    question = rule.offenders(delta.shape()).list_all()
     given = {name: each.of(delta) for name, each in question.given.items()}
     offenders = engine.frame(_without_order(question.plan), replace(view.data, given=given))
     described = offenders.mapInArrow(
@@ -134,7 +134,7 @@ def describe(
 ) -> Iterator[pa.RecordBatch]:
     """Each offender's values and its violation. Runs in an executor; safe to run twice."""
     for batch in batches:
-        violations = [rule.described(_plain(row), to_origin) for row in batch.to_pylist()]
+        violations = [rule.describe(_plain(row), to_origin) for row in batch.to_pylist()]
         columns = {f"v{place}": batch[name] for place, name in enumerate(values)}
         yield pa.record_batch(
             {**columns, PAYLOAD: pa.array(map(pickle.dumps, violations), pa.binary())}

@@ -15,7 +15,7 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.integrity.committed import check_rows, check_tables, set_rules, tables_of
 from omnigraph.integrity.rows import RowRules
 from omnigraph.integrity.rules import RuleSet, SetRule
-from omnigraph.integrity.violations import Report, Tally
+from omnigraph.integrity.violations import IntegrityReport, Tally
 from omnigraph.maintenance.checking.report import Finding, Invariant, Notebook
 from omnigraph.maintenance.checking.tables import place_of
 from omnigraph.manifest.snapshot import Snapshot
@@ -116,7 +116,7 @@ class RowChecks:
         else:
             self._report(Invariant.RULE, report, place)
 
-    def _report(self, invariant: Invariant, report: Report, place: str) -> None:
+    def _report(self, invariant: Invariant, report: IntegrityReport, place: str) -> None:
         for breach, count in report.counts.items():
             messages = [each.message for each in report.violations if each.breach == breach]
             more = f"; and {count - _NAMED_MAX:,} more" if count > _NAMED_MAX else ""
