@@ -26,7 +26,7 @@ RENAMED_SOON: Final = words(
     Choice Copied Decided Declared Engine Finding Format Found Gathered Given Kept Known Left Linted
     Merged Mode OnError Op Part Pending Place Read Rounded Shaped Sifted Size Source Staged
     Stored Syntax Taken Told Touched Typed Unpacked Unsettled Wanted Work Written
-    _Counted _Decided _Found _Held _Made _Prepared _Read _Shaped
+    _Counted _Decided _Held _Made _Prepared _Read _Shaped
     packed typed
     """
 )

@@ -1,1 +1,1 @@
-"""Mutations: one compiled query made into a plan of changes to each table."""
+"""Mutations: one compiled query becomes a plan of changes to each table."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 from typing import Final
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ _ID: Final = OutputColumn("id", Scalar.STRING, nullable=False)
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """The tests of one statement, and what they are run with."""
+    """The tests of one statement, and the values that they are run with."""
 
     type: SchemaType
     tests: tuple[ir.RowTest, ...]
@@ -36,9 +37,9 @@ class Predicate:
 
     @classmethod
     def of(cls, type_: SchemaType, tests: tuple[ir.RowTest, ...], given: Given) -> Predicate:
-        """The predicate, knowing nothing of parameters that it does not look at."""
-        operands = [each for test in tests for each in operands_of(test)]
-        names = {each.name for each in operands if isinstance(each, ir.ParameterValue)}
+        """The predicate, without the parameters that its tests do not use."""
+        operands = chain.from_iterable(map(operands_of, tests))
+        names = {value.name for value in operands if isinstance(value, ir.ParameterValue)}
         values = {name: value for name, value in given.values.items() if name in names}
         return cls(type_, tests, replace(given, values=values))
 
@@ -57,34 +58,34 @@ class Predicate:
             case _:
                 pass
         key = fixed_key(self.type, self.tests, self.given)
-        # Keys that are equal, and only those, have one id: no other test may be left.
+        # Equal keys, and no others, have the same id: no other test may remain.
         if key is None or len(self.tests) != len(key.operands):
             return None
         return key.identity(self.given)
 
     def columns(self) -> tuple[str, ...]:
-        """The columns that the tests look at, and `id`."""
-        operands = [each for test in self.tests for each in operands_of(test)]
-        names = [each.column for each in operands if isinstance(each, ir.ColumnValue)]
+        """The columns that the tests read, and `id`."""
+        operands = chain.from_iterable(map(operands_of, self.tests))
+        names = [value.column for value in operands if isinstance(value, ir.ColumnValue)]
         return tuple(dict.fromkeys(["id", *names]))
 
 
 class Matcher:
-    """Asks an engine which rows pass; keeps the plans it made for the next predicate like it."""
+    """Finds the rows that pass, on an engine; caches plans for predicates of the same shape."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._lowered: Callable[[_PredicateShape], Template]
-        self._lowered = lru_cache(maxsize=COMPILED_QUERIES_MAX)(_lower)
+        self._template: Callable[[_PredicateShape], Template]
+        self._template = lru_cache(maxsize=COMPILED_QUERIES_MAX)(_lower)
 
-    def committed(self, predicate: Predicate, data: Data) -> pa.Array:
+    def match_committed(self, predicate: Predicate, data: Data) -> pa.Array:
         """The ids of the committed rows that pass."""
-        plan = self._lowered(_PredicateShape(predicate)).plan(predicate.given)
+        plan = self._template(_PredicateShape(predicate)).plan(predicate.given)
         return self._ids(plan, data)
 
-    def pending(self, predicate: Predicate, rows: pa.Table, data: Data) -> pa.Array:
-        """The ids of those of some rows that pass."""
-        plan = self._lowered(_PredicateShape(predicate)).plan(predicate.given)
+    def match_pending(self, predicate: Predicate, rows: pa.Table, data: Data) -> pa.Array:
+        """The ids of the given rows that pass."""
+        plan = self._template(_PredicateShape(predicate)).plan(predicate.given)
         (name,) = plan.relations
         plan = replace(plan, relations={name: GivenRows()}, reductions=())
         given = {name: rows.select(list(predicate.columns()))}
@@ -96,7 +97,7 @@ class Matcher:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _PredicateShape:
-    """A predicate, equal to any that the same plan serves."""
+    """A predicate, equal to any that the same plan can run."""
 
     predicate: Predicate
 

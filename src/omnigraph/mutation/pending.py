@@ -1,4 +1,4 @@
-"""Pending changes: what one write has gathered for each table, and nobody has agreed to yet."""
+"""Pending changes: the changes of one write to each table, before they are checked."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import Catalog, SchemaType
 
 
-class Pending:
-    """The changes of one write, by table, as they stand after all that was put and deleted."""
+class PendingChanges:
+    """The changes of one write, by table."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._tables: dict[TableKey, PendingTable] = {}
 
     def table(self, key: TableKey) -> PendingTable:
-        """What is pending of one table, which may be nothing."""
-        found = self._tables.get(key)
-        if found is None:
-            found = self._tables[key] = PendingTable(self._catalog.type_of(key))
-        return found
+        """The pending changes of one table, which may be none."""
+        table = self._tables.get(key)
+        if table is None:
+            table = self._tables[key] = PendingTable(self._catalog.type_of(key))
+        return table
 
-    def changed(self) -> Iterator[tuple[TableKey, PendingTable]]:
-        """The tables of which anything is pending."""
-        return ((key, each) for key, each in self._tables.items() if not each.is_empty)
+    def changed_tables(self) -> Iterator[tuple[TableKey, PendingTable]]:
+        """The tables that have pending changes."""
+        return ((key, table) for key, table in self._tables.items() if not table.is_empty)
 
     def delta(self) -> Delta:
-        """What the write brings to the graph, for the rules to judge."""
-        return Delta({key: each.delta() for key, each in self.changed()})
+        """The changes as a delta, for the rules to check."""
+        return Delta({key: table.delta() for key, table in self.changed_tables()})
 
 
 @dataclass(slots=True)
 class PendingTable:
     """The rows to write into one table and the ids to delete from it.
 
-    Rows that are put together stand as they are, even where two have one id: that is for the rules
-    to find. A row of an id that was put before replaces the earlier one.
+    Rows of one `put` are kept as they are, even where two have the same id: the rules report that.
+    A row with the id of an earlier `put` replaces the earlier row.
 
     Attributes:
-        is_fresh: Whether every id was made for its row, so that none can be committed already.
+        is_fresh: Whether every id was minted for its row, so that none can be committed already.
     """
 
     type: SchemaType
@@ -59,7 +59,7 @@ class PendingTable:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that rows to put have."""
+        """The columns of the rows that `put` accepts."""
         return self._schema
 
     @property
@@ -68,11 +68,11 @@ class PendingTable:
         return not self._parts and not self._deleted
 
     def put(self, rows: pa.Table, *, fresh: bool = False) -> None:
-        """Write these rows, in the place of what stands under their ids.
+        """Write these rows, in the place of those with the same ids.
 
         Args:
             rows: With the columns of `schema`.
-            fresh: Whether their ids were made for them just now.
+            fresh: Whether their ids were minted just now.
         """
         if len(rows):
             self.is_fresh = self.is_fresh and fresh
@@ -83,31 +83,31 @@ class PendingTable:
         if not len(ids):
             return
         self._parts = [
-            left
-            for each in self._parts
-            if len(left := each.filter(pc.invert(pc.is_in(each["id"], value_set=ids))))
+            kept
+            for part in self._parts
+            if len(kept := part.filter(pc.invert(pc.is_in(part["id"], value_set=ids))))
         ]
         self._deleted = [pc.unique(pa.concat_arrays([*self._deleted, ids]))]
 
     def rows(self) -> pa.Table:
-        """The rows to write: of those that were put one after the other, the last of each id."""
+        """The rows to write: of several calls of `put`, the last with each id."""
         if len(self._parts) > 1:
             self._parts = [_last_of_each_id(self._parts)]
         return self._parts[0] if self._parts else self._schema.empty_table()
 
     def deletions(self) -> pa.Array:
-        """The ids to delete, each once; one that was put afterwards is among them all the same."""
+        """The ids to delete, each once; also those of rows that were put afterwards."""
         return self._deleted[0] if self._deleted else pa.array([], pa.utf8())
 
-    def uncovered(self, ids: pa.Array) -> pa.Array:
-        """Those of some committed ids whose rows still stand: neither replaced nor deleted."""
-        for hidden in (self.rows()["id"].combine_chunks(), self.deletions()):
-            if len(hidden):
-                ids = ids.filter(pc.invert(pc.is_in(ids, value_set=hidden)))
+    def uncovered_ids(self, ids: pa.Array) -> pa.Array:
+        """The given committed ids whose rows are neither replaced nor deleted."""
+        for covered in (self.rows()["id"].combine_chunks(), self.deletions()):
+            if len(covered):
+                ids = ids.filter(pc.invert(pc.is_in(ids, value_set=covered)))
         return ids
 
     def delta(self) -> TableDelta:
-        """What the write brings to this table."""
+        """The changes of this table, for the rules to check."""
         return TableDelta(upserts=self.rows(), deletions=self.deletions())
 
 
@@ -117,7 +117,7 @@ def _last_of_each_id(parts: list[pa.Table]) -> pa.Table:
     if pc.count_distinct(ids, mode="all").as_py() == len(ids):
         return rows
     codes = pc.dictionary_encode(ids, null_encoding="encode").indices.to_numpy()
-    part_of = np.repeat(np.arange(len(parts)), [len(each) for each in parts])
+    part_of = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     last = np.zeros(codes.max() + 1, dtype=part_of.dtype)
     np.maximum.at(last, codes, part_of)
     return rows.filter(pa.array(part_of == last[codes]))

@@ -23,7 +23,7 @@ from omnigraph.integrity.violations import require_clean
 from omnigraph.lang.source import Source
 from omnigraph.model.arguments import checked_names
 from omnigraph.mutation.matching import Matcher
-from omnigraph.mutation.pending import Pending, PendingTable
+from omnigraph.mutation.pending import PendingChanges, PendingTable
 from omnigraph.mutation.results import MutationReport
 from omnigraph.mutation.statements import Statements, origin_of
 from omnigraph.query import ir
@@ -38,7 +38,7 @@ from omnigraph.transaction.work import Stage, Work
 
 
 class Mutations:
-    """Prepares the mutations of one graph handle, and keeps what it compiled for the next ones."""
+    """Prepares the mutations of one graph handle, and caches what it compiles."""
 
     def __init__(self, queries: Queries, clock: Clock) -> None:
         self._queries = queries
@@ -58,14 +58,14 @@ class Mutations:
         return Mutation(self, source, given, name, self._clock.now())
 
     def plan(self, mutation: Mutation, view: View) -> Work[MutationReport]:
-        """What `Mutation.plan` says."""
+        """See `Mutation.plan`."""
         digest = view.snapshot.schema_digest
         query = choose_query(self._queries.compiled(digest, mutation.source), mutation.name)
         if not isinstance(query, ir.MutationQuery):
             message = f"the query {query.name} changes nothing"
             raise InvalidInputError(message, hint="run it with query")
         given = Given(bind(query, mutation.parameters), mutation.now)
-        pending = Pending(view.catalog)
+        pending = PendingChanges(view.catalog)
         Statements(view, given, self._matcher, self._clock.ulid, pending).run(query.statements)
         delta = pending.delta()
         shape = delta.shape()
@@ -85,8 +85,8 @@ class Mutations:
         require_clean(report)
         return Work(
             _report(pending),
-            changes={key: _stage(table) for key, table in pending.changed()},
-            # A rule that the statements cannot break looks at nothing that is committed.
+            changes={key: _stage(table) for key, table in pending.changed_tables()},
+            # A rule that the statements cannot break reads no committed rows.
             reads=footprint.reads(doubtful, shape),
             guards=footprint.guards(applicable, shape),
             replans=all(
@@ -101,7 +101,7 @@ class Mutations:
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """The text of a mutation query and all that it is run with.
+    """The text of a mutation query and its arguments.
 
     Attributes:
         name: Which query of the text it is; None for the only one.
@@ -115,7 +115,7 @@ class Mutation:
     now: datetime
 
     def plan(self, view: View) -> Work[MutationReport]:
-        """What the query changes in this view; writes nothing, and may be asked again.
+        """Plan what the query changes in this view; writes nothing, and may be called again.
 
         Raises:
             DiagnosticsError: the text is no query of this graph. Nothing was read.
@@ -127,8 +127,8 @@ class Mutation:
         return self.owner.plan(self, view)
 
 
-def _report(pending: Pending) -> MutationReport:
-    changed = dict(pending.changed())
+def _report(pending: PendingChanges) -> MutationReport:
+    changed = dict(pending.changed_tables())
     written = {key: len(table.rows()) for key, table in changed.items()}
     deleted = {key: len(table.deletions()) for key, table in changed.items()}
     return MutationReport(

@@ -1,4 +1,4 @@
-"""Results: what a mutation changed, told exactly."""
+"""Results: what a mutation changed, exactly."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class MutationResult:
 
     @property
     def inserted(self) -> int:
-        """Rows that came, over all types."""
-        return sum(each.inserted for each in self.changes.values())
+        """Rows that were inserted, over all types."""
+        return sum(counts.inserted for counts in self.changes.values())
 
     @property
     def updated(self) -> int:
-        """Rows that were written in the place of others, over all types."""
-        return sum(each.updated for each in self.changes.values())
+        """Rows that replaced others, over all types."""
+        return sum(counts.updated for counts in self.changes.values())
 
     @property
     def deleted(self) -> int:
-        """Rows that went, over all types; edges that went with a node are among them."""
-        return sum(each.deleted for each in self.changes.values())
+        """Rows that were deleted, over all types; with the edges of deleted nodes."""
+        return sum(counts.deleted for counts in self.changes.values())
 
     def __reduce__(self) -> tuple[object, ...]:
         # A read-only view of a dictionary cannot be pickled.
@@ -49,22 +49,22 @@ class MutationResult:
 class MutationReport:
     """What a plan will do: rows to write and rows to delete, by table.
 
-    How many of the written rows are new shows when they are written.
+    How many of the written rows are new is known after they are written.
     """
 
     written: Mapping[TableKey, int] = field(default_factory=dict)
     deleted: Mapping[TableKey, int] = field(default_factory=dict)
 
 
-def result_of(landed: TransactionResult[MutationReport]) -> MutationResult:
-    """What a mutation did, once its transaction has ended."""
-    report, snapshot = landed.report, landed.view.snapshot
+def result_of(transaction: TransactionResult[MutationReport]) -> MutationResult:
+    """What a mutation did, after its transaction."""
+    report, snapshot = transaction.report, transaction.view.snapshot
     changes: dict[str, Counts] = {}
     touched = {*report.written, *report.deleted}
-    for key in (each for each in snapshot.pins if each in touched):
+    for key in [key for key in snapshot.pins if key in touched]:
         before = snapshot.pin(key).row_count
         written, deleted = report.written.get(key, 0), report.deleted.get(key, 0)
-        inserted = landed.row_counts.get(key, before) - before + deleted
+        inserted = transaction.row_counts.get(key, before) - before + deleted
         changes[key.type_name] = Counts(inserted, written - inserted, deleted)
-    commit_id = None if landed.commit is None else str(landed.commit.commit_id)
+    commit_id = None if transaction.commit is None else str(transaction.commit.commit_id)
     return MutationResult(commit_id, str(snapshot.branch), MappingProxyType(changes))

@@ -1,4 +1,4 @@
-"""Statements, one after the other, over what is committed and what earlier ones left pending."""
+"""Statements, run in order on committed rows and the pending changes of earlier ones."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from omnigraph.integrity.deltas import POSITION
 from omnigraph.model.identity import KeyValue, identity_of
 from omnigraph.model.tables import TableKey
 from omnigraph.mutation.matching import Matcher, Predicate
-from omnigraph.mutation.pending import Pending
-from omnigraph.mutation.values import assigned, one_row, to_delta
+from omnigraph.mutation.pending import PendingChanges
+from omnigraph.mutation.values import assign, one_row, to_delta
 from omnigraph.query import ir
 from omnigraph.query.lowering.keys import key_types
 from omnigraph.query.lowering.operands import Given
@@ -30,7 +30,7 @@ def origin_of(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """Carries out the statements of one mutation on one view, in memory.
+    """Runs the statements of one mutation on one view, in memory.
 
     Attributes:
         mint: Makes an id for a row that has none.
@@ -40,10 +40,10 @@ class Statements:
     given: Given
     matcher: Matcher
     mint: Callable[[], str]
-    pending: Pending
+    pending: PendingChanges
 
     def run(self, statements: Iterable[ir.Statement]) -> None:
-        """Leave pending what the statements change, each seeing what those before it did.
+        """Add the changes of the statements to `pending`; each reads those of the ones before it.
 
         Raises:
             InvalidInputError: a key has a number that is not finite.
@@ -63,8 +63,8 @@ class Statements:
     def _insert(self, statement: ir.InsertNode | ir.InsertEdge, number: int) -> None:
         type_ = self.view.catalog.type_named(statement.type_name)
         row: dict[str, ir.Value] = {POSITION: number}
-        for each in statement.values:
-            row[each.property] = self._value(each.value)
+        for assignment in statement.values:
+            row[assignment.property] = self._value(assignment.value)
         if isinstance(statement, ir.InsertEdge):
             row["src"], row["dst"] = self._value(statement.source), self._value(statement.target)
         is_minted = not type_.key and statement.id is None
@@ -78,58 +78,61 @@ class Statements:
     def _update(self, statement: ir.Update, number: int) -> None:
         type_ = self.view.catalog.type_of(statement.table)
         table = self.pending.table(statement.table)
-        found = self._matching(Predicate.of(type_, statement.where, self.given))
+        matches = self._match(Predicate.of(type_, statement.where, self.given))
         columns = [name for name in table.schema.names if name != POSITION]
-        committed = self._committed(statement.table, "id", found.committed, columns)
-        again = table.rows().filter(pc.is_in(table.rows()["id"], value_set=found.pending))
-        values = {each.property: self._value(each.value) for each in statement.assignments}
-        rows = pa.concat_tables([to_delta(committed, table.schema, number), again])
-        table.put(assigned(rows, {POSITION: number, **values}))
+        committed = self._read_committed(statement.table, "id", matches.committed, columns)
+        pending = table.rows().filter(pc.is_in(table.rows()["id"], value_set=matches.pending))
+        values = {
+            assignment.property: self._value(assignment.value)
+            for assignment in statement.assignments
+        }
+        rows = pa.concat_tables([to_delta(committed, table.schema, number), pending])
+        table.put(assign(rows, {POSITION: number, **values}))
 
     def _delete(self, statement: ir.Delete) -> None:
         type_ = self.view.catalog.type_of(statement.table)
-        found = self._matching(Predicate.of(type_, statement.where, self.given))
-        assert not len(found.pending), "a mutation that deletes writes nothing"
-        ids = found.committed
-        if not found.exist:
-            ids = self._committed(statement.table, "id", ids, ["id"])["id"].combine_chunks()
+        matches = self._match(Predicate.of(type_, statement.where, self.given))
+        assert not len(matches.pending), "a mutation that deletes writes nothing"
+        ids = matches.committed
+        if not matches.exist:
+            ids = self._read_committed(statement.table, "id", ids, ["id"])["id"].combine_chunks()
         if not len(ids):
             return
         self.pending.table(statement.table).delete(ids)
         if isinstance(type_, NodeType):
-            for edge, end in incident(self.view.catalog, type_):
-                touching = self._committed(edge.table_key, end, ids, ["id"])
+            for edge, end in incident_edges(self.view.catalog, type_):
+                touching = self._read_committed(edge.table_key, end, ids, ["id"])
                 self.pending.table(edge.table_key).delete(touching["id"].combine_chunks())
 
-    def _committed(
+    def _read_committed(
         self, key: TableKey, by: str, values: pa.Array, columns: Sequence[str]
     ) -> pa.Table:
         return lookups.find(self.view.data.table(key), by, values, columns=columns)
 
-    def _matching(self, predicate: Predicate) -> _Found:
+    def _match(self, predicate: Predicate) -> _MatchingIds:
         table = self.pending.table(predicate.type.table_key)
         rows = table.rows()
         only = predicate.only_id()
         if only is not None:
             ids = pa.array([only], pa.utf8())
             pending = ids.filter(pc.is_in(ids, value_set=rows["id"].combine_chunks()))
-            return _Found(table.uncovered(ids), pending, exist=False)
-        committed = self.matcher.committed(predicate, self.view.data)
+            return _MatchingIds(table.uncovered_ids(ids), pending, exist=False)
+        committed = self.matcher.match_committed(predicate, self.view.data)
         pending = rows["id"].combine_chunks()
         if len(rows):
-            pending = self.matcher.pending(predicate, rows, self.view.data)
-        return _Found(table.uncovered(committed), pending, exist=True)
+            pending = self.matcher.match_pending(predicate, rows, self.view.data)
+        return _MatchingIds(table.uncovered_ids(committed), pending, exist=True)
 
     def _value(self, value: ir.GivenValue) -> ir.Value:
         return cast("ir.Value", self.given.known(value).value)
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """The ids that match: of committed rows that nothing pending covers, and of pending rows.
+class _MatchingIds:
+    """The ids that match: of committed rows without pending changes, and of pending rows.
 
     Attributes:
-        exist: Whether the committed ones are known to exist; else they match if they do.
+        exist: Whether the committed ones are known to exist; else only those that exist match.
     """
 
     committed: pa.Array
@@ -137,7 +140,7 @@ class _Found:
     exist: bool
 
 
-def incident(catalog: Catalog, node: NodeType) -> Iterator[tuple[EdgeType, str]]:
+def incident_edges(catalog: Catalog, node: NodeType) -> Iterator[tuple[EdgeType, str]]:
     """The edge types that can touch nodes of a type, with the column of each end that can."""
     for edge in catalog.edge_types:
         for end, type_name in (("src", edge.source), ("dst", edge.target)):

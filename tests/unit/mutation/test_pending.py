@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from omnigraph.integrity.deltas import POSITION
-from omnigraph.mutation.pending import Pending, PendingTable
+from omnigraph.mutation.pending import PendingChanges, PendingTable
 from omnigraph.mutation.values import assigned
 from omnigraph.schema.arrow import table_schema, to_table
 from omnigraph.schema.parser import parse_schema
@@ -13,7 +13,7 @@ P = CATALOG.node_type("P")
 
 
 def table() -> PendingTable:
-    return Pending(CATALOG).table(P.table_key)
+    return PendingChanges(CATALOG).table(P.table_key)
 
 
 def rows(**numbers: int | None) -> pa.Table:
@@ -30,10 +30,10 @@ def held(pending: PendingTable) -> list[tuple[str, int | None]]:
 
 
 def test_nothing_is_pending_at_first():
-    pending = Pending(CATALOG)
+    pending = PendingChanges(CATALOG)
     assert pending.table(P.table_key).is_empty
     assert held(pending.table(P.table_key)) == []
-    assert list(pending.changed()) == []
+    assert list(pending.changed_tables()) == []
     assert pending.delta().tables == {}
 
 
@@ -83,11 +83,11 @@ def test_a_row_can_be_written_again_after_its_deletion():
 def test_committed_rows_are_covered_by_what_replaces_or_deletes_them():
     pending = table()
     everything = ids("a", "b", "c", "d")
-    assert pending.uncovered(everything).to_pylist() == ["a", "b", "c", "d"]
+    assert pending.uncovered_ids(everything).to_pylist() == ["a", "b", "c", "d"]
     pending.put(rows(a=1))
     pending.put(rows(z=1))
     pending.delete(ids("c"))
-    assert pending.uncovered(everything).to_pylist() == ["b", "d"]
+    assert pending.uncovered_ids(everything).to_pylist() == ["b", "d"]
 
 
 def test_rows_are_fresh_while_all_of_them_are():
@@ -99,10 +99,10 @@ def test_rows_are_fresh_while_all_of_them_are():
 
 
 def test_tables_are_kept_apart():
-    pending = Pending(CATALOG)
+    pending = PendingChanges(CATALOG)
     pending.table(P.table_key).put(rows(a=1))
     pending.table(CATALOG.edge_type("K").table_key)
-    assert [key for key, _ in pending.changed()] == [P.table_key]
+    assert [key for key, _ in pending.changed_tables()] == [P.table_key]
     assert set(pending.delta().tables) == {P.table_key}
 
 
@@ -124,7 +124,7 @@ def test_one_value_is_assigned_to_every_row():
 
 
 def test_a_long_value_is_assigned_in_chunks():
-    schema = Pending(CATALOG).table(CATALOG.node_type("Q").table_key).schema
+    schema = PendingChanges(CATALOG).table(CATALOG.node_type("Q").table_key).schema
     nothing = pa.Table.from_pylist([{"id": str(n)} for n in range(50)], schema=schema)
     text = "x" * (50 << 20)
     column = assigned(nothing, {"w": (text,)})["w"]
@@ -136,7 +136,7 @@ def test_a_long_value_is_assigned_in_chunks():
 
 def test_rows_fit_the_table_again():
     type_ = CATALOG.node_type("Q")
-    schema = Pending(CATALOG).table(type_.table_key).schema
+    schema = PendingChanges(CATALOG).table(type_.table_key).schema
     found = [
         {"id": "a", "w": ["x"], "v": [1.0, 2.0], POSITION: 1},
         {"id": "b", "w": [], "v": None, POSITION: 1},
