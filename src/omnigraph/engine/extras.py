@@ -1,4 +1,4 @@
-"""What the extras of the package bring: whether it is installed, and what to do without it."""
+"""The extras of the package: whether they are installed, and the errors without them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _SPARK_MODULES: Final = ("pyspark", "pandas")
 
 
 def is_spark_installed() -> bool:
-    """Whether the extra `spark` is there."""
+    """Whether the extra `spark` is installed."""
     return not _missing_for_spark()
 
 
 def require_spark() -> None:
-    """Refuse to go on without what the extra `spark` brings.
+    """Require the packages of the extra `spark`.
 
     Raises:
         InvalidInputError: it is not installed. Nothing was started.
@@ -30,7 +30,7 @@ def require_spark() -> None:
 
 
 def require_pandas() -> None:
-    """Refuse to go on without pandas.
+    """Require pandas.
 
     Raises:
         InvalidInputError: it is not installed.

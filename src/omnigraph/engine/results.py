@@ -1,4 +1,4 @@
-"""Results: what an engine computed, made exactly what the plan declares."""
+"""Results: computed tables, converted to exactly the columns that a plan declares."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from omnigraph.schema.arrow import value_field
 
 def output_schema(columns: Iterable[OutputColumn]) -> pa.Schema:
     """The Arrow schema of a result."""
-    return pa.schema([value_field(c.name, c.type, nullable=c.nullable) for c in columns])
+    return pa.schema(
+        [value_field(column.name, column.type, nullable=column.nullable) for column in columns]
+    )
 
 
 def conform(computed: pa.Table, columns: tuple[OutputColumn, ...]) -> pa.Table:
@@ -23,14 +25,14 @@ def conform(computed: pa.Table, columns: tuple[OutputColumn, ...]) -> pa.Table:
         InvalidInputError: a value does not fit its column's type.
     """
     schema = output_schema(columns)
-    arrays = [_converted(computed.column(place), field) for place, field in enumerate(schema)]
+    arrays = [_convert(computed.column(place), field) for place, field in enumerate(schema)]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The same rows with exactly these types; names and places are those of the schema.
 
-    For rows of a table that went through an engine, whose values all fit.
+    For rows of a table that an engine returned, whose values all fit.
     """
     arrays = [
         array if array.type == field.type else _cast(array, field.type)
@@ -39,11 +41,11 @@ def typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _converted(array: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+def _convert(array: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if array.type == field.type:
         return array
     try:
-        chunks = [_cast(each, field.type) for each in array.chunks]
+        chunks = [_cast(chunk, field.type) for chunk in array.chunks]
         return pa.chunked_array(chunks, field.type)
     except pa.ArrowInvalid as cause:
         message = f"a value of column {field.name} does not fit {field.type}: {cause}"
@@ -53,7 +55,7 @@ def _converted(array: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 
 
 def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    # Making fixed-size lists of lists that are all null, and so have no items, kills pyarrow
+    # Casting lists that are all null, and so have no items, to fixed-size lists kills pyarrow
     # (tests/contract/spark/facts/test_arrow.py).
     if array.null_count == len(array):
         return pa.nulls(len(array), kind)

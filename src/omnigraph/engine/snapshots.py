@@ -1,4 +1,4 @@
-"""Snapshots as what a plan runs on: each table opened at the version that the snapshot pins."""
+"""The data of a snapshot: each table opened at the version that the snapshot pins."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Reading less: relations that a few ids decide are looked up by Lance before DuckDB sees them.
+"""Reductions: relations that a few ids determine are looked up by Lance, not scanned by DuckDB.
 
 DuckDB pushes neither IN lists nor join keys into a Lance scan (docs/substrate.md, Filters), so a
-query from one node would read whole edge tables. A plan says which ids can matter; where an index
-or memory finds them (`storage.lookups`), the few rows are fetched and replace the table.
+query from one node would read whole edge tables. A plan names the ids that can matter; where a
+lookup by an index or in memory is cheap (`storage.lookups`), the few rows replace the table.
 """
 
 from __future__ import annotations
@@ -30,38 +30,38 @@ from omnigraph.storage.tables import Table
 
 
 def look_up(plan: Plan, data: Data) -> pa.Table | None:
-    """The answer of a plan that asks for one row by its id, if ids are found cheaply."""
+    """The result of a plan that reads one row by its id, if a lookup is cheap; else None."""
     if plan.lookup is None:
         return None
     table = data.table(plan.lookup.table)
     if not _pays(table, "id", 1):
         return None
     columns = plan.lookup.columns
-    found = _lookup(table, dict.fromkeys(columns), "id", {plan.lookup.id})
+    row = _lookup(table, dict.fromkeys(columns), "id", {plan.lookup.id})
     return pa.Table.from_arrays(
-        [found[name] for name in columns], names=[*map(str, range(len(columns)))]
+        [row[name] for name in columns], names=[*map(str, range(len(columns)))]
     )
 
 
 @dataclass(slots=True)
 class Reducer:
-    """Applies a plan's reductions as far as they pay: for few ids, and where those are found."""
+    """Applies the reductions of a plan that pay: for few ids, where lookups are cheap."""
 
     plan: Plan
     data: Data
-    found: dict[str, pa.Table] = field(default_factory=dict)
+    fetched: dict[str, pa.Table] = field(default_factory=dict)
 
     def run(self) -> dict[str, pa.Table]:
-        """The relations that could be cut down, with the rows that are left of each."""
+        """The relations that could be reduced, with the remaining rows of each."""
         waiting = list(self.plan.reductions)
         # Each round fetches at least one more relation, so there are at most as many rounds.
-        while ready := [each for each in waiting if self._fetch(each)]:
-            waiting = [each for each in waiting if each not in ready]
-        return self.found
+        while ready := [reduction for reduction in waiting if self._fetch(reduction)]:
+            waiting = [reduction for reduction in waiting if reduction not in ready]
+        return self.fetched
 
     def _fetch(self, reduction: Reduction) -> bool:
-        """Fetch the rows of one relation, if it is not there yet and its ids are known and few."""
-        if reduction.relation in self.found:
+        """Fetch the rows of one relation, if that is not done and its ids are known and few."""
+        if reduction.relation in self.fetched:
             return False
         relation = self.plan.relations[reduction.relation]
         if not isinstance(relation, TableRows):
@@ -70,28 +70,30 @@ class Reducer:
             case IsOneOf(values):
                 keys = set(values)
             case MatchesColumn(other, column) | ReachedFrom(other, column):
-                known = self._known(other)
-                # A load may bring more rows than should ever become Python objects.
-                if known is None or pc.count_distinct(known[column]).as_py() > REDUCED_KEYS_MAX:
+                rows = self._known_rows(other)
+                # A load may have more rows than should ever become Python objects.
+                if rows is None or pc.count_distinct(rows[column]).as_py() > REDUCED_KEYS_MAX:
                     return False
-                keys = _texts(known, column)
+                keys = _texts(rows, column)
         table = self.data.table(relation.table)
         if not _pays(table, reduction.column, len(keys)):
             return False
         if isinstance(reduction.by, ReachedFrom):
-            rows = _reached(table, relation.columns, reduction.column, reduction.by, keys)
+            reduced = _reachable_edges(
+                table, relation.columns, reduction.column, reduction.by, keys
+            )
         else:
-            rows = _lookup(table, relation.columns, reduction.column, keys)
-        if rows is None:
+            reduced = _lookup(table, relation.columns, reduction.column, keys)
+        if reduced is None:
             return False
-        self.found[reduction.relation] = rows
+        self.fetched[reduction.relation] = reduced
         return True
 
-    def _known(self, name: str) -> pa.Table | None:
-        """The rows of a relation that are at hand: given with the plan, or fetched by now."""
+    def _known_rows(self, name: str) -> pa.Table | None:
+        """The rows of a relation that are in memory: given with the plan, or already fetched."""
         if isinstance(self.plan.relations[name], GivenRows):
             return self.data.given[name]
-        return self.found.get(name)
+        return self.fetched.get(name)
 
 
 def _pays(table: Table, column: str, key_count: int) -> bool:
@@ -105,7 +107,7 @@ def _lookup(table: Table, columns: Iterable[str], column: str, keys: set[str]) -
     return lookups.find(table, column, keys, columns=list(columns))
 
 
-def _reached(
+def _reachable_edges(
     table: Table, columns: tuple[str, ...], column: str, walk: ReachedFrom, start: set[str]
 ) -> pa.Table | None:
     """Every edge that a walk of so many hops can use, or None if that becomes too many."""

@@ -1,4 +1,4 @@
-"""How DuckDB scans a pinned table: through Lance where Lance takes its filters, else beside it."""
+"""Scans of pinned tables by DuckDB: with its filters in Lance where Lance supports them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from omnigraph.storage.tables import Table
 
 
 def scannable(table: Table, columns: tuple[str, ...], relay: Relay) -> pa.Table | ds.Dataset:
-    """What DuckDB may be given to read these columns from, as often as it likes.
+    """A source of these columns that DuckDB can read any number of times.
 
     Args:
-        relay: Gets the errors that DuckDB meets while it reads.
+        relay: Receives the errors that occur while DuckDB reads.
     """
     if any(_is_blob(table.schema.field(name).type) for name in columns):
-        # A plain scan gives descriptions of blobs in the place of their bytes.
+        # A plain scan returns descriptors of blobs in the place of their bytes.
         return table.read(columns)
     return ScannedTable(table, columns, relay)
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """One pass over rows, with what DuckDB uses of pyarrow's scanner."""
+    """One pass over rows, with the part of pyarrow's scanner that DuckDB uses."""
 
     reader: pa.RecordBatchReader
 
@@ -41,11 +41,11 @@ class Scan:
 
 
 class ScannedTable(ds.Dataset):  # type: ignore[misc]
-    """A pinned table as DuckDB scans it; what fails on the way is the relay's.
+    """A pinned table for DuckDB to scan; the relay receives its errors.
 
-    DuckDB hands its filters to what it scans and does not apply them again. Lance refuses filters
+    DuckDB passes its filters to the dataset and does not apply them again. Lance refuses filters
     on unsigned integers and on vectors (tests/contract/engine/test_pushdown.py), so where a table
-    has such columns, pyarrow applies them, batch by batch, as they come from Lance.
+    has such columns, pyarrow applies the filters to each batch from Lance.
     """
 
     def __init__(self, table: Table, columns: Sequence[str], relay: Relay) -> None:
@@ -64,20 +64,20 @@ class ScannedTable(ds.Dataset):  # type: ignore[misc]
         filter: ds.Expression | None = None,  # noqa: A002  # what pyarrow calls it
         **_: object,
     ) -> Scan:
-        """One pass over the rows; DuckDB asks for as many as its plan needs."""
-        wanted = self._columns if columns is None else list(columns)
+        """One pass over the rows; DuckDB calls this for each that its plan needs."""
+        names = self._columns if columns is None else list(columns)
         with self._relay.hold(), self._table.translate_errors("reading"):
-            rows = self._rows(wanted, filter)
+            rows = self._rows(names, filter)
         # Outermost, so that no thread of pyarrow's own waits for Python.
-        named = translate_stream(rows, "reading", str(self._table.address))
-        return Scan(self._relay.carry(named))
+        stream = translate_stream(rows, "reading", str(self._table.address))
+        return Scan(self._relay.carry(stream))
 
     def _rows(self, columns: list[str], filter_: ds.Expression | None) -> pa.RecordBatchReader:
         handle = self._table.handle
-        if not any(_refuses_filters(each.type) for each in self.schema):
+        if not any(_refuses_filters(field.type) for field in self.schema):
             return handle.scanner(columns=columns, filter=filter_).to_reader()
-        every = handle.scanner(columns=self._columns).to_reader()
-        return ds.Scanner.from_batches(every, columns=columns, filter=filter_).to_reader()
+        rows = handle.scanner(columns=self._columns).to_reader()
+        return ds.Scanner.from_batches(rows, columns=columns, filter=filter_).to_reader()
 
 
 def _refuses_filters(kind: pa.DataType) -> bool:

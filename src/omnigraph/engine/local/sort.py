@@ -1,4 +1,4 @@
-"""Sorting a pinned table by a text column, in bounded memory: what does not fit goes to disk."""
+"""Sorting of a pinned table by a text column, in bounded memory: DuckDB spills to disk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.engine.results import typed
+from omnigraph.engine.results import cast_batch
 from omnigraph.errors import StorageError
 from omnigraph.limits import (
     SORT_BATCH_BYTES,
@@ -24,7 +24,7 @@ from omnigraph.storage.streams import Relay
 from omnigraph.storage.tables import ROW_ID, Table
 
 _FIRST_BLOBS: int = 4
-"""Rows with blobs that are read before anything is known of their size."""
+"""Rows with blobs in the first read, before their size is known."""
 
 
 def sorted_batches(
@@ -34,27 +34,27 @@ def sorted_batches(
 
     Args:
         schema: Columns of the table, in any order, as `schema.arrow` types them.
-        spill_directory: Where rows wait that do not fit in memory; the system's own when None.
+        spill_directory: For rows that do not fit in memory; the system's own when None.
 
     Raises:
         StorageError: a file cannot be read, or there is no room to sort.
     """
-    blobs = [each for each in schema if is_blob(each)]
-    if any(pa.types.is_list(each.type) for each in blobs):
+    blobs = [field for field in schema if is_blob(field)]
+    if any(pa.types.is_list(field.type) for field in blobs):
         # Lance cannot read some rows of such a list (tests/contract/lance/test_blob_lists.py).
-        return _in_memory(table, schema, by, _rows_max(table))
+        return _sort_in_memory(table, schema, by, _rows_max(table))
     if blobs:
-        return _with_blobs(table, schema, by, spill_directory)
-    return _plain(table, schema, by, spill_directory)
+        return _sort_with_blobs(table, schema, by, spill_directory)
+    return _sort_plain(table, schema, by, spill_directory)
 
 
-def _plain(
+def _sort_plain(
     table: Table, schema: pa.Schema, by: str, spill_directory: Path | None
 ) -> Iterator[pa.RecordBatch]:
     rows_max = _rows_max(table)
     if table.count_bytes() <= SORTED_IN_MEMORY_BYTES_MAX:
-        return _in_memory(table, schema, by, rows_max)
-    return _spilling(table, schema, by, rows_max, spill_directory)
+        return _sort_in_memory(table, schema, by, rows_max)
+    return _sort_on_disk(table, schema, by, rows_max, spill_directory)
 
 
 def _rows_max(table: Table) -> int:
@@ -62,55 +62,57 @@ def _rows_max(table: Table) -> int:
     return max(1, min(SORT_BATCH_ROWS_MAX, SORT_BATCH_BYTES // bytes_per_row))
 
 
-def _in_memory(table: Table, schema: pa.Schema, by: str, rows_max: int) -> Iterator[pa.RecordBatch]:
+def _sort_in_memory(
+    table: Table, schema: pa.Schema, by: str, rows_max: int
+) -> Iterator[pa.RecordBatch]:
     rows = table.read(schema.names).combine_chunks()
     order = pc.sort_indices(rows[by])
     for first in range(0, len(order), rows_max):
         part = rows.take(order.slice(first, rows_max)).combine_chunks()
         for batch in part.to_batches():
-            yield typed(batch, schema)
+            yield cast_batch(batch, schema)
 
 
-def _spilling(
+def _sort_on_disk(
     table: Table, schema: pa.Schema, by: str, rows_max: int, spill_directory: Path | None
 ) -> Iterator[pa.RecordBatch]:
-    # DuckDB takes names that differ only in case for one, so columns go by their places.
+    # DuckDB does not distinguish names by case, so columns are named by their places.
     scan = table.scan(schema.names)
-    places = pa.schema([each.with_name(f"c{n}") for n, each in enumerate(scan.schema)])
+    places = pa.schema([field.with_name(f"c{place}") for place, field in enumerate(scan.schema)])
     rows = pa.RecordBatchReader.from_batches(
-        places, (pa.RecordBatch.from_arrays(each.columns, schema=places) for each in scan)
+        places, (pa.RecordBatch.from_arrays(batch.columns, schema=places) for batch in scan)
     )
     relay = Relay()
-    with _connected(spill_directory) as connection, relay.reraise(), _translating():
+    with _connect(spill_directory) as connection, relay.reraise(), _translate_errors():
         connection.register("unsorted", relay.carry(rows))
         text = f"SELECT * FROM unsorted ORDER BY c{schema.names.index(by)}"
         for batch in connection.sql(text).to_arrow_reader(rows_max):
-            yield typed(batch, schema)
+            yield cast_batch(batch, schema)
 
 
-def _with_blobs(
+def _sort_with_blobs(
     table: Table, schema: pa.Schema, by: str, spill_directory: Path | None
 ) -> Iterator[pa.RecordBatch]:
-    """Sort row ids alone, then read a few rows at a time: bytes are never sorted, nor many held."""
+    """Sort row ids alone, then read a few rows at a time: few blobs are ever in memory."""
     keys = pa.schema([schema.field(by), pa.field(ROW_ID, pa.uint64())])
     rows_max = _FIRST_BLOBS
-    for sorted_keys in _plain(table, keys, by, spill_directory):
+    for sorted_keys in _sort_plain(table, keys, by, spill_directory):
         row_ids = sorted_keys.column(ROW_ID)
         first = 0
         while first < len(row_ids):
-            wanted = row_ids.slice(first, rows_max)
-            first += len(wanted)
-            filter_text = f"{ROW_ID} IN ({', '.join(map(str, wanted.to_pylist()))})"
-            found = table.read([*schema.names, ROW_ID], filter_text=filter_text)
-            part = found.take(pc.index_in(wanted, value_set=found[ROW_ID])).combine_chunks()
+            part_ids = row_ids.slice(first, rows_max)
+            first += len(part_ids)
+            filter_text = f"{ROW_ID} IN ({', '.join(map(str, part_ids.to_pylist()))})"
+            rows = table.read([*schema.names, ROW_ID], filter_text=filter_text)
+            part = rows.take(pc.index_in(part_ids, value_set=rows[ROW_ID])).combine_chunks()
             for batch in part.drop_columns([ROW_ID]).to_batches():
-                yield typed(batch, schema)
-            bytes_per_row = max(1, found.nbytes // len(wanted))
+                yield cast_batch(batch, schema)
+            bytes_per_row = max(1, rows.nbytes // len(part_ids))
             rows_max = max(1, min(SORT_BATCH_ROWS_MAX, SORT_BATCH_BYTES // bytes_per_row))
 
 
 @contextmanager
-def _connected(spill_directory: Path | None) -> Iterator[duckdb.DuckDBPyConnection]:
+def _connect(spill_directory: Path | None) -> Iterator[duckdb.DuckDBPyConnection]:
     with tempfile.TemporaryDirectory(prefix=".sort-", dir=spill_directory) as spill:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "temp_directory": spill,
@@ -127,7 +129,7 @@ def _connected(spill_directory: Path | None) -> Iterator[duckdb.DuckDBPyConnecti
 
 
 @contextmanager
-def _translating() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except duckdb.Error as cause:

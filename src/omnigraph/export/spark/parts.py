@@ -22,7 +22,7 @@ from pyspark.sql import types as spark
 
 from omnigraph.choices import ExportFormat
 from omnigraph.engine.local.sort import sorted_batches
-from omnigraph.engine.results import typed
+from omnigraph.engine.results import cast_batch
 from omnigraph.engine.spark.failures import reporting, translating
 from omnigraph.engine.spark.relations import ReadTask, pack, read_fragments
 from omnigraph.engine.spark.types import spark_schema
@@ -147,7 +147,7 @@ def read_with_parts(
 def write_part(task: PartTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Write one partition as a file and report it. Runs in an executor; safe to run twice."""
     schema = table_schema(task.type)
-    return _write_rows(task, (typed(batch, schema) for batch in batches))
+    return _write_rows(task, (cast_batch(batch, schema) for batch in batches))
 
 
 def write_whole(
