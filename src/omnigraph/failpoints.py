@@ -101,7 +101,7 @@ def kill() -> None:
 
 
 @contextmanager
-def armed(point: Failpoint, action: Action = crash, *, after_hits: int = 0) -> Iterator[None]:
+def arm(point: Failpoint, action: Action = crash, *, after_hits: int = 0) -> Iterator[None]:
     """Run `action` at every hit of `point` during the block, except for the first `after_hits`."""
     previous = _armed.get(point)
     _armed[point] = _Trap(action, after_hits)

@@ -33,8 +33,8 @@ from omnigraph.manifest import lineage, schemas
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import AcceptedSchema, Catalogs
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.model.arguments import checked_number, checked_path, checked_text, checked_texts
-from omnigraph.model.commits import Commit, OperationKind, checked_actor, checked_message
+from omnigraph.model.arguments import require_number, require_path, require_text, require_texts
+from omnigraph.model.commits import Commit, OperationKind, require_actor, require_message
 from omnigraph.model.followups import (
     deletion_failure,
     deletion_remedy,
@@ -48,7 +48,7 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.storage import lookups
 from omnigraph.storage.store import Store
 from omnigraph.storage.texts import query_text, schema_text
-from omnigraph.transaction.view import View, reading, view_at
+from omnigraph.transaction.view import View, detect_deleted_branch, view_at
 
 # What a query does not need is imported where it is used: reading a graph must start quickly.
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def init(
     store = Store.open(uri)
     accepted = _accepted(schema)
     clock = clock or SystemClock()
-    actor, message = checked_actor(actor), checked_message(message)
+    actor, message = require_actor(actor), require_message(message)
     lifecycle.create(store, clock, accepted, actor=actor, message=message)
     return Graph(store, clock, read_only=False, actor=actor)
 
@@ -125,7 +125,7 @@ def open(  # noqa: A001  # omnigraph.open reads as it should
     """
     store = Store.open(uri)
     clock = clock or SystemClock()
-    actor = checked_actor(actor)
+    actor = require_actor(actor)
     if read_only:
         Manifest(store).current(MAIN)
         return Graph(store, clock, read_only=True)
@@ -159,7 +159,7 @@ class Target:
             InvalidParameterError: one of them has the wrong type.
         """
         if version is not None:
-            version = checked_number(version, "version")
+            version = require_number(version, "version")
         if commit is None:
             return cls(MAIN if branch is None else BranchName.parse(branch), version=version)
         if branch is not None or version is not None:
@@ -310,7 +310,7 @@ class Graph:
             ConflictError: the branch was deleted and created again meanwhile.
         """
         snapshot = self.snapshot(branch=branch, commit=commit, version=version)
-        with reading(self._store, snapshot):
+        with detect_deleted_branch(self._store, snapshot):
             return self._queries.run(snapshot, query_text(source), params, name=name, engine=engine)
 
     def explain(
@@ -330,7 +330,7 @@ class Graph:
         """
         snapshot = self.snapshot(branch=branch, commit=commit, version=version)
         text = query_text(source)
-        with reading(self._store, snapshot):
+        with detect_deleted_branch(self._store, snapshot):
             return self._queries.explain(snapshot, text, params, name=name, engine=engine)
 
     def mutate(
@@ -423,8 +423,8 @@ class Graph:
         order = self._order(OperationKind.LOAD, branch, actor, message)
         request = LoadRequest(
             source,
-            mode=checked_text(mode, "mode"),
-            on_error=checked_text(on_error, "on_error"),
+            mode=require_text(mode, "mode"),
+            on_error=require_text(on_error, "on_error"),
             rejects=rejects,
             ignore_unknown=ignore_unknown,
             engine=engine,
@@ -533,15 +533,15 @@ class Graph:
         from omnigraph.export.run import ExportOrder, export
 
         order = ExportOrder(
-            checked_path(target, "target"),
-            types=checked_texts(types, "types"),
-            format=None if format is None else checked_text(format, "format"),
+            require_path(target, "target"),
+            types=require_texts(types, "types"),
+            format=None if format is None else require_text(format, "format"),
             engine=engine,
             replaces=replace,
             progress=progress,
         )
         view = self._view()
-        with reading(self._store, view.snapshot):
+        with detect_deleted_branch(self._store, view.snapshot):
             return export(view, self._clock, self._backends.of, order)
 
     def frame(self, type_name: str, *, spark: Session | None = None) -> Frame:
@@ -554,7 +554,7 @@ class Graph:
         require_spark()
         from omnigraph.connector import frames
 
-        return frames.type_frame(self._view(), checked_text(type_name, "type_name"), spark)
+        return frames.type_frame(self._view(), require_text(type_name, "type_name"), spark)
 
     def vertices(
         self,
@@ -576,7 +576,7 @@ class Graph:
         require_spark()
         from omnigraph.connector import frames
 
-        wanted = checked_texts(types, "types")
+        wanted = require_texts(types, "types")
         return frames.vertices(self._view(), spark, types=wanted, qualified=qualified)
 
     def edges(
@@ -599,7 +599,7 @@ class Graph:
         require_spark()
         from omnigraph.connector import frames
 
-        wanted = checked_texts(types, "types")
+        wanted = require_texts(types, "types")
         return frames.edges(self._view(), spark, types=wanted, qualified=qualified)
 
     def _view(self) -> View:
@@ -683,14 +683,14 @@ class Graph:
 
         theirs = BranchName.parse(source)
         ours = self._merge_target(into)
-        chosen = None if resolve is None else checked_text(resolve, "resolve")
+        chosen = None if resolve is None else require_text(resolve, "resolve")
         options = Options(chosen, strict_rows, engine)
         if not dry_run:
             self.require_writable()
         branch = self._deletable(theirs) if delete_branch else None
         if dry_run:
             return self._merges.preview(theirs, ours, options)
-        who, why = checked_actor(actor) or self._actor, checked_message(message)
+        who, why = require_actor(actor) or self._actor, require_message(message)
         outcome = self._merges.run(theirs, ours, options, actor=who, message=why)
         if branch is None:
             return outcome
@@ -763,7 +763,7 @@ class Graph:
         catalog = self._catalogs.of(new.snapshot.schema_digest)
         wanted = Filter.parse(catalog, kinds, types, ops)
         keys = [type_.table_key for type_ in catalog.types]
-        with reading(self._store, old.snapshot, new.snapshot):
+        with detect_deleted_branch(self._store, old.snapshot, new.snapshot):
             sizes = difference_sizes(old, new, keys, wanted)
             choice = by_size(engine, measure_differences(sizes))
             backend = self._backends.of(choice.engine)
@@ -773,7 +773,7 @@ class Graph:
     def _side(self, point: str) -> Side:
         from omnigraph.changes.graphs import Side
 
-        snapshot = self._point(checked_text(point, "a branch or a commit"))
+        snapshot = self._point(require_text(point, "a branch or a commit"))
         return Side(snapshot, data_at(self._store, snapshot))
 
     def _side_at(self, commit: Commit) -> Side:
@@ -823,13 +823,13 @@ class Graph:
         """
         from omnigraph.changes.graphs import Filter
 
-        if checked_number(limit, "limit") < 1:
+        if require_number(limit, "limit") < 1:
             message = f"limit is {limit}, and has to be at least 1"
             raise InvalidParameterError(message, name="limit")
         place = self.snapshot(branch=branch)
         wanted = Filter.parse(self._catalogs.of(place.schema_digest), kinds, types, ops)
         cursor = None if after is None else CommitId.parse(after)
-        with reading(self._store, place):
+        with detect_deleted_branch(self._store, place):
             return self._feed.poll(place, cursor, limit=limit, wanted=wanted)
 
     def baseline(self, *, branch: str | None = None) -> str:
@@ -858,10 +858,10 @@ class Graph:
         Raises:
             NotFoundError: the graph has no such type, branch or commit.
         """
-        name, wanted = checked_text(type_name, "type_name"), checked_text(id, "id")
+        name, wanted = require_text(type_name, "type_name"), require_text(id, "id")
         snapshot = self.snapshot() if at is None else self._side(at).snapshot
         type_ = self._catalogs.of(snapshot.schema_digest).type_named(name)
-        with reading(self._store, snapshot):
+        with detect_deleted_branch(self._store, snapshot):
             table = data_at(self._store, snapshot).table(type_.table_key)
             rows = lookups.find(table, "id", [wanted], columns=table_schema(type_).names)
         return rows.to_pylist()[0] if len(rows) else None
@@ -969,8 +969,8 @@ class Graph:
         return Order(
             kind,
             self._target.branch if branch is None else BranchName.parse(branch),
-            actor=self._actor if actor is None else checked_actor(actor),
-            message=checked_message(message),
+            actor=self._actor if actor is None else require_actor(actor),
+            message=require_message(message),
             expect_head=None if expect_head is None else CommitId.parse(expect_head),
         )
 
@@ -1033,7 +1033,7 @@ class Commits:
         Raises:
             BranchNotFoundError: the graph has no such branch.
         """
-        if limit is not None and checked_number(limit, "limit") < 0:
+        if limit is not None and require_number(limit, "limit") < 0:
             message = f"limit is {limit}, and may not be negative"
             raise InvalidParameterError(message, name="limit")
         place = self._graph.snapshot(branch=branch)

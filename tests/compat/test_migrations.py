@@ -9,7 +9,7 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import ErrorCode, FormatError, NotFoundError, StorageError
-from omnigraph.failpoints import Failpoint, SimulatedCrash, armed
+from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
 from omnigraph.limits import RECENT_COMMITS_MAX
 from omnigraph.manifest import format as manifest_format
 from omnigraph.manifest import migrations
@@ -224,7 +224,7 @@ def test_a_crashed_migration_is_finished_by_the_next_open(
 ) -> None:
     forged = forge(tmp_path / "graph", stamp=old)
     for step in range(manifest_format.CURRENT - old):
-        with armed(point), pytest.raises(SimulatedCrash):
+        with arm(point), pytest.raises(SimulatedCrash):
             omnigraph.open(forged.uri)
         if point is not Failpoint.MIGRATE_AFTER_STAMP:
             assert stamp(forged.uri) == old

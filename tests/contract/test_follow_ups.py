@@ -17,7 +17,7 @@ from omnigraph.errors import (
     RecoveryNeededError,
     StorageError,
 )
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, arm
 from omnigraph.graph import Graph
 from tests.support.writers import furnished, insert
 
@@ -51,7 +51,7 @@ def raising(error: BaseException) -> Callable[[], None]:
 
 def load_and_fail_to_index(graph: Graph, error: BaseException, **more: Any) -> omnigraph.LoadResult:
     # The load is the first write that is planned, and the index the second.
-    with armed(Failpoint.WRITE_AFTER_PLAN, raising(error), after_hits=1):
+    with arm(Failpoint.WRITE_AFTER_PLAN, raising(error), after_hits=1):
         return graph.load(ROWS, **more)
 
 
@@ -111,7 +111,7 @@ def merge_and_meanwhile(
         if len(seen) == 1:
             action()
 
-    with armed(point, act):
+    with arm(point, act):
         return graph.merge("draft", delete_branch=True)
 
 
@@ -181,7 +181,7 @@ def test_a_branch_that_was_made_again_is_not_deleted_with_a_merge_of_the_one_bef
 
 @pytest.mark.usefixtures("draft")
 def test_a_merge_whose_source_cannot_be_deleted_has_landed_and_says_so(graph: Graph) -> None:
-    with armed(Failpoint.BRANCH_AFTER_MARK, raising(StorageError("the disk is gone"))):
+    with arm(Failpoint.BRANCH_AFTER_MARK, raising(StorageError("the disk is gone"))):
         outcome = graph.merge("draft", delete_branch=True)
     assert outcome.commit_id == graph.snapshot().head.commit_id
     [warning] = outcome.warnings
@@ -193,7 +193,7 @@ def test_an_interrupt_while_the_source_is_deleted_says_that_the_merge_has_landed
     graph: Graph,
 ) -> None:
     with (
-        armed(Failpoint.BRANCH_AFTER_MARK, raising(KeyboardInterrupt())),
+        arm(Failpoint.BRANCH_AFTER_MARK, raising(KeyboardInterrupt())),
         pytest.raises(KeyboardInterrupt) as interrupted,
     ):
         graph.merge("draft", delete_branch=True)

@@ -25,7 +25,7 @@ from omnigraph.cli.exits import Exit
 from omnigraph.cli.progress import Bars, show_progress
 from omnigraph.engine.spark.settings import SessionSettings, Work, default_settings
 from omnigraph.errors import ConflictError, ErrorCode
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, arm
 from omnigraph.graph import Graph
 from omnigraph.limits import LOAD_BLOCK_BYTES
 from omnigraph.recovery.sidecars import Pending
@@ -291,7 +291,7 @@ def test_a_load_that_fails_leaves_no_file_of_rejects_and_can_be_tried_again(
         message = "others were faster"
         raise ConflictError(message, hint="try again")
 
-    with armed(Failpoint.WRITE_AFTER_PLAN, fail):
+    with arm(Failpoint.WRITE_AFTER_PLAN, fail):
         assert here(*again).code == Exit.CONFLICT
     assert not rejects.exists()
     assert here(*again).code == Exit.DONE
@@ -440,7 +440,7 @@ def test_an_interrupt_anywhere_leaves_nothing_to_see_and_nothing_to_recover(
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    with armed(kind, interrupt):
+    with arm(kind, interrupt):
         told = here("load", store, "--data", world, "--mode", "append")
     assert (told.code, told.out) == (Exit.INTERRUPTED, "")
     assert "interrupted: nothing was loaded" in told.err
@@ -457,7 +457,7 @@ def test_an_interrupt_names_the_load_that_landed_on_a_branch_made_for_it_and_no_
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    with armed(Failpoint.WRITE_AFTER_PUBLISH, interrupt):
+    with arm(Failpoint.WRITE_AFTER_PUBLISH, interrupt):
         told = here(
             *("load", store, "--data", world, "--mode", "append"),
             *("--branch", "review", "--from", "main"),
@@ -476,7 +476,7 @@ def fails_at_the_second_plan(error: BaseException) -> AbstractContextManager[Non
     def fail() -> None:
         raise error
 
-    return armed(Failpoint.WRITE_AFTER_PLAN, fail, after_hits=1)
+    return arm(Failpoint.WRITE_AFTER_PLAN, fail, after_hits=1)
 
 
 def test_an_interrupt_while_indexes_are_built_says_that_the_load_is_done(

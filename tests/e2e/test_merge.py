@@ -10,7 +10,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.cli.exits import Exit
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, arm
 from tests.support.commands import Answer
 
 SCHEMA: Final = """
@@ -118,7 +118,7 @@ def test_a_merge_whose_source_cannot_be_deleted_is_done_and_warns(
     def build_on_it() -> None:
         rival.branches.create("child", branch="draft")
 
-    with armed(Failpoint.WRITE_AFTER_SETTLE, build_on_it):
+    with arm(Failpoint.WRITE_AFTER_SETTLE, build_on_it):
         told = merge("draft", "--delete-branch", *form)
     assert told.code == Exit.DONE
     assert people(graph)[0] == ("Ada", 7, None)
@@ -143,7 +143,7 @@ def test_an_interrupt_while_the_source_is_deleted_says_that_the_merge_is_done(
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    with armed(Failpoint.BRANCH_AFTER_MARK, interrupt):
+    with arm(Failpoint.BRANCH_AFTER_MARK, interrupt):
         told = merge("draft", "--delete-branch")
     assert told.code == Exit.INTERRUPTED
     assert told.err == (

@@ -14,7 +14,7 @@ from omnigraph import graph
 from omnigraph.cli.exits import Exit
 from omnigraph.cli.main import main
 from omnigraph.engine.spark import java, session
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, arm
 from tests.support.commands import Answer
 from tests.support.publishing import SCHEMA
 
@@ -199,7 +199,7 @@ def test_an_interrupted_load_says_that_nothing_was_loaded(here: Run) -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    with armed(Failpoint.WRITE_AFTER_STAGE, interrupt):
+    with arm(Failpoint.WRITE_AFTER_STAGE, interrupt):
         answer = here(*LOAD, "--data", "people.jsonl")
 
     assert answer.code == Exit.INTERRUPTED

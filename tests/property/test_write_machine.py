@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 
 import omnigraph
 from omnigraph.errors import ErrorCode, TableConflictError
-from omnigraph.failpoints import Failpoint, SimulatedCrash, armed
+from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
 from omnigraph.integrity.violations import IntegrityError
 from omnigraph.manifest.layout import RECOVERY
 from omnigraph.model.counts import Counts
@@ -287,7 +287,7 @@ class WriteMachine(RuleBasedStateMachine):
         """The write crashes; readers see the old state or the new, before and after a reopen."""
         expected = step.apply(after := deepcopy(self.model))
         try:
-            with armed(point):
+            with arm(point):
                 step.run(self.graph)
         except SimulatedCrash:
             reader = omnigraph.open(self.uri, read_only=True)
@@ -308,11 +308,11 @@ class WriteMachine(RuleBasedStateMachine):
         if isinstance(step.apply(after), Refusal):
             return
         try:
-            with armed(point):
+            with arm(point):
                 step.run(self.graph)
         except SimulatedCrash:
             try:
-                with armed(again):
+                with arm(again):
                     omnigraph.open(self.uri)
             except SimulatedCrash:
                 pass
@@ -340,7 +340,7 @@ class WriteMachine(RuleBasedStateMachine):
                 waiting.pop().run(rival)
 
         try:
-            with armed(Failpoint.WRITE_AFTER_PLAN, interfere):
+            with arm(Failpoint.WRITE_AFTER_PLAN, interfere):
                 mine.run(self.graph)
         except TableConflictError as conflict:
             require_shape(conflict)

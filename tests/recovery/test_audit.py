@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph.clock import SystemClock
 from omnigraph.errors import ConflictError, ErrorCode, StorageError, TableConflictError
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, arm
 from omnigraph.limits import AUDIT_FRAGMENTS_MAX
 from omnigraph.manifest.layout import RECOVERIES
 from omnigraph.model.commits import OperationKind
@@ -113,7 +113,7 @@ def test_a_lost_answer_is_no_second_entry(uri, there, said):
         message = "the connection broke after the request was sent"
         raise said(message)
 
-    with armed(Failpoint.APPLY_AFTER_COMMIT, lose_the_answer):
+    with arm(Failpoint.APPLY_AFTER_COMMIT, lose_the_answer):
         Audit(Store.open(uri)).record(entry())
 
     found = [each.operation_id for each in Audit(Store.open(uri)).entries()]

@@ -7,7 +7,7 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import StaleHeadError
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, arm
 from omnigraph.graph import Graph
 from omnigraph.model.names import MAIN
 from omnigraph.recovery.audit import RecoveryKind
@@ -58,7 +58,7 @@ def test_a_head_that_is_not_there_stops_a_write_before_any_effect(graph):
     before = at_rest(graph.uri)
 
     with (
-        armed(Failpoint.WRITE_AFTER_PLAN, lambda: pytest.fail("it was planned")),
+        arm(Failpoint.WRITE_AFTER_PLAN, lambda: pytest.fail("it was planned")),
         pytest.raises(StaleHeadError) as told,
     ):
         conditional(graph, head)
@@ -95,7 +95,7 @@ def test_a_head_that_moves_meanwhile_undoes_the_write(graph, point):
     other = omnigraph.open(graph.uri)
 
     with (
-        armed(point, once(lambda: found_city(other, "pisa"))),
+        arm(point, once(lambda: found_city(other, "pisa"))),
         pytest.raises(StaleHeadError),
     ):
         conditional(graph, head_of(graph))
@@ -115,7 +115,7 @@ def test_recovery_keeps_to_the_condition_of_a_write_that_died(graph, moved):
 
     if moved:
         # Somebody else's commit on another table lands before anybody heals.
-        with armed(Failpoint.RECOVERY_AFTER_CLASSIFY, once(lambda: _publish_city(graph))):
+        with arm(Failpoint.RECOVERY_AFTER_CLASSIFY, once(lambda: _publish_city(graph))):
             omnigraph.open(graph.uri)
     else:
         omnigraph.open(graph.uri)
@@ -150,7 +150,7 @@ def test_a_conditional_writer_that_slept_lands_by_recovery_or_not_at_all(graph):
     head = head_of(graph)
     later = once(lambda: omnigraph.open(graph.uri, clock=LaterClock(3600)))
 
-    with armed(Failpoint.PUBLISH_AFTER_READ, later):
+    with arm(Failpoint.PUBLISH_AFTER_READ, later):
         landed = conditional(graph, head)
 
     assert landed is not None

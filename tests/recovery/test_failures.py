@@ -15,7 +15,7 @@ import pytest
 import omnigraph
 from omnigraph.clock import SystemClock
 from omnigraph.errors import ErrorCode, OmnigraphError, RecoveryNeededError, StorageError
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, arm
 from omnigraph.graph import Graph
 from omnigraph.manifest.layout import RECOVERY
 from omnigraph.model.commits import OperationKind
@@ -207,7 +207,7 @@ def test_a_sidecar_that_appears_unreadable_between_heal_and_claim_blocks_too(uri
     path = f"{RECOVERY}/01J00000000000000000000000.json"
 
     with (
-        armed(Failpoint.CLAIM_AFTER_PUT, lambda: graph._store.objects.put(path, b"{")),
+        arm(Failpoint.CLAIM_AFTER_PUT, lambda: graph._store.objects.put(path, b"{")),
         pytest.raises(RecoveryNeededError, match=path),
     ):
         insert(graph, "eva")
@@ -388,7 +388,7 @@ def test_a_failed_writer_does_not_wait_for_a_thread_that_waits_for_it(uri):
         raise StorageError(message)
 
     graph = omnigraph.open(uri)
-    with armed(Failpoint.WRITE_AFTER_EACH_APPLY, meanwhile):
+    with arm(Failpoint.WRITE_AFTER_EACH_APPLY, meanwhile):
         WRITERS["insert one"].write(graph)
     waited = time.monotonic() - failed[0]
     healer.join()

@@ -14,7 +14,7 @@ from omnigraph.errors import (
     StorageError,
     TableConflictError,
 )
-from omnigraph.failpoints import Failpoint, SimulatedCrash, armed
+from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
 from omnigraph.manifest.layout import SCHEMA_TEXT
 from tests.support.concurrency import in_processes
 from tests.support.crashes import Cut, put_to_death
@@ -50,7 +50,7 @@ def assert_whole(graph: omnigraph.Graph) -> None:
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_crashed_init_leaves_a_graph_or_a_place_for_one(uri: str, point: Failpoint) -> None:
-    with armed(point), pytest.raises(SimulatedCrash):
+    with arm(point), pytest.raises(SimulatedCrash):
         omnigraph.init(uri, SCHEMA)
 
     published = point in (Failpoint.INIT_AFTER_MANIFEST, Failpoint.INIT_AFTER_SCHEMA_TEXT)
@@ -78,7 +78,7 @@ def test_a_killed_init_leaves_a_graph_or_a_place_for_one(tmp_path: Path, point: 
 
 
 def test_the_schema_text_is_there_after_a_read_write_open(uri: str) -> None:
-    with armed(Failpoint.INIT_AFTER_MANIFEST), pytest.raises(SimulatedCrash):
+    with arm(Failpoint.INIT_AFTER_MANIFEST), pytest.raises(SimulatedCrash):
         omnigraph.init(uri, f"// kept, comments too\n{SCHEMA}")
 
     graph = omnigraph.open(uri)
@@ -90,7 +90,7 @@ def test_the_schema_text_is_there_after_a_read_write_open(uri: str) -> None:
 
 def test_a_read_only_open_after_a_crash_writes_nothing(tmp_path: Path) -> None:
     uri = str(tmp_path / "graph.omni")
-    with armed(Failpoint.INIT_AFTER_MANIFEST), pytest.raises(SimulatedCrash):
+    with arm(Failpoint.INIT_AFTER_MANIFEST), pytest.raises(SimulatedCrash):
         omnigraph.init(uri, SCHEMA)
     before = sorted(tmp_path.rglob("*"))
 
@@ -105,7 +105,7 @@ def test_a_lost_answer_to_init_is_recognised(uri: str, said: type[OmnigraphError
         message = "the connection broke after the request was sent"
         raise said(message)
 
-    with armed(Failpoint.INIT_AFTER_MANIFEST, lose_the_answer):
+    with arm(Failpoint.INIT_AFTER_MANIFEST, lose_the_answer):
         graph = omnigraph.init(uri, SCHEMA)
 
     assert_whole(graph)

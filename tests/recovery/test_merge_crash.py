@@ -10,7 +10,7 @@ import pytest
 import omnigraph
 from omnigraph.clock import SystemClock
 from omnigraph.errors import ConflictError
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, arm
 from omnigraph.graph import Graph
 from omnigraph.merge.conflicts import MergeConflictError
 from omnigraph.merge.graphs import Outcome
@@ -222,7 +222,7 @@ def interfering(graph: Graph, point: Failpoint, change: Callable[[Graph], object
         if waiting:
             waiting.pop()(rival)
 
-    return armed(point, act)
+    return arm(point, act)
 
 
 def people(graph: Graph, branch: str = MAIN) -> set[str]:

@@ -14,7 +14,7 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import ConflictError, TableConflictError
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, arm
 from omnigraph.model.names import MAIN
 from omnigraph.model.tables import TableKey
 from omnigraph.recovery.audit import RecoveryKind
@@ -61,7 +61,7 @@ def _meeting(barrier: Any) -> AbstractContextManager[None]:
     def meet() -> None:
         barrier.wait(60)
 
-    return armed(Failpoint.WRITE_AFTER_PLAN, meet)
+    return arm(Failpoint.WRITE_AFTER_PLAN, meet)
 
 
 def _update(uri: str, age: int) -> dict[str, Any]:

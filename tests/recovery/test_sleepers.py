@@ -10,7 +10,7 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import ConflictError
-from omnigraph.failpoints import Failpoint, SimulatedCrash, armed
+from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
 from omnigraph.graph import Graph
 from omnigraph.model.names import MAIN
 from omnigraph.recovery.audit import RecoveryKind
@@ -71,7 +71,7 @@ def sleeping_at(cut: Cut, meanwhile: Callable[[], object]) -> AbstractContextMan
             slept = True
             meanwhile()
 
-    return armed(cut.point, sleep, after_hits=cut.nth - 1)
+    return arm(cut.point, sleep, after_hits=cut.nth - 1)
 
 
 def much_later(uri: str) -> Graph:
@@ -205,7 +205,7 @@ def test_a_stray_restore_is_undone_by_the_next_write(place):
     # It sleeps after it has looked, restores what it had seen, and dies before it looks again.
     with (
         sleeping_at(Cut(Failpoint.RECOVERY_AFTER_CLASSIFY), meanwhile),
-        armed(Failpoint.RECOVERY_AFTER_EACH_RESTORE, after_hits=2),
+        arm(Failpoint.RECOVERY_AFTER_EACH_RESTORE, after_hits=2),
         pytest.raises(SimulatedCrash),
     ):
         omnigraph.open(uri)

@@ -14,7 +14,7 @@ import pytest
 
 import omnigraph
 from omnigraph import failpoints
-from omnigraph.failpoints import Failpoint, SimulatedCrash, armed
+from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
 from omnigraph.maintenance.checking.report import Invariant
 from omnigraph.manifest.layout import RECOVERY
 from omnigraph.manifest.snapshot import Snapshot
@@ -51,14 +51,14 @@ def trace(action: Callable[[], object]) -> list[Cut]:
 
     with ExitStack() as stack:
         for point in Failpoint:
-            stack.enter_context(armed(point, partial(note, point)))
+            stack.enter_context(arm(point, partial(note, point)))
         action()
     return passes
 
 
 def cut_off(cut: Cut, action: Callable[[], object]) -> None:
     """Let the action crash at this pass, which it must reach."""
-    with armed(cut.point, after_hits=cut.nth - 1), pytest.raises(SimulatedCrash):
+    with arm(cut.point, after_hits=cut.nth - 1), pytest.raises(SimulatedCrash):
         action()
 
 

@@ -17,7 +17,7 @@ from multiprocessing.context import SpawnContext
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, arm
 from tests.support.cluster import end_with
 from tests.support.crashes import Cut
 from tests.support.spark_traps import Moment, Trap, set_trap
@@ -78,7 +78,7 @@ def kill_at(cut: Cut, work: Callable[..., object], *arguments: Any) -> None:
 
 def _die_at(point: str, nth: int, work: Callable[..., object], *arguments: Any) -> None:
     victims = (java_pid(), os.getpid())
-    with armed(Failpoint(point), partial(_kill, victims), after_hits=nth - 1):
+    with arm(Failpoint(point), partial(_kill, victims), after_hits=nth - 1):
         work(*arguments)
 
 

@@ -56,7 +56,7 @@ def test_no_one_arms_a_failpoint_in_the_product():
         each.path
         for each in every_source()
         for name, _ in calls(each.tree)
-        if name.rpartition(".")[2] in ("armed", "arm_from_environment")
+        if name.rpartition(".")[2] in ("arm", "arm_from_environment")
     ]
 
     assert [each for each in arming if not each.startswith(("testing/", "failpoints.py"))] == []

@@ -14,8 +14,8 @@ from omnigraph.failpoints import (
     ENVIRONMENT_VARIABLE,
     Failpoint,
     SimulatedCrash,
+    arm,
     arm_from_environment,
-    armed,
     hit,
 )
 
@@ -39,18 +39,18 @@ def test_an_unarmed_process_looks_nothing_up(monkeypatch):
 
 def test_an_armed_point_crashes_with_what_no_handler_for_errors_catches():
     assert not issubclass(SimulatedCrash, Exception)
-    with armed(POINT), pytest.raises(SimulatedCrash):
+    with arm(POINT), pytest.raises(SimulatedCrash):
         hit(POINT)
 
 
 def test_only_the_armed_point_fires():
-    with armed(POINT):
+    with arm(POINT):
         for each in set(Failpoint) - {POINT}:
             hit(each)
 
 
 def test_a_point_is_disarmed_after_its_block_however_it_ends():
-    with pytest.raises(SimulatedCrash), armed(POINT):
+    with pytest.raises(SimulatedCrash), arm(POINT):
         hit(POINT)
 
     hit(POINT)
@@ -59,7 +59,7 @@ def test_a_point_is_disarmed_after_its_block_however_it_ends():
 
 def test_a_callback_runs_at_every_pass():
     calls: list[int] = []
-    with armed(POINT, lambda: calls.append(1)):
+    with arm(POINT, lambda: calls.append(1)):
         hit(POINT)
         hit(POINT)
 
@@ -68,7 +68,7 @@ def test_a_callback_runs_at_every_pass():
 
 @pytest.mark.parametrize("spared", [0, 1, 5])
 def test_the_first_hits_can_be_spared(spared):
-    with armed(POINT, after_hits=spared):
+    with arm(POINT, after_hits=spared):
         for _ in range(spared):
             hit(POINT)
         for _ in range(2):
@@ -78,9 +78,9 @@ def test_the_first_hits_can_be_spared(spared):
 
 def test_an_inner_arming_wins_and_the_outer_comes_back_with_its_count():
     calls: list[str] = []
-    with armed(POINT, lambda: calls.append("outer"), after_hits=1):
+    with arm(POINT, lambda: calls.append("outer"), after_hits=1):
         hit(POINT)
-        with armed(POINT, lambda: calls.append("inner")):
+        with arm(POINT, lambda: calls.append("inner")):
             hit(POINT)
         hit(POINT)
 
@@ -88,7 +88,7 @@ def test_an_inner_arming_wins_and_the_outer_comes_back_with_its_count():
 
 
 def test_two_points_can_be_armed_at_once():
-    with armed(POINT), armed(OTHER, after_hits=1):
+    with arm(POINT), arm(OTHER, after_hits=1):
         hit(OTHER)
         with pytest.raises(SimulatedCrash):
             hit(POINT)
@@ -97,10 +97,10 @@ def test_two_points_can_be_armed_at_once():
 
 
 def test_a_callback_may_arm_another_point():
-    def arm() -> None:
+    def arm_other() -> None:
         arm_from_environment(f"{OTHER}=raise")
 
-    with armed(POINT, arm):
+    with arm(POINT, arm_other):
         hit(POINT)
         with pytest.raises(SimulatedCrash):
             hit(OTHER)

@@ -13,7 +13,7 @@ from omnigraph.engine.protocol import Data
 from omnigraph.errors import ConflictError, ErrorCode, InvalidParameterError
 from omnigraph.limits import CHANGES_LOCAL_BYTES_MAX, CHANGES_LOCAL_ROWS_MAX
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.model.arguments import checked_texts
+from omnigraph.model.arguments import require_texts
 from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import Catalog, SchemaType
@@ -55,7 +55,7 @@ _Word = TypeVar("_Word", TableKind, Op)
 def _words(
     known: type[_Word], given: str | Collection[str] | None, name: str
 ) -> frozenset[_Word] | None:
-    asked = checked_texts(given, name)
+    asked = require_texts(given, name)
     if asked is None:
         return None
     if strange := sorted(set(asked) - set(known)):
@@ -86,7 +86,7 @@ class Filter:
             InvalidParameterError: there is no such kind or operation.
             NotFoundError: the catalog has no such type.
         """
-        names = checked_texts(types, "types")
+        names = require_texts(types, "types")
         for name in names or ():
             catalog.type_named(name)
         return cls(_words(TableKind, kinds, "kinds"), names, _words(Op, ops, "ops"))

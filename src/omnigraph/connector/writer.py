@@ -29,7 +29,7 @@ from omnigraph.load.loads import LoadRequest, Loads
 from omnigraph.load.spark.scratch import Scratch
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import Catalogs
-from omnigraph.model.commits import OperationKind, checked_actor, checked_message
+from omnigraph.model.commits import OperationKind, require_actor, require_message
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.storage.store import Store
 from omnigraph.transaction.protocol import Order, Transactions
@@ -162,7 +162,7 @@ def open_writer(options: Mapping[str, str], columns: StructType, *, overwrites: 
         BranchName.parse(given.get("branch", MAIN)),
         mode,
         Scratch(pinned.address.root, SystemClock().ulid()),
-        actor=checked_actor(given.get("actor")),
-        message=checked_message(given.get("message")),
+        actor=require_actor(given.get("actor")),
+        message=require_message(given.get("message")),
     )
     return LoadWriter(task)

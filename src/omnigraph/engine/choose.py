@@ -15,7 +15,7 @@ from omnigraph.engine.extras import INSTALL_SPARK, is_spark_installed, require_s
 from omnigraph.engine.protocol import Data
 from omnigraph.errors import InvalidParameterError, OmnigraphError
 from omnigraph.limits import LOCAL_BYTES_MAX
-from omnigraph.model.arguments import checked_text
+from omnigraph.model.arguments import require_text
 from omnigraph.relational.plans import Plan, TableRows
 
 ENVIRONMENT_VARIABLE: Final = "OMNIGRAPH_ENGINE"
@@ -111,7 +111,7 @@ def asked_engine(wanted: str | None) -> Choice | None:
     name = wanted or os.environ.get(ENVIRONMENT_VARIABLE) or EngineRequest.AUTO
     if name == EngineRequest.AUTO:
         return None
-    if checked_text(name, "engine") not in set(EngineRequest):
+    if require_text(name, "engine") not in set(EngineRequest):
         known = ", ".join(EngineRequest)
         where = "" if wanted else f", which ${ENVIRONMENT_VARIABLE} names"
         message = f"there is no engine {name!r}{where}"

@@ -22,7 +22,7 @@ from omnigraph.lang.source import Source
 from omnigraph.limits import COMPILED_QUERIES_MAX
 from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.model.arguments import checked_names, checked_text
+from omnigraph.model.arguments import require_names, require_text
 from omnigraph.query import ir
 from omnigraph.query.compile import compile_queries
 from omnigraph.query.lowering.operands import Given, unconverted_numbers
@@ -213,7 +213,7 @@ class Queries:
         if not isinstance(query, ir.ReadQuery):
             message = f"the query {query.name} changes the graph"
             raise InvalidInputError(message, hint="run it with mutate")
-        values = bind(query, checked_names(parameters, "params"))
+        values = bind(query, require_names(parameters, "params"))
         given = Given(values, self._clock.now(), self._numbers(query))
         plan = self._lowered(snapshot.schema_digest, query, _GivenShape(given)).plan(given)
         data = data_at(self._store, snapshot)
@@ -248,6 +248,6 @@ def choose_query(queries: tuple[ir.Query, ...], name: str | None) -> ir.Query:
     for query in queries:
         if query.name == name:
             return query
-    hint = did_you_mean(checked_text(name, "name"), names, otherwise=f"it has {listed}")
+    hint = did_you_mean(require_text(name, "name"), names, otherwise=f"it has {listed}")
     message = f"the text has no query {json.dumps(name)}"
     raise InvalidParameterError(message, hint=hint, name="name")

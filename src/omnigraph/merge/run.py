@@ -31,7 +31,7 @@ from omnigraph.model.followups import FollowUpFailure
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 from omnigraph.transaction.protocol import Order, Transactions
-from omnigraph.transaction.view import View, reading, view_of
+from omnigraph.transaction.view import View, detect_deleted_branch, view_of
 from omnigraph.transaction.work import Work
 
 
@@ -136,7 +136,10 @@ class Merges:
         """What a merge would do, with every conflict; nothing is written."""
         theirs = self._mergeable(source, target, options)
         view = view_of(self._manifest, self._catalogs, target)
-        with ExitStack() as cleanup, reading(self._manifest.store, theirs, view.snapshot):
+        with (
+            ExitStack() as cleanup,
+            detect_deleted_branch(self._manifest.store, theirs, view.snapshot),
+        ):
             merge = self._merge(theirs, view, options, cleanup)
             if merge is None:
                 return _outcome(_UP_TO_DATE, theirs, target)
@@ -150,7 +153,7 @@ class Merges:
     ) -> Work[MergeReport]:
         # What was kept for an earlier plan is of no use for this one.
         cleanup.close()
-        with reading(self._manifest.store, theirs):
+        with detect_deleted_branch(self._manifest.store, theirs):
             merge = self._merge(theirs, view, options, cleanup)
             return Work(_UP_TO_DATE) if merge is None else merge.plan(view)
 

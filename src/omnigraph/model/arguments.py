@@ -13,7 +13,7 @@ from omnigraph.errors import InvalidParameterError
 _SHOWN_MAX: Final = 100
 
 
-def checked_text(value: object, name: str) -> str:
+def require_text(value: object, name: str) -> str:
     """A text.
 
     >>> checked_text("ada", "actor")
@@ -24,10 +24,10 @@ def checked_text(value: object, name: str) -> str:
     """
     if isinstance(value, str):
         return value
-    raise misfit(value, name, "a text")
+    raise misfit_error(value, name, "a text")
 
 
-def checked_path(value: object, name: str, *, hint: str = "") -> str | Path:
+def require_path(value: object, name: str, *, hint: str = "") -> str | Path:
     """A text, or a path of any library.
 
     Raises:
@@ -39,10 +39,10 @@ def checked_path(value: object, name: str, *, hint: str = "") -> str | Path:
             return Path(value)
     elif isinstance(value, str):
         return value
-    raise misfit(value, name, "a text or a path", hint=hint)
+    raise misfit_error(value, name, "a text or a path", hint=hint)
 
 
-def checked_number(value: object, name: str) -> int:
+def require_number(value: object, name: str) -> int:
     """A whole number of any library: NumPy has its own.
 
     Raises:
@@ -50,10 +50,10 @@ def checked_number(value: object, name: str) -> int:
     """
     if not isinstance(value, bool) and hasattr(value, "__index__"):
         return index(value)
-    raise misfit(value, name, "a whole number")
+    raise misfit_error(value, name, "a whole number")
 
 
-def checked_texts(value: object, name: str) -> tuple[str, ...] | None:
+def require_texts(value: object, name: str) -> tuple[str, ...] | None:
     """Several texts, or one; None, which often means all, is returned as None.
 
     >>> checked_texts("Person", "types"), checked_texts(["Person", "City"], "types")
@@ -67,11 +67,11 @@ def checked_texts(value: object, name: str) -> tuple[str, ...] | None:
     if isinstance(value, str):
         return (value,)
     if isinstance(value, Iterable) and not isinstance(value, bytes):
-        return tuple(checked_text(item, f"each of {name}") for item in value)
-    raise misfit(value, name, "a text or several")
+        return tuple(require_text(item, f"each of {name}") for item in value)
+    raise misfit_error(value, name, "a text or several")
 
 
-def checked_names(value: object, name: str) -> Mapping[str, object]:
+def require_names(value: object, name: str) -> Mapping[str, object]:
     """Values by name; None is an empty mapping.
 
     Raises:
@@ -80,13 +80,13 @@ def checked_names(value: object, name: str) -> Mapping[str, object]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise misfit(value, name, "a mapping from names to values")
+        raise misfit_error(value, name, "a mapping from names to values")
     for key in value:
-        checked_text(key, f"each name in {name}")
+        require_text(key, f"each name in {name}")
     return value
 
 
-def misfit(value: object, name: str, what: str, *, hint: str = "") -> InvalidParameterError:
+def misfit_error(value: object, name: str, what: str, *, hint: str = "") -> InvalidParameterError:
     """The error for a value of the wrong kind."""
     shown = " ".join(repr(value).split())[:_SHOWN_MAX]
     message = f"{name} has to be {what}, and is {shown}"

@@ -10,7 +10,7 @@ from typing import Final
 
 from omnigraph.errors import InvalidParameterError
 from omnigraph.limits import ACTOR_LENGTH_MAX, MESSAGE_LENGTH_MAX
-from omnigraph.model.arguments import checked_text
+from omnigraph.model.arguments import require_text
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 
@@ -79,7 +79,7 @@ class Commit:
         return tuple(parent for parent in parents if parent is not None)
 
 
-def checked_actor(actor: str | None) -> str | None:
+def require_actor(actor: str | None) -> str | None:
     """An actor that a caller may use.
 
     Raises:
@@ -87,7 +87,7 @@ def checked_actor(actor: str | None) -> str | None:
     """
     if actor is None:
         return None
-    if not checked_text(actor, "actor").strip():
+    if not require_text(actor, "actor").strip():
         message = f"the actor {actor!r} is blank"
         raise InvalidParameterError(message, hint=_ACTOR_HINT, name="actor")
     if len(actor) > ACTOR_LENGTH_MAX:
@@ -103,7 +103,7 @@ def checked_actor(actor: str | None) -> str | None:
     return actor
 
 
-def checked_message(message: str | None) -> str | None:
+def require_message(message: str | None) -> str | None:
     """A valid commit message.
 
     Raises:
@@ -111,7 +111,7 @@ def checked_message(message: str | None) -> str | None:
     """
     if message is None:
         return None
-    if (lone := _SURROGATE.search(checked_text(message, "message"))) is not None:
+    if (lone := _SURROGATE.search(require_text(message, "message"))) is not None:
         fault = f"the message has {lone[0]!r} at character {lone.start() + 1}, which is no text"
         raise InvalidParameterError(fault, hint="write the message in UTF-8", name="message")
     if len(message) > MESSAGE_LENGTH_MAX:

@@ -6,7 +6,7 @@ from typing import NewType, Self
 
 from omnigraph.clock import ULID_LENGTH, is_ulid
 from omnigraph.errors import InvalidNameError
-from omnigraph.model.arguments import checked_text
+from omnigraph.model.arguments import require_text
 
 
 class CommitId(str):
@@ -25,7 +25,7 @@ class CommitId(str):
             InvalidNameError: the text is not a ULID.
             InvalidParameterError: it is not a text.
         """
-        upper = checked_text(text, "a commit id").upper()
+        upper = require_text(text, "a commit id").upper()
         # Some letters beyond ASCII have upper cases within it.
         if not (text.isascii() and is_ulid(upper)):
             message = f"{text[:100]!r} is not a commit id"

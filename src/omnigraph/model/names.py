@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from omnigraph.errors import ErrorCode, InvalidNameError
 from omnigraph.limits import BRANCH_NAME_LENGTH_MAX, TYPE_NAME_LENGTH_MAX
-from omnigraph.model.arguments import checked_text
+from omnigraph.model.arguments import require_text
 
 _TYPE_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9_]*")
 _BRANCH_CHARACTERS: Final = re.compile(r"[\w.\-/]+")
@@ -55,7 +55,7 @@ class BranchName(str):
             InvalidNameError: the name is empty, too long, reserved, or has an invalid character.
             InvalidParameterError: it is not a text.
         """
-        checked_text(text, "a branch's name")
+        require_text(text, "a branch's name")
         if wrong := _branch_name_fault(text):
             message = f"{text[:200]!r} is not a branch name: {wrong}"
             hint = "use letters, digits, '.', '-' and '_', with '/' between parts"

@@ -21,7 +21,7 @@ from omnigraph.integrity.proofs.proof import any_of
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import require_clean
 from omnigraph.lang.source import Source
-from omnigraph.model.arguments import checked_names
+from omnigraph.model.arguments import require_names
 from omnigraph.mutation.matching import Matcher
 from omnigraph.mutation.pending import PendingChanges, PendingTable
 from omnigraph.mutation.results import MutationReport
@@ -54,7 +54,7 @@ class Mutations:
         Raises:
             InvalidParameterError: the parameters are no mapping by names.
         """
-        given = dict(checked_names(parameters, "params"))
+        given = dict(require_names(parameters, "params"))
         return Mutation(self, source, given, name, self._clock.now())
 
     def plan(self, mutation: Mutation, view: View) -> Work[MutationReport]:

@@ -8,7 +8,7 @@ from typing import Final
 from omnigraph.errors import ErrorCode
 from omnigraph.lang.diagnostics import Diagnostic, DiagnosticsError
 from omnigraph.lang.source import Source
-from omnigraph.model.arguments import checked_text
+from omnigraph.model.arguments import require_text
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.declare import DeclaredSchema, declare
 from omnigraph.schema.findings import Finding, SchemaCode
@@ -49,7 +49,7 @@ def parse_schema(text: str, name: str = "schema") -> Catalog:
         DiagnosticsError: the text is refused; the error has all its diagnostics.
         InvalidParameterError: it is not a string.
     """
-    reading = read_schema(checked_text(text, "text"), name)
+    reading = read_schema(require_text(text, "text"), name)
     if reading.catalog is None:
         raise DiagnosticsError(reading.diagnostics, reading.source, code=ErrorCode.INVALID_SCHEMA)
     return reading.catalog

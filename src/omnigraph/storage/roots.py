@@ -10,7 +10,7 @@ from typing import Final, Self
 from urllib.parse import unquote, urlsplit
 
 from omnigraph.errors import ErrorCode, InvalidInputError
-from omnigraph.model.arguments import checked_path
+from omnigraph.model.arguments import require_path
 
 # Nobody means a directory called `file:`, so `file` and `s3` are schemes even without slashes.
 _SCHEME: Final = re.compile(r"(?i:file|s3)(?=:)|[A-Za-z][A-Za-z0-9+.\-]*(?=://)")
@@ -45,7 +45,7 @@ class Root:
             InvalidInputError: the text is empty, has an unknown scheme, or names no bucket.
             InvalidParameterError: it is neither a text nor a path.
         """
-        text = str(checked_path(place, "the graph's place", hint=_HINT))
+        text = str(require_path(place, "the graph's place", hint=_HINT))
         scheme = _SCHEME.match(text)
         if not text.strip() or _CONTROL.search(text):
             message = f"{text!r} is not a graph URI"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from omnigraph.errors import InvalidInputError, InvalidParameterError, NotFoundError
 from omnigraph.lang.source import Source, decode_text
-from omnigraph.model.arguments import misfit
+from omnigraph.model.arguments import misfit_error
 from omnigraph.storage.nearby import near_file
 
 
@@ -29,7 +29,7 @@ def schema_text(given: object) -> Source:
     if isinstance(given, str | PathLike):
         hint = "give a .pg file, or the schema's text"
         return Source(Path(given).name, read_file(Path(given), what="schema file", hint=hint))
-    raise misfit(given, "schema", "the text of a schema, a path to a .pg file, or a catalog")
+    raise misfit_error(given, "schema", "the text of a schema, a path to a .pg file, or a catalog")
 
 
 def query_text(given: object) -> Source:
@@ -44,7 +44,7 @@ def query_text(given: object) -> Source:
         hint = "give a .gq file, or the query's text"
         return Source(Path(given).name, read_file(Path(given), what="query file", hint=hint))
     if not isinstance(given, str):
-        raise misfit(given, "source", "the text of a query, or a path to a .gq file")
+        raise misfit_error(given, "source", "the text of a query, or a path to a .gq file")
     if given.endswith(".gq") and "{" not in given:
         name = given[:200]
         message = f"{name} is the name of a file, and no query"

@@ -47,7 +47,7 @@ def view_at(store: Store, catalogs: Catalogs, snapshot: Snapshot) -> View:
 
 
 @contextmanager
-def reading(store: Store, *snapshots: Snapshot) -> Iterator[None]:
+def detect_deleted_branch(store: Store, *snapshots: Snapshot) -> Iterator[None]:
     """Distinguish a storage failure from a branch that was deleted while it was read.
 
     For readers. The transaction reports the same to a writer, whose work is lost with its branch.

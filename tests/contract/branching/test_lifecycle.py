@@ -25,7 +25,7 @@ from omnigraph.errors import (
     StaleHeadError,
     StorageError,
 )
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, arm
 from omnigraph.graph import Graph
 from omnigraph.manifest.branches import Branches
 from omnigraph.manifest.layout import MANIFEST, RECOVERY
@@ -337,7 +337,7 @@ def once_at(point: Failpoint, action: Callable[[], object]) -> Iterator[None]:
             done = True
             action()
 
-    with armed(point, act):
+    with arm(point, act):
         yield
     assert done, f"nobody came to {point}"
 

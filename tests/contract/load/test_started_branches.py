@@ -9,7 +9,7 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import IntegrityError, OutcomeUnknownError, StorageError
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, arm
 from omnigraph.graph import Graph
 from omnigraph.recovery.sidecars import Pending
 from tests.support.crashes import assert_next_writes_work
@@ -108,7 +108,7 @@ def test_a_load_that_fails_leaves_a_branch_that_others_build_on(graph):
 
 
 def test_a_branch_that_cannot_be_deleted_does_not_hide_why_the_load_failed(graph):
-    with armed(Failpoint.BRANCH_AFTER_MARK, fail):
+    with arm(Failpoint.BRANCH_AFTER_MARK, fail):
         error = refused(graph)
     assert "which was made for this load, was not deleted: the disk is gone" in notes(error)
     assert graph.branches.list() == ("main", "review")
@@ -117,7 +117,7 @@ def test_a_branch_that_cannot_be_deleted_does_not_hide_why_the_load_failed(graph
 def test_a_branch_stays_where_nobody_knows_whether_its_load_landed(graph):
     with ExitStack() as stack:
         for point in (Failpoint.WRITE_AFTER_EACH_APPLY, Failpoint.RECOVERY_AFTER_CLAIM):
-            stack.enter_context(armed(point, fail))
+            stack.enter_context(arm(point, fail))
         with pytest.raises(OutcomeUnknownError) as unknown:
             load_onto_review(graph, GOOD)
     assert graph.branches.list() == ("main", "review")
@@ -132,7 +132,7 @@ def test_a_branch_stays_where_nobody_knows_whether_its_load_landed(graph):
     [Failpoint.WRITE_AFTER_PLAN, Failpoint.WRITE_AFTER_STAGE, Failpoint.WRITE_AFTER_EACH_APPLY],
 )
 def test_an_interrupted_load_leaves_no_branch(graph, point):
-    with armed(point, interrupt), pytest.raises(KeyboardInterrupt):
+    with arm(point, interrupt), pytest.raises(KeyboardInterrupt):
         load_onto_review(graph, GOOD)
     assert graph.branches.list() == ("main",)
     graph.refresh()
@@ -142,7 +142,7 @@ def test_an_interrupted_load_leaves_no_branch(graph, point):
 
 def test_a_load_that_was_interrupted_once_it_had_landed_keeps_its_branch(graph):
     with (
-        armed(Failpoint.WRITE_AFTER_PUBLISH, interrupt),
+        arm(Failpoint.WRITE_AFTER_PUBLISH, interrupt),
         pytest.raises(KeyboardInterrupt) as interrupted,
     ):
         load_onto_review(graph, GOOD)
@@ -161,7 +161,7 @@ def test_a_load_goes_to_a_branch_that_others_made_first_and_leaves_it_there(grap
         if len(seen) == 1:
             load_onto_review(rival, {"City": [{"name": "oslo"}]})
 
-    with armed(Failpoint.BRANCH_AFTER_REF, make_first), ExitStack() as refusal:
+    with arm(Failpoint.BRANCH_AFTER_REF, make_first), ExitStack() as refusal:
         if rows is BAD:
             refusal.enter_context(pytest.raises(IntegrityError))
         load_onto_review(graph, rows)

@@ -250,9 +250,9 @@ def test_a_head_that_a_write_in_flight_moved_is_a_note(graph):
     def look() -> None:
         seen.append(graph.check())
 
-    from omnigraph.failpoints import armed
+    from omnigraph.failpoints import arm
 
-    with armed(Failpoint.WRITE_AFTER_EACH_APPLY, look):
+    with arm(Failpoint.WRITE_AFTER_EACH_APPLY, look):
         insert(graph, "zoe")
 
     [report] = seen

@@ -16,7 +16,7 @@ from omnigraph.engine.choose import by_size
 from omnigraph.engine.snapshots import data_at
 from omnigraph.engine.spark import relations
 from omnigraph.errors import InvalidParameterError
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, arm
 from omnigraph.graph import Graph
 from omnigraph.maintenance import indexes
 from omnigraph.maintenance.spark import indexes as indexing
@@ -230,7 +230,7 @@ def test_spark_builds_nothing_again_that_has_not_moved(graph, monkeypatch):
         for each in writes:
             each()
 
-    with armed(Failpoint.WRITE_AFTER_STAGE, meanwhile):
+    with arm(Failpoint.WRITE_AFTER_STAGE, meanwhile):
         graph.ensure_indices(engine="spark")
     assert sorted(planned) == ["edges", "nodes", "nodes"]
     require_covered(graph)

@@ -19,7 +19,7 @@ from omnigraph.errors import (
     StorageError,
     TableConflictError,
 )
-from omnigraph.failpoints import Failpoint, SimulatedCrash, armed
+from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
 from omnigraph.limits import PUBLISH_ATTEMPTS_MAX
 from omnigraph.manifest import lineage, publisher
 from omnigraph.manifest.expectations import HeadIs, SchemaIs, TableAt
@@ -116,7 +116,7 @@ def test_the_race_would_notice_a_publish_that_is_no_compare_and_swap(
     def meet() -> None:
         meeting.wait(30)
 
-    with armed(Failpoint.PUBLISH_AFTER_STAGE, meet):
+    with arm(Failpoint.PUBLISH_AFTER_STAGE, meet):
         outcomes = race(graph.uri, (PERSON, PERSON), rounds=1, crowd="threads")
 
     assert not any(isinstance(outcome, LostRace) for outcome in outcomes[0])
@@ -215,7 +215,7 @@ def lose_the_answer() -> NoReturn:
 
 def test_a_lost_answer_is_recognised_as_landed_and_not_repeated(graph: omnigraph.Graph) -> None:
     manifest = manifest_at(graph.uri)
-    with armed(Failpoint.PUBLISH_AFTER_COMMIT, lose_the_answer):
+    with arm(Failpoint.PUBLISH_AFTER_COMMIT, lose_the_answer):
         commit = advance(manifest, PERSON)
 
     assert chain(manifest)[1:] == [commit.commit_id]
@@ -224,7 +224,7 @@ def test_a_lost_answer_is_recognised_as_landed_and_not_repeated(graph: omnigraph
 
 def test_a_lost_answer_that_looks_like_a_lost_race_is_recognised(graph: omnigraph.Graph) -> None:
     manifest = manifest_at(graph.uri)
-    with armed(Failpoint.PUBLISH_AFTER_COMMIT, look_like_a_race):
+    with arm(Failpoint.PUBLISH_AFTER_COMMIT, look_like_a_race):
         commit = advance(manifest, PERSON)
 
     assert chain(manifest)[1:] == [commit.commit_id]
@@ -276,7 +276,7 @@ def test_an_outcome_that_cannot_be_looked_up_is_unknown_and_names_the_commit(
         answer()
 
     with (
-        armed(Failpoint.PUBLISH_AFTER_COMMIT, break_the_line),
+        arm(Failpoint.PUBLISH_AFTER_COMMIT, break_the_line),
         pytest.raises(OutcomeUnknownError) as unknown,
     ):
         publish_pin(manifest, pin, commit_id=commit_id)
@@ -297,7 +297,7 @@ def test_an_outcome_that_cannot_be_looked_up_is_unknown_and_names_the_commit(
 def test_a_crash_of_publish_is_all_or_nothing(graph: omnigraph.Graph, point: Failpoint) -> None:
     manifest = manifest_at(graph.uri)
     before = manifest.current(MAIN)
-    with armed(point), pytest.raises(SimulatedCrash):
+    with arm(point), pytest.raises(SimulatedCrash):
         publish_pin(manifest, before.pin(PERSON))
 
     after = manifest_at(graph.uri).current(MAIN)
@@ -316,12 +316,12 @@ def test_a_publish_that_always_loses_gives_up_and_says_so(graph: omnigraph.Graph
         if attempts and attempts[-1] == "rival":
             return
         attempts.append("rival")
-        with armed(Failpoint.PUBLISH_AFTER_STAGE, lambda: None):
+        with arm(Failpoint.PUBLISH_AFTER_STAGE, lambda: None):
             advance(rival, CITY)
         attempts[-1] = "ours"
 
     with (
-        armed(Failpoint.PUBLISH_AFTER_STAGE, be_overtaken),
+        arm(Failpoint.PUBLISH_AFTER_STAGE, be_overtaken),
         pytest.raises(ConflictError) as gave_up,
     ):
         advance(manifest, PERSON)

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 import omnigraph
 from omnigraph.backends.protocol import Backend
 from omnigraph.errors import CommitNotFoundError
-from omnigraph.failpoints import Failpoint, SimulatedCrash, armed
+from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
 from omnigraph.merge.conflicts import MergeConflictError
 from omnigraph.merge.graphs import Outcome
 from omnigraph.model.names import MAIN
@@ -143,7 +143,7 @@ class EngineGraph:
         if crash is None:
             return action()
         try:
-            with armed(crash):
+            with arm(crash):
                 return action()
         except SimulatedCrash:
             self.reopen()

@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph.clock import SystemClock
 from omnigraph.errors import ErrorCode, OmnigraphError, TableConflictError
-from omnigraph.failpoints import Failpoint, SimulatedCrash, armed
+from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import OperationId
 from omnigraph.storage.heads import Authorship, apply, author_of, restore
@@ -229,7 +229,7 @@ def test_a_foreign_compaction_that_lance_cannot_read_back_has_no_author(local):
 
 def test_a_crash_right_after_the_commit_leaves_it_with_its_author(table, store):
     staged = stage_append(table, rows("x"))
-    with armed(Failpoint.APPLY_AFTER_COMMIT), pytest.raises(SimulatedCrash):
+    with arm(Failpoint.APPLY_AFTER_COMMIT), pytest.raises(SimulatedCrash):
         applied(staged)
 
     assert (latest(store).version, author_of(latest(store))) == (2, AUTHOR)

@@ -7,12 +7,12 @@ import pytest
 
 from omnigraph.errors import InvalidParameterError
 from omnigraph.model.arguments import (
-    checked_names,
-    checked_number,
-    checked_path,
-    checked_text,
-    checked_texts,
-    misfit,
+    misfit_error,
+    require_names,
+    require_number,
+    require_path,
+    require_text,
+    require_texts,
 )
 
 
@@ -26,22 +26,22 @@ class OfBytes:
 @pytest.mark.parametrize(
     ("check", "value"),
     [
-        (checked_text, None),
-        (checked_text, b"ada"),
-        (checked_text, 3),
-        (checked_path, None),
-        (checked_path, b"graph.omni"),
-        (checked_path, OfBytes()),
-        (checked_number, None),
-        (checked_number, "3"),
-        (checked_number, 3.0),
-        (checked_number, True),
-        (checked_texts, 3),
-        (checked_texts, b"Person"),
-        (checked_texts, ["Person", 3]),
-        (checked_names, ["Ada"]),
-        (checked_names, "Ada"),
-        (checked_names, {1: "Ada"}),
+        (require_text, None),
+        (require_text, b"ada"),
+        (require_text, 3),
+        (require_path, None),
+        (require_path, b"graph.omni"),
+        (require_path, OfBytes()),
+        (require_number, None),
+        (require_number, "3"),
+        (require_number, 3.0),
+        (require_number, True),
+        (require_texts, 3),
+        (require_texts, b"Person"),
+        (require_texts, ["Person", 3]),
+        (require_names, ["Ada"]),
+        (require_names, "Ada"),
+        (require_names, {1: "Ada"}),
     ],
 )
 def test_what_is_of_another_kind_is_refused_by_its_name(check, value):
@@ -50,18 +50,18 @@ def test_what_is_of_another_kind_is_refused_by_its_name(check, value):
 
 
 def test_what_is_of_its_kind_is_given_back():
-    assert checked_text("", "given") == ""
-    assert [checked_number(each, "given") for each in (0, -3, np.int64(5))] == [0, -3, 5]
-    assert [checked_texts(each, "given") for each in ("ab", ["a"], iter("ab"), (), None)] == [
+    assert require_text("", "given") == ""
+    assert [require_number(each, "given") for each in (0, -3, np.int64(5))] == [0, -3, 5]
+    assert [require_texts(each, "given") for each in ("ab", ["a"], iter("ab"), (), None)] == [
         *(("ab",), ("a",), ("a", "b"), (), None),
     ]
-    assert [checked_path(each, "given") for each in ("a", Path("a"))] == ["a", Path("a")]
-    assert checked_names({"a": 1}, "given") == {"a": 1}
-    assert checked_names(None, "given") == {}
+    assert [require_path(each, "given") for each in ("a", Path("a"))] == ["a", Path("a")]
+    assert require_names({"a": 1}, "given") == {"a": 1}
+    assert require_names(None, "given") == {}
 
 
 def test_a_refusal_is_one_line_however_long_the_value():
-    refused = misfit("two\nlines " * 10_000, "given", "short")
+    refused = misfit_error("two\nlines " * 10_000, "given", "short")
 
     assert len(str(refused)) < 200
-    assert "\n" not in misfit(np.zeros((3, 3)), "given", "a text").message
+    assert "\n" not in misfit_error(np.zeros((3, 3)), "given", "a text").message

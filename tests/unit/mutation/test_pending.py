@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from omnigraph.integrity.deltas import POSITION
 from omnigraph.mutation.pending import PendingChanges, PendingTable
-from omnigraph.mutation.values import assigned
+from omnigraph.mutation.values import assign
 from omnigraph.schema.arrow import table_schema, to_table
 from omnigraph.schema.parser import parse_schema
 
@@ -114,20 +114,20 @@ def test_many_small_parts_become_one():
 
 
 def test_one_value_is_assigned_to_every_row():
-    changed = assigned(rows(a=1, b=None), {"n": 7, POSITION: 3})
+    changed = assign(rows(a=1, b=None), {"n": 7, POSITION: 3})
     assert changed.to_pylist() == [
         {"id": "a", "n": 7, POSITION: 3},
         {"id": "b", "n": 7, POSITION: 3},
     ]
     assert changed.schema == rows().schema
-    assert len(assigned(rows(), {"n": 7})) == 0
+    assert len(assign(rows(), {"n": 7})) == 0
 
 
 def test_a_long_value_is_assigned_in_chunks():
     schema = PendingChanges(CATALOG).table(CATALOG.node_type("Q").table_key).schema
     nothing = pa.Table.from_pylist([{"id": str(n)} for n in range(50)], schema=schema)
     text = "x" * (50 << 20)
-    column = assigned(nothing, {"w": (text,)})["w"]
+    column = assign(nothing, {"w": (text,)})["w"]
     # Two and a half gigabytes of text, which is one text and no more in memory.
     assert len(column) == 50
     assert pa.total_allocated_bytes() < 1 << 30

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import ConflictError, ErrorCode, RecoveryNeededError, StorageError
-from omnigraph.failpoints import Failpoint, armed
+from omnigraph.failpoints import Failpoint, arm
 from omnigraph.limits import EXCLUSION_SECONDS_MAX, LEASE_SECONDS
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import OperationId
@@ -76,7 +76,7 @@ def test_whoever_comes_second_takes_its_own_away_and_waits_for_the_first(scene):
         if len(seen) == 3:
             scene.sidecars.delete(first.operation_id)
 
-    with armed(Failpoint.CLAIM_AFTER_PUT, settle_the_first):
+    with arm(Failpoint.CLAIM_AFTER_PUT, settle_the_first):
         assert scene.claim(second) == {second.operation_id}
 
     assert len(scene.clock.slept) == 2
@@ -93,7 +93,7 @@ def test_two_that_see_each_other_both_yield(scene):
             scene.sidecars.put(replace(two, lease_until=scene.clock.now() + timedelta(seconds=30)))
 
     scene.clock.sleep = lambda _: _yielded(scene, two, met)
-    with armed(Failpoint.CLAIM_AFTER_PUT, let_the_other_put):
+    with arm(Failpoint.CLAIM_AFTER_PUT, let_the_other_put):
         scene.claim(one)
 
     assert met[1] == {two.operation_id}
