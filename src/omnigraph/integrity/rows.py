@@ -24,7 +24,7 @@ from omnigraph.model.types import EnumType, PropertyType, Scalar
 from omnigraph.relational.expressions import Bindings
 from omnigraph.relational.plans import OutputColumn
 from omnigraph.relational.trees import column, named, table
-from omnigraph.schema.catalog import SchemaType, Value
+from omnigraph.schema.catalog import SchemaType
 
 _ROW: Final = "d"
 
@@ -128,8 +128,3 @@ def has_items(items: exp.Expr, condition: exp.Expr) -> exp.Expr:
 def all_true(values: pa.ChunkedArray) -> bool:
     """Whether none of the values is false."""
     return bool(pc.all(values, min_count=0).as_py())
-
-
-def format_bound(bound: Value | None) -> str:
-    """A bound as in a schema; empty where there is none."""
-    return "" if bound is None else str(bound)

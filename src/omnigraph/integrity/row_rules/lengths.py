@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from omnigraph.integrity.rows import RowRule, format_bound, value_of
+from omnigraph.integrity.rows import RowRule, value_of
 from omnigraph.integrity.violations import Breach, Rule
 from omnigraph.model.types import ListType, Scalar
 from omnigraph.relational.expressions import Bindings
@@ -29,7 +29,7 @@ def in_length(type_: SchemaType, length: Length) -> RowRule:
             outside.append(exp.LT(this=count, expression=exp.Literal.number(low)))
         if high is not None:
             outside.append(exp.GT(this=count.copy(), expression=exp.Literal.number(high)))
-        # Spark returns -1 for the length of a null list.
+        # Spark may return -1 for the length of a null list.
         is_there = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
         return exp.and_(is_there, exp.or_(*outside))
 
@@ -43,5 +43,13 @@ def in_length(type_: SchemaType, length: Length) -> RowRule:
 
     breach = Breach(Rule.LENGTH, type_.name, (length.property,))
     noun = "items" if is_list else "characters"
-    complaint = f"does not have {format_bound(low)}..{format_bound(high)} {noun}"
+    complaint = f"must have {_format_bounds(low, high)} {noun}"
     return RowRule(breach, is_broken, holds, None if is_list else Scalar.STRING, complaint)
+
+
+def _format_bounds(low: int | None, high: int | None) -> str:
+    if low is None:
+        return f"at most {high}"
+    if high is None:
+        return f"at least {low}"
+    return str(low) if low == high else f"{low} to {high}"

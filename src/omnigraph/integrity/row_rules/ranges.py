@@ -6,12 +6,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from omnigraph.integrity.rows import RowRule, all_true, format_bound, value_of
+from omnigraph.integrity.rows import RowRule, all_true, value_of
 from omnigraph.integrity.violations import Breach, Rule
 from omnigraph.model.types import Scalar
 from omnigraph.relational.expressions import Bindings, Known, Typed, compare
 from omnigraph.relational.numbers import Comparator
-from omnigraph.schema.catalog import Range, SchemaType
+from omnigraph.schema.catalog import Range, SchemaType, Value
 
 
 def in_range(type_: SchemaType, range_: Range) -> RowRule:
@@ -42,5 +42,9 @@ def in_range(type_: SchemaType, range_: Range) -> RowRule:
         return bool((low is None or low <= least) and (high is None or greatest <= high))
 
     breach = Breach(Rule.RANGE, type_.name, (range_.property,))
-    complaint = f"is not in {format_bound(low)}..{format_bound(high)}"
+    complaint = f"is not in {_format_bound(low)}..{_format_bound(high)}"
     return RowRule(breach, is_broken, holds, kind, complaint)
+
+
+def _format_bound(bound: Value | None) -> str:
+    return "" if bound is None else str(bound)
