@@ -23,7 +23,7 @@ import omnigraph
 from omnigraph.branching import lifecycle
 from omnigraph.cli.exits import Exit
 from omnigraph.cli.progress import Bars, show_progress
-from omnigraph.engine.spark.settings import SessionSettings, Work, default_settings
+from omnigraph.engine.spark.settings import SessionSettings, Workload, default_settings
 from omnigraph.errors import ConflictError, ErrorCode
 from omnigraph.failpoints import Failpoint, arm
 from omnigraph.graph import Graph
@@ -427,7 +427,7 @@ def test_spark_would_start_at_the_master_of_the_command_and_for_short_work(
 
     monkeypatch.setattr(Graph, "load", refuse)
     here("load", untouched, "--data", world, "--mode", "append", "--master", "local[3]")
-    assert seen == [SessionSettings(master="local[3]", work=Work.SHORT)]
+    assert seen == [SessionSettings(master="local[3]", work=Workload.SHORT)]
     assert default_settings() == SessionSettings()
 
 

@@ -11,13 +11,13 @@ import json, sys
 from pathlib import Path
 import omnigraph
 from omnigraph.engine.spark.session import open_session
-from omnigraph.engine.spark.settings import SessionSettings, Work
+from omnigraph.engine.spark.settings import SessionSettings, Workload
 
 def peak():
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(each.split()[1]) << 10 for each in lines if each.startswith("VmHWM:"))
 
-settings = SessionSettings(master="local[2]", driver_memory="1g", work=Work.SHORT)
+settings = SessionSettings(master="local[2]", driver_memory="1g", work=Workload.SHORT)
 open_session(settings).range(10).count()
 graph = omnigraph.open(sys.argv[1])
 idle = peak()

@@ -5,14 +5,14 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from omnigraph.engine.spark.session import open_session
-from omnigraph.engine.spark.settings import SessionSettings, Work
+from omnigraph.engine.spark.settings import SessionSettings, Workload
 
 
 def small_session(cache_directory: Path) -> SparkSession:
     """The session of this process: two cores, one gigabyte, few partitions, quick to start."""
     settings = SessionSettings(
         master="local[2]",
-        work=Work.SHORT,
+        work=Workload.SHORT,
         driver_memory="1g",
         cache_directory=cache_directory,
         options={"spark.sql.shuffle.partitions": "3"},

@@ -135,7 +135,7 @@ def begin(environment: Mapping[str, str] | None = None) -> None:
     end_with(parent.pid)
     os.environ.update(environment or {})
     from omnigraph.engine.spark.session import open_session
-    from omnigraph.engine.spark.settings import SessionSettings, Work
+    from omnigraph.engine.spark.settings import SessionSettings, Workload
 
     # Import all modules of a load first: they copy their limits when they are imported.
     import_module("omnigraph.load.spark.load")
@@ -145,7 +145,7 @@ def begin(environment: Mapping[str, str] | None = None) -> None:
             setattr(module, name, value)
     master = None if "OMNIGRAPH_SPARK_MASTER" in os.environ else "local[2]"
     settings = SessionSettings(
-        master=master, work=Work.SHORT, driver_memory="768m", options=OPTIONS
+        master=master, work=Workload.SHORT, driver_memory="768m", options=OPTIONS
     )
     open_session(settings)
 

@@ -25,9 +25,9 @@ RENAMED_SOON: Final = words(
     """
     Choice Copied Decided Declared Engine Finding Format Found Gathered Given Kept Known Left Linted
     Merged Mode OnError Op Part Pending Place Read Rounded Shaped Sifted Size Source Staged
-    Stored Syntax Taken Told Touched Typed Unpacked Unsettled Wanted Work Written
+    Stored Syntax Taken Told Touched Typed Unpacked Unsettled Wanted Written
     _Counted _Decided _Held _Made _Prepared _Read _Shaped
-    packed typed
+    packed
     """
 )
 """Names that break a rule below and are being renamed. Nothing may be added here."""

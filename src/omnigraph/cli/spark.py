@@ -23,6 +23,6 @@ def check_master(master: str | None, engine: EngineRequest | None) -> None:
 def quick_spark(master: str | None = None) -> AbstractContextManager[None]:
     """Within the block, start Spark for work of seconds to minutes, if it has to be started."""
     # Imported here: --help and most commands need none of it.
-    from omnigraph.engine.spark.settings import SessionSettings, Work, use_by_default
+    from omnigraph.engine.spark.settings import SessionSettings, Workload, use_by_default
 
-    return use_by_default(SessionSettings(master=master, work=Work.SHORT))
+    return use_by_default(SessionSettings(master=master, work=Workload.SHORT))

@@ -21,7 +21,7 @@ from omnigraph.backends.registry import Backends
 from omnigraph.choices import EngineName
 from omnigraph.clock import SystemClock
 from omnigraph.connector.options import PinnedType, by_name, pin
-from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.session import open_session
 from omnigraph.errors import ErrorCode, InvalidParameterError, NotAllowedError
 from omnigraph.limits import LOAD_HELD_BYTES_MAX, LOAD_LOCAL_BYTES_MAX, LOAD_LOCAL_ROWS_MAX
@@ -81,7 +81,7 @@ class LoadWriter(DataSourceArrowWriter):
             name = f"part-{part:05}-{len(paths):05}"
             paths.append(self._task.scratch.write(name, pa.Table.from_batches(held)))
 
-        with reporting():
+        with report_errors():
             for batch in iterator:
                 if held and held_size + batch.nbytes > LOAD_HELD_BYTES_MAX:
                     store()

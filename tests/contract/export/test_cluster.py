@@ -19,14 +19,14 @@ import omnigraph
 from omnigraph.backends.registry import Backends
 from omnigraph.clock import SystemClock
 from omnigraph.engine.spark.session import open_session
-from omnigraph.engine.spark.settings import SessionSettings, Work
+from omnigraph.engine.spark.settings import SessionSettings, Workload
 from omnigraph.export.run import ExportOrder, export
 from omnigraph.connector.frames import type_frame
 from omnigraph.transaction.view import view_at
 
 uri, target = sys.argv[1:]
 options = {"spark.executor.memory": "512m", "spark.sql.shuffle.partitions": "2"}
-spark = open_session(SessionSettings(work=Work.SHORT, driver_memory="512m", options=options))
+spark = open_session(SessionSettings(work=Workload.SHORT, driver_memory="512m", options=options))
 graph = omnigraph.open(uri, read_only=True)
 draft = graph.at(branch="draft")
 view = view_at(draft._store, draft._catalogs, draft.snapshot())

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from omnigraph.engine.spark.archive import (
+    NoArchive,
     Record,
     Replay,
-    Without,
     archive_stem,
     cache_directory,
     choose_start,
@@ -49,9 +49,9 @@ def test_the_first_start_records(tmp_path, java):
 def test_while_one_records_others_start_without(tmp_path, java):
     start = recording(tmp_path, java)
 
-    assert choose_start(tmp_path, java) == Without()
+    assert choose_start(tmp_path, java) == NoArchive()
     start.path.write_bytes(b"\0\0\0\0half of it")
-    assert choose_start(tmp_path, java) == Without()
+    assert choose_start(tmp_path, java) == NoArchive()
     os.close(start.lock)
 
 
@@ -60,7 +60,7 @@ def test_a_recording_lasts_as_long_as_the_process_that_inherited_it(tmp_path, ja
     command = [sys.executable, "-c", "input()"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[start.lock]) as jvm:
         finish(start, b"archive")
-        assert choose_start(tmp_path, java) == Without()
+        assert choose_start(tmp_path, java) == NoArchive()
         jvm.communicate(b"\n")
 
     assert isinstance(choose_start(tmp_path, java), Replay)
@@ -109,8 +109,8 @@ def test_an_archive_of_another_size_than_its_name_says_is_removed(content, tmp_p
 def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path, java):
     (tmp_path / "file").write_text("in the way")
 
-    assert choose_start(tmp_path / "file", java) == Without()
-    assert choose_start(tmp_path / "file" / "below", java) == Without()
+    assert choose_start(tmp_path / "file", java) == NoArchive()
+    assert choose_start(tmp_path / "file" / "below", java) == NoArchive()
 
 
 def test_only_the_archives_used_last_are_kept(tmp_path, java):

@@ -15,7 +15,7 @@ from sqlglot import exp
 from omnigraph.choices import EngineName
 from omnigraph.engine.protocol import Engine
 from omnigraph.engine.spark.execute import SparkEngine, spark_tree
-from omnigraph.engine.spark.failures import translating
+from omnigraph.engine.spark.failures import translate_errors
 from omnigraph.errors import (
     ErrorCode,
     InternalError,
@@ -243,7 +243,10 @@ def test_a_worker_that_dies_is_told_in_a_line(spark):
 
         os._exit(3)
 
-    with pytest.raises(InternalError, match="lost a worker process") as caught, translating("it"):
+    with (
+        pytest.raises(InternalError, match="lost a worker process") as caught,
+        translate_errors("it"),
+    ):
         spark.range(1).mapInArrow(die, "x int").toArrow()
 
     assert_one_useful_line(caught.value)
@@ -255,7 +258,7 @@ def test_a_bug_inside_a_worker_is_told_with_its_own_line(spark):
         raise LookupError(message)
 
     said = "LookupError: no such thing"
-    with pytest.raises(InternalError, match=said) as caught, translating("it"):
+    with pytest.raises(InternalError, match=said) as caught, translate_errors("it"):
         spark.range(1).mapInArrow(fail, "x int").toArrow()
 
     assert_one_useful_line(caught.value)
@@ -265,7 +268,7 @@ def fail_in(*actions):
     message = "no more"
     with ExitStack() as stack:
         for each in actions:
-            stack.enter_context(translating(each))
+            stack.enter_context(translate_errors(each))
         raise Py4JError(message)
 
 

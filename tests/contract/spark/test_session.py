@@ -141,8 +141,8 @@ def test_an_archive_that_kills_java_is_removed_and_spark_starts_quietly(tmp_path
     ran = python(
         """
         from omnigraph.engine.spark.session import open_session
-        from omnigraph.engine.spark.settings import SessionSettings, Work
-        settings = SessionSettings(master="local[1]", work=Work.SHORT, driver_memory="1g")
+        from omnigraph.engine.spark.settings import SessionSettings, Workload
+        settings = SessionSettings(master="local[1]", work=Workload.SHORT, driver_memory="1g")
         print(open_session(settings).range(10).count())
         """,
         JAVA_HOME=str(home),

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from omnigraph.changes.records import ids_of
 from omnigraph.changes.tables import rows_of
-from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
-from omnigraph.engine.spark.pieces import by_key, by_place, listed, of_units, sent
+from omnigraph.engine.spark.pieces import by_key, by_place, of_units, route_pieces, task_numbers
 from omnigraph.engine.spark.relations import pack
 from omnigraph.limits import (
     CHANGED_BATCH_BYTES,
@@ -109,7 +109,9 @@ class ChangedRows:
         return self._sent(session, partial(cut_in_order, bounds), len(bounds) + 1)
 
     def _sent(self, session: SparkSession, cut: Cut, count: int) -> DataFrame:
-        return sent(of_units(session, len(self.units), partial(read_changed, self, cut)), count)
+        return route_pieces(
+            of_units(session, len(self.units), partial(read_changed, self, cut)), count
+        )
 
     def _bounds(self, session: SparkSession, count: int) -> tuple[str, ...]:
         """Ids that cut all of them into so many parts of like size."""
@@ -138,16 +140,16 @@ def read_changed(
     changed: ChangedRows, cut: Cut, numbers: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Cut the rows of the units with these numbers. Runs in an executor; safe to run twice."""
-    with reporting():
-        for number in listed(numbers):
+    with report_errors():
+        for number in task_numbers(numbers):
             for part, rows in _read(changed, number):
                 yield from cut(rows, part)
 
 
 def sample_ids(changed: ChangedRows, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Some ids of the units with these numbers. Runs in an executor; safe to run twice."""
-    with reporting():
-        for number in listed(numbers):
+    with report_errors():
+        for number in task_numbers(numbers):
             found = [ids_of(rows) for _, rows in _read(changed, number, ids_alone=True)]
             ids = pa.concat_arrays(found) if found else pa.array([], pa.utf8())
             places = np.linspace(0, len(ids) - 1, min(len(ids), CHANGED_SAMPLES_PER_TASK))

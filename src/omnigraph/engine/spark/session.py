@@ -1,7 +1,7 @@
-"""The one home of session defaults, and of starting a JVM quickly and quietly.
+"""Spark sessions: their defaults, and a quick and quiet start of the JVM.
 
-A session that exists is used as it is and never stopped. What plans rely on (`PLAN_SETTINGS`) is
-then set on a session of our own beside it, so that the caller's keeps its settings.
+An existing session is used as it is and never stopped. The settings that plans rely on
+(`PLAN_SETTINGS`) are then set on a second session of our own; the caller's keeps its settings.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from omnigraph.engine.spark.archive import Record, Replay, Start, Without, choose_start
+from omnigraph.engine.spark.archive import NoArchive, Record, Replay, Start, choose_start
 from omnigraph.engine.spark.archive import cache_directory as default_cache_directory
-from omnigraph.engine.spark.connect import connect_unsupported, require_classic
+from omnigraph.engine.spark.connect import connect_error, require_classic
 from omnigraph.engine.spark.failures import silence_loggers
-from omnigraph.engine.spark.java import require_java, unavailable
+from omnigraph.engine.spark.java import require_java, unavailable_error
 from omnigraph.engine.spark.settings import (
     MASTER_VARIABLE,
     SessionSettings,
-    Work,
+    Workload,
     default_settings,
 )
 from omnigraph.engine.spark.workers import check_workers, use_our_python
@@ -57,18 +57,18 @@ PLAN_SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.caseSensitive": "true",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Otherwise failures of a worker come as a line without their cause.
+    # Otherwise failures of a worker are reported without their cause.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
     # Spark reads '\n' in a quoted text as two characters or one; sqlglot writes it as one.
     "spark.sql.parser.escapedStringLiterals": "false",
 }
-"""What a session must say for plans to mean the same on it as on any other engine."""
+"""What a session must set for plans to mean the same on it as on any other engine."""
 
 _MASTER: Final = re.compile(
     r"local|local\[(\*|[1-9]\d*)(\s*,\s*\d+)?\]|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
     r"|spark://[^\s,/]+:\d+(,[^\s,/]+:\d+)*|yarn|k8s://\S+"
 )
-"""What Spark takes for a master."""
+"""The masters that Spark accepts."""
 
 _LOCAL: Final = re.compile(r"local(\[(?P<cores>\*|\d+)(,\s*\d+)?\])?")
 _LOOPBACK: Final = "127.0.0.1"
@@ -76,10 +76,10 @@ _NOISE: Final = (
     b"WARNING: Using incubator modules",
     b"WARNING: package sun.security.action not in",
 )
-"""What Java prints about options that Spark itself gives it, and nobody can change."""
+"""What Java prints about options that Spark itself sets, and that cannot be changed."""
 
 _JVM_LOGGING: Final = Path(__file__).parent / "log4j2.properties"
-_OPENING: Final = threading.Lock()
+_OPEN_LOCK: Final = threading.Lock()
 
 
 def open_session(settings: SessionSettings | None = None) -> SparkSession:
@@ -87,39 +87,39 @@ def open_session(settings: SessionSettings | None = None) -> SparkSession:
 
     Raises:
         InvalidParameterError: the master is none of Spark's. Nothing was started.
-        InvalidInputError: there is no Java that can run Spark, it did not start, or the one that
-            runs is reached through Spark Connect.
+        InvalidInputError: there is no Java that can run Spark, it did not start, or the active
+            session is one of Spark Connect.
     """
     silence_loggers()
-    with _OPENING:
+    with _OPEN_LOCK:
         if (session := _running_session()) is not None:
             return session
         settings = settings or default_settings()
         if _REMOTE_VARIABLE in os.environ:
-            found = f"{_REMOTE_VARIABLE} names a server of Spark Connect"
-            raise connect_unsupported(found)
+            reason = f"{_REMOTE_VARIABLE} names a server of Spark Connect"
+            raise connect_error(reason)
         if "PYSPARK_GATEWAY_PORT" in os.environ:
-            # spark-submit started the JVM and was told how to.
+            # spark-submit started the JVM, with its own options.
             return SparkSession.builder.getOrCreate()
         require_master(settings)
         conf = SparkConf(loadDefaults=False).setAll(list(spark_options(settings).items()))
         with _environment(_worker_environment(settings)):
-            # A JVM whose session was stopped stays; it cannot be started with other options.
+            # A JVM outlives its session; it cannot be started again with other options.
             if SparkContext._gateway is None:  # noqa: SLF001
                 _start(conf, settings)
             try:
                 return SparkSession.builder.config(conf=conf).getOrCreate()
             except Py4JError as cause:
-                # A cluster that nobody finds ends the context behind its back.
+                # Spark stops the context of a cluster that it cannot reach.
                 _stop_context()
-                raise _without_cluster(settings) from cause
+                raise _no_cluster_error(settings) from cause
 
 
 def require_master(settings: SessionSettings) -> None:
-    """Refuse a master that Spark does not know, of which it would only say that Java ended.
+    """Refuse a master that Spark does not know: its own error says only that Java exited.
 
     Raises:
-        InvalidParameterError: it is none.
+        InvalidParameterError: the master is unknown.
     """
     master = settings.chosen_master
     if _MASTER.fullmatch(master) is None:
@@ -135,7 +135,7 @@ def _place_of_master(settings: SessionSettings) -> str:
     return MASTER_VARIABLE if settings.master is None else "--master, or master= in Python"
 
 
-def _without_cluster(settings: SessionSettings) -> InvalidInputError:
+def _no_cluster_error(settings: SessionSettings) -> InvalidInputError:
     message = f"Spark did not start: its master {settings.chosen_master} does not answer"
     hint = f"check {_place_of_master(settings)}, and that the cluster runs; or use local[*]"
     return InvalidInputError(message, hint=hint, code=ErrorCode.ENGINE_UNAVAILABLE)
@@ -148,13 +148,13 @@ def _stop_context() -> None:
 
 
 def plan_session(session: SparkSession) -> SparkSession:
-    """A session for plans: the given one if it is set up for them, else one of our own beside it.
+    """A session for plans: the given one if it has their settings, else a second one of our own.
 
     Both share the context, and so executors and masters; the given one keeps its settings. Workers
-    on this machine run the Python of this process from now on; others are asked which they run.
+    on this machine run the Python of this process from now on; others are checked.
 
     Raises:
-        InvalidInputError: it is a session of Spark Connect, or its workers cannot run what we send.
+        InvalidInputError: it is a session of Spark Connect, or its workers cannot run our tasks.
     """
     require_classic(session)
     silence_loggers()
@@ -164,13 +164,13 @@ def plan_session(session: SparkSession) -> SparkSession:
         check_workers(session)
     else:
         use_our_python(context)
-    wanted = PLAN_SETTINGS.items()
-    if all(session.conf.get(name, None) == value for name, value in wanted):
+    settings = PLAN_SETTINGS.items()
+    if all(session.conf.get(name, None) == value for name, value in settings):
         return session
-    beside = session.newSession()
-    for name, value in wanted:
-        beside.conf.set(name, value)
-    return beside
+    own = session.newSession()
+    for name, value in settings:
+        own.conf.set(name, value)
+    return own
 
 
 def spark_options(settings: SessionSettings) -> dict[str, str]:
@@ -199,10 +199,10 @@ def local_cores(master: str) -> int | None:
     >>> local_cores("local"), local_cores("local[4]"), local_cores("spark://host:7077")
     (1, 4, None)
     """
-    found = _LOCAL.fullmatch(master)
-    if found is None:
+    match = _LOCAL.fullmatch(master)
+    if match is None:
         return None
-    cores = found["cores"] or "1"
+    cores = match["cores"] or "1"
     return len(os.sched_getaffinity(0)) if cores == "*" else int(cores)
 
 
@@ -214,7 +214,7 @@ def _local_options(cores: int) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(cores * SPARK_SHUFFLE_PARTITIONS_PER_CORE),
     }
     # Workers run this same interpreter, and so find what is installed for it, but not a source
-    # tree that only this process was pointed to.
+    # tree that is only on the path of this process.
     package_root = str(Path(__file__).parents[3])
     if package_root not in site.getsitepackages():
         paths = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -223,7 +223,7 @@ def _local_options(cores: int) -> dict[str, str]:
 
 
 def _worker_environment(settings: SessionSettings) -> dict[str, str]:
-    """What decides which Python the workers run; a context looks at it when it is made."""
+    """The variables that choose the Python of workers; a context reads them when it is made."""
     if local_cores(settings.chosen_master) is None:
         return {}
     return {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
@@ -240,7 +240,7 @@ def _running_session() -> SparkSession | None:
     except PySparkRuntimeError:
         return None
     require_classic(session)
-    # A context that was stopped by itself leaves its session behind.
+    # A context that was stopped directly leaves its session behind.
     return session if session.sparkContext._jsc is not None else None  # noqa: SLF001
 
 
@@ -254,12 +254,12 @@ def _start(conf: SparkConf, settings: SessionSettings) -> None:
             if not isinstance(start, Replay):
                 raise
             start.path.unlink(missing_ok=True)
-            _launch(conf, settings, java, Without())
+            _launch(conf, settings, java, NoArchive())
     except _DID_NOT_START as cause:
         if local_cores(settings.chosen_master) is None and isinstance(cause, Py4JError):
-            raise _without_cluster(settings) from cause
+            raise _no_cluster_error(settings) from cause
         message = f"Spark did not start with {java}: {str(cause).partition(chr(10))[0]}"
-        raise unavailable(message) from cause
+        raise unavailable_error(message) from cause
 
 
 _DID_NOT_START: Final = (PySparkRuntimeError, Py4JError, OSError)
@@ -268,27 +268,27 @@ _DID_NOT_START: Final = (PySparkRuntimeError, Py4JError, OSError)
 def _launch(conf: SparkConf, settings: SessionSettings, java: Path, start: Start) -> None:
     """Start a JVM and its context; both last as long as this process.
 
-    All that the JVM prints goes through us to standard error: standard output is for data.
+    All output of the JVM is relayed to standard error: standard output is for data.
     """
     reads, writes = os.pipe()
-    inherited = _inherited(start)
+    inherited = _inherited_files(start)
     process: dict[str, Any] = {"stdout": writes, "stderr": writes, "pass_fds": inherited}
     try:
         with _environment(_jvm_environment(settings, java, start)), warnings.catch_warnings():
             # The fork that Lance warns of is followed by exec, and never runs Lance.
             warnings.filterwarnings("ignore", message="lance is not fork-safe")
-            gateway = _launched(conf, process)
+            gateway = _launch_gateway(conf, process)
     finally:
-        for each in (writes, *inherited):
-            os.close(each)
+        for descriptor in (writes, *inherited):
+            os.close(descriptor)
         threading.Thread(target=_relay, args=(reads,), daemon=True, name="spark-stderr").start()
     SparkContext(conf=conf, gateway=gateway)
 
 
-def _launched(conf: SparkConf, process: dict[str, Any]) -> Any:
-    """A JVM that answers. An interrupt ends it first."""
-    # In a thread of its own: what interrupts pyspark here leaves a Java that nobody can end, and
-    # that does not end by itself.
+def _launch_gateway(conf: SparkConf, process: dict[str, Any]) -> Any:
+    """A running JVM. An interrupt kills it."""
+    # In another thread: an interrupt of pyspark here would leave a Java process that has no owner
+    # and does not exit.
     with ThreadPoolExecutor(max_workers=1) as pool:
         gateway = pool.submit(launch_gateway, conf, popen_kwargs=process)
         try:
@@ -299,11 +299,11 @@ def _launched(conf: SparkConf, process: dict[str, Any]) -> Any:
             raise
 
 
-def _inherited(start: Start) -> tuple[int, ...]:
+def _inherited_files(start: Start) -> tuple[int, ...]:
     match start:
         case Record():
             return (start.lock,)
-        case Replay() | Without():
+        case Replay() | NoArchive():
             return ()
         case _:
             assert_never(start)
@@ -312,18 +312,18 @@ def _inherited(start: Start) -> tuple[int, ...]:
 def _jvm_environment(settings: SessionSettings, java: Path, start: Start) -> dict[str, str]:
     options = [
         f"-Dlog4j2.configurationFile={_JVM_LOGGING}",
-        # The JVM's own log, most of it about archives, would go to standard output; newer ones call
-        # an archive that they pass over an error. What kills a JVM is printed all the same.
+        # The JVM's own log, most of it about archives, would be on standard output; newer ones log
+        # an unused archive as an error. Fatal errors are still printed.
         "-Xlog:disable",
         *start.options,
     ]
-    if settings.work is Work.SHORT:
+    if settings.work is Workload.SHORT:
         options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-    said = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    user_options = os.environ.get("SPARK_SUBMIT_OPTS", "")
     environment = {
         "JAVA_HOME": str(java.parent.parent),
-        # What the user says comes last, and wins.
-        "SPARK_SUBMIT_OPTS": f"{shlex.join(options)} {said}".strip(),
+        # The user's options are last, and override ours.
+        "SPARK_SUBMIT_OPTS": f"{shlex.join(options)} {user_options}".strip(),
     }
     if local_cores(settings.chosen_master) is not None:
         environment["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", _LOOPBACK)
@@ -331,10 +331,10 @@ def _jvm_environment(settings: SessionSettings, java: Path, start: Start) -> dic
 
 
 @contextmanager
-def _environment(changed: Mapping[str, str]) -> Iterator[None]:
-    """Set variables for a child that is started in the block; pyspark passes it all of ours."""
-    before = {name: os.environ.get(name) for name in changed}
-    os.environ.update(changed)
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for a child process that is started in the block; pyspark passes on all."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
@@ -346,7 +346,7 @@ def _environment(changed: Mapping[str, str]) -> Iterator[None]:
 
 
 def _relay(reads: int) -> None:
-    """Copy what the JVM prints to standard error, without what it prints at every start."""
+    """Copy the output of the JVM to standard error, without `_NOISE`."""
     with os.fdopen(reads, "rb") as lines:
         for line in lines:
             if not line.startswith(_NOISE):

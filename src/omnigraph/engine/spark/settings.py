@@ -13,8 +13,8 @@ from typing import Final
 MASTER_VARIABLE: Final = "OMNIGRAPH_SPARK_MASTER"
 
 
-class Work(Enum):
-    """What a JVM that we start is for."""
+class Workload(Enum):
+    """How long the work of a JVM that we start lasts."""
 
     SHORT = "seconds to a few minutes: quick to start, compiled once and lightly"
     LONG = "longer: slower to start, compiled for speed"
@@ -31,12 +31,12 @@ class SessionSettings:
         driver_memory: In Spark's notation of sizes; when None, a quarter of this machine's memory
             within bounds.
         cache_directory: Where start-up archives are kept; the user's cache when None.
-        options: Further Spark options; they win over ours.
+        options: Further Spark options; they override ours.
     """
 
     master: str | None = None
     show_ui: bool = False
-    work: Work = Work.LONG
+    work: Workload = Workload.LONG
     driver_memory: str | None = None
     cache_directory: Path | None = None
     options: Mapping[str, str] = field(default_factory=dict)
@@ -52,13 +52,13 @@ _defaults = SessionSettings()
 
 
 def default_settings() -> SessionSettings:
-    """The settings of a start for which nobody gives any."""
+    """The settings of a start without explicit ones."""
     return _defaults
 
 
 @contextmanager
 def use_by_default(settings: SessionSettings) -> Iterator[None]:
-    """Start Spark with these settings if something in the block is the first to need it."""
+    """Start Spark with these settings if the block is the first to need it."""
     global _defaults  # a process has one Spark, started in one way
     before, _defaults = _defaults, settings
     try:

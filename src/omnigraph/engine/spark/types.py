@@ -1,4 +1,4 @@
-"""Types at the edge of Spark: what it calls ours, and the Arrow types it takes and gives."""
+"""Types at the edge of Spark: its types for ours, and the Arrow types it accepts and returns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PLAIN: Final[dict[pa.DataType, spark.DataType]] = {
     _INSTANT: spark.TimestampType(),
     pa.binary(): spark.BinaryType(),
 }
-"""The Arrow types that cross the edge, and Spark's name for each; lists of them cross too."""
+"""The Arrow types that cross the edge, and Spark's type for each; lists of them cross too."""
 
 _CROSSES_AS: Final[dict[pa.DataType, pa.DataType]] = {
     # Spark has no unsigned integers.
@@ -39,27 +39,27 @@ _CROSSES_AS: Final[dict[pa.DataType, pa.DataType]] = {
 
 
 def spark_type(type_: PropertyType) -> spark.DataType:
-    """What Spark calls a property type.
+    """The Spark type of a property type.
 
     >>> from omnigraph.model.types import ListType, Scalar
     >>> spark_type(Scalar.U64).simpleString(), spark_type(ListType(Scalar.U32)).simpleString()
     ('decimal(20,0)', 'array<bigint>')
     """
-    return _named(crossing_type(value_field("value", type_, nullable=True).type))
+    return _to_spark(crossing_type(value_field("value", type_, nullable=True).type))
 
 
 def spark_schema(schema: pa.Schema) -> spark.StructType:
-    """What Spark calls the columns of an Arrow schema of ours."""
+    """The Spark schema of an Arrow schema of ours."""
     return spark.StructType(
         [
-            spark.StructField(field.name, _named(crossing_type(field.type)), field.nullable)
+            spark.StructField(field.name, _to_spark(crossing_type(field.type)), field.nullable)
             for field in schema
         ]
     )
 
 
 def crossing_type(type_: pa.DataType) -> pa.DataType:
-    """The Arrow type in which values of an Arrow type of ours go to Spark and come from it.
+    """The Arrow type in which values of an Arrow type of ours are passed to and from Spark.
 
     Raises:
         InvalidInputError: no property type is stored as this type.
@@ -83,7 +83,10 @@ def crossing_type(type_: pa.DataType) -> pa.DataType:
 def crossing_schema(schema: pa.Schema) -> pa.Schema:
     """`crossing_type` of every column, without metadata."""
     return pa.schema(
-        [pa.field(each.name, crossing_type(each.type), nullable=each.nullable) for each in schema]
+        [
+            pa.field(field.name, crossing_type(field.type), nullable=field.nullable)
+            for field in schema
+        ]
     )
 
 
@@ -92,9 +95,9 @@ def to_crossing(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.cast(crossing_schema(batch.schema), safe=True)
 
 
-def _named(crossing: pa.DataType) -> spark.DataType:
+def _to_spark(crossing: pa.DataType) -> spark.DataType:
     if pa.types.is_list(crossing):
-        return spark.ArrayType(_named(crossing.value_type), crossing.value_field.nullable)
+        return spark.ArrayType(_to_spark(crossing.value_type), crossing.value_field.nullable)
     if crossing not in _PLAIN:
         message = f"Spark has no name for {crossing}"
         raise InternalError(message)

@@ -1,8 +1,8 @@
 """Bound values: each placeholder of a plan as an argument of Spark, exact and typed.
 
 Spark guesses the type of an argument from its Python class, shifts dates before 1582 into another
-calendar, and takes milliseconds for every item of a list. So a placeholder becomes an expression
-that makes the value of the right type from an argument that survives the journey
+calendar, and needs milliseconds for every item of a list. So a placeholder becomes an expression
+that makes the value of the right type from an argument that Spark passes unchanged
 (tests/contract/spark/test_values.py).
 """
 
@@ -43,49 +43,49 @@ def bind(
     arguments: dict[str, Argument] = {}
     places: dict[str, str] = {}
 
-    def replaced(node: exp.Expr) -> exp.Expr:
+    def replace_node(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Literal) and isinstance(node.parent, exp.Limit):
             return exp.Literal.number(min(int(node.name), _ROWS_MAX))
         if not isinstance(node, exp.Placeholder):
             return node
         bound = values[node.name]
-        # Spark takes only names of letters and digits, so ours are numbered afresh.
+        # Spark accepts only names of letters and digits, so placeholders are renamed to numbers.
         place = places.setdefault(node.name, f"v{len(places)}")
         if isinstance(node.parent, exp.Limit):
             arguments[f"{place}n"] = min(bound.value, _ROWS_MAX)
             return exp.Placeholder(this=f"{place}n")
         arguments[place] = argument(bound)
-        return typed(exp.Placeholder(this=place), bound.type)
+        return value_expression(exp.Placeholder(this=place), bound.type)
 
-    bound_tree = tree.transform(replaced)
+    bound_tree = tree.transform(replace_node)
     assert isinstance(bound_tree, exp.Query), "only placeholders were replaced"
     return bound_tree, arguments
 
 
 def argument(bound: BoundValue) -> Argument:
-    """What is passed to Spark for a value."""
+    """The argument of Spark for a value."""
     if bound.value is None:
         return None
     match bound.type:
         case Scalar() | EnumType() | BlobType():
             return _plain(bound.value, bound.type)
         case ListType(item):
-            return json.dumps([_in_json(each, item) for each in bound.value])
+            return json.dumps([_in_json(value, item) for value in bound.value])
         case VectorType():
-            return json.dumps([_in_json(each, Scalar.F32) for each in bound.value])
+            return json.dumps([_in_json(value, Scalar.F32) for value in bound.value])
         case _:
             assert_never(bound.type)
 
 
-def typed(place: exp.Expr, type_: PropertyType) -> exp.Expr:
+def value_expression(place: exp.Expr, type_: PropertyType) -> exp.Expr:
     """The expression that makes a value of the type from its argument; null from null."""
     match type_:
         case Scalar() | EnumType() | BlobType():
-            return _made(_cast(place, _argument_type(type_)), type_)
+            return _make_value(_cast(place, _argument_type(type_)), type_)
         case ListType(item):
-            return _made_list(place, item)
+            return _make_list(place, item)
         case VectorType():
-            return _made_list(place, Scalar.F32)
+            return _make_list(place, Scalar.F32)
         case _:
             assert_never(type_)
 
@@ -132,7 +132,7 @@ def _argument_type(type_: Scalar | EnumType | BlobType) -> str:
             return spark_type(type_).simpleString()
 
 
-def _made(argument: exp.Expr, type_: Scalar | EnumType | BlobType) -> exp.Expr:
+def _make_value(argument: exp.Expr, type_: Scalar | EnumType | BlobType) -> exp.Expr:
     match type_:
         case Scalar.DATE:
             return exp.Anonymous(this="DATE_FROM_UNIX_DATE", expressions=[argument])
@@ -142,18 +142,18 @@ def _made(argument: exp.Expr, type_: Scalar | EnumType | BlobType) -> exp.Expr:
             return argument
 
 
-def _made_list(place: exp.Expr, item: Scalar | BlobType) -> exp.Expr:
+def _make_list(place: exp.Expr, item: Scalar | BlobType) -> exp.Expr:
     kind = exp.Literal.string(f"array<{_argument_type(item)}>")
-    # Anything unreadable would become null without a word.
+    # Without it, anything unreadable would silently become null.
     mode = exp.Anonymous(
         this="MAP", expressions=list(map(exp.Literal.string, ["mode", "FAILFAST"]))
     )
-    read = exp.Anonymous(this="FROM_JSON", expressions=[_cast(place, "STRING"), kind, mode])
+    items = exp.Anonymous(this="FROM_JSON", expressions=[_cast(place, "STRING"), kind, mode])
     if item not in (Scalar.DATE, Scalar.DATETIME):
-        return read
-    each = exp.to_identifier("each")
-    made = exp.Lambda(this=_made(exp.column("each"), item), expressions=[each])
-    return exp.Anonymous(this="TRANSFORM", expressions=[read, made])
+        return items
+    name = exp.to_identifier("each")
+    convert = exp.Lambda(this=_make_value(exp.column("each"), item), expressions=[name])
+    return exp.Anonymous(this="TRANSFORM", expressions=[items, convert])
 
 
 def _cast(tree: exp.Expr, type_: str) -> exp.Cast:

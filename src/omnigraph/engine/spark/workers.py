@@ -1,7 +1,7 @@
-"""The Python that Spark's workers run: ours on this machine, and a fit one on others.
+"""The Python that Spark's workers run: ours on this machine, and a compatible one on others.
 
-Spark starts the first `python3` on the PATH unless it is told otherwise, which is another one than
-ours where an environment is used without being activated.
+Unless it is configured, Spark starts the first `python3` on the PATH, which is not ours where an
+environment is used without being activated.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
-from omnigraph.engine.spark.failures import translating, unfit_workers
+from omnigraph.engine.spark.failures import translate_errors, unfit_workers_error
 
-_FOUND_FIT: Final[set[str]] = set()
-_CHECKING: Final = threading.Lock()
+_FIT_APPLICATIONS: Final[set[str]] = set()
+_CHECK_LOCK: Final = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Interpreter:
     """A Python, and the release of this package that it has.
 
     Attributes:
-        release: None where it has none, and then `fault` says why.
+        release: None where it has none; `fault` is then the reason.
     """
 
     version: str
@@ -43,7 +43,7 @@ class Interpreter:
         return cls("{}.{}".format(*sys.version_info), sys.executable, version("omnigraph"))
 
     def serves(self, other: Interpreter) -> bool:
-        """Whether what the other sends can run on this one."""
+        """Whether tasks of the other can run on this one."""
         return (self.version, self.release) == (other.version, other.release)
 
     def __str__(self) -> str:
@@ -53,14 +53,14 @@ class Interpreter:
 
 
 def use_our_python(context: SparkContext) -> None:
-    """Have workers that are started from now on run the Python of this process."""
-    # A context looks at PYSPARK_PYTHON once, when it is made; every function that is sent to
-    # workers later names the interpreter that stands here (docs/substrate.md).
+    """Make workers that are started from now on run the Python of this process."""
+    # A context reads PYSPARK_PYTHON once, when it is made; every function that is sent to workers
+    # later names the interpreter in this attribute (docs/substrate.md).
     context.pythonExec = sys.executable
 
 
 def check_workers(session: SparkSession) -> None:
-    """Ask one worker, once in a session's life, whether it can run what we send.
+    """Check on one worker, once for an application, that it can run our tasks.
 
     Raises:
         InvalidInputError: it cannot. Nothing was read or written.
@@ -68,30 +68,30 @@ def check_workers(session: SparkSession) -> None:
     """
     application = session.sparkContext.applicationId
     assert application is not None, "the context runs"
-    with _CHECKING:
-        if application in _FOUND_FIT:
+    with _CHECK_LOCK:
+        if application in _FIT_APPLICATIONS:
             return
         ours = Interpreter.ours()
-        theirs = _asked(session)
+        theirs = _worker_interpreter(session)
         if not theirs.serves(ours):
             message = f"Spark's workers run {theirs}, and this process {ours}"
-            raise unfit_workers(message)
-        _FOUND_FIT.add(application)
+            raise unfit_workers_error(message)
+        _FIT_APPLICATIONS.add(application)
 
 
-def _asked(session: SparkSession) -> Interpreter:
+def _worker_interpreter(session: SparkSession) -> Interpreter:
     # Without Arrow: a Python that lacks pyarrow must be able to answer, too.
     answer = sql.udf(_reporter(), "string", useArrow=False)
-    with translating("the check of Spark's workers"):
+    with translate_errors("the check of Spark's workers"):
         [[text]] = session.range(0, 1, 1, 1).select(answer("id")).collect()
     return Interpreter(**json.loads(text))
 
 
 def _reporter() -> Callable[[int], str]:
-    """A function that says which Python runs it."""
+    """A function that returns the interpreter it runs on, as JSON."""
 
-    # Inside another, and with nothing from around it: so it is sent whole. Others are sent by name,
-    # to be imported from this package, which the worker may not have.
+    # A nested function without outer variables is pickled by value. Others are pickled by name and
+    # imported from this package, which the worker may not have.
     def report(number: int) -> str:  # noqa: ARG001
         import json
         import sys
@@ -104,7 +104,7 @@ def _reporter() -> Callable[[int], str]:
         except ImportError as error:
             fault = str(error)
         python = "{}.{}".format(*sys.version_info)
-        found = {"version": python, "executable": sys.executable}
-        return json.dumps({**found, "release": release, "fault": fault})
+        interpreter = {"version": python, "executable": sys.executable}
+        return json.dumps({**interpreter, "release": release, "fault": fault})
 
     return report

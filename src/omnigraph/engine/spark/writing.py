@@ -1,4 +1,4 @@
-"""Writing by executors: files and deletions of a table, which nothing refers to yet."""
+"""Writing by executors: data files and deletions of a table that no version refers to yet."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.messages import to_message
-from omnigraph.engine.spark.pieces import arrived, by_place
+from omnigraph.engine.spark.pieces import by_place, collect_parts
 from omnigraph.engine.spark.relations import pack
 from omnigraph.limits import LOAD_HELD_BYTES_MAX
 from omnigraph.storage.places import fragment_ids_of
@@ -21,10 +21,10 @@ from omnigraph.storage.tables import ROW_ADDRESS, ROW_ID, Fragment, Table, Table
 
 @dataclass(slots=True)
 class RowWriter:
-    """Writes rows that take the place of others apart from new ones.
+    """Writes new rows, and rows that replace others, to separate files.
 
     Attributes:
-        replaces: Whether the files will be all that the table holds.
+        replaces: Whether the files will be the whole table.
     """
 
     table: Table
@@ -34,16 +34,16 @@ class RowWriter:
     replaced: list[pa.Table] = field(default_factory=list)
 
     def take(self, added: pa.Table | None = None, replaced: pa.Table | None = None) -> None:
-        """Write new rows, and rows that have beside their columns the `ROW_ID` they keep."""
+        """Write new rows, and rows that replace others, which have the `ROW_ID` that they keep."""
         if added is not None:
             self.added.append(added)
         if replaced is not None:
             self.replaced.append(replaced)
-        if sum(each.nbytes for each in (*self.added, *self.replaced)) > LOAD_HELD_BYTES_MAX:
+        if sum(rows.nbytes for rows in (*self.added, *self.replaced)) > LOAD_HELD_BYTES_MAX:
             self._write()
 
     def finish(self) -> tuple[Fragment, ...]:
-        """The files of all that was taken."""
+        """The files of all rows that were taken."""
         self._write()
         return tuple(self.files)
 
@@ -53,7 +53,7 @@ class RowWriter:
             write = write_whole if self.replaces else write_files
             self.files += write(self.table, added)
         if any(map(len, self.replaced)):
-            # Row ids in order take little room in the file's metadata.
+            # Sorted row ids are small in the file's metadata.
             replaced = pa.concat_tables(self.replaced).sort_by(ROW_ID)
             row_ids = replaced[ROW_ID].to_pylist()
             self.files += write_files(self.table, replaced.drop_columns([ROW_ID]), row_ids=row_ids)
@@ -61,30 +61,30 @@ class RowWriter:
 
 
 def fragment_groups(table: Table) -> dict[int, int]:
-    """The task that deletes rows of a fragment, for each fragment."""
+    """The number of the task that deletes rows of each fragment."""
     fragments = table.fragments()
-    groups = pack([each.num_rows for each in fragments], cores=1)
+    groups = pack([fragment.num_rows for fragment in fragments], cores=1)
     return {fragments[at].id: number for number, group in enumerate(groups) for at in group}
 
 
-def numbered(values: np.ndarray, numbers: Mapping[int, int]) -> np.ndarray:
+def numbers_of(values: np.ndarray, numbers: Mapping[int, int]) -> np.ndarray:
     """The number of each value."""
-    known, inverse = np.unique(values, return_inverse=True)
-    return np.array([numbers[each] for each in known.tolist()], np.int32)[inverse]
+    distinct, inverse = np.unique(values, return_inverse=True)
+    return np.array([numbers[value] for value in distinct.tolist()], np.int32)[inverse]
 
 
 def cut_deletions(addresses: pa.Table, group_of: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
     """Pieces of the column `ROW_ADDRESS`, for the tasks that delete rows of those fragments."""
     fragment_ids = fragment_ids_of(addresses[ROW_ADDRESS].to_numpy())
-    return by_place(addresses.select([ROW_ADDRESS]), numbered(fragment_ids, group_of), 0)
+    return by_place(addresses.select([ROW_ADDRESS]), numbers_of(fragment_ids, group_of), 0)
 
 
 def delete_groups(
     address: TableAddress, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Write deletions of groups of fragments. Runs in an executor; safe to run twice."""
-    with reporting():
-        for parts in arrived(batches).values():
+    with report_errors():
+        for parts in collect_parts(batches).values():
             for addresses in parts.values():
                 deletions = delete_rows(open_address(address), addresses[ROW_ADDRESS])
                 yield to_message(deletions)

@@ -23,7 +23,7 @@ from pyspark.sql import types as spark
 from omnigraph.choices import ExportFormat
 from omnigraph.engine.local.sort import sorted_batches
 from omnigraph.engine.results import cast_batch
-from omnigraph.engine.spark.failures import reporting, translating
+from omnigraph.engine.spark.failures import report_errors, translate_errors
 from omnigraph.engine.spark.relations import ReadTask, pack, read_fragments
 from omnigraph.engine.spark.types import spark_schema
 from omnigraph.errors import StorageError
@@ -71,7 +71,7 @@ def export_parts(session: SparkSession, plan: ExportPlan, directory: Path) -> Ex
         unnamed = directory / f".{type_.name}"
         unnamed.mkdir()
         task = PartTask(type_, str(unnamed), plan.format, plan.compression)
-        with translating("the export"):
+        with translate_errors("the export"):
             parts = write_parts(session, plan.view.data.table(type_.table_key), task)
         if not parts and plan.format is not ExportFormat.NDJSON:
             parts = [_write_empty(task)]
@@ -155,7 +155,7 @@ def write_whole(
 ) -> Iterator[pa.RecordBatch]:
     """Write a whole table as one file and report it. Runs in an executor; safe to run twice."""
     for _ in numbers:
-        with reporting():
+        with report_errors():
             table = open_address(address)
         yield from _write_rows(task, sorted_batches(table, table_schema(task.type), by="id"))
 
@@ -166,7 +166,7 @@ def _write_rows(task: PartTask, batches: Iterator[pa.RecordBatch]) -> Iterator[p
     part = context.partitionId()
     name = f"{part}-{context.taskAttemptId()}{task.suffix}"
     path = Path(task.directory) / name
-    with reporting(), translate_disk_errors(f"rows of {task.type.name}"):
+    with report_errors(), translate_disk_errors(f"rows of {task.type.name}"):
         first = next((batch for batch in batches if batch.num_rows), None)
         if first is None:
             return

@@ -18,9 +18,16 @@ from pyspark.sql import DataFrame
 
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.spark.execute import SparkEngine
-from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
-from omnigraph.engine.spark.pieces import Cut, arrived, bucket_count, by_key, of_table, sent
+from omnigraph.engine.spark.pieces import (
+    Cut,
+    bucket_count,
+    by_key,
+    collect_parts,
+    of_table,
+    route_pieces,
+)
 from omnigraph.integrity.cardinalities import CardinalityMax, CardinalityMin
 from omnigraph.integrity.deltas import Shape
 from omnigraph.integrity.ends import DanglingEdge, Endpoint
@@ -186,7 +193,7 @@ class _KeyCounts:
         cores = self._session.sparkContext.defaultParallelism
         count = bucket_count(sum(map(_row_count, self._entries.values())), cores)
         pieces = [self._pieces(entry, rows, count) for entry, rows in self._entries.items()]
-        pieces_by_key = sent(reduce(DataFrame.union, pieces), count)
+        pieces_by_key = route_pieces(reduce(DataFrame.union, pieces), count)
         # Messages of tasks: three facts for each space of keys.
         messages = collect_messages(pieces_by_key.mapInArrow(count_keys, MESSAGE))
         facts: dict[int, KeyFacts] = {}
@@ -248,9 +255,9 @@ def _texts(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
 
 def count_keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Report the facts of the keys in some buckets. Runs in an executor; safe to run twice."""
-    with reporting():
+    with report_errors():
         facts: dict[int, KeyFacts] = {}
-        for parts in arrived(batches).values():
+        for parts in collect_parts(batches).values():
             for space in {part // len(_Role) for part in parts}:
                 keys = {
                     role: parts[part][_KEY].combine_chunks()

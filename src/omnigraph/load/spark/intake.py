@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.engine.protocol import Data
-from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.messages import MESSAGE, to_message
 from omnigraph.errors import InternalError
 from omnigraph.integrity.deltas import POSITION, Delta, Shape, TableDelta
@@ -172,7 +172,7 @@ def intake_frame(
 
 def take_splits(task: IntakeTask, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Take in the groups with these numbers. Runs in an executor; safe to run twice."""
-    with reporting():
+    with report_errors():
         for group in (each for batch in numbers for each in batch.column(0).to_pylist()):
             worker = IntakeWorker(task, group)
             for number in task.groups[group]:
@@ -187,7 +187,7 @@ def take_frame(
     task: IntakeTask, source: int, type_name: str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Take in a partition of a DataFrame. Runs in an executor; safe to run twice."""
-    with reporting():
+    with report_errors():
         context = TaskContext.get()
         assert context is not None, "it runs in an executor"
         number = FRAME_NUMBERS + context.partitionId()

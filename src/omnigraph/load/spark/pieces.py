@@ -8,8 +8,8 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from omnigraph.engine.spark.failures import reporting
-from omnigraph.engine.spark.pieces import Cut, listed, of_units
+from omnigraph.engine.spark.failures import report_errors
+from omnigraph.engine.spark.pieces import Cut, of_units, task_numbers
 from omnigraph.load.spark.scratch import Scratch
 
 
@@ -34,6 +34,6 @@ def cut_scratch(
     numbers: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Cut the files with these numbers. Runs in an executor; safe to run twice."""
-    with reporting():
-        for number in listed(numbers):
+    with report_errors():
+        for number in task_numbers(numbers):
             yield from cut(scratch.read(paths[number], columns))

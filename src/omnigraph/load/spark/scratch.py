@@ -20,7 +20,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.types import spark_schema, to_crossing
 from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.recovery.scratch import hold_scratch, scratch_folder
@@ -134,7 +134,7 @@ def read_scratch(
     numbers: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Stream the rows of the files with these numbers. Runs in an executor; safe to run twice."""
-    with reporting():
+    with report_errors():
         for number in (each for batch in numbers for each in batch.column(0).to_pylist()):
             found = scratch.read(paths[number], columns)
             for batch in found.to_batches():

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from omnigraph.engine.spark.execute import SparkEngine
-from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.formats.lines import envelope_lines
 from omnigraph.integrity.deltas import POSITION, Delta
@@ -152,7 +152,7 @@ def leave_faults(
     scratch: Scratch, turn: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Write faults down. Runs in an executor; safe to run twice."""
-    with reporting():
+    with report_errors():
         context = TaskContext.get()
         assert context is not None, "it runs in an executor"
         parts = [pa.RecordBatch.from_arrays(each.columns, schema=FAULTS) for each in batches]
@@ -214,7 +214,7 @@ def _left_out_rows(rows: KeyRows, taken: IntakeResult) -> DataFrame:
 
 def show_rejected(task: RejectTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows with faults, as lines. Runs in an executor; safe to run twice."""
-    with reporting():
+    with report_errors():
         faults: dict[int, dict[int, list[bytes]]] = {}
         for batch in batches:
             for unit, at, found in zip(*(each.to_pylist() for each in batch.columns), strict=True):

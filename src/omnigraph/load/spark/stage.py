@@ -16,20 +16,20 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.engine.spark.pieces import (
     PIECES,
-    arrived,
     bucket_count,
     by_key,
     by_place,
-    call,
+    collect_parts,
+    empty_piece,
     of_frame,
     of_table,
-    sent,
+    route_pieces,
 )
-from omnigraph.engine.spark.writing import RowWriter, fragment_groups, numbered
+from omnigraph.engine.spark.writing import RowWriter, fragment_groups, numbers_of
 from omnigraph.integrity.deltas import POSITION
 from omnigraph.limits import SPARK_PARTITION_ROWS_MAX
 from omnigraph.load.positions import PLACE_BITS
@@ -194,13 +194,15 @@ def _match_pieces(rows: KeyRows, task: StageTask, table: Table) -> list[DataFram
         ["id", ROW_ID, ROW_ADDRESS],
         partial(by_key, key="id", count=count, part=_PLACES),
     )
-    return [sent(brought.union(places), count).mapInArrow(partial(match_rows, task), PIECES)]
+    return [
+        route_pieces(brought.union(places), count).mapInArrow(partial(match_rows, task), PIECES)
+    ]
 
 
 def match_rows(task: StageTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Find the rows of a table whose ids are brought. Runs in an executor; safe to run twice."""
-    with reporting():
-        for parts in arrived(batches).values():
+    with report_errors():
+        for parts in collect_parts(batches).values():
             if _BROUGHT in parts and _PLACES in parts:
                 yield from _routes(task, parts[_BROUGHT], parts[_PLACES])
 
@@ -210,9 +212,9 @@ def _routes(task: StageTask, brought: pa.Table, places: pa.Table) -> Iterator[pa
     places = places.filter(pc.is_valid(at))
     positions = brought[POSITION].take(at.drop_null()).to_numpy()
     routed = pa.table({POSITION: positions, ROW_ID: places[ROW_ID]}).cast(_ROUTED)
-    yield from by_place(routed, numbered(positions >> PLACE_BITS, task.unit_of), _ROUTES)
+    yield from by_place(routed, numbers_of(positions >> PLACE_BITS, task.unit_of), _ROUTES)
     fragment_ids = fragment_ids_of(places[ROW_ADDRESS].to_numpy())
-    to = numbered(fragment_ids, task.group_of) + len(task.units)
+    to = numbers_of(fragment_ids, task.group_of) + len(task.units)
     yield from by_place(places.select([ROW_ADDRESS]), to, _DELETED)
 
 
@@ -227,25 +229,25 @@ def _write_units(rows: KeyRows, task: StageTask, pieces: Sequence[DataFrame]) ->
         return collect_messages(numbers.mapInArrow(partial(store_units, task), MESSAGE))
     every = reduce(DataFrame.union, pieces, of_frame(numbers, call_units))
     count = len(task.units) + len(set(task.group_of.values()))
-    return collect_messages(sent(every, count).mapInArrow(partial(store, task), MESSAGE))
+    return collect_messages(route_pieces(every, count).mapInArrow(partial(store, task), MESSAGE))
 
 
 def call_units(numbers: pa.Table) -> Iterator[pa.RecordBatch]:
     """A piece without rows for each of these units."""
-    return map(call, numbers.column(0).to_pylist())
+    return map(empty_piece, numbers.column(0).to_pylist())
 
 
 def store_units(task: StageTask, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Write the units with these numbers as they are. Runs in an executor; safe to run twice."""
-    with reporting():
+    with report_errors():
         for number in (each for batch in numbers for each in batch.column(0).to_pylist()):
             yield to_message(_store_unit(task, number, {}))
 
 
 def store(task: StageTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Write units, and delete rows of fragments. Runs in an executor; safe to run twice."""
-    with reporting():
-        for number, parts in arrived(batches).items():
+    with report_errors():
+        for number, parts in collect_parts(batches).items():
             yield to_message(_store_unit(task, number, parts))
 
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.jobs import Follow, Jobs
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.engine.spark.relations import pack
@@ -137,7 +137,7 @@ def build_parts(session: SparkSession, parts: Sequence[Part], cores: int) -> lis
 
 def build_groups(task: BuildTask, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Index the parts of these groups. Runs in an executor; safe to run twice."""
-    with reporting():
+    with report_errors():
         for place in (place for number in _read_numbers(numbers) for place in task.groups[number]):
             part = task.parts[place]
             segment = build_segment(open_address(part.address), part.gap)
@@ -177,7 +177,7 @@ def join_numbered(
     bundles: tuple[Bundle, ...], numbers: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Join the bundles with these numbers. Runs in an executor; safe to run twice."""
-    with reporting():
+    with report_errors():
         for number in _read_numbers(numbers):
             bundle = bundles[number]
             segment = join_segments(open_address(bundle.address), bundle.segments)

@@ -16,8 +16,8 @@ from omnigraph.changes.records import TableChanges, ids_of
 from omnigraph.changes.spark.tables import compare_parts, local_engine, no_data
 from omnigraph.changes.tables import rows_of
 from omnigraph.changes.wide import WideValues
-from omnigraph.engine.spark.failures import reporting
-from omnigraph.engine.spark.pieces import arrived, by_one
+from omnigraph.engine.spark.failures import report_errors
+from omnigraph.engine.spark.pieces import by_one, collect_parts
 from omnigraph.merge.bases import Base
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.decisions import Merged, ThreeWay, adopt
@@ -109,8 +109,8 @@ class DecideTask:
 
 def decide_bucket(task: DecideTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Decide about the rows of some ids. Runs in an executor; safe to run twice."""
-    with reporting():
-        for parts in arrived(batches).values():
+    with report_errors():
+        for parts in collect_parts(batches).values():
             # Each task reports which of them it used.
             resolutions = replace(task.resolutions, used=set())
             merged = _merge_parts(task, parts, resolutions)

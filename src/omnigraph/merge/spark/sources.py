@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from omnigraph.changes.records import excluding
 from omnigraph.changes.tables import rows_of
-from omnigraph.engine.spark.failures import reporting
+from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.engine.spark.pieces import (
     PART,
@@ -24,11 +24,11 @@ from omnigraph.engine.spark.pieces import (
     ROWS,
     by_one,
     by_place,
-    listed,
     of_units,
-    opened,
-    sent,
-    unpacked,
+    open_pieces,
+    route_pieces,
+    task_numbers,
+    unpack,
 )
 from omnigraph.engine.spark.relations import pack
 from omnigraph.engine.spark.types import spark_schema, to_crossing
@@ -36,7 +36,7 @@ from omnigraph.engine.spark.writing import (
     RowWriter,
     cut_deletions,
     fragment_groups,
-    numbered,
+    numbers_of,
 )
 from omnigraph.integrity.deltas import POSITION, delta_schema
 from omnigraph.limits import ROWS_PER_FILE_MAX, SPARK_BATCH_BYTES_MAX
@@ -168,7 +168,7 @@ class DecidedRows:
             return None
         groups = fragment_groups(table)
         pieces = self._parts([Part.REPLACED]).mapInArrow(partial(cut_replaced, groups), PIECES)
-        return sent(pieces, len(set(groups.values())))
+        return route_pieces(pieces, len(set(groups.values())))
 
     def deletions(self, group_of: dict[int, int], without: pa.Array) -> DataFrame | None:
         """Pieces of the addresses of rows that go or are replaced."""
@@ -262,7 +262,7 @@ def _to_merged(type_: SchemaType, pieces: DataFrame) -> Merged:
     """Pieces as what a merge does; the caller asked for few rows."""
     merged: dict[Part, list[pa.Table]] = {part: [] for part in Part}
     for row in pieces.select(PART, ROWS).collect():
-        merged[Part(row[0])].append(unpacked(row[1]))
+        merged[Part(row[0])].append(unpack(row[1]))
     schema = table_schema(type_)
     added, replaced = (
         pa.concat_tables(rows.select(schema.names) for rows in merged[part])
@@ -277,7 +277,7 @@ def _to_merged(type_: SchemaType, pieces: DataFrame) -> Merged:
 
 def unpack_conflicts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Conflicts out of their pieces. Runs in an executor; safe to run twice."""
-    for _, rows in opened(batches):
+    for _, rows in open_pieces(batches):
         yield from rows.to_batches()
 
 
@@ -288,20 +288,20 @@ def unpack_rows(
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Columns of rows out of their pieces. Runs in an executor; safe to run twice."""
-    with reporting():
-        for _, rows in opened(batches):
+    with report_errors():
+        for _, rows in open_pieces(batches):
             yield from _crossing(type_, columns, _rest(rows, without))
 
 
 def unpack_ids(without: pa.Array, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Ids out of their pieces. Runs in an executor; safe to run twice."""
-    for _, rows in opened(batches):
+    for _, rows in open_pieces(batches):
         yield from _rest(rows, without).select(["id"]).to_batches()
 
 
 def find_pieces(wanted: WantedRows, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Pieces of the rows that are wanted. Runs in an executor; safe to run twice."""
-    for part, rows in opened(batches):
+    for part, rows in open_pieces(batches):
         yield from by_one(wanted.among(rows), part)
 
 
@@ -309,7 +309,7 @@ def cut_addresses(
     group_of: dict[int, int], without: pa.Array, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Addresses for who deletes there. Runs in an executor; safe to run twice."""
-    for _, rows in opened(batches):
+    for _, rows in open_pieces(batches):
         yield from cut_deletions(_rest(rows, without), group_of)
 
 
@@ -317,18 +317,18 @@ def cut_replaced(
     group_of: dict[int, int], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Rows for who writes those of their fragments. Runs in an executor; safe to run twice."""
-    for part, rows in opened(batches):
+    for part, rows in open_pieces(batches):
         fragment_ids = fragment_ids_of(rows[ROW_ADDRESS].to_numpy())
-        yield from by_place(rows, numbered(fragment_ids, group_of), part)
+        yield from by_place(rows, numbers_of(fragment_ids, group_of), part)
 
 
 def write_pieces(
     address: TableAddress, without: pa.Array, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Write rows as files of a table. Runs in an executor; safe to run twice."""
-    with reporting():
+    with report_errors():
         writer = RowWriter(open_address(address))
-        for part, piece in opened(batches):
+        for part, piece in open_pieces(batches):
             rows = _rest(piece, without)
             if part == Part.ADDED:
                 writer.take(added=rows)
@@ -344,9 +344,9 @@ def read_copied(
     numbers: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Columns of fragments that are taken whole. Runs in an executor; safe to run twice."""
-    with reporting():
+    with report_errors():
         read = list(dict.fromkeys(["id", *(name for name in columns if name != POSITION)]))
-        for number in listed(numbers):
+        for number in task_numbers(numbers):
             for batch in copied.batches(number, read):
                 rows = _rest(pa.Table.from_batches([batch]), without)
                 yield from _crossing(copied.type, columns, rows)
@@ -356,8 +356,8 @@ def find_copied(
     copied: CopiedRows, wanted: WantedRows, numbers: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Pieces of the rows that are wanted. Runs in an executor; safe to run twice."""
-    with reporting():
-        for number in listed(numbers):
+    with report_errors():
+        for number in task_numbers(numbers):
             for rows in _typed(copied, number):
                 yield from by_one(wanted.among(rows), Part.ADDED)
 
@@ -369,9 +369,9 @@ def write_copied(
     numbers: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Write fragments anew in another place. Runs in an executor; safe to run twice."""
-    with reporting():
+    with report_errors():
         writer = RowWriter(open_address(address))
-        for number in listed(numbers):
+        for number in task_numbers(numbers):
             for rows in _typed(copied, number):
                 writer.take(added=_rest(rows, without))
         yield to_message(writer.finish())

@@ -15,7 +15,7 @@ from omnigraph.changes.spark.rows import ChangedRows, Versions
 from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.engine.spark.jobs import Answer, Jobs
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages
-from omnigraph.engine.spark.pieces import PART, PIECES, ROWS, opened, sent
+from omnigraph.engine.spark.pieces import PART, PIECES, ROWS, open_pieces, route_pieces
 from omnigraph.engine.spark.relations import given_frame
 from omnigraph.engine.spark.writing import cut_deletions, delete_groups, fragment_groups
 from omnigraph.errors import LimitExceededError
@@ -209,7 +209,7 @@ class SparkRows:
         if not pieces:
             return Deletions()
         groups = set(fragment_groups(table).values())
-        every = sent(reduce(DataFrame.union, pieces), len(groups))
+        every = route_pieces(reduce(DataFrame.union, pieces), len(groups))
         delete = partial(delete_groups, table.address)
         deletions = self._run(lambda: collect_messages(every.mapInArrow(delete, MESSAGE)))
         return combine_deletions(deletions)
@@ -243,7 +243,7 @@ def _collect_reports(session: SparkSession, type_: SchemaType, frame: DataFrame)
     reports: list[DecisionReport] = []
     rows = frame.where(frame[PART] == int(Part.REPORT))
     for batch in rows.select(PART, ROWS).toArrow().to_batches():
-        for _, some in opened([batch]):
+        for _, some in open_pieces([batch]):
             reports += map(DecisionReport.of, some[REPORT].to_pylist())
     return DecidedRows(session, type_, frame, tuple(reports))
 
