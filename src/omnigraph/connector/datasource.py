@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class OmnigraphSource(DataSource):
-    """A type, or the answer of a query, at one commit.
+    """A type, or the result of a query, at one commit.
 
     Options:
         graph: The graph's URI.
@@ -27,7 +27,7 @@ class OmnigraphSource(DataSource):
         query, params, name: A `.gq` text instead of a type, its parameters as JSON, and which
             of its queries. It runs in one task.
         parallelism: How many tasks to aim at, for a large type.
-        pushdown: `true` lets Lance answer filters, by its indexes where it has them. The session
+        pushdown: `true` lets Lance apply filters, with its indexes where it has them. The session
             must allow it, `spark.sql.python.filterPushdown.enabled`, and the frame may be used
             once: Spark applies what one use of a frame pushes down to all its uses.
         mode: How to write: `append`, `merge` or `overwrite`, as in `Graph.load`. Without it,
@@ -43,7 +43,7 @@ class OmnigraphSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What it is called in `format`."""
+        """The name of the source in `format`."""
         return "omnigraph"
 
     def schema(self) -> StructType:

@@ -30,10 +30,10 @@ _Places: TypeAlias = Mapping[str, tuple[DataType, Mapping[str, str]]]
 
 
 def type_frame(view: View, name: str, session: SparkSession | None = None) -> DataFrame:
-    """The rows of a type with all its columns; executors read them when it is used.
+    """The rows of a type with all its columns; executors read them when the frame is used.
 
     Args:
-        session: The active one, or else one that is started, when None.
+        session: When None, the active one, or else a new one.
 
     Raises:
         TypeNotFoundError: the schema has no such type.
@@ -58,8 +58,8 @@ def vertices(
     Raises:
         TypeNotFoundError: the schema has no type of a name.
     """
-    nodes = [each for each in view.catalog.types_named(types) if isinstance(each, NodeType)]
-    ids = {each.name: {"id": _id_column("id", each.name, qualified=qualified)} for each in nodes}
+    nodes = [type_ for type_ in view.catalog.types_named(types) if isinstance(type_, NodeType)]
+    ids = {node.name: {"id": _id_column("id", node.name, qualified=qualified)} for node in nodes}
     return _unite(view, nodes, ["id"], ids, SparkEngine(session).session)
 
 
@@ -78,15 +78,15 @@ def edges(
     Raises:
         TypeNotFoundError: the schema has no type of a name.
     """
-    edge_types = [each for each in view.catalog.types_named(types) if isinstance(each, EdgeType)]
+    edge_types = [type_ for type_ in view.catalog.types_named(types) if isinstance(type_, EdgeType)]
     ids = {
-        each.name: {
+        edge.name: {
             name: _id_column(name, owner, qualified=qualified)
             for name, owner in zip(
-                ("src", "dst", "id"), (each.source, each.target, each.name), strict=True
+                ("src", "dst", "id"), (edge.source, edge.target, edge.name), strict=True
             )
         }
-        for each in edge_types
+        for edge in edge_types
     }
     return _unite(view, edge_types, [*ENDPOINTS, "id"], ids, SparkEngine(session).session)
 
@@ -99,24 +99,24 @@ def _id_column(column: str, type_name: str, *, qualified: bool) -> Column:
 def _unite(
     view: View,
     types: Iterable[NodeType] | Iterable[EdgeType],
-    kept: list[str],
+    id_names: list[str],
     ids: Mapping[str, Mapping[str, Column]],
     session: SparkSession,
 ) -> DataFrame:
     places = property_places(types)
     frames = [
-        _rows(view, each, session).select(
-            *(ids[each.name][name].alias(name) for name in kept),
-            sql.lit(each.name).alias(_TYPE),
+        _rows(view, type_, session).select(
+            *(ids[type_.name][name].alias(name) for name in id_names),
+            sql.lit(type_.name).alias(_TYPE),
             *(
-                _property(held.get(each.name)).cast(kind).alias(name)
-                for name, (kind, held) in places.items()
+                _property(properties.get(type_.name)).cast(kind).alias(name)
+                for name, (kind, properties) in places.items()
             ),
         )
-        for each in types
+        for type_ in types
     ]
     if not frames:
-        return session.createDataFrame([], _no_rows(kept))
+        return session.createDataFrame([], _empty_schema(id_names))
     return reduce(DataFrame.unionAll, frames)
 
 
@@ -146,6 +146,6 @@ def _rows(view: View, type_: SchemaType, session: SparkSession) -> DataFrame:
     return table_frame(session, table, table_schema(type_).names)
 
 
-def _no_rows(kept: list[str]) -> str:
+def _empty_schema(id_names: list[str]) -> str:
     text = StringType().simpleString()
-    return ", ".join(f"{name} {text}" for name in [*kept, _TYPE])
+    return ", ".join(f"{name} {text}" for name in [*id_names, _TYPE])

@@ -1,7 +1,7 @@
 """The options of a read or a write, and the type or the query that they pin to one commit.
 
-What is pinned is a small value that pickles: the address of a table, or a commit and a query; never
-a graph, a session or a handle. Spark passes it from the process that plans to the executors.
+A pinned type or query is a small value that pickles: the address of a table, or a commit and a
+query; never a graph, a session or a handle. Spark passes it from the planner to executors.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PinnedType:
 
 @dataclass(frozen=True, slots=True)
 class PinnedQuery:
-    """A query's answer at one commit; `now` is the instant that all its tasks see."""
+    """A query's result at one commit; `now` is the same instant in all its tasks."""
 
     graph: str
     commit_id: CommitId

@@ -1,4 +1,4 @@
-"""Filter pushdown: Spark's filters as texts that Lance answers exactly as Spark would."""
+"""Filter pushdown: Spark's filters as filters of Lance that select exactly the same rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OPERATORS: Final[Mapping[type[Filter], str]] = {
 
 
 def filter_text(pushed: Filter, types: Mapping[str, PropertyType]) -> str | None:
-    """The filter as Lance reads it; None where Lance would not answer exactly as Spark does.
+    """The filter in Lance's syntax; None where Lance would not select the same rows as Spark.
 
     Args:
         types: Properties by name; other columns are ids.
@@ -53,11 +53,11 @@ def _column_filter(pushed: Filter, name: str, type_: PropertyType) -> str | None
         case spark.EqualNullSafe(value=None):
             return filters.is_null(name)
         case spark.In(value=values):
-            # A null among them makes no row pass.
-            wanted = [each for each in values if each is not None]
-            if len(wanted) > KEYS_PER_LOOKUP_MAX or not all(_fits(each, type_) for each in wanted):
+            # No row passes by a null among them.
+            keys = [value for value in values if value is not None]
+            if len(keys) > KEYS_PER_LOOKUP_MAX or not all(_fits(key, type_) for key in keys):
                 return None
-            return filters.is_one_of(name, wanted)
+            return filters.is_one_of(name, keys)
         case spark.StringStartsWith(value=text):
             return filters.starts_with(name, text) if _fits(text, type_) else None
         case spark.EqualNullSafe(value=value):

@@ -1,6 +1,6 @@
-"""Readers: the rows of a type in parallel, or the answer of a query in one task.
+"""Readers: the rows of a type in parallel, or the result of a query in one task.
 
-Planning runs beside the driver, reading in executors.
+Planning runs in a process beside the driver, reading in executors.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ class FilteringReader(TypeReader):
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Apply the filters that Lance answers as Spark would; return the others."""
-        types = {each.name: each.type for each in self._pinned.type.properties}
+        """Apply the filters that Lance evaluates as Spark does; return the others."""
+        types = {property_.name: property_.type for property_ in self._pinned.type.properties}
         for pushed in filters:
             text = filter_text(pushed, types)
             if text is None:
@@ -130,7 +130,7 @@ class FilteringReader(TypeReader):
 
 
 class QueryReader(DataSourceReader):
-    """Answers a query in one task, on the local engine."""
+    """Runs a query in one task, on the local engine."""
 
     def __init__(self, pinned: PinnedQuery, schema: StructType) -> None:
         self._pinned = pinned
@@ -151,16 +151,16 @@ class QueryReader(DataSourceReader):
         return [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
-        """Compute the answer. Runs in an executor; safe to run twice."""
+        """Compute the result. Runs in an executor; safe to run twice."""
         plan, view = plan_query(self._pinned)
-        answer = LocalEngine().run(plan, view.data).select(self._schema.names)
+        rows = LocalEngine().run(plan, view.data).select(self._schema.names)
         expected = to_arrow_schema(self._schema, timezone="UTC")
-        for batch in answer.to_batches(max_chunksize=_rows_max(answer)):
+        for batch in rows.to_batches(max_chunksize=_rows_max(rows)):
             yield to_crossing(batch).cast(expected)
 
 
-def _rows_max(answer: pa.Table) -> int:
-    return max(1, int(SPARK_BATCH_BYTES_MAX * answer.num_rows / max(1, answer.nbytes)))
+def _rows_max(rows: pa.Table) -> int:
+    return max(1, int(SPARK_BATCH_BYTES_MAX * rows.num_rows / max(1, rows.nbytes)))
 
 
 def plan_query(pinned: PinnedQuery) -> tuple[Plan, View]:

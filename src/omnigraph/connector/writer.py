@@ -74,22 +74,22 @@ class LoadWriter(DataSourceArrowWriter):
         context = TaskContext.get()
         part = 0 if context is None else context.partitionId()
         paths: list[str] = []
-        held: list[pa.RecordBatch] = []
-        rows = size = held_size = 0
+        batches: list[pa.RecordBatch] = []
+        rows = size = batches_size = 0
 
         def store() -> None:
             name = f"part-{part:05}-{len(paths):05}"
-            paths.append(self._task.scratch.write(name, pa.Table.from_batches(held)))
+            paths.append(self._task.scratch.write(name, pa.Table.from_batches(batches)))
 
         with report_errors():
             for batch in iterator:
-                if held and held_size + batch.nbytes > LOAD_HELD_BYTES_MAX:
+                if batches and batches_size + batch.nbytes > LOAD_HELD_BYTES_MAX:
                     store()
-                    held, held_size = [], 0
-                held.append(batch)
+                    batches, batches_size = [], 0
+                batches.append(batch)
                 rows, size = rows + batch.num_rows, size + batch.nbytes
-                held_size += batch.nbytes
-            if held:
+                batches_size += batch.nbytes
+            if batches:
                 store()
         return PartitionRows(tuple(paths), rows, size)
 
@@ -101,7 +101,7 @@ class LoadWriter(DataSourceArrowWriter):
             ConflictError: others changed the same tables meanwhile. Nothing became visible.
         """
         with self._task.scratch.hold():
-            parts = [each for each in messages if isinstance(each, PartitionRows) and each.rows]
+            parts = [part for part in messages if isinstance(part, PartitionRows) and part.rows]
             # The order of tasks is that of the frame's partitions.
             paths = sorted(path for part in parts for path in part.paths)
             rows, size = sum(part.rows for part in parts), sum(part.bytes for part in parts)

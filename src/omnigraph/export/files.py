@@ -19,7 +19,7 @@ from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
 _ENDS: Final = ("from", "to")
 
 
-_NAMES: Final = {"ndjson": ExportFormat.NDJSON, **{each.suffix: each for each in ExportFormat}}
+_NAMES: Final = {"ndjson": ExportFormat.NDJSON, **{kind.suffix: kind for kind in ExportFormat}}
 
 
 def choose_format(name: str | None, target: str) -> ExportFormat:
@@ -52,12 +52,12 @@ def file_schema(type_: SchemaType) -> pa.Schema:
     """
     stored = table_schema(type_)
     names = dict(zip(ENDPOINTS, _ENDS, strict=True)) if isinstance(type_, EdgeType) else {}
-    if set(_ENDS) & {each.name for each in type_.properties}:
+    if set(_ENDS) & {property_.name for property_ in type_.properties}:
         names = {}
     return pa.schema(
         [
-            pa.field(names.get(each.name, each.name), each.type, nullable=each.nullable)
-            for each in map(_remove_metadata, stored)
+            pa.field(names.get(field.name, field.name), field.type, nullable=field.nullable)
+            for field in map(_remove_metadata, stored)
         ]
     )
 
@@ -132,7 +132,7 @@ def _write_parquet(type_: SchemaType, batches: Iterable[pa.RecordBatch], path: P
         for batch in batches:
             group.append(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
             rows += batch.num_rows
-            if sum(each.nbytes for each in group) >= _ROW_GROUP_BYTES:
+            if sum(part.nbytes for part in group) >= _ROW_GROUP_BYTES:
                 writer.write_table(pa.Table.from_batches(group))
                 group.clear()
         if group:

@@ -28,7 +28,7 @@ def export_files(plan: ExportPlan, directory: Path) -> ExportFiles:
     """Write one file for each type.
 
     Raises:
-        StorageError: a table could not be read, or the disk written. The files are not whole.
+        StorageError: a table could not be read, or the disk written. The files are incomplete.
     """
     rows: dict[str, int] = {}
     files: list[str] = []

@@ -1,4 +1,4 @@
-"""What is exported, what was written, and what an engine does for it."""
+"""The plan and the files of an export, and the protocol of engines that write it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ExportFiles:
 
 
 class Exporter(Protocol):
-    """What an engine does for exports."""
+    """The part of an engine that writes exports."""
 
     def exports_one_file(self, format_: ExportFormat) -> bool:
         """Whether an export of this format is one file, and no directory."""
@@ -46,6 +46,6 @@ class Exporter(Protocol):
         """Write the rows below an empty directory, type by type and by id within.
 
         Raises:
-            StorageError: a table could not be read, or the disk written. The files are not whole.
+            StorageError: a table could not be read, or the disk written. The files are incomplete.
         """
         ...

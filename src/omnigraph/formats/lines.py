@@ -1,7 +1,7 @@
 """Lines: the rows of a type as NDJSON envelopes or as CSV, made a column at a time.
 
 What is written reads back as the same value, and equal rows give equal bytes. Numbers that JSON
-has no word for are texts there, as in the rows of queries: `"NaN"`, `"Infinity"`, `"-Infinity"`.
+cannot represent are texts there, as in the rows of queries: `"NaN"`, `"Infinity"`, `"-Infinity"`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def csv_lines(type_: SchemaType, batch: pa.RecordBatch) -> pa.Buffer:
 
     Texts are quoted, so that the empty one differs from a null; lists are JSON.
     """
-    types = {each.name: each.type for each in type_.properties}
+    types = {property_.name: property_.type for property_ in type_.properties}
     parts: list[str | pa.Array] = []
     for name, values in zip(batch.schema.names, batch.columns, strict=True):
         parts.extend([_csv_cells(values, types.get(name, Scalar.STRING)), ","])
@@ -169,8 +169,8 @@ def _format_floats(values: pa.Array) -> pa.Array:
         if pc.any(lost).as_py():
             exact = values.cast(pa.float64()).cast(_TEXT)
             texts = pc.if_else(lost, exact, texts)
-    whole = pc.match_substring_regex(texts, "^-?[0-9]+$")
-    texts = pc.if_else(whole, _enclose("", texts, ".0"), texts)
+    is_whole = pc.match_substring_regex(texts, "^-?[0-9]+$")
+    texts = pc.if_else(is_whole, _enclose("", texts, ".0"), texts)
     if not pc.all(pc.is_finite(values)).as_py():
         for name, word in NOT_FINITE.items():
             texts = pc.if_else(pc.equal(texts, name), pa.scalar(word, _TEXT), texts)
@@ -183,9 +183,9 @@ def _format_instants(values: pa.Array) -> pa.Array:
     exact = values.cast(pa.timestamp("us"))
     seconds = exact.cast(pa.timestamp("s"), safe=False)
     texts = seconds.cast(_TEXT)
-    broken = pc.not_equal(seconds.cast(pa.timestamp("us")), exact)
-    if pc.any(broken).as_py():
-        texts = pc.if_else(broken, exact.cast(_TEXT), texts)
+    has_fraction = pc.not_equal(seconds.cast(pa.timestamp("us")), exact)
+    if pc.any(has_fraction).as_py():
+        texts = pc.if_else(has_fraction, exact.cast(_TEXT), texts)
     return _enclose("", pc.replace_substring(texts, " ", "T"), "Z")
 
 
@@ -216,7 +216,7 @@ def _enclose(before: str, texts: pa.Array, after: str) -> pa.Array:
 
 
 def _join(parts: list[str | pa.Array], *, null: str) -> pa.Buffer:
-    arrays = [pa.scalar(each, _TEXT) if isinstance(each, str) else each for each in parts]
+    arrays = [pa.scalar(part, _TEXT) if isinstance(part, str) else part for part in parts]
     lines = pc.binary_join_element_wise(
         *arrays, pa.scalar("", _TEXT), null_handling="replace", null_replacement=null
     )
