@@ -36,7 +36,7 @@ def numbered_rows(numbers: Mapping[str, int | None]) -> pa.Table:
     return pa.concat_tables([SCHEMA.empty_table(), *(rows([i], n=n) for i, n in numbers.items())])
 
 
-def applied(staged: staging.Staged | None) -> Table:
+def applied(staged: staging.StagedWrite | None) -> Table:
     """Apply a staged write as `AUTHOR`; it must not be None."""
     assert staged is not None
     return heads.apply(staged, AUTHOR)

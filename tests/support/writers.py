@@ -45,7 +45,7 @@ def knows(source: str, target: str) -> dict[str, Any]:
 def upserts(*rows: Mapping[str, Any]) -> Stage:
     """Stage these rows, replacing those with their ids."""
 
-    def stage(table: Table) -> staging.Staged:
+    def stage(table: Table) -> staging.StagedWrite:
         return staging.stage_upsert(table, pa.Table.from_pylist(list(rows), table.schema))
 
     return stage

@@ -24,7 +24,7 @@ def words(text: str) -> frozenset[str]:
 RENAMED_SOON: Final = words(
     """
     Choice Copied Decided Declared Engine Finding Format Found Gathered Given Kept Known Left Linted
-    Merged Mode OnError Op Part Pending Place Read Rounded Shaped Sifted Size Source Staged
+    Merged Mode OnError Op Part Pending Place Read Rounded Shaped Sifted Source
     Stored Syntax Taken Told Touched Typed Unpacked Unsettled Wanted Written
     _Counted _Decided _Held _Made _Prepared _Read _Shaped
     packed

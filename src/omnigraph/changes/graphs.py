@@ -17,7 +17,7 @@ from omnigraph.model.arguments import require_texts
 from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import Catalog, SchemaType
-from omnigraph.storage.pairs import Size, size_of, unequal_pairs
+from omnigraph.storage.pairs import DataSize, size_of, unequal_pairs
 from omnigraph.storage.tables import Table
 
 
@@ -162,7 +162,7 @@ def _compare(type_: SchemaType, before: Side, after: Side, comparer: Comparer) -
 
 def difference_sizes(
     before: Side, after: Side, keys: Iterable[TableKey], wanted: Filter | None = None
-) -> Iterator[Size]:
+) -> Iterator[DataSize]:
     """About how much differs in each of some tables between two points. Reads no rows."""
     for key in keys:
         is_asked_for = wanted is None or wanted.wants(key)
@@ -171,9 +171,9 @@ def difference_sizes(
             yield size_of(old, new, unequal_pairs(old, new))
 
 
-def measure_differences(sizes: Iterable[Size]) -> Iterator[Measure]:
+def measure_differences(sizes: Iterable[DataSize]) -> Iterator[Measure]:
     """How many rows and bytes differ in all; nothing is measured before it is read."""
-    total = sum(sizes, Size())
+    total = sum(sizes, DataSize())
     yield Measure(total.row_count, CHANGES_LOCAL_ROWS_MAX, "about {:,} rows differ")
     yield Measure(total.byte_count, CHANGES_LOCAL_BYTES_MAX, "about {:,} bytes differ")
 

@@ -25,7 +25,7 @@ from omnigraph.load.splits import FileSplit
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.arrow import table_schema, to_table
 from omnigraph.schema.catalog import SchemaType
-from omnigraph.storage.staging import Staged, stage_append, stage_overwrite, stage_upsert
+from omnigraph.storage.staging import StagedWrite, stage_append, stage_overwrite, stage_upsert
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
 from omnigraph.transaction.work import Stage, Work
@@ -129,13 +129,13 @@ def _stage(type_: SchemaType, rows: pa.Table | None, mode: Mode) -> Stage:
             assert_never(mode)
 
 
-def _append(rows: pa.Table, table: Table) -> Staged:
+def _append(rows: pa.Table, table: Table) -> StagedWrite:
     return stage_append(table, rows)
 
 
-def _upsert(rows: pa.Table, table: Table) -> Staged:
+def _upsert(rows: pa.Table, table: Table) -> StagedWrite:
     return stage_upsert(table, rows) if table.count_rows() else _append(rows, table)
 
 
-def _overwrite(rows: pa.Table, table: Table) -> Staged:
+def _overwrite(rows: pa.Table, table: Table) -> StagedWrite:
     return stage_overwrite(table, rows)

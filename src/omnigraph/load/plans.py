@@ -21,7 +21,7 @@ from omnigraph.load.shaping.batches import Shaping
 from omnigraph.load.sources import Inputs
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import SchemaType
-from omnigraph.storage.staging import Staged
+from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
 from omnigraph.transaction.work import Stage, Work
@@ -98,7 +98,7 @@ class Stages:
         """The same changes, each measured and reported when it is staged."""
         done = 0
 
-        def run(stage: Stage, table: Table) -> Staged | None:
+        def run(stage: Stage, table: Table) -> StagedWrite | None:
             nonlocal done
             with self.measure("stage"):
                 staged = stage(table)

@@ -17,7 +17,7 @@ from omnigraph.limits import INDEX_LOCAL_ROWS_MAX
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
 from omnigraph.storage.indexes import Gap, IndexSpec, build_segment, find_gaps, stage_segments
-from omnigraph.storage.staging import Staged
+from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
 from omnigraph.transaction.work import Stage, TransactionResult, Work
@@ -126,7 +126,7 @@ class LocalIndexing:
         total = sum(map(len, gaps.values()))
         done = 0
 
-        def stage(own: tuple[Gap, ...], table: Table) -> Staged:
+        def stage(own: tuple[Gap, ...], table: Table) -> StagedWrite:
             nonlocal done
             segments = []
             for gap in own:

@@ -223,7 +223,7 @@ def _commit(
 
 def _stage(
     opened: OpenManifest, publication: Publication, commit: Commit
-) -> tuple[staging.Staged, rows.Contents]:
+) -> tuple[staging.StagedWrite, rows.Contents]:
     before = opened.contents
     pages = opened.table.fragments()[1:]
     recent = before.recent

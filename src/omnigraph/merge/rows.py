@@ -25,7 +25,7 @@ from omnigraph.model.ids import CommitId
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
-from omnigraph.storage.staging import Staged, stage_rows
+from omnigraph.storage.staging import StagedWrite, stage_rows
 from omnigraph.storage.tables import Table
 
 
@@ -111,7 +111,7 @@ class MergeRows(Protocol):
         """
         ...
 
-    def stage(self, merged: Merged, table: Table) -> Staged:
+    def stage(self, merged: Merged, table: Table) -> StagedWrite:
         """Write the files of a table, and what is deleted in it."""
         ...
 
@@ -185,15 +185,15 @@ class LocalRows:
         """The merge as it is: all of its rows are in this process."""
         return tables
 
-    def stage(self, merged: Merged, table: Table) -> Staged:
+    def stage(self, merged: Merged, table: Table) -> StagedWrite:
         """Write the files of a table, and what is deleted in it."""
         wide, schema = merged.wide, table_schema(merged.type)
         return stage_rows(
             table,
-            added=wide.in_order(merged.added),
-            replaced=wide.in_order(merged.replaced),
+            inserted=wide.in_order(merged.added),
+            updated=wide.in_order(merged.replaced),
             deleted=merged.deleted,
-            whole=partial(wide.whole, schema) if merged.is_referring else None,
+            complete=partial(wide.whole, schema) if merged.is_referring else None,
         )
 
     def close(self) -> None:

@@ -145,10 +145,12 @@ def _stage(pending: PendingTable) -> Stage:
     return partial(_stage_rows, rows, pending.type, fresh=pending.is_fresh)
 
 
-def _stage_deletions(ids: pa.Array, table: Table) -> staging.Staged:
+def _stage_deletions(ids: pa.Array, table: Table) -> staging.StagedWrite:
     return staging.stage_delete(table, ids=ids.to_pylist())
 
 
-def _stage_rows(rows: pa.Table, type_: SchemaType, table: Table, *, fresh: bool) -> staging.Staged:
+def _stage_rows(
+    rows: pa.Table, type_: SchemaType, table: Table, *, fresh: bool
+) -> staging.StagedWrite:
     stage = staging.stage_append if fresh else staging.stage_upsert
     return stage(table, to_table(rows, type_))

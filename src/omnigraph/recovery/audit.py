@@ -126,10 +126,10 @@ class Audit:
         message = f"the recovery of {entry.operation_id} could not be recorded: others were faster"
         raise ConflictError(message, hint="try again", code=ErrorCode.PUBLISH_CONTENTION)
 
-    def _stage_create(self, entry: RecoveryEntry) -> staging.Staged:
+    def _stage_create(self, entry: RecoveryEntry) -> staging.StagedWrite:
         return staging.stage_create(self._store.tables, RECOVERIES, _table(entry))
 
-    def _stage_append(self, entry: RecoveryEntry) -> staging.Staged | None:
+    def _stage_append(self, entry: RecoveryEntry) -> staging.StagedWrite | None:
         table = self._newest()
         if _holds(table, entry):
             return None

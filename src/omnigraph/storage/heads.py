@@ -13,7 +13,7 @@ from omnigraph.errors import ErrorCode, TableConflictError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import OperationId
-from omnigraph.storage.staging import Staged
+from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table
 from omnigraph.storage.translate import translate_errors
 
@@ -29,7 +29,7 @@ class Authorship:
     writer: OperationKind
 
 
-def apply(staged: Staged, author: Authorship) -> Table:
+def apply(staged: StagedWrite, author: Authorship) -> Table:
     """Move the table's head from its pin to the staged transaction.
 
     Raises:

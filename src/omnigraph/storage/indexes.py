@@ -18,7 +18,7 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.storage import truncation
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
-from omnigraph.storage.staging import Staged
+from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table, TableAddress
 from omnigraph.storage.translate import translate_errors
 
@@ -82,7 +82,7 @@ def _coverage(table: Table) -> dict[str, frozenset[int]]:
         }
 
 
-def stage_indexes(table: Table, specs: Iterable[IndexSpec]) -> Staged | None:
+def stage_indexes(table: Table, specs: Iterable[IndexSpec]) -> StagedWrite | None:
     """Fill the gaps of the wanted indexes in one transaction; None if there are no gaps.
 
     An existing index is extended by a segment over the fragments it does not cover yet.
@@ -128,7 +128,7 @@ def discard_segments(address: TableAddress, segments: Iterable[Segment]) -> None
             objects.clear(f"{address.folder}/_indices/{segment.uuid}")
 
 
-def stage_segments(table: Table, segments: Sequence[Segment]) -> Staged:
+def stage_segments(table: Table, segments: Sequence[Segment]) -> StagedWrite:
     """Assemble one transaction from segments already built, of one index or of several."""
     operation = LanceOperation.CreateIndex(new_indices=list(segments), removed_indices=[])
-    return Staged(table.address, table, operation, table.count_rows())
+    return StagedWrite(table.address, table, operation, table.count_rows())

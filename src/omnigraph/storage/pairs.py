@@ -26,14 +26,14 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class DataSize:
     """An estimate of how much there is to read."""
 
     row_count: int = 0
     byte_count: int = 0
 
-    def __add__(self, other: Size) -> Size:
-        return Size(self.row_count + other.row_count, self.byte_count + other.byte_count)
+    def __add__(self, other: DataSize) -> DataSize:
+        return DataSize(self.row_count + other.row_count, self.byte_count + other.byte_count)
 
 
 def unequal_pairs(before: Table, after: Table) -> tuple[Pair, ...]:
@@ -67,10 +67,10 @@ def deletions_of(fragment: Fragment) -> tuple[int, int] | None:
     return None if file is None else (file.read_version, file.id)
 
 
-def size_of(before: Table, after: Table, pairs: Iterable[Pair]) -> Size:
+def size_of(before: Table, after: Table, pairs: Iterable[Pair]) -> DataSize:
     """Estimate how much the pairs differ: the rows only one version has. Reads nothing."""
     olds, news = before.fragments(), after.fragments()
-    total = Size()
+    total = DataSize()
     for pair in pairs:
         if pair.before is None or pair.after is None:
             alone = olds[pair.before] if pair.before is not None else news[pair.after or 0]
@@ -81,6 +81,6 @@ def size_of(before: Table, after: Table, pairs: Iterable[Pair]) -> Size:
     return total
 
 
-def _part(fragment: Fragment, row_count: int) -> Size:
+def _part(fragment: Fragment, row_count: int) -> DataSize:
     file_bytes = sum(file.file_size_bytes or 0 for file in fragment.files)
-    return Size(row_count, file_bytes * row_count // max(1, fragment.physical_rows))
+    return DataSize(row_count, file_bytes * row_count // max(1, fragment.physical_rows))

@@ -39,7 +39,7 @@ Rows: TypeAlias = "pa.Table | pa.RecordBatchReader"
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedWrite:
     """One table's transaction, ready for `heads.apply`.
 
     Attributes:
@@ -58,7 +58,9 @@ class Staged:
     def __reduce__(self) -> NoReturn:
         # Like a Table: its handle would be unpickled as one of main (docs/substrate.md, Branches of
         # a table).
-        message = "a Staged cannot be pickled; ship Deletions and fragments, and stage them here"
+        message = (
+            "a StagedWrite cannot be pickled; ship Deletions and fragments, and stage them here"
+        )
         raise TypeError(message)
 
 
@@ -81,22 +83,22 @@ def combine_deletions(parts: Iterable[Deletions]) -> Deletions:
     )
 
 
-def stage_create(tables: Tables, location: str, rows: pa.Table) -> Staged:
+def stage_create(tables: Tables, location: str, rows: pa.Table) -> StagedWrite:
     """Prepare a table that does not exist yet; `rows` gives its schema and may be empty."""
     uri = tables.uri(location)
     address = tables.address(location, ref=None, version=0)
     operation = LanceOperation.Overwrite(rows.schema, [])
     if rows.num_rows:
         operation = _write_whole(uri, address, rows, rows.schema, mode="create")
-    return Staged(address, tables, operation, rows.num_rows)
+    return StagedWrite(address, tables, operation, rows.num_rows)
 
 
-def stage_append(table: Table, rows: Rows) -> Staged:
+def stage_append(table: Table, rows: Rows) -> StagedWrite:
     """Prepare to insert `rows`, without looking at what the table holds."""
     return stage_change(table, files=write_files(table, rows))
 
 
-def stage_upsert(table: Table, rows: pa.Table) -> Staged:
+def stage_upsert(table: Table, rows: pa.Table) -> StagedWrite:
     """Prepare to update the rows whose id exists, keeping their row ids, and to insert the others.
 
     Raises:
@@ -117,46 +119,48 @@ def stage_upsert(table: Table, rows: pa.Table) -> Staged:
 def stage_rows(
     table: Table,
     *,
-    added: pa.Table,
-    replaced: pa.Table,
+    inserted: pa.Table,
+    updated: pa.Table,
     deleted: pa.Array,
-    whole: Callable[[pa.Table], Rows] | None = None,
-) -> Staged:
+    complete: Callable[[pa.Table], Rows] | None = None,
+) -> StagedWrite:
     """Prepare to insert rows, to update others, which keep their row ids, and to delete others.
 
-    Only updated and deleted rows are looked up; ids of `added` are assumed to be new.
+    Only updated and deleted rows are looked up; ids of `inserted` are assumed to be new.
 
     Args:
-        whole: Completes partial rows, keeping their order; None where all rows are complete.
+        complete: Completes partial rows, keeping their order; None where all rows are complete.
     """
-    files, doomed = write_rows(table, added=added, replaced=replaced, deleted=deleted, whole=whole)
+    files, doomed = write_rows(
+        table, inserted=inserted, updated=updated, deleted=deleted, complete=complete
+    )
     return stage_change(table, files=files, deletions=delete_rows(table, doomed))
 
 
 def write_rows(
     table: Table,
     *,
-    added: pa.Table,
-    replaced: pa.Table,
+    inserted: pa.Table,
+    updated: pa.Table,
     deleted: pa.Array,
-    whole: Callable[[pa.Table], Rows] | None = None,
+    complete: Callable[[pa.Table], Rows] | None = None,
 ) -> tuple[tuple[Fragment, ...], pa.ChunkedArray]:
     """Like `stage_rows`, but deletes nothing: the files, and the addresses of rows to delete."""
-    wanted = pa.concat_arrays([replaced[KEY].combine_chunks(), deleted])
+    wanted = pa.concat_arrays([updated[KEY].combine_chunks(), deleted])
     existing = locate(table, wanted) if len(wanted) else _PLACES.empty_table()
-    places = pc.index_in(replaced[KEY].combine_chunks(), value_set=existing[KEY].combine_chunks())
-    assert not places.null_count, "replaced rows were read from this version"
-    rows = pa.concat_tables([replaced, added])
+    places = pc.index_in(updated[KEY].combine_chunks(), value_set=existing[KEY].combine_chunks())
+    assert not places.null_count, "updated rows were read from this version"
+    rows = pa.concat_tables([updated, inserted])
     row_ids = existing[ROW_ID].take(places).to_pylist()
-    files = write_files(table, rows if whole is None else whole(rows), row_ids=row_ids)
-    if whole is not None:
+    files = write_files(table, rows if complete is None else complete(rows), row_ids=row_ids)
+    if complete is not None:
         lookups.remember_rows(table, files, rows)
     return files, existing[ROW_ADDRESS]
 
 
 def stage_delete(
     table: Table, *, ids: Sequence[str] | None = None, filter_text: str | None = None
-) -> Staged:
+) -> StagedWrite:
     """Prepare to delete the rows with these ids, or the rows a filter matches; give one of them."""
     if (ids is None) == (filter_text is None):
         message = "a deletion needs ids or a filter, and not both"
@@ -170,7 +174,7 @@ def stage_delete(
 
 def stage_change(
     table: Table, *, files: Sequence[Fragment] = (), deletions: Deletions | None = None
-) -> Staged:
+) -> StagedWrite:
     """Assemble one transaction from files already written and rows already located.
 
     This is what bulk writers use: their executors call `write_files` and `delete_rows`, and only
@@ -207,7 +211,7 @@ def stage_overwrite(
     *,
     schema: pa.Schema | None = None,
     carrying: Sequence[Fragment] = (),
-) -> Staged:
+) -> StagedWrite:
     """Prepare to replace the table's content by `rows`, then the rows of the carried fragments.
 
     The new rows come first, in fragments of their own. Zero rows are allowed. Of all staged writes
@@ -229,7 +233,7 @@ def stage_overwrite(
     return _stage(table, operation, row_count)
 
 
-def stage_whole(table: Table, files: Sequence[Fragment], *, schema: pa.Schema) -> Staged:
+def stage_whole(table: Table, files: Sequence[Fragment], *, schema: pa.Schema) -> StagedWrite:
     """Assemble the transaction that replaces the table's content by files of `write_whole`.
 
     Args:
@@ -255,7 +259,7 @@ def write_whole(table: Table, rows: pa.Table) -> tuple[Fragment, ...]:
 
 def stage_columns(
     table: Table, fields: Sequence[pa.Field], *, values: Mapping[str, Any] | None = None
-) -> Staged:
+) -> StagedWrite:
     """Prepare to add columns, each filled with one value or, where `values` has none, with nulls.
 
     All-null columns cost no data file. Existing indexes are kept.
@@ -435,5 +439,5 @@ def _field_ids(schema: LanceSchema) -> list[int]:
     return ids
 
 
-def _stage(table: Table, operation: LanceOperation.BaseOperation, row_count: int) -> Staged:
-    return Staged(table.address, table, operation, row_count)
+def _stage(table: Table, operation: LanceOperation.BaseOperation, row_count: int) -> StagedWrite:
+    return StagedWrite(table.address, table, operation, row_count)

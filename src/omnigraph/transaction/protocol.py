@@ -51,7 +51,7 @@ from omnigraph.recovery.intents import ForkSource, Intent, TableIntent
 from omnigraph.recovery.owners import this_process, track_operation
 from omnigraph.recovery.sweep import Recovery
 from omnigraph.storage import heads
-from omnigraph.storage.staging import Staged
+from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import REF_FOLDER, Table
 from omnigraph.storage.turns import turn
 from omnigraph.transaction.view import View, view_of
@@ -155,7 +155,7 @@ class Transactions:
         order: Order,
         planned_on: Snapshot,
         work: Work[Report],
-        staged: Mapping[TableKey, Staged],
+        staged: Mapping[TableKey, StagedWrite],
     ) -> Commit:
         """The part of a write that a crash can interrupt: from its first trace to its last."""
         commit_id = CommitId(self._clock.ulid())
@@ -241,7 +241,7 @@ class Transactions:
         order: Order,
         planned_on: Snapshot,
         work: Work[Report],
-        staged: Mapping[TableKey, Staged],
+        staged: Mapping[TableKey, StagedWrite],
         commit_id: CommitId,
     ) -> Intent:
         return Intent(
@@ -278,7 +278,7 @@ class Transactions:
         order: Order,
         planned_on: Snapshot,
         work: Work[Report],
-        staged: Mapping[TableKey, Staged],
+        staged: Mapping[TableKey, StagedWrite],
     ) -> OpenManifest:
         """The branch's current manifest, if everything the plan relied on is unchanged.
 
@@ -305,7 +305,7 @@ class Transactions:
     def _head(self, pin: TablePin) -> int:
         return self._store.tables.head_version(pin.location, ref=pin.ref)
 
-    def _apply(self, key: TableKey, staged: Staged, author: heads.Authorship) -> None:
+    def _apply(self, key: TableKey, staged: StagedWrite, author: heads.Authorship) -> None:
         try:
             heads.apply(staged, author)
         except TableConflictError as cause:
@@ -358,7 +358,7 @@ class Transactions:
                 turns.enter_context(own)
             yield
 
-    def _stage(self, view: View, work: Work[Report]) -> dict[TableKey, Staged]:
+    def _stage(self, view: View, work: Work[Report]) -> dict[TableKey, StagedWrite]:
         changes = {key: stage(self._own_table(view, key)) for key, stage in work.changes.items()}
         return {key: write for key, write in changes.items() if write is not None}
 
@@ -413,7 +413,7 @@ def _publication(
     order: Order,
     planned_on: Snapshot,
     work: Work[Report],
-    staged: Mapping[TableKey, Staged],
+    staged: Mapping[TableKey, StagedWrite],
     commit_id: CommitId,
 ) -> Publication:
     return Publication(
@@ -430,16 +430,16 @@ def _publication(
     )
 
 
-def _move_pin(pin: TablePin, staged: Staged) -> TablePin:
+def _move_pin(pin: TablePin, staged: StagedWrite) -> TablePin:
     return replace(pin, version=pin.version + 1, ref=_ref(staged), row_count=staged.row_count)
 
 
-def _table_intent(pin: TablePin, staged: Staged) -> TableIntent:
+def _table_intent(pin: TablePin, staged: StagedWrite) -> TableIntent:
     moves = TableIntent(pin.key, pin.location, _ref(staged), pin.version, pin.version + 1)
     return moves if moves.ref == pin.ref else replace(moves, forks_from=ForkSource(pin.ref))
 
 
-def _ref(staged: Staged) -> str | None:
+def _ref(staged: StagedWrite) -> str | None:
     return staged.address.ref
 
 

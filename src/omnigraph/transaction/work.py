@@ -8,13 +8,13 @@ from typing import Generic, TypeAlias, TypeVar
 
 from omnigraph.model.commits import Commit
 from omnigraph.model.tables import TableKey
-from omnigraph.storage.staging import Staged
+from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
 
 Report = TypeVar("Report")
 
-Stage: TypeAlias = "Callable[[Table], Staged | None]"
+Stage: TypeAlias = "Callable[[Table], StagedWrite | None]"
 """Writes the files of one table's change, on the table it will be committed to; no head moves.
 
 Returns None if there is nothing to change."""

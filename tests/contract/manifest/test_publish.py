@@ -31,7 +31,7 @@ from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.tables import Tombstone
 from omnigraph.storage import heads
-from omnigraph.storage.staging import Staged
+from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import Table
 from tests.support.publishing import (
@@ -103,7 +103,7 @@ def test_the_race_would_notice_a_publish_that_is_no_compare_and_swap(
     strict = heads.apply
     one_at_a_time = threading.Lock()
 
-    def last_writer_wins(staged: Staged, author: heads.Authorship) -> Table:
+    def last_writer_wins(staged: StagedWrite, author: heads.Authorship) -> Table:
         with one_at_a_time:
             latest = manifest_at(graph.uri).open(MAIN).table
             rebased = dataclasses.replace(staged, address=latest.address, base=latest.handle)

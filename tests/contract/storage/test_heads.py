@@ -14,7 +14,7 @@ from omnigraph.model.ids import OperationId
 from omnigraph.storage.heads import Authorship, apply, author_of, restore
 from omnigraph.storage.indexes import IndexSpec, stage_indexes
 from omnigraph.storage.staging import (
-    Staged,
+    StagedWrite,
     stage_append,
     stage_columns,
     stage_create,
@@ -35,7 +35,7 @@ from tests.support.tables import (
     rows,
 )
 
-Stage = Callable[[Table], Staged | None]
+Stage = Callable[[Table], StagedWrite | None]
 NEW = pa.field("new", pa.int64())
 
 STAGES: dict[str, Stage] = {
@@ -51,7 +51,7 @@ STAGES: dict[str, Stage] = {
 every_stage = pytest.mark.parametrize("stage", STAGES.values(), ids=STAGES.keys())
 
 
-def staged_by(stage: Stage, table: Table) -> Staged:
+def staged_by(stage: Stage, table: Table) -> StagedWrite:
     staged = stage(table)
     assert staged is not None
     return staged

@@ -26,7 +26,7 @@ from omnigraph.limits import (
 )
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.differences import difference, read_parts
-from omnigraph.storage.pairs import Pair, Size, size_of, unequal_pairs
+from omnigraph.storage.pairs import DataSize, Pair, size_of, unequal_pairs
 from omnigraph.storage.scans import open_address
 from omnigraph.storage.tables import Table, TableAddress
 
@@ -41,7 +41,7 @@ class Versions:
     before: TableAddress
     after: TableAddress
     pairs: tuple[Pair, ...]
-    sizes: tuple[Size, ...]
+    sizes: tuple[DataSize, ...]
 
     @classmethod
     def of(cls, before: Table, after: Table) -> Self:
@@ -51,9 +51,9 @@ class Versions:
         return cls(before.address, after.address, pairs, sizes)
 
     @property
-    def size(self) -> Size:
+    def size(self) -> DataSize:
         """About how much differs."""
-        return sum(self.sizes, Size())
+        return sum(self.sizes, DataSize())
 
     @property
     def only_adds(self) -> bool:
@@ -90,7 +90,7 @@ class ChangedRows:
 
     def bucket_count(self, cores: int) -> int:
         """How many tasks compare them, so that each can hold its share."""
-        size = sum((each.size for each in self.versions), Size())
+        size = sum((each.size for each in self.versions), DataSize())
         count = max(
             -(-size.row_count // CHANGED_BUCKET_ROWS_MAX),
             -(-size.byte_count // CHANGED_BUCKET_BYTES_MAX),

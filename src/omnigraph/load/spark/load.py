@@ -46,7 +46,7 @@ from omnigraph.load.splits import PickledSplit, SharedSplit, SpooledSplit
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
-from omnigraph.storage.staging import Staged, stage_change, stage_whole
+from omnigraph.storage.staging import StagedWrite, stage_change, stage_whole
 from omnigraph.storage.tables import Table, TableAddress
 from omnigraph.transaction.view import View
 from omnigraph.transaction.work import Stage, Work
@@ -72,7 +72,7 @@ class SparkLoad:
     left_out: LeftOutRows | None = None
     _held: ExitStack = field(default_factory=ExitStack)
     _task: IntakeTask | None = None
-    _made: dict[TableKey, Staged] = field(default_factory=dict)
+    _made: dict[TableKey, StagedWrite] = field(default_factory=dict)
 
     @classmethod
     def begin(cls, engine: SparkEngine, setup: LoadSetup) -> Self:
@@ -299,7 +299,7 @@ class SparkLoad:
         """Delete the scratch."""
         self._held.close()
 
-    def _stage(self, view: View, type_: SchemaType, table: Table) -> Staged:
+    def _stage(self, view: View, type_: SchemaType, table: Table) -> StagedWrite:
         key = type_.table_key
         if key in self._made:
             return self._made[key]
@@ -313,7 +313,7 @@ class SparkLoad:
             return stage_whole(table, files, schema=table_schema(type_))
         return stage_change(table, files=files)
 
-    def _stage_scratch(self, view: View, type_: SchemaType, table: Table) -> Staged:
+    def _stage_scratch(self, view: View, type_: SchemaType, table: Table) -> StagedWrite:
         return stage_scratch(
             self._rows_of(type_, view),
             self._read().tasks,

@@ -42,7 +42,7 @@ from omnigraph.storage.places import fragment_ids_of
 from omnigraph.storage.scans import open_address
 from omnigraph.storage.staging import (
     Deletions,
-    Staged,
+    StagedWrite,
     combine_deletions,
     delete_rows,
     stage_change,
@@ -94,7 +94,7 @@ class StoredFiles:
 
 def stage_scratch(
     rows: KeyRows, tasks: Mapping[int, int], table: Table, *, upserts: bool, replaces: bool
-) -> Staged:
+) -> StagedWrite:
     """Write the rows of scratch as files of a table, and find the rows they take the place of.
 
     Args:

@@ -31,7 +31,7 @@ from omnigraph.storage.indexes import (
     stage_segments,
 )
 from omnigraph.storage.scans import open_address
-from omnigraph.storage.staging import Staged
+from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table, TableAddress
 from omnigraph.transaction.view import View
 from omnigraph.transaction.work import Stage
@@ -93,7 +93,7 @@ class SparkIndexing:
         self._build({table.address: (table, gaps[key]) for key, table in owned.items()})
         return {key: partial(self._stage, own) for key, own in gaps.items()}
 
-    def _stage(self, gaps: tuple[Gap, ...], table: Table) -> Staged:
+    def _stage(self, gaps: tuple[Gap, ...], table: Table) -> StagedWrite:
         self._build({table.address: (table, gaps)})
         return stage_segments(table, self._built[table.address])
 

@@ -39,7 +39,13 @@ from omnigraph.model.ids import CommitId
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.pairs import files_of, places_by_files
-from omnigraph.storage.staging import Deletions, Staged, combine_deletions, stage_change, write_rows
+from omnigraph.storage.staging import (
+    Deletions,
+    StagedWrite,
+    combine_deletions,
+    stage_change,
+    write_rows,
+)
 from omnigraph.storage.tables import ROW_ADDRESS, Table
 
 _ACTION: Final = "the merge"
@@ -148,12 +154,12 @@ class SparkRows:
                 raise LimitExceededError(message, hint="change a branch so that fewer are needed")
         return tables
 
-    def stage(self, here: Merged, table: Table) -> Staged:
+    def stage(self, here: Merged, table: Table) -> StagedWrite:
         """Have executors write the table's files and deletions, and assemble them."""
         source = self.sources.get(here.type.table_key)
         without = self._brought(here.type.table_key)[0]
         files, gone = write_rows(
-            table, added=here.added, replaced=here.replaced, deleted=here.deleted
+            table, inserted=here.added, updated=here.replaced, deleted=here.deleted
         )
         written = [] if source is None else self._run(partial(source.write, table, without))
         groups = fragment_groups(table)
