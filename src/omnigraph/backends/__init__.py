@@ -1,1 +1,1 @@
-"""What each engine does for readers and writers, and where it is found by its name."""
+"""Backends: what each engine does for readers and writers, and a registry of them by name."""

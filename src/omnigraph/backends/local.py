@@ -11,7 +11,7 @@ from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.engine.protocol import Data
 from omnigraph.relational.plans import Plan
 
-# Queries need the engine alone: each method imports the room that it needs.
+# Queries need only the engine, so each method imports the package that it needs.
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class LocalBackend:
-    """What the local engine does; `omnigraph.backends.protocol` says what that is."""
+    """Implements `omnigraph.backends.protocol` on the local engine."""
 
     def __init__(self, engine: LocalEngine | None = None) -> None:
         self._engine = engine or LocalEngine()
@@ -56,19 +56,19 @@ class LocalBackend:
 
     def begin_merge(
         self,
-        commit_id: CommitId,  # noqa: ARG002  # nothing in this process is named by it
+        commit_id: CommitId,  # noqa: ARG002  # only jobs on Spark need a name
         data: Data,
         resolutions: Resolutions,
         *,
         strict_rows: bool,
     ) -> MergeRows:
-        """A merge of which nothing has been decided."""
+        """A merge that has decided nothing."""
         from omnigraph.merge.rows import LocalRows
 
         return LocalRows(self._engine, data, resolutions, strict_rows)
 
     def begin_load(self, setup: LoadSetup) -> EngineLoad:
-        """A load of which nothing has been read."""
+        """A load that has read nothing."""
         from omnigraph.load.local import LocalLoad
 
         return LocalLoad(setup, self._engine)
@@ -84,7 +84,7 @@ class LocalBackend:
         return LocalIndexing(follow)
 
     def exports_one_file(self, format_: ExportFormat) -> bool:
-        """Whether an export of this format is one file, and no directory."""
+        """Whether an export of this format is one file and not a directory."""
         from omnigraph.choices import ExportFormat
 
         return format_ is ExportFormat.NDJSON

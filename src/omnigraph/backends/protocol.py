@@ -1,7 +1,7 @@
-"""The backend: all that an engine does, as the rooms that need it declare it.
+"""The backend: everything that an engine does, as declared by the packages that need it.
 
-A new capability is a protocol of the room that needs it, a method of both backends, and a name in
-the bases below (docs/decisions/0010).
+A new capability is a protocol in the package that needs it, a method of both backends, and a name
+in the bases below (docs/decisions/0010).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class Backends:
             case EngineName.LOCAL:
                 return self.local
             case EngineName.SPARK:
-                # Imported here: what runs in this process must not pay for Spark.
+                # Imported here, so that local work does not pay for the import of Spark.
                 from omnigraph.backends.spark import SparkBackend
 
                 return SparkBackend()

@@ -28,7 +28,7 @@ from omnigraph.storage.tables import Table
 
 
 class SparkBackend:
-    """What Spark does; `omnigraph.backends.protocol` says what that is."""
+    """Implements `omnigraph.backends.protocol` on Spark."""
 
     def __init__(self, engine: SparkEngine | None = None) -> None:
         self._engine = engine or SparkEngine()
@@ -65,11 +65,11 @@ class SparkBackend:
         *,
         strict_rows: bool,
     ) -> MergeRows:
-        """A merge of which nothing has been decided."""
+        """A merge that has decided nothing."""
         return SparkRows.begin(self._engine, commit_id, resolutions, strict_rows=strict_rows)
 
     def begin_load(self, setup: LoadSetup) -> EngineLoad:
-        """A load of which nothing has been read; Spark starts where it does not run yet."""
+        """A load that has read nothing; starts Spark if it is not running yet."""
         return SparkLoad.begin(self._engine, setup)
 
     def begin_indexing(self, clock: Clock, follow: Follow | None) -> IndexRun:

@@ -54,8 +54,8 @@ def _digests(column: pa.ChunkedArray) -> Iterator[str | None]:
 
 
 def _of_bytes(values: pa.Array) -> Iterator[str | None]:
-    for each in values:
-        yield _digest(memoryview(each.as_buffer())) if each.is_valid else None
+    for value in values:
+        yield _digest(memoryview(value.as_buffer())) if value.is_valid else None
 
 
 def _of_vectors(values: pa.Array) -> Iterator[str | None]:

@@ -23,7 +23,7 @@ from omnigraph.storage.tables import Table
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One point of history: what it pins, and how to open that."""
+    """One point of a graph's history: its snapshot, and how to open its tables."""
 
     snapshot: Snapshot
     data: Data
@@ -40,8 +40,8 @@ class Comparer(Protocol):
     def compare(self, type_: SchemaType, before: Table, after: Table, data: Data) -> Changes:
         """How the rows of a type differ between two versions of its table.
 
-        A row that was only written anew, with the values it had, did not change. Null is not the
-        empty text; NaN equals itself.
+        A row that was rewritten with equal values did not change. Null is not the empty text; NaN
+        equals itself.
 
         Raises:
             StorageError: a table could not be read.
@@ -52,21 +52,21 @@ class Comparer(Protocol):
 _Word = TypeVar("_Word", TableKind, Op)
 
 
-def _words(
-    known: type[_Word], given: str | Collection[str] | None, name: str
+def _parse_words(
+    words: type[_Word], texts: str | Collection[str] | None, name: str
 ) -> frozenset[_Word] | None:
-    asked = require_texts(given, name)
-    if asked is None:
+    wanted = require_texts(texts, name)
+    if wanted is None:
         return None
-    if strange := sorted(set(asked) - set(known)):
+    if strange := sorted(set(wanted) - set(words)):
         message = f"there is no {strange[0]!r} among {name}"
-        raise InvalidParameterError(message, hint=f"use {', '.join(known)}", name=name)
-    return frozenset(map(known, asked))
+        raise InvalidParameterError(message, hint=f"use {', '.join(words)}", name=name)
+    return frozenset(map(words, wanted))
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which changes are asked for; None is all."""
+    """Which changes are wanted; None is all."""
 
     kinds: Collection[TableKind] | None = None
     types: Collection[str] | None = None
@@ -80,7 +80,7 @@ class Filter:
         types: str | Collection[str] | None,
         ops: str | Collection[str] | None,
     ) -> Self:
-        """Check what a caller asked for; of each, a text or several.
+        """Validate a caller's filter; each argument is one text or several.
 
         Raises:
             InvalidParameterError: there is no such kind or operation.
@@ -89,10 +89,10 @@ class Filter:
         names = require_texts(types, "types")
         for name in names or ():
             catalog.type_named(name)
-        return cls(_words(TableKind, kinds, "kinds"), names, _words(Op, ops, "ops"))
+        return cls(_parse_words(TableKind, kinds, "kinds"), names, _parse_words(Op, ops, "ops"))
 
     def wants(self, key: TableKey) -> bool:
-        """Whether changes of a table are asked for."""
+        """Whether changes of a table are wanted."""
         if self.kinds is not None and key.kind not in self.kinds:
             return False
         return self.types is None or key.type_name in self.types
@@ -103,7 +103,7 @@ class GraphDiff:
     """How a graph differs between two commits.
 
     Attributes:
-        before: The commit that is compared from, and `after` the one that is compared to.
+        before: The earlier commit; `after` is the later one.
         tables: The types that differ, in the catalog's order.
         engine: The engine that compared them, and `why` it was chosen.
     """
@@ -121,7 +121,7 @@ class GraphDiff:
         return {table.type.name: self._count_ops(table.counts) for table in self.tables}
 
     def rows(self) -> Iterator[RowChange]:
-        """Every change, with the row as it was and as it is; Spark gives them part by part."""
+        """Every change, with the row before and after it; Spark returns them part by part."""
         for table in self.tables:
             yield from row_changes(table, self.ops)
 
@@ -136,7 +136,7 @@ class GraphDiff:
 def compare_graphs(
     catalog: Catalog, before: Side, after: Side, comparer: Comparer, wanted: Filter | None = None
 ) -> GraphDiff:
-    """How the rows of two points differ. Types whose table did not move cost nothing.
+    """How the rows of two points differ. Types whose table has not moved cost nothing.
 
     Raises:
         ConflictError: the two have different schemas.
@@ -163,28 +163,28 @@ def _compare(type_: SchemaType, before: Side, after: Side, comparer: Comparer) -
 def difference_sizes(
     before: Side, after: Side, keys: Iterable[TableKey], wanted: Filter | None = None
 ) -> Iterator[DataSize]:
-    """About how much differs in each of some tables between two points. Reads no rows."""
+    """Estimate how much differs in each table between two points. Reads no rows."""
     for key in keys:
-        is_asked_for = wanted is None or wanted.wants(key)
-        if is_asked_for and has_moved(before.snapshot, after.snapshot, key):
+        is_wanted = wanted is None or wanted.wants(key)
+        if is_wanted and has_moved(before.snapshot, after.snapshot, key):
             old, new = before.data.table(key), after.data.table(key)
             yield size_of(old, new, unequal_pairs(old, new))
 
 
 def measure_differences(sizes: Iterable[DataSize]) -> Iterator[Measure]:
-    """How many rows and bytes differ in all; nothing is measured before it is read."""
+    """How many rows and bytes differ in all; sizes are measured only when this is iterated."""
     total = sum(sizes, DataSize())
     yield Measure(total.row_count, CHANGES_LOCAL_ROWS_MAX, "about {:,} rows differ")
     yield Measure(total.byte_count, CHANGES_LOCAL_BYTES_MAX, "about {:,} bytes differ")
 
 
 def has_moved(before: Snapshot, after: Snapshot, key: TableKey) -> bool:
-    """Whether a table is at another version."""
+    """Whether a table has another version in the later snapshot."""
     return before.pin(key).place != after.pin(key).place
 
 
 def require_one_schema(before: Snapshot, after: Snapshot) -> None:
-    """Refuse to compare rows of different shapes.
+    """Reject a comparison of rows with different columns.
 
     Raises:
         ConflictError: the two have different schemas.

@@ -101,16 +101,16 @@ class TableChanges:
         """The changes of the other rows."""
         return TableChanges(
             self.type,
-            excluding(self.inserted, ids),
-            excluding(self.deleted, ids),
-            excluding(self.before, ids),
-            excluding(self.after, ids),
+            exclude_ids(self.inserted, ids),
+            exclude_ids(self.deleted, ids),
+            exclude_ids(self.before, ids),
+            exclude_ids(self.after, ids),
             self.wide,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Alike:
+class _ChangeGroup:
     """Some rows with the same kind of change, as Python values, column by column."""
 
     type_name: str
@@ -125,48 +125,48 @@ class RowChange:
 
     # For a hundred thousand rows, dictionaries and frozen fields would cost more than the diff: so
     # an object has only its position among rows of its kind, and images are built when read.
-    __slots__ = ("_alike", "_place")
+    __slots__ = ("_group", "_place")
 
-    def __init__(self, alike: _Alike, place: int) -> None:
-        self._alike = alike
+    def __init__(self, group: _ChangeGroup, place: int) -> None:
+        self._group = group
         self._place = place
 
     @property
     def type_name(self) -> str:
         """The type of the row."""
-        return self._alike.type_name
+        return self._group.type_name
 
     @property
     def op(self) -> Op:
         """Whether it was inserted, updated or deleted."""
-        return self._alike.op
+        return self._group.op
 
     @property
     def id(self) -> str:
         """The id of the row."""
-        return self._alike.ids[self._place]
+        return self._group.ids[self._place]
 
     @property
     def before(self) -> Mapping[str, object] | None:
         """The row before the change, by column; None if it was inserted."""
-        return _image(self._alike.before, self._place)
+        return _image(self._group.before, self._place)
 
     @property
     def after(self) -> Mapping[str, object] | None:
         """The row after the change, by column; None if it was deleted."""
-        return _image(self._alike.after, self._place)
+        return _image(self._group.after, self._place)
 
     def __eq__(self, other: object) -> bool:
-        return self._told() == other._told() if isinstance(other, RowChange) else NotImplemented
+        return self._values() == other._values() if isinstance(other, RowChange) else NotImplemented
 
     # Images are dictionaries, which have no hash.
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{name}={value!r}" for name, value in self._told().items())
-        return f"RowChange({told})"
+        values = ", ".join(f"{name}={value!r}" for name, value in self._values().items())
+        return f"RowChange({values})"
 
-    def _told(self) -> Mapping[str, object]:
+    def _values(self) -> Mapping[str, object]:
         names = ("type_name", "op", "id", "before", "after")
         return {name: getattr(self, name) for name in names}
 
@@ -182,15 +182,15 @@ def row_changes(changes: Changes, ops: Collection[Op]) -> Iterator[RowChange]:
     name = changes.type.name
     for chunk in changes.chunks(ops):
         rows = chunk.before if chunk.after is None else chunk.after
-        assert rows is not None, "a row was there before, or is there after"
+        assert rows is not None, "a change has rows before it or after it"
         for start in range(0, rows.num_rows, ROWS_PER_BATCH_MAX):
             ids = rows["id"].slice(start, ROWS_PER_BATCH_MAX).to_pylist()
             before, after = (
-                None if each is None else each.slice(start, ROWS_PER_BATCH_MAX).to_pydict()
-                for each in (chunk.before, chunk.after)
+                None if image is None else image.slice(start, ROWS_PER_BATCH_MAX).to_pydict()
+                for image in (chunk.before, chunk.after)
             )
-            alike = _Alike(name, chunk.op, ids, before, after)
-            yield from map(RowChange, repeat(alike), range(len(ids)))
+            group = _ChangeGroup(name, chunk.op, ids, before, after)
+            yield from map(RowChange, repeat(group), range(len(ids)))
 
 
 def ids_of(rows: pa.Table) -> pa.Array:
@@ -198,19 +198,19 @@ def ids_of(rows: pa.Table) -> pa.Array:
     return rows["id"].combine_chunks()
 
 
-def excluding(rows: pa.Table, ids: pa.Array) -> pa.Table:
+def exclude_ids(rows: pa.Table, ids: pa.Array) -> pa.Table:
     """The rows whose id is not among these."""
     return rows.filter(pc.invert(pc.is_in(rows["id"], value_set=ids)))
 
 
-def having(rows: pa.Table, ids: pa.Array) -> pa.Table:
+def select_ids(rows: pa.Table, ids: pa.Array) -> pa.Table:
     """The rows with these ids, in the order of the ids; each id must occur exactly once."""
     places = pc.index_in(ids, value_set=ids_of(rows))
-    assert not places.null_count, "every id was found among these rows"
-    return taken(rows, places)
+    assert not places.null_count, "every id is among these rows"
+    return take_rows(rows, places)
 
 
-def taken(rows: pa.Table, places: pa.Array) -> pa.Table:
+def take_rows(rows: pa.Table, places: pa.Array) -> pa.Table:
     """The rows at these positions; not copied if these are all rows in their order."""
     if len(places) == rows.num_rows and np.array_equal(places, np.arange(rows.num_rows)):
         return rows

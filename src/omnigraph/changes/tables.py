@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from omnigraph.changes.digests import slim
-from omnigraph.changes.records import TableChanges, ids_of, taken
-from omnigraph.changes.wide import WideValues, read_columns, referring
+from omnigraph.changes.records import TableChanges, ids_of, take_rows
+from omnigraph.changes.wide import WideValues, read_columns, reference_schema
 from omnigraph.engine.protocol import Data, Engine
 from omnigraph.limits import COMPILED_QUERIES_MAX
 from omnigraph.model.types import Scalar
@@ -46,11 +46,11 @@ def compare_tables(
         wide: Finds the vectors and blobs of all rows that will be combined, in these tables and in
             others.
     """
-    found = difference(before, after)
+    differences = difference(before, after)
     wide = WideValues(before, after) if wide is None else wide
     old, new = (
         _read(type_, source, parts, wide)
-        for source, parts in ((before, found.before), (after, found.after))
+        for source, parts in ((before, differences.before), (after, differences.after))
     )
     return replace(compare_rows(type_, old, new, engine, data), wide=wide)
 
@@ -62,22 +62,22 @@ def compare_rows(
     if not old.num_rows or not new.num_rows:
         # No row can have been updated: the rows of one side were all inserted or all deleted.
         nothing = new.slice(0, 0)
-        return TableChanges(type_, _sorted(new), _sorted(old), nothing, nothing)
-    question = _unequal(tuple(new.column_names))
-    given = Data(data.table, given={"before": _numbered(old), "after": _numbered(new)})
+        return TableChanges(type_, _sort_by_id(new), _sort_by_id(old), nothing, nothing)
+    question = _difference_plan(tuple(new.column_names))
+    given = Data(data.table, given={"before": _add_places(old), "after": _add_places(new)})
     answer = engine.run(question, given)
     was, now = answer["was"].combine_chunks(), answer["now"].combine_chunks()
     is_updated = pc.and_(was.is_valid(), now.is_valid())
     return TableChanges(
         type_,
-        inserted=taken(new, now.filter(was.is_null())),
-        deleted=taken(old, was.filter(now.is_null())),
-        before=taken(old, was.filter(is_updated)),
-        after=taken(new, now.filter(is_updated)),
+        inserted=take_rows(new, now.filter(was.is_null())),
+        deleted=take_rows(old, was.filter(now.is_null())),
+        before=take_rows(old, was.filter(is_updated)),
+        after=take_rows(new, now.filter(is_updated)),
     )
 
 
-def _numbered(rows: pa.Table) -> pa.Table:
+def _add_places(rows: pa.Table) -> pa.Table:
     """The columns that an engine compares, with each row's position, to find it again."""
     return slim(rows).append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
 
@@ -89,7 +89,7 @@ def _read(
     schema = table_schema(type_)
     batches = list(read_parts(source, parts, read_columns(schema)))
     if not batches:
-        return referring(schema).empty_table()
+        return reference_schema(schema).empty_table()
     return wide.refer(schema, source, pa.Table.from_batches(batches))
 
 
@@ -98,20 +98,22 @@ def rows_of(
 ) -> pa.Table:
     """Batches read from a type's table, with the type's own columns and those of `also`."""
     schema = pa.schema([*table_schema(type_), *also])
-    found = list(batches)
-    if not found:
+    batches = tuple(batches)
+    if not batches:
         return schema.empty_table()
-    rows = pa.Table.from_batches(found)
-    return pa.Table.from_arrays([rows[each.name].cast(each.type) for each in schema], schema=schema)
+    rows = pa.Table.from_batches(batches)
+    return pa.Table.from_arrays(
+        [rows[field.name].cast(field.type) for field in schema], schema=schema
+    )
 
 
-def _sorted(rows: pa.Table) -> pa.Table:
-    return taken(rows, pc.sort_indices(ids_of(rows)))
+def _sort_by_id(rows: pa.Table) -> pa.Table:
+    return take_rows(rows, pc.sort_indices(ids_of(rows)))
 
 
 @lru_cache(maxsize=COMPILED_QUERIES_MAX)
-def _unequal(columns: tuple[str, ...]) -> Plan:
-    """A plan that returns the positions of rows that are in one relation only, or unequal."""
+def _difference_plan(columns: tuple[str, ...]) -> Plan:
+    """A plan that returns the positions of rows that are unequal or in only one relation."""
     differs = [
         exp.NullSafeNEQ(this=column(name, "b"), expression=column(name, "a"))
         for name in columns

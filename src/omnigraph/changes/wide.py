@@ -25,14 +25,14 @@ _FIRST_ROWS: Final = 64
 _GROWTH_MAX: Final = 4
 
 
-def referring(schema: pa.Schema) -> pa.Schema:
+def reference_schema(schema: pa.Schema) -> pa.Schema:
     """The columns with references instead of wide values."""
     return pa.schema(
         [
-            pa.field(each.name, _reference(each.type), nullable=each.nullable)
-            if is_wide(each.type)
-            else each
-            for each in schema
+            pa.field(field.name, _reference(field.type), nullable=field.nullable)
+            if is_wide(field.type)
+            else field
+            for field in schema
         ]
     )
 
@@ -44,22 +44,22 @@ def is_reference(kind: pa.DataType) -> bool:
 
 def read_columns(schema: pa.Schema) -> list[str]:
     """The columns to read from a table before `WideValues.refer` adds the references."""
-    narrow = [each.name for each in schema if not is_wide(each.type)]
+    narrow = [field.name for field in schema if not is_wide(field.type)]
     return narrow if len(narrow) == len(schema) else [*narrow, ROW_ADDRESS]
 
 
 def given_value(kind: pa.DataType, value: object) -> pa.Array:
     """One value that no table has, as a reference that contains it."""
     values = pa.array([value], kind)
-    held = _reference(kind).field("given").type
+    given_type = _reference(kind).field("given").type
     parts = [
         pa.array(digests_of(values), pa.utf8()),
         pa.nulls(1, pa.int32()),
         pa.nulls(1, pa.uint64()),
         pa.array(_sizes(values)),
-        values.cast(held),
+        values.cast(given_type),
     ]
-    return _referred(kind, parts, values)
+    return _make_references(kind, parts, values)
 
 
 class WideValues:
@@ -72,34 +72,36 @@ class WideValues:
         self._tables = tables
 
     def refer(self, schema: pa.Schema, table: Table, rows: pa.Table) -> pa.Table:
-        """Rows of `read_columns` with the columns of `referring`; each wide value is read once."""
-        wide = [each for each in schema if is_wide(each.type)]
-        found = {}
+        """Rows of `read_columns` with those of `reference_schema`; each wide value is read once."""
+        wide = [field for field in schema if is_wide(field.type)]
+        references = {}
         if wide:
             addresses = rows[ROW_ADDRESS].combine_chunks().to_numpy()
-            found = self._references(wide, table, addresses)
+            references = self._references(wide, table, addresses)
         columns = [
-            found[each.name] if each.name in found else rows[each.name].cast(each.type)
-            for each in schema
+            references[field.name]
+            if field.name in references
+            else rows[field.name].cast(field.type)
+            for field in schema
         ]
-        return pa.Table.from_arrays(columns, schema=referring(schema))
+        return pa.Table.from_arrays(columns, schema=reference_schema(schema))
 
     def in_order(self, rows: pa.Table) -> pa.Table:
         """The rows sorted by the addresses of their wide values, so that few reads are needed."""
-        named = _referring(rows)
+        named = _reference_columns(rows)
         if not named:
             return rows
         places = {part: _part(rows[named[0]], part) for part in ("table", "address")}
         keys = [(part, "ascending") for part in places]
         return rows.take(pc.sort_indices(pa.table(places), sort_keys=keys))
 
-    def whole(self, schema: pa.Schema, rows: pa.Table) -> pa.RecordBatchReader:
+    def complete(self, schema: pa.Schema, rows: pa.Table) -> pa.RecordBatchReader:
         """The rows with their values, in batches of bounded size."""
         batches = (
             batch
-            for (some,) in self.chunks(schema, rows)
-            if some is not None
-            for batch in some.to_batches()
+            for (chunk,) in self.chunks(schema, rows)
+            if chunk is not None
+            for batch in chunk.to_batches()
         )
         return pa.RecordBatchReader.from_batches(schema, batches)
 
@@ -107,10 +109,10 @@ class WideValues:
         self, schema: pa.Schema, *sides: pa.Table | None
     ) -> Iterator[tuple[pa.Table | None, ...]]:
         """Rows of several sides in the same order, with their values, a few at a time."""
-        for start, stop in _windows([each for each in sides if each is not None]):
+        for start, stop in _windows([rows for rows in sides if rows is not None]):
             yield tuple(
-                None if each is None else self._whole(schema, each.slice(start, stop - start))
-                for each in sides
+                None if rows is None else self._complete(schema, rows.slice(start, stop - start))
+                for rows in sides
             )
 
     def values(self, schema: pa.Schema, rows: pa.Table, name: str) -> list[object]:
@@ -118,33 +120,33 @@ class WideValues:
         column: list[object] = self._values(rows[name], schema.field(name)).to_pylist()
         return column
 
-    def _whole(self, schema: pa.Schema, rows: pa.Table) -> pa.Table:
-        if not _referring(rows):
+    def _complete(self, schema: pa.Schema, rows: pa.Table) -> pa.Table:
+        if not _reference_columns(rows):
             return rows
-        columns = [self._values(rows[each.name], each) for each in schema]
+        columns = [self._values(rows[field.name], field) for field in schema]
         return pa.Table.from_arrays(columns, schema=schema)
 
     def _number(self, table: Table) -> int:
-        addresses = [each.address for each in self._tables]
-        return addresses.index(table.address)
+        return [own.address for own in self._tables].index(table.address)
 
     def _references(
         self, wide: list[pa.Field], table: Table, addresses: np.ndarray
     ) -> dict[str, pa.ChunkedArray]:
         number = self._number(table)
-        found: dict[str, list[pa.Array]] = {each.name: [] for each in wide}
+        references: dict[str, list[pa.Array]] = {field.name: [] for field in wide}
         start, count = 0, _FIRST_ROWS
         while start < len(addresses):
             places = addresses[start : start + count]
             start += len(places)
-            rows = read_at(table, places, [each.name for each in wide])
-            for each in wide:
-                values = rows[each.name].cast(each.type).combine_chunks()
-                found[each.name].append(_references_to(values, each.type, number, places))
+            rows = read_at(table, places, [field.name for field in wide])
+            for field in wide:
+                values = rows[field.name].cast(field.type).combine_chunks()
+                references[field.name].append(_references_to(values, field.type, number, places))
             fitting = len(places) * WIDE_BATCH_BYTES // max(1, rows.nbytes)
             count = max(1, min(fitting, _GROWTH_MAX * count, ROWS_PER_BATCH_MAX))
         return {
-            each.name: pa.chunked_array(found[each.name], _reference(each.type)) for each in wide
+            field.name: pa.chunked_array(references[field.name], _reference(field.type))
+            for field in wide
         }
 
     def _values(self, column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
@@ -162,18 +164,18 @@ class WideValues:
         for number in np.unique(numbers).tolist():
             places = np.flatnonzero(numbers == number)
             if number < 0:
-                held = _part(column, "given")
-                add(places, held.take(pa.array(places)))
+                given = _part(column, "given")
+                add(places, given.take(pa.array(places)))
             else:
-                found = read_at(self._tables[number], addresses[places], [field.name])
-                add(places, found[field.name])
+                rows = read_at(self._tables[number], addresses[places], [field.name])
+                add(places, rows[field.name])
         values = pa.chunked_array(parts, field.type)
         is_in_order = np.array_equal(order, np.arange(len(order)))
         return values if is_in_order else values.take(pa.array(order))
 
 
 def _reference(kind: pa.DataType) -> pa.StructType:
-    held = pa.large_binary() if pa.types.is_large_binary(kind) else pa.list_(kind.value_type)
+    given_type = pa.large_binary() if pa.types.is_large_binary(kind) else pa.list_(kind.value_type)
     return pa.struct(
         [
             pa.field("digest", pa.utf8()),
@@ -181,7 +183,7 @@ def _reference(kind: pa.DataType) -> pa.StructType:
             pa.field("address", pa.uint64()),
             pa.field("size", pa.int64()),
             # A value that no table has: a resolution of a conflict gave it.
-            pa.field("given", held),
+            pa.field("given", given_type),
         ]
     )
 
@@ -197,10 +199,10 @@ def _references_to(
         pa.array(_sizes(values)),
         pa.nulls(count, _reference(kind).field("given").type),
     ]
-    return _referred(kind, parts, values)
+    return _make_references(kind, parts, values)
 
 
-def _referred(kind: pa.DataType, parts: list[pa.Array], values: pa.Array) -> pa.Array:
+def _make_references(kind: pa.DataType, parts: list[pa.Array], values: pa.Array) -> pa.Array:
     fields = list(_reference(kind))
     return pa.StructArray.from_arrays(parts, fields=fields, mask=values.is_null())
 
@@ -217,25 +219,25 @@ def _sizes(values: pa.Array) -> np.ndarray:
     return sizes.astype(np.int64)
 
 
-def _referring(rows: pa.Table) -> list[str]:
-    return [each.name for each in rows.schema if is_reference(each.type)]
+def _reference_columns(rows: pa.Table) -> list[str]:
+    return [field.name for field in rows.schema if is_reference(field.type)]
 
 
 def _windows(sides: list[pa.Table]) -> Iterator[tuple[int, int]]:
     """Where to cut rows of several sides, so that no part has too many bytes of wide values."""
     count = sides[0].num_rows
-    if not any(map(_referring, sides)):
+    if not any(map(_reference_columns, sides)):
         yield 0, count
         return
     sizes = np.zeros(count, np.int64)
     for rows in sides:
-        for name in _referring(rows):
+        for name in _reference_columns(rows):
             sizes += pc.fill_null(_part(rows[name], "size"), 0).to_numpy()
     total = np.cumsum(sizes)
     start = 0
     while start < len(sizes):
-        held = total[start - 1] if start else 0
-        fitting = int(np.searchsorted(total, held + WIDE_BATCH_BYTES, side="right"))
+        start_bytes = total[start - 1] if start else 0
+        fitting = int(np.searchsorted(total, start_bytes + WIDE_BATCH_BYTES, side="right"))
         stop = min(max(fitting, start + 1), start + ROWS_PER_BATCH_MAX)
         yield start, stop
         start = stop

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from omnigraph.changes.digests import slim
-from omnigraph.changes.records import TableChanges, excluding, having, ids_of
+from omnigraph.changes.records import TableChanges, exclude_ids, ids_of, select_ids
 from omnigraph.changes.wide import WideValues, given_value, is_reference
 from omnigraph.engine.protocol import Data, Engine
 from omnigraph.limits import COMPILED_QUERIES_MAX
@@ -79,8 +79,8 @@ class Merged:
         """The merge without its changes to these rows."""
         return replace(
             self,
-            added=excluding(self.added, ids),
-            replaced=excluding(self.replaced, ids),
+            added=exclude_ids(self.added, ids),
+            replaced=exclude_ids(self.replaced, ids),
             deleted=self.deleted.filter(pc.invert(pc.is_in(self.deleted, value_set=ids))),
         )
 
@@ -179,7 +179,7 @@ class ThreeWay:
 
     def _inserts(self, ours: TableChanges, theirs: TableChanges, both: pa.Array) -> Merged:
         ids = _common(both, ours.inserted, theirs.inserted)
-        mine, other = having(ours.inserted, ids), having(theirs.inserted, ids)
+        mine, other = select_ids(ours.inserted, ids), select_ids(theirs.inserted, ids)
         rows = _Rows(theirs.type, theirs.wide, None, mine, other)
         return self._decided(ConflictKind.DIVERGENT_INSERT, rows, mine, other)
 
@@ -187,8 +187,8 @@ class ThreeWay:
         self, ours: TableChanges, theirs: TableChanges, both: pa.Array, unsettled: Unsettled
     ) -> Merged:
         ids = _common(both, ours.after, theirs.after)
-        base = having(ours.before, ids)
-        mine, other = having(ours.after, ids), having(theirs.after, ids)
+        base = select_ids(ours.before, ids)
+        mine, other = select_ids(ours.after, ids), select_ids(theirs.after, ids)
         rows = _Rows(theirs.type, theirs.wide, base, mine, other)
         return self._decided(ConflictKind.DIVERGENT_UPDATE, rows, mine, other, unsettled)
 
@@ -197,18 +197,22 @@ class ThreeWay:
         gone = _common(both, ours.deleted, theirs.after)
         going = _common(both, ours.after, theirs.deleted)
         type_, wide = theirs.type, theirs.wide
-        come = _Rows(type_, wide, having(theirs.before, gone), None, having(theirs.after, gone))
-        stay = _Rows(type_, wide, having(ours.before, going), having(ours.after, going), None)
+        come = _Rows(
+            type_, wide, select_ids(theirs.before, gone), None, select_ids(theirs.after, gone)
+        )
+        stay = _Rows(
+            type_, wide, select_ids(ours.before, going), select_ids(ours.after, going), None
+        )
         return self._one_sided(come, stay)
 
     def _contested(self, ours: TableChanges, theirs: TableChanges, unsettled: Unsettled) -> Merged:
         """Rows that only one side has, where it is unknown whether the base had them."""
         contested = unsettled.contested
-        gone = _common(contested, theirs.inserted, excluding(theirs.inserted, ours.ids()))
-        going = _common(contested, ours.inserted, excluding(ours.inserted, theirs.ids()))
+        gone = _common(contested, theirs.inserted, exclude_ids(theirs.inserted, ours.ids()))
+        going = _common(contested, ours.inserted, exclude_ids(ours.inserted, theirs.ids()))
         type_, wide = theirs.type, theirs.wide
-        come = _Rows(type_, wide, None, None, having(theirs.inserted, gone))
-        stay = _Rows(type_, wide, None, having(ours.inserted, going), None)
+        come = _Rows(type_, wide, None, None, select_ids(theirs.inserted, gone))
+        stay = _Rows(type_, wide, None, select_ids(ours.inserted, going), None)
         return self._one_sided(come, stay)
 
     def _one_sided(self, come: _Rows, stay: _Rows) -> Merged:
@@ -217,7 +221,7 @@ class ThreeWay:
         assert stay.ours is not None, "ours has the rows that may go"
         added, undecided = self._whole_rows(come, ids_of(come.theirs))
         deleted, more = self._whole_rows(stay, ids_of(stay.ours))
-        back = having(come.theirs, added)
+        back = select_ids(come.theirs, added)
         return Merged(come.type, back, back.slice(0, 0), deleted, (*undecided, *more))
 
     def _whole_rows(self, rows: _Rows, ids: pa.Array) -> tuple[pa.Array, list[Conflict]]:
@@ -353,7 +357,7 @@ class _Rows:
         sides = (
             repeat(None)
             if rows is None
-            else self.wide.whole(schema, rows.take(at)).read_all().to_pylist()
+            else self.wide.complete(schema, rows.take(at)).read_all().to_pylist()
             for rows in (self.base, self.ours, self.theirs)
         )
         return zip(*sides, strict=False)

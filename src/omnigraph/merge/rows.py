@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from omnigraph.changes.records import TableChanges
 from omnigraph.changes.tables import compare_tables
-from omnigraph.changes.wide import WideValues, is_reference, referring
+from omnigraph.changes.wide import WideValues, is_reference, reference_schema
 from omnigraph.engine.protocol import Data, Engine
 from omnigraph.integrity.deltas import POSITION, Delta, TableDelta, delta_schema
 from omnigraph.merge.bases import Base
@@ -193,7 +193,7 @@ class LocalRows:
             inserted=wide.in_order(merged.added),
             updated=wide.in_order(merged.replaced),
             deleted=merged.deleted,
-            complete=partial(wide.whole, schema) if merged.is_referring else None,
+            complete=partial(wide.complete, schema) if merged.is_referring else None,
         )
 
     def close(self) -> None:
@@ -226,7 +226,7 @@ class LocalRows:
         def compare(before: CommitId, after: CommitId) -> TableChanges:
             return self._compare(sides.type, tables[before], tables[after], wide=wide)
 
-        nothing = referring(table_schema(sides.type)).empty_table()
+        nothing = reference_schema(table_schema(sides.type)).empty_table()
         folds = TableFolds(sides.type, compare, self.engine, self.data, nothing, wide)
         base = folds.fold(sides.base)
         ours, theirs = base.changes_to(sides.ours), base.changes_to(sides.theirs)

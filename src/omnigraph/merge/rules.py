@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.changes.graphs import Side
-from omnigraph.changes.records import excluding, ids_of
+from omnigraph.changes.records import exclude_ids, ids_of
 from omnigraph.changes.tables import rows_of
 from omnigraph.changes.wide import read_columns
 from omnigraph.engine.protocol import Engine
@@ -218,7 +218,7 @@ class Rules:
         row = _rows(merged, self.source.data.table(type_.table_key), offence.id)
         if not row.num_rows or not pc.any(pc.is_in(merged.replaced["id"], offence.id)).as_py():
             return None
-        others = excluding(merged.replaced, offence.id)
+        others = exclude_ids(merged.replaced, offence.id)
         return offence.with_table(replace(merged, replaced=pa.concat_tables([others, row])))
 
     def _node(self, edge: SchemaType, violation: Violation) -> NodeType:

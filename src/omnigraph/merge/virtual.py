@@ -13,7 +13,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.changes.records import TableChanges, excluding, having, ids_of
+from omnigraph.changes.records import TableChanges, exclude_ids, ids_of, select_ids
 from omnigraph.changes.tables import compare_rows
 from omnigraph.changes.wide import WideValues
 from omnigraph.engine.protocol import Data, Engine
@@ -118,8 +118,8 @@ class TableFolds:
         alike = _without(alike, changes.ids())
         forced = replace(
             changes,
-            before=pa.concat_tables([changes.before, having(old, alike)]),
-            after=pa.concat_tables([changes.after, having(new, alike)]),
+            before=pa.concat_tables([changes.before, select_ids(old, alike)]),
+            after=pa.concat_tables([changes.after, select_ids(new, alike)]),
             wide=self.wide,
         )
         return forced, new
@@ -150,7 +150,7 @@ def _after(left: _Overlay, lefts: pa.Table, merged: Merged) -> _Overlay:
     moved = pa.concat_arrays([ids_of(come), merged.deleted, unsettled.contested])
     ids = _union(left.ids, _union(moved, unsettled.rows()))
     anchor = _covered(left.anchor, left.ids, _only(lefts, ids))
-    come = excluding(come, unsettled.contested)
+    come = exclude_ids(come, unsettled.contested)
     rows = _covered(come, moved, _only(lefts, ids))
     return _Overlay(ids, anchor, unsettled.blanked(rows), unsettled)
 
@@ -178,7 +178,7 @@ def _now(found: TableChanges) -> pa.Table:
 
 def _covered(above: pa.Table, ids: pa.Array, below: pa.Table) -> pa.Table:
     """The rows of `above`, and those of `below` whose id is not in `ids`."""
-    return pa.concat_tables([above, excluding(below, ids)])
+    return pa.concat_tables([above, exclude_ids(below, ids)])
 
 
 def _only(rows: pa.Table, ids: pa.Array) -> pa.Table:

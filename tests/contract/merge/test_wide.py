@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.changes import wide
-from omnigraph.changes.wide import WideValues, given_value, read_columns, referring
+from omnigraph.changes.wide import WideValues, given_value, read_columns, reference_schema
 from omnigraph.errors import InvalidInputError
 from omnigraph.graph import Graph
 from omnigraph.merge.conflicts import MergeConflictError
@@ -67,14 +67,14 @@ def test_rows_that_refer_to_values_of_several_tables_become_whole_again(local):
     main, draft = (
         values.refer(schema, table, table.read(read_columns(schema))) for table in tables
     )
-    assert main.schema == referring(schema)
+    assert main.schema == reference_schema(schema)
     mixed = pa.concat_tables([main.slice(5), draft.slice(0, 20)]).take(list(range(54, -1, -1)))
 
-    batches = list(values.whole(schema, mixed))
+    batches = list(values.complete(schema, mixed))
     assert len(batches) > 5
     expected = [*list(rows().values())[5:], *list(rows(0.5).values())[:20]][::-1]
     assert pa.Table.from_batches(batches).to_pylist() == expected
-    ordered = values.whole(schema, values.in_order(mixed)).read_all()
+    ordered = values.complete(schema, values.in_order(mixed)).read_all()
     assert sorted(map(str, ordered.to_pylist())) == sorted(map(str, expected))
 
 
@@ -89,8 +89,8 @@ def test_rows_that_refer_to_values_of_several_tables_become_whole_again(local):
 )
 def test_a_value_of_no_table_is_held_by_its_reference(kind, value):
     schema = pa.schema([pa.field("x", kind)])
-    rows = pa.Table.from_arrays([given_value(kind, value)], schema=referring(schema))
-    assert WideValues().whole(schema, rows).read_all().to_pylist() == [{"x": value}]
+    rows = pa.Table.from_arrays([given_value(kind, value)], schema=reference_schema(schema))
+    assert WideValues().complete(schema, rows).read_all().to_pylist() == [{"x": value}]
 
 
 def test_each_side_keeps_the_wide_values_that_it_changed(graph):

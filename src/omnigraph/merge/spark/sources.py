@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
-from omnigraph.changes.records import excluding
+from omnigraph.changes.records import exclude_ids
 from omnigraph.changes.tables import rows_of
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
@@ -383,7 +383,7 @@ def _typed(copied: CopiedRows, number: int) -> Iterator[pa.Table]:
 
 
 def _rest(rows: pa.Table, without: pa.Array) -> pa.Table:
-    return excluding(rows, without) if len(without) else rows
+    return exclude_ids(rows, without) if len(without) else rows
 
 
 def _crossing(
