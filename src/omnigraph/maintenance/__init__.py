@@ -1,1 +1,1 @@
-"""Upkeep: what keeps a graph fast and whole, and never changes an answer."""
+"""Maintenance: indexes, repair and checks, which never change an answer."""

@@ -1,4 +1,4 @@
-"""Where the heads of tables stand against their pins, and who answers for it if they differ."""
+"""Heads of tables compared with their pins, and the reason where they differ."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from omnigraph.model.tables import TablePin
 from omnigraph.recovery.sweep import Recovery
 
 
-class Standing(Enum):
-    """Where a head is, and why."""
+class HeadState(Enum):
+    """Where a head is relative to its pin, and why."""
 
     AT_PIN = auto()
-    """Where it is pinned, now or by a write that landed while we looked."""
+    """At its pin, possibly that of a write that landed during the check."""
     CLAIMED = auto()
-    """Beyond its pin, moved by a write that has not come to its end."""
+    """Beyond its pin, moved by a write that has not ended."""
     STRAY = auto()
-    """Beyond its pin, by restores of a recovery that slept: they carry no rows."""
+    """Beyond its pin, by restores of a delayed recovery, which change no rows."""
     DRIFTED = auto()
-    """Beyond its pin, and nobody answers for that."""
+    """Beyond its pin, and no write or recovery explains it."""
     BEHIND = auto()
-    """Below its pin, which no writer of ours can bring about."""
+    """Below its pin, which no writer of ours can cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The head of one table on the ref that its branch pins it on.
+    """The head of one table on the ref where its branch pins it.
 
     Attributes:
-        version: The newest version there is.
-        claimed_by: The write that moved it, if that has not come to its end.
+        version: The newest version.
+        claimed_by: The write that moved it, if that write has not ended.
     """
 
     pin: TablePin
     version: int
-    standing: Standing
+    state: HeadState
     claimed_by: OperationId | None = None
 
 
@@ -51,34 +51,34 @@ def heads_of(manifest: Manifest, recovery: Recovery, snapshot: Snapshot) -> Iter
 
 
 def head_of(manifest: Manifest, recovery: Recovery, snapshot: Snapshot, pin: TablePin) -> Head:
-    """The head of one table that the branch owns. Others may write meanwhile.
+    """The head of one table that the branch owns. Others may write during this call.
 
     Raises:
         StorageError: the table, or the manifest, cannot be read.
-        BranchNotFoundError: the branch is gone.
+        BranchNotFoundError: the branch was deleted.
     """
     version = manifest.store.tables.head_version(pin.location, ref=pin.ref)
     if version == pin.version:
-        return Head(pin, version, Standing.AT_PIN)
+        return Head(pin, version, HeadState.AT_PIN)
     if version < pin.version:
-        return Head(pin, version, Standing.BEHIND)
+        return Head(pin, version, HeadState.BEHIND)
     claimed_by = _claim(recovery, pin)
-    # Looked at after the sidecars: a writer publishes before it removes its own, so what has
-    # neither a sidecar nor a pin by now is nobody's.
-    now = manifest.current(snapshot.branch).pins.get(pin.key)
-    if now is not None and (now.location, now.ref) == (pin.location, pin.ref):
-        pin = now
+    # Read after the sidecars: a writer publishes before it removes its sidecar, so a version with
+    # neither a sidecar nor a pin by now belongs to no writer.
+    current = manifest.current(snapshot.branch).pins.get(pin.key)
+    if current is not None and (current.location, current.ref) == (pin.location, pin.ref):
+        pin = current
     if pin.version >= version:
-        return Head(pin, version, Standing.AT_PIN)
+        return Head(pin, version, HeadState.AT_PIN)
     if claimed_by is not None:
-        return Head(pin, version, Standing.CLAIMED, claimed_by)
+        return Head(pin, version, HeadState.CLAIMED, claimed_by)
     is_stray = recovery.is_stray(pin, version)
-    return Head(pin, version, Standing.STRAY if is_stray else Standing.DRIFTED)
+    return Head(pin, version, HeadState.STRAY if is_stray else HeadState.DRIFTED)
 
 
 def _claim(recovery: Recovery, pin: TablePin) -> OperationId | None:
     """The write whose sidecar names the table's head."""
     for intent in recovery.sidecars.find().intents:
-        if any((each.location, each.ref) == (pin.location, pin.ref) for each in intent.tables):
+        if any((table.location, table.ref) == (pin.location, pin.ref) for table in intent.tables):
             return intent.operation_id
     return None

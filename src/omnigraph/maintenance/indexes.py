@@ -1,6 +1,6 @@
 """The index writer: builds the indexes that lookups use, and extends them to newer rows.
 
-Indexes are derived: no answer needs one, and a write never waits for one.
+Indexes are derived data: no answer needs one, and a write never waits for one.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from omnigraph.transaction.view import View
 from omnigraph.transaction.work import Stage, TransactionResult, Work
 
 Gaps: TypeAlias = "Mapping[TableKey, tuple[Gap, ...]]"
-"""What the indexes of each table lack; tables that lack nothing are not there."""
+"""The gaps in the indexes of each table; tables without gaps are left out."""
 
 IndexRun: TypeAlias = "Callable[[View, Gaps], Mapping[TableKey, Stage]]"
-"""Returns how to stage each table of the gaps. Files are written then or before; no head moves."""
+"""Returns how to stage each table with gaps. Files are written then or before; no head moves."""
 
 Follow: TypeAlias = Callable[[int, int], None]
-"""Called with how many steps of building are done, and how many there are."""
+"""Called with the number of finished build steps, and the number of all steps."""
 
 
 class IndexBuilder(Protocol):
@@ -51,7 +51,7 @@ class IndexResult:
     Attributes:
         commit_id: The commit that published the indexes; None if nothing was missing.
         built: By type, the columns whose index was built or extended.
-        engine: The engine that built them, and `why` it was chosen.
+        engine: The engine that built the indexes; `why` says why it was chosen.
     """
 
     commit_id: str | None
@@ -62,7 +62,7 @@ class IndexResult:
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What a plan will do: the columns whose index is built or extended, and by whom."""
+    """What a plan will do: the columns whose index is built or extended, and the engine."""
 
     columns: Mapping[TableKey, tuple[str, ...]]
     choice: Choice
@@ -74,14 +74,14 @@ class Indexing:
 
     Attributes:
         wanted: `local`, `spark` or `auto`.
-        begin: Begins the run on an engine, or continues it where it was begun.
+        begin: Begins the run on an engine, or continues a run that was begun there.
     """
 
     wanted: str | None
     begin: Callable[[EngineName], IndexRun]
 
     def plan(self, view: View) -> Work[IndexReport]:
-        """What is missing of the indexes that the catalog calls for.
+        """Plan what is missing of the indexes that the catalog requires.
 
         Raises:
             InvalidParameterError: there is no engine of that name.
@@ -96,7 +96,7 @@ class Indexing:
 
 
 def find_all_gaps(view: View) -> Gaps:
-    """What the indexes lack that the catalog calls for."""
+    """The gaps in the indexes that the catalog requires."""
     every = {
         type_.table_key: find_gaps(view.data.table(type_.table_key), _index_specs(type_))
         for type_ in view.catalog.types
@@ -105,7 +105,7 @@ def find_all_gaps(view: View) -> Gaps:
 
 
 def measure_gaps(view: View, gaps: Gaps) -> Iterator[Measure]:
-    """The rows that indexes lack, one time for each that does."""
+    """How many rows indexes lack; a row counts once for each index that lacks it."""
     row_count = sum(_count_rows(view.data.table(key), own) for key, own in gaps.items())
     yield Measure(row_count, INDEX_LOCAL_ROWS_MAX, "the indexes lack {:,} rows")
 
@@ -122,7 +122,7 @@ class LocalIndexing:
     follow: Follow | None = None
 
     def __call__(self, view: View, gaps: Gaps) -> dict[TableKey, Stage]:  # noqa: ARG002
-        """How to stage each table of the gaps."""
+        """How to stage each table with gaps."""
         total = sum(map(len, gaps.values()))
         done = 0
 
@@ -144,7 +144,7 @@ class LocalIndexing:
 
 
 def result_of(landed: TransactionResult[IndexReport]) -> IndexResult:
-    """What became of the plan."""
+    """The result of a plan that was carried out."""
     choice = landed.report.choice
     if landed.commit is None:
         return IndexResult(None, choice.engine, choice.why)
@@ -153,7 +153,7 @@ def result_of(landed: TransactionResult[IndexReport]) -> IndexResult:
 
 
 def _index_specs(type_: SchemaType) -> list[IndexSpec]:
-    """Ids and keys, by which writers find rows; ends, which walks follow; what must be unique."""
+    """Ids and keys, by which writers find rows; ends, for traversals; unique properties."""
     ends = ENDPOINTS if isinstance(type_, EdgeType) else ()
     unique = [name for members in type_.uniques for name in members]
     return [IndexSpec(name) for name in dict.fromkeys(["id", *ends, *type_.key, *unique])]

@@ -1,8 +1,8 @@
-"""Repair: brings table heads that nobody answers for back to what their branches pin.
+"""Repair: resets table heads that no write explains to the versions that their branches pin.
 
-No writer of ours leaves a head beyond its pin without a sidecar. It takes a program that wrote to a
-table behind the graph's back, or somebody who deleted a sidecar. What it was to become cannot be
-told, so it is never published: the pinned rows are made the newest again, and writes go on.
+No writer of ours leaves a head beyond its pin without a sidecar: either another program wrote to
+the table directly, or somebody deleted a sidecar. The purpose of such a version is unknown, so it
+is never published: the pinned rows become the newest again, and writes can continue.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from omnigraph.errors import BranchNotFoundError
-from omnigraph.maintenance.drift import Standing, heads_of
+from omnigraph.maintenance.drift import HeadState, heads_of
 from omnigraph.manifest.reader import Manifest
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.names import BranchName
@@ -22,14 +22,14 @@ from omnigraph.storage import heads
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One head that nobody answers for.
+    """One head beyond its pin that no write explains.
 
     Attributes:
         table_key: The type, such as `node:Person`.
         location: The table, below the graph's root.
-        pinned: The version that readers see, before and after.
-        head: The newest version; its rows stay there, and no reader of the graph sees them.
-        made_by: What the version says of its writer; None if nothing.
+        pinned: The version that readers see, before and after the repair.
+        head: The newest version; its rows are kept, and no reader of the graph sees them.
+        made_by: The writer that the version names; None if it names none.
     """
 
     branch: str
@@ -46,7 +46,7 @@ class RepairResult:
 
     Attributes:
         drifts: The heads that were beyond their pins.
-        commit_ids: The commits that say so, one for each branch; none in a dry run.
+        commit_ids: The commits that record it, one for each branch; none in a dry run.
     """
 
     drifts: tuple[Drift, ...] = ()
@@ -56,43 +56,43 @@ class RepairResult:
 def repair(
     manifest: Manifest, recovery: Recovery, branch: BranchName | None, *, dry_run: bool
 ) -> RepairResult:
-    """Make the pinned rows of every table that drifted the newest again. No answer changes.
+    """Make the pinned rows of every drifted table the newest again. No answer changes.
 
     Args:
         branch: Only this one; all branches when None.
 
     Raises:
-        RecoveryNeededError: a sidecar cannot be read, and might answer for any head.
+        RecoveryNeededError: a sidecar cannot be read, and might explain any head.
         ConflictError: others kept a table busy.
         BranchNotFoundError: the graph has no such branch.
     """
     if dry_run:
         recovery.sidecars.find().require_readable()
     else:
-        # What an interrupted write left is not drift: it is brought to its end first.
+        # What an interrupted write left is not drift: recovery finishes the write first.
         recovery.heal()
     if branch is not None:
-        return _repaired(manifest, recovery, branch, dry_run=dry_run)
+        return _repair_branch(manifest, recovery, branch, dry_run=dry_run)
     result = RepairResult()
-    for each in manifest.branches():
-        # One that is deleted while we look is written to by nobody any more.
+    for name in manifest.branches():
+        # A branch that is deleted meanwhile needs no repair: nothing writes to it any more.
         with suppress(BranchNotFoundError):
-            found = _repaired(manifest, recovery, each, dry_run=dry_run)
+            more = _repair_branch(manifest, recovery, name, dry_run=dry_run)
             result = RepairResult(
-                (*result.drifts, *found.drifts), (*result.commit_ids, *found.commit_ids)
+                (*result.drifts, *more.drifts), (*result.commit_ids, *more.commit_ids)
             )
     return result
 
 
-def _repaired(
+def _repair_branch(
     manifest: Manifest, recovery: Recovery, branch: BranchName, *, dry_run: bool
 ) -> RepairResult:
-    standing = heads_of(manifest, recovery, manifest.current(branch))
-    found = [each for each in standing if each.standing is Standing.DRIFTED]
-    drifts = tuple(_drift(manifest, branch, each.pin, each.version) for each in found)
-    if not found or dry_run:
+    table_heads = heads_of(manifest, recovery, manifest.current(branch))
+    drifted = [head for head in table_heads if head.state is HeadState.DRIFTED]
+    drifts = tuple(_drift(manifest, branch, head.pin, head.version) for head in drifted)
+    if not drifted or dry_run:
         return RepairResult(drifts)
-    entry = recovery.restore_pins(branch, [each.pin for each in found])
+    entry = recovery.restore_pins(branch, [head.pin for head in drifted])
     commit_id = None if entry is None else entry.commit_id
     return RepairResult(drifts, () if commit_id is None else (commit_id,))
 

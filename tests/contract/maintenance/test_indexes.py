@@ -196,7 +196,7 @@ def test_a_load_on_spark_has_its_indexes_built_there(graph, monkeypatch):
     seen: list[int] = []
     build_parts = indexing.build_parts
 
-    def noted(session: Any, parts: Sequence[indexing.Part], cores: int) -> list[Segment]:
+    def noted(session: Any, parts: Sequence[indexing.IndexPart], cores: int) -> list[Segment]:
         seen.append(len(parts))
         return build_parts(session, parts, cores)
 

@@ -1,1 +1,1 @@
-"""The check of a whole graph: everything that must hold of it, read from storage and proven."""
+"""The check of a graph: every invariant, verified by reading storage."""

@@ -1,7 +1,7 @@
-"""Foreign files: what lies in the graph's own folders and no release of ours wrote there.
+"""Foreign files: files in the graph's own folders that no release of ours wrote.
 
-They are ignored by every reader and writer. A check notes them, so that nobody takes them for part
-of the graph.
+Every reader and writer ignores them. A check notes them, so that nobody mistakes them for part of
+the graph.
 """
 
 from __future__ import annotations
@@ -59,4 +59,4 @@ _FOLDERS: Final[Mapping[str, tuple[Invariant, Callable[[str], bool]]]] = {
     SCHEMAS: (Invariant.SCHEMA, is_schema_path),
     SCRATCH: (Invariant.SIDECAR, is_scratch_path),
 }
-"""By folder, what its files are about, and which of them are ours."""
+"""By folder, the invariant that its files concern, and a test for files of our own."""

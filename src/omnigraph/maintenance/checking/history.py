@@ -1,4 +1,4 @@
-"""Branches and their histories: names and refs agree, and every commit has its parents."""
+"""Checks of branches and their histories: names and refs agree, every commit has its parents."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from omnigraph.model.names import BranchName
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A branch that can be read, and the format that its manifest has."""
+class CheckedBranch:
+    """A readable branch, and the format of its manifest."""
 
     snapshot: Snapshot
     stamp: int
 
 
-def check_branch(manifest: Manifest, name: BranchName, notebook: Notebook) -> Found | None:
-    """The branch as it is now, if it can be read at all and is still there."""
+def check_branch(manifest: Manifest, name: BranchName, notebook: Notebook) -> CheckedBranch | None:
+    """The branch as it is now; None if it cannot be read or was deleted."""
     notebook.count(Invariant.BRANCH)
     subject, place = f"branch {name}", record_path(name)
     try:
@@ -36,7 +36,7 @@ def check_branch(manifest: Manifest, name: BranchName, notebook: Notebook) -> Fo
         opened = manifest.open(name)
         snapshot = manifest.snapshot(opened, name)
     except BranchNotFoundError:
-        # It went while we looked.
+        # It was deleted during the check.
         return None
     except OmnigraphError as failure:
         notebook.fail(Invariant.BRANCH, subject, MANIFEST if name.is_main else place, failure)
@@ -49,14 +49,14 @@ def check_branch(manifest: Manifest, name: BranchName, notebook: Notebook) -> Fo
         problem = "somebody began to delete it"
         step = "nothing: the next write to it, or 'omnigraph cleanup', finishes that"
         notebook.note(Finding(Invariant.BRANCH, subject, place, problem, step))
-    return Found(snapshot, opened.stamp)
+    return CheckedBranch(snapshot, opened.stamp)
 
 
 def _check_refs(manifest: Manifest, branch: Branch, notebook: Notebook) -> None:
     refs = manifest.store.refs.list(MANIFEST)
     for ref, what in ((branch.ref, "carries it"), (branch.source_ref, "it was made from")):
         if ref is not None and ref not in refs:
-            # Unless the branch itself is gone by now.
+            # Raises if the branch itself was deleted meanwhile.
             manifest.names.find(branch.name)
             problem = f"the ref {ref} of the manifest, which {what}, is not there"
             place = record_path(branch.name)
@@ -67,33 +67,33 @@ def _check_refs(manifest: Manifest, branch: Branch, notebook: Notebook) -> None:
 def check_history(
     manifest: Manifest, snapshot: Snapshot, notebook: Notebook
 ) -> dict[CommitId, Commit]:
-    """The commits that a branch has, its own and those it merged; none if they cannot be read."""
+    """The commits of a branch, its own and merged ones; empty if they cannot be read."""
     place = f"branch {snapshot.branch}"
     commits: dict[CommitId, Commit] = {}
     try:
-        for each in manifest.history(snapshot).every():
+        for commit in manifest.history(snapshot).every():
             notebook.count(Invariant.HISTORY)
-            if each.commit_id in commits:
+            if commit.commit_id in commits:
                 problem = "it stands twice in the history"
-                notebook.find(_of_commit(each.commit_id, place, problem))
-            commits[each.commit_id] = each
+                notebook.find(_commit_finding(commit.commit_id, place, problem))
+            commits[commit.commit_id] = commit
     except OmnigraphError as failure:
         notebook.fail(Invariant.HISTORY, place, MANIFEST, failure)
         return {}
     for commit_id, problem in broken_links(snapshot.head.commit_id, commits.values()):
-        notebook.find(_of_commit(commit_id, place, problem))
+        notebook.find(_commit_finding(commit_id, place, problem))
     for commit in commits.values():
         if commit.merged_parent is not None and commit.merged_parent not in commits:
             problem = f"it merged {commit.merged_parent}, which an earlier release removed"
             step = "nothing: the rows that it brought are here"
-            found = Finding(Invariant.HISTORY, f"commit {commit.commit_id}", place, problem, step)
-            notebook.note(found)
+            finding = Finding(Invariant.HISTORY, f"commit {commit.commit_id}", place, problem, step)
+            notebook.note(finding)
     return commits
 
 
 def broken_links(head: CommitId, commits: Iterable[Commit]) -> Iterator[tuple[CommitId, str]]:
-    """The commits of one history that do not hang together, each with what is wrong."""
-    parents = {each.commit_id: each.parent for each in commits}
+    """The commits of one history with a broken link, each with the problem."""
+    parents = {commit.commit_id: commit.parent for commit in commits}
     if head not in parents:
         yield head, "it is the head, and is not in the history"
     for commit_id, parent in parents.items():
@@ -102,15 +102,15 @@ def broken_links(head: CommitId, commits: Iterable[Commit]) -> Iterator[tuple[Co
     roots = [commit_id for commit_id, parent in parents.items() if parent is None]
     for extra in roots[1:]:
         yield extra, f"it has no parent, and {roots[0]} is the first commit"
-    walked: set[CommitId] = set()
-    at: CommitId | None = head
-    while at in parents:
-        if at in walked:
-            yield at, "it is its own ancestor"
+    visited: set[CommitId] = set()
+    ancestor: CommitId | None = head
+    while ancestor in parents:
+        if ancestor in visited:
+            yield ancestor, "it is its own ancestor"
             return
-        walked.add(at)
-        at = parents[at]
+        visited.add(ancestor)
+        ancestor = parents[ancestor]
 
 
-def _of_commit(commit_id: CommitId, place: str, problem: str) -> Finding:
+def _commit_finding(commit_id: CommitId, place: str, problem: str) -> Finding:
     return Finding(Invariant.HISTORY, f"commit {commit_id}", place, problem, BACKUP)

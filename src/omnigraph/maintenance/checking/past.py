@@ -1,4 +1,4 @@
-"""The past: what older commits read is still there, for whoever travels back."""
+"""Checks of the past: the data of older commits can still be read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from omnigraph.model.ids import CommitId
 
 
 class Past:
-    """Walks histories of several branches; what they have in common is walked once."""
+    """Walks the histories of several branches; a commit that they share is read once."""
 
     def __init__(self, manifest: Manifest, notebook: Notebook) -> None:
         self._manifest = manifest
@@ -22,15 +22,15 @@ class Past:
         self._walked: set[CommitId] = set()
 
     def snapshots(self, commits: Mapping[CommitId, Commit]) -> Iterator[Snapshot]:
-        """What each commit of a history reads; one that cannot be read is reported."""
+        """The snapshot of each commit of a history; an unreadable one is reported."""
         for commit in commits.values():
             if commit.commit_id in self._walked:
                 continue
             self._walked.add(commit.commit_id)
             self._notebook.count(Invariant.PAST)
-            found = self._read(commit)
-            if found is not None:
-                yield found
+            snapshot = self._read(commit)
+            if snapshot is not None:
+                yield snapshot
 
     def _read(self, commit: Commit) -> Snapshot | None:
         place = f"branch {commit.branch}, {MANIFEST}, version {commit.manifest_version}"

@@ -1,4 +1,4 @@
-"""What a check looked at and found: values for programs, and words for people."""
+"""The report of a check: what was examined and what is wrong, for programs and for people."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from typing import Final
 from omnigraph.errors import ErrorCode, OmnigraphError
 
 BACKUP: Final = "restore the graph's files from a backup, and report how this came about"
-"""The next step where what is lost, or wrong, is nowhere else."""
+"""The next step where the graph has no other copy of what is lost or wrong."""
 
 
-_OF_WHO_LOOKS: Final = frozenset(
+_CALLER_ERRORS: Final = frozenset(
     {ErrorCode.ENGINE_UNAVAILABLE, ErrorCode.STORAGE_DENIED, ErrorCode.WORKERS_MISMATCH}
 )
+"""Failures that concern who runs the check, and say nothing about the graph."""
 
 
 class Invariant(StrEnum):
@@ -36,7 +37,7 @@ class Invariant(StrEnum):
 
     @property
     def sentence(self) -> str:
-        """What holds where nothing is found."""
+        """The invariant in words."""
         return _SENTENCES[self]
 
 
@@ -56,14 +57,14 @@ _SENTENCES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is not as it must be, or worth knowing.
+    """One thing that breaks an invariant, or is worth knowing.
 
     Attributes:
         subject: The thing: a branch, a commit, a type, a file.
         place: Where it is.
         problem: The facts in one sentence.
         next_step: What to do about it.
-        count: How many times it was met.
+        count: How many times it occurs.
     """
 
     invariant: Invariant
@@ -79,13 +80,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What a check of a graph found.
+    """The result of a check of a graph.
 
     Attributes:
-        branches: The branches that were looked at.
-        checked: How many things were looked at for each invariant that was asked for.
+        branches: The branches that were checked.
+        checked: How many things were checked for each requested invariant.
         findings: What is wrong.
-        notes: What is worth knowing and harms nobody: writes in flight, leftovers.
+        notes: What is worth knowing and does no harm: writes in progress, leftovers.
     """
 
     uri: str
@@ -101,11 +102,11 @@ class CheckReport:
 
     def wrong(self, invariant: Invariant) -> int:
         """How many findings there are about one invariant."""
-        return sum(each.count for each in self.findings if each.invariant is invariant)
+        return sum(finding.count for finding in self.findings if finding.invariant is invariant)
 
 
 class Notebook:
-    """A report in the making. What several branches share is told once."""
+    """Collects a report. A finding that several branches share is reported once."""
 
     def __init__(self) -> None:
         self._checked: Counter[Invariant] = Counter()
@@ -113,11 +114,11 @@ class Notebook:
         self._notes: dict[tuple[str, ...], Finding] = {}
 
     def count(self, invariant: Invariant, number: int = 1) -> None:
-        """So many things were looked at."""
+        """Count things that were checked."""
         self._checked[invariant] += number
 
     def find(self, finding: Finding) -> None:
-        """This is wrong."""
+        """Record something wrong."""
         self._findings.setdefault(_identity(finding), finding)
 
     def fail(
@@ -130,29 +131,29 @@ class Notebook:
         what: str = "",
         step: str = "",
     ) -> None:
-        """This could not be read, which is wrong, too.
+        """Record something that could not be read.
 
         Args:
             what: What could not be done, if the failure does not say it.
-            step: What to do about it; what the failure advises when empty.
+            step: What to do about it; the hint of the failure when empty.
 
         Raises:
-            OmnigraphError: it says nothing about the graph, but about who looks at it.
+            OmnigraphError: the failure concerns who runs the check, and not the graph.
         """
-        if failure.code in _OF_WHO_LOOKS:
+        if failure.code in _CALLER_ERRORS:
             raise failure
         problem = f"{what}: {failure.message}" if what else failure.message
         self.find(Finding(invariant, subject, place, problem, step or failure.hint or BACKUP))
 
     def note(self, finding: Finding) -> None:
-        """This is worth knowing."""
+        """Record something worth knowing."""
         self._notes.setdefault(_identity(finding), finding)
 
     def report(
         self, uri: str, branches: tuple[str, ...], invariants: Iterable[Invariant]
     ) -> CheckReport:
-        """What was found so far, by who looked at these invariants."""
-        checked = {each: self._checked[each] for each in invariants}
+        """The report so far, of a check of these invariants."""
+        checked = {invariant: self._checked[invariant] for invariant in invariants}
         return CheckReport(
             uri,
             branches,

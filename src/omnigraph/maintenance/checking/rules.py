@@ -1,4 +1,4 @@
-"""Rows: all of them are read, and checked against the rules that every writer keeps."""
+"""Checks of rows: every row is read and checked against the rules that writers keep."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from omnigraph.integrity.rows import RowRules
 from omnigraph.integrity.rules import RuleSet, SetRule
 from omnigraph.integrity.violations import IntegrityReport, Tally
 from omnigraph.maintenance.checking.report import Finding, Invariant, Notebook
-from omnigraph.maintenance.checking.tables import place_of
+from omnigraph.maintenance.checking.tables import format_place
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.tables import TableKey
 from omnigraph.relational.plans import Plan
@@ -25,21 +25,21 @@ from omnigraph.storage.scans import scan_batches
 from omnigraph.storage.tables import Table, TableAddress
 
 _BATCH_BYTES: Final = 64 << 20
-"""About how much of a table is looked at, and held, at a time."""
+"""About how much of a table is held in memory at a time."""
 
 _NAMED_MAX: Final = 3
 """Offenders that a finding names; it counts all of them."""
 
 Progress = Callable[[str, int, int | None], None]
-"""Called with the name of a stage, how much of it is done, and of how much."""
+"""Called with the name of a stage, how much of it is done, and its total."""
 
 
 @dataclass(slots=True)
 class RowChecks:
-    """Checks rows of several branches; what they share is read once.
+    """Checks rows of several branches; tables that they share are read once.
 
     Attributes:
-        engine: `local`, `spark` or `auto`, for the rules about rows together.
+        engine: `local`, `spark` or `auto`, for the rules about several rows.
     """
 
     notebook: Notebook
@@ -50,7 +50,7 @@ class RowChecks:
     _asked: set[object] = field(default_factory=set)
 
     def run(self, snapshot: Snapshot, rule_set: RuleSet, tables: dict[TableKey, Table]) -> None:
-        """Check every row of a branch, as far as its tables open.
+        """Check every row of a branch in the given tables.
 
         Args:
             tables: The pinned versions that have the columns of their types.
@@ -70,7 +70,7 @@ class RowChecks:
         if asked in self._asked:
             return
         self._asked.add(asked)
-        subject, place = str(rules.type.table_key), place_of(table.address)
+        subject, place = str(rules.type.table_key), format_place(table.address)
         local = self.engines(EngineName.LOCAL)
         tally = Tally()
         try:
@@ -118,7 +118,8 @@ class RowChecks:
 
     def _report(self, invariant: Invariant, report: IntegrityReport, place: str) -> None:
         for breach, count in report.counts.items():
-            messages = [each.message for each in report.violations if each.breach == breach]
+            violations = (each for each in report.violations if each.breach == breach)
+            messages = [violation.message for violation in violations]
             more = f"; and {count - _NAMED_MAX:,} more" if count > _NAMED_MAX else ""
             problem = f"{'; '.join(messages[:_NAMED_MAX])}{more}"
             step = "write the rows anew as the schema wants them, and report how this came about"

@@ -1,7 +1,7 @@
-"""The check: walks a graph from its branches to its rows, and says what does not hold.
+"""The check: walks a graph from its branches to its rows, and reports what does not hold.
 
-It reads only, and from storage: nothing that a handle remembers may stand in for what is there. It
-may run while others write; what they move meanwhile is looked at again before it is called wrong.
+It only reads, and reads from storage: no cache of a handle is used. It may run while others write;
+what they move meanwhile is read again before it is reported as wrong.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from omnigraph.schema.parser import parse_schema
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import Table
 
-_OF_ROWS: Final = (Invariant.ROW, Invariant.RULE)
+_ROW_INVARIANTS: Final = (Invariant.ROW, Invariant.RULE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class CheckOrder:
     Attributes:
         branches: Only these; all of them when empty.
         reads_rows: Whether rows are read, too; without them, the work is small at any size.
-        walks_history: Whether what older commits read is opened, too; the work grows with them.
-        engine: `local`, `spark` or `auto`, for the rules about rows together.
+        walks_history: Whether data of older commits is opened, too; the work grows with them.
+        engine: `local`, `spark` or `auto`, for the rules about several rows.
     """
 
     branches: tuple[BranchName, ...] = ()
@@ -63,27 +63,27 @@ class CheckOrder:
     progress: Progress | None = None
 
     def asks(self, invariant: Invariant) -> bool:
-        """Whether an invariant is among what is checked."""
+        """Whether an invariant is checked."""
         if invariant is Invariant.PAST:
             return self.walks_history
-        return self.reads_rows or invariant not in _OF_ROWS
+        return self.reads_rows or invariant not in _ROW_INVARIANTS
 
 
 def check(uri: str, clock: Clock, engines: Engines, order: CheckOrder) -> CheckReport:
-    """What holds of a graph, and what does not. Nothing is written, and nothing healed.
+    """Report which invariants hold of a graph. Nothing is written, and nothing is recovered.
 
-    Memory is bounded: rows are looked at a batch at a time, rules about rows together are plans of
-    an engine, and of offenders only the first are kept. What grows with a graph is the list of one
-    branch's commits.
+    Memory is bounded: rows are read a batch at a time, rules about several rows are plans of an
+    engine, and only the first offenders are kept. Only the list of one branch's commits grows with
+    the graph.
 
     Args:
-        engines: Engines of this check alone, which remember nothing of the graph.
+        engines: Engines of this check alone, which have cached nothing of the graph.
 
     Raises:
         GraphNotFoundError: there is no graph at this URI.
         BranchNotFoundError: the graph has no such branch.
         InvalidInputError: there is no such engine, or it cannot run here.
-        StorageError: who asks may not read the graph.
+        StorageError: the caller may not read the graph.
     """
     asked_engine(order.engine)
     manifest = Manifest(Store.open(uri))
@@ -99,13 +99,13 @@ def check(uri: str, clock: Clock, engines: Engines, order: CheckOrder) -> CheckR
 
 @dataclass(slots=True)
 class _Check:
-    """One check, as far as it has come.
+    """The state of one check.
 
     Attributes:
-        is_legacy: Whether the graph has an old format, which kept its schema as a text alone.
-        schemas: The schemas that were looked at; None is one that cannot be read.
-        roots: The first commits that were met, with the branch that has each.
-        pinned: The versions that were looked at.
+        is_legacy: Whether the graph has an old format, which kept its schema only as a text.
+        schemas: The schemas that were checked, by digest; None for an unreadable one.
+        roots: The first commits of histories, with a branch that has each.
+        pinned: The versions that were checked.
     """
 
     manifest: Manifest
@@ -155,7 +155,8 @@ class _Check:
         commits = check_history(self.manifest, snapshot, self.notebook)
         for digest in sorted({commit.schema_digest for commit in commits.values()}):
             self._schema(digest)
-        root = next((each.commit_id for each in commits.values() if each.parent is None), None)
+        roots = (commit.commit_id for commit in commits.values() if commit.parent is None)
+        root = next(roots, None)
         if root is not None:
             self.roots.setdefault(root, snapshot.branch)
             first, *others = self.roots
@@ -166,7 +167,7 @@ class _Check:
         return commits
 
     def _schema(self, digest: str) -> AcceptedSchema | None:
-        """A schema that commits name, if it can be read; each is looked at once."""
+        """A schema that commits name, if it can be read; each is checked once."""
         if digest not in self.schemas:
             self.notebook.count(Invariant.SCHEMA)
             self.schemas[digest] = self._read_schema(digest)
@@ -184,13 +185,13 @@ class _Check:
         if not is_kept:
             problem = f"it is missing, and only {SCHEMA_TEXT} still says the same"
             self.notebook.find(Finding(Invariant.SCHEMA, subject, place, problem, BACKUP))
-        if _meaning(accepted.text) != digest:
+        if _declared_digest(accepted.text) != digest:
             problem = "its text does not mean what its catalog says"
             self.notebook.find(Finding(Invariant.SCHEMA, subject, place, problem, BACKUP))
         return accepted
 
     def _check_text(self, accepted: AcceptedSchema) -> None:
-        """The schema that lies beside the tables for people is the one that rows follow."""
+        """Check that the schema text that is kept for people is the graph's schema."""
         try:
             stored = self.manifest.store.objects.read(SCHEMA_TEXT)
         except OmnigraphError as failure:
@@ -200,7 +201,7 @@ class _Check:
             problem = "it is not there"
             step = "nothing: the next command that writes makes it"
             self.notebook.note(Finding(Invariant.SCHEMA, SCHEMA_TEXT, SCHEMA_TEXT, problem, step))
-        elif _meaning(stored.data.decode(errors="replace")) != accepted.digest:
+        elif _declared_digest(stored.data.decode(errors="replace")) != accepted.digest:
             problem = "it was edited, and means something else than the graph's schema"
             step = "put back what 'omnigraph schema show' prints"
             self.notebook.find(Finding(Invariant.SCHEMA, SCHEMA_TEXT, SCHEMA_TEXT, problem, step))
@@ -222,7 +223,7 @@ class _Check:
         return check_table(self.manifest, self.files, pin, type_, self.notebook)
 
     def _check_past(self, commits: dict[CommitId, Commit]) -> None:
-        """Every version that an older commit pins; each is looked at once."""
+        """Check every version that an older commit pins; each is checked once."""
         for done, snapshot in enumerate(self.past.snapshots(commits)):
             if self.order.progress is not None:
                 self.order.progress("history", done, len(commits))
@@ -248,11 +249,11 @@ class _Check:
         for intent in pending.live:
             problem = "it is at work, or may be until its lease runs out"
             step = "nothing: check again when it is done"
-            self.notebook.note(_of_write(intent, problem, step))
+            self.notebook.note(_write_finding(intent, problem, step))
         for intent in pending.interrupted:
             problem = "it was interrupted, and nobody has brought it to an end yet"
             step = "see 'omnigraph recovery list'; the next command that writes does it"
-            self.notebook.find(_of_write(intent, problem, step))
+            self.notebook.find(_write_finding(intent, problem, step))
 
     def _check_recoveries(self) -> None:
         try:
@@ -261,7 +262,7 @@ class _Check:
             self.notebook.fail(Invariant.RECOVERY, "recoveries", RECOVERIES, failure)
             return
         self.notebook.count(Invariant.RECOVERY, len(entries))
-        for operation_id, times in Counter(each.operation_id for each in entries).items():
+        for operation_id, times in Counter(entry.operation_id for entry in entries).items():
             if times > 1:
                 problem = f"it was recorded {times} times"
                 subject = f"operation {operation_id}"
@@ -269,14 +270,14 @@ class _Check:
                 self.notebook.find(finding)
 
     def _note_orphans(self) -> None:
-        """Refs that nothing needs: of deleted branches, of killed writers, or in the making."""
+        """Note refs that nothing needs: of deleted branches, killed writers, or writes at work."""
         try:
             sidecars = self.recovery.sidecars
             orphans = clean_refs(
                 self.manifest, sidecars, self.clock, dry_run=True, age_min=timedelta(0)
             )
         except OmnigraphError:
-            # The cause was found, and reported as what it is, before.
+            # An earlier step has already reported the cause.
             return
         step = "nothing: 'omnigraph cleanup' removes it once nobody can be about to use it"
         for orphan in orphans.reclaimed:
@@ -285,13 +286,13 @@ class _Check:
             self.notebook.note(Finding(Invariant.BRANCH, subject, place, problem, step))
 
 
-def _of_write(intent: Intent, problem: str, step: str) -> Finding:
+def _write_finding(intent: Intent, problem: str, step: str) -> Finding:
     subject = f"{intent.writer_kind} {intent.operation_id}"
     return Finding(Invariant.SIDECAR, subject, f"branch {intent.branch}", problem, step)
 
 
-def _meaning(text: str) -> str | None:
-    """The identity of the schema that a text declares; None if it declares none."""
+def _declared_digest(text: str) -> str | None:
+    """The digest of the schema that a text declares; None if it declares none."""
     try:
         return codec.digest(parse_schema(text))
     except OmnigraphError:

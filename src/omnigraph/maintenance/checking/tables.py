@@ -1,4 +1,4 @@
-"""Tables: pinned versions open and hold what they should, and heads are where they are pinned."""
+"""Checks of tables: pinned versions open and are complete, and heads are at their pins."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from omnigraph.errors import BranchNotFoundError, NotFoundError, OmnigraphError
 from omnigraph.maintenance.checking.report import BACKUP, Finding, Invariant, Notebook
-from omnigraph.maintenance.drift import Standing, head_of
+from omnigraph.maintenance.drift import HeadState, head_of
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.tables import TablePin
@@ -21,9 +21,9 @@ from omnigraph.storage.tables import Table, TableAddress
 
 
 def check_types(snapshot: Snapshot, catalog: Catalog, notebook: Notebook) -> None:
-    """The branch pins a table for each type of its schema, and no other."""
+    """Check that the branch pins a table for each type of its schema, and no other."""
     place = f"branch {snapshot.branch}"
-    types = {each.table_key for each in catalog.types}
+    types = {type_.table_key for type_ in catalog.types}
     for key in sorted(types - snapshot.pins.keys()):
         problem = "the schema declares it, and no table is pinned for it"
         notebook.find(Finding(Invariant.SCHEMA, str(key), place, problem, BACKUP))
@@ -33,22 +33,22 @@ def check_types(snapshot: Snapshot, catalog: Catalog, notebook: Notebook) -> Non
 
 
 class Files:
-    """Which data files there are. A folder is listed once, and again before a file is missed."""
+    """The data files that exist. A folder is listed once, and again before a file is missing."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._listed: dict[str, frozenset[str]] = {}
 
     def missing(self, table: Table) -> list[str]:
-        """The files of a table that are not there."""
-        wanted = list(table.data_paths())
-        missed = {_folder(path) for path in wanted if path not in self._known(_folder(path))}
-        for folder in missed:
-            # Others may have written it since.
+        """The files of a table that do not exist."""
+        paths = list(table.data_paths())
+        stale = {_folder(path) for path in paths if path not in self._list(_folder(path))}
+        for folder in stale:
+            # Others may have written the file since.
             del self._listed[folder]
-        return [path for path in wanted if path not in self._known(_folder(path))]
+        return [path for path in paths if path not in self._list(_folder(path))]
 
-    def _known(self, folder: str) -> frozenset[str]:
+    def _list(self, folder: str) -> frozenset[str]:
         if folder not in self._listed:
             self._listed[folder] = frozenset(self._objects.list(folder))
         return self._listed[folder]
@@ -61,11 +61,11 @@ def _folder(path: str) -> str:
 def check_table(
     manifest: Manifest, files: Files, pin: TablePin, type_: SchemaType, notebook: Notebook
 ) -> Table | None:
-    """The pinned version, if it can be read; what its files, columns and rows say of themselves."""
+    """Check the files, columns and row count of a pinned version; return it if it is readable."""
     notebook.count(Invariant.TABLE)
     tables = manifest.store.tables
     address = tables.address(pin.location, ref=pin.ref, version=pin.version)
-    subject, place = str(pin.key), place_of(address)
+    subject, place = str(pin.key), format_place(address)
     try:
         table = tables.open_pin(pin)
         rows = table.count_rows()
@@ -88,25 +88,25 @@ def check_table(
     return None if wrong else table
 
 
-def place_of(address: TableAddress) -> str:
-    """Where a table's version lies below the graph's root."""
+def format_place(address: TableAddress) -> str:
+    """The place of a table's version below the graph's root, as text."""
     ref = f", ref {address.ref}" if address.ref else ""
     return f"{address.location}{ref}, version {address.version}"
 
 
-def _wrong_columns(found: pa.Schema, type_: SchemaType) -> Iterator[str]:
+def _wrong_columns(schema: pa.Schema, type_: SchemaType) -> Iterator[str]:
     wanted = table_schema(type_)
     for field in wanted:
-        if field.name not in found.names:
+        if field.name not in schema.names:
             yield f"it has no column {field.name}, which the schema declares"
-        elif found.field(field.name).nullable != field.nullable:
+        elif schema.field(field.name).nullable != field.nullable:
             may = "may not" if field.nullable else "may"
             yield f"its column {field.name} {may} be null, and the schema says otherwise"
-        elif not is_blob(field) and found.field(field.name).type != field.type:
+        elif not is_blob(field) and schema.field(field.name).type != field.type:
             # Blobs read back as a type of Lance's own.
-            kind = found.field(field.name).type
+            kind = schema.field(field.name).type
             yield f"its column {field.name} is {kind}, and the schema wants {field.type}"
-    for name in found.names:
+    for name in schema.names:
         if name not in wanted.names:
             yield f"it has a column {name}, which the schema does not declare"
 
@@ -114,9 +114,9 @@ def _wrong_columns(found: pa.Schema, type_: SchemaType) -> Iterator[str]:
 def check_head(
     manifest: Manifest, recovery: Recovery, snapshot: Snapshot, pin: TablePin, notebook: Notebook
 ) -> None:
-    """The newest version of a table that the branch owns is the one it pins."""
+    """Check that the newest version of a table that the branch owns is the one it pins."""
     if not snapshot.owns(pin):
-        # Another branch moves it on; this one only needs the version that it pins.
+        # Another branch moves the head; this one only needs the version that it pins.
         return
     notebook.count(Invariant.HEAD)
     subject = str(pin.key)
@@ -124,26 +124,26 @@ def check_head(
     try:
         head = head_of(manifest, recovery, snapshot, pin)
     except BranchNotFoundError:
-        # It went while we looked.
+        # It was deleted during the check.
         return
     except OmnigraphError as failure:
         notebook.fail(Invariant.HEAD, subject, place, failure)
         return
     pinned = f"it is pinned at version {pin.version}"
-    match head.standing:
-        case Standing.AT_PIN:
+    match head.state:
+        case HeadState.AT_PIN:
             return
-        case Standing.CLAIMED:
+        case HeadState.CLAIMED:
             problem = f"{pinned}, and the write {head.claimed_by} moved it on"
             step = "nothing: the write, or whoever recovers it, brings both together"
             notebook.note(Finding(Invariant.HEAD, subject, place, problem, step))
-        case Standing.STRAY:
+        case HeadState.STRAY:
             problem = f"{pinned}, and a recovery that slept restored it as version {head.version}"
             step = "nothing: the next write to it sets that right"
             notebook.note(Finding(Invariant.HEAD, subject, place, problem, step))
-        case Standing.DRIFTED | Standing.BEHIND:
+        case HeadState.DRIFTED | HeadState.BEHIND:
             problem = f"{pinned}, and its head is {head.version}"
-            step = BACKUP if head.standing is Standing.BEHIND else "see 'omnigraph repair'"
+            step = BACKUP if head.state is HeadState.BEHIND else "see 'omnigraph repair'"
             notebook.find(Finding(Invariant.HEAD, subject, place, problem, step))
         case _:
-            assert_never(head.standing)
+            assert_never(head.state)

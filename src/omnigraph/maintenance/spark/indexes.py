@@ -1,7 +1,7 @@
 """Indexes built on Spark: executors index groups of fragments and join the segments they built.
 
 The driver gets segments: names of files that nothing refers to until they are committed. A task
-that runs twice leaves files that are never named; so does a run that is interrupted.
+that runs twice leaves files that nothing names; so does an interrupted run.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ Gaps: TypeAlias = "Mapping[TableKey, tuple[Gap, ...]]"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Some fragments of one index, which one task reads."""
+class IndexPart:
+    """Fragments of one index that one task reads."""
 
     address: TableAddress
     gap: Gap
@@ -57,13 +57,13 @@ class Part:
 class BuildTask:
     """All an executor needs to index fragments; `groups` says which parts each task builds."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[IndexPart, ...]
     groups: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Segments of one index that become one."""
+    """Segments of one index that are joined to one."""
 
     address: TableAddress
     segments: tuple[Segment, ...]
@@ -74,7 +74,7 @@ class SparkIndexing:
     """Builds the indexes of one run, all tables at once.
 
     A table is built when the run is planned, or, where the branch has no ref of it yet, when it is
-    staged. What was built of a table that has not moved serves a later plan too.
+    staged. Segments of a table that has not moved are used by later plans, too.
     """
 
     session: SparkSession
@@ -83,7 +83,7 @@ class SparkIndexing:
     _built: dict[TableAddress, tuple[Segment, ...]] = field(default_factory=dict)
 
     def __call__(self, view: View, gaps: Gaps) -> dict[TableKey, Stage]:
-        """How to stage each table of the gaps.
+        """How to stage each table with gaps.
 
         Raises:
             StorageError: a table could not be read, or an index not be written.
@@ -116,16 +116,16 @@ class SparkIndexing:
         self._built.update({address: tuple(own) for address, own in segments.items()})
 
 
-def plan_parts(table: Table, gaps: Sequence[Gap], cores: int) -> Iterator[Part]:
+def plan_parts(table: Table, gaps: Sequence[Gap], cores: int) -> Iterator[IndexPart]:
     """Cut gaps into groups of fragments that are neither tiny nor huge."""
     rows = {fragment.id: fragment.num_rows for fragment in table.fragments()}
     for gap in gaps:
         for group in pack([rows[id_] for id_ in gap.fragments], cores):
             ids = tuple(gap.fragments[place] for place in group)
-            yield Part(table.address, Gap(gap.spec, ids), sum(rows[id_] for id_ in ids))
+            yield IndexPart(table.address, Gap(gap.spec, ids), sum(rows[id_] for id_ in ids))
 
 
-def build_parts(session: SparkSession, parts: Sequence[Part], cores: int) -> list[Segment]:
+def build_parts(session: SparkSession, parts: Sequence[IndexPart], cores: int) -> list[Segment]:
     """A segment for each part, in their order; small parts share a task."""
     groups = pack([part.row_count for part in parts], cores)
     task = BuildTask(tuple(parts), groups)
@@ -144,7 +144,7 @@ def build_groups(task: BuildTask, numbers: Iterator[pa.RecordBatch]) -> Iterator
             yield to_message((place, segment))
 
 
-def bundle_segments(parts: Sequence[Part], segments: Sequence[Segment]) -> list[Bundle]:
+def bundle_segments(parts: Sequence[IndexPart], segments: Sequence[Segment]) -> list[Bundle]:
     """The segments of each index in bundles that one task can join."""
     bundles = []
     pairs = zip(parts, segments, strict=True)
