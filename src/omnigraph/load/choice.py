@@ -1,4 +1,4 @@
-"""Which engine carries out a load, and why: by how much there is to read."""
+"""The choice of an engine for a load, by the size of its inputs."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from omnigraph.load.sources import (
 
 
 def choose_engine(inputs: Inputs, wanted: str | None) -> Choice:
-    """The engine that was asked for, by argument or environment, or the one that fits.
+    """The engine that argument or environment name, or the one that fits the inputs.
 
     Raises:
-        InvalidParameterError: there is no engine of that name, or it cannot read an input.
+        InvalidParameterError: there is no engine of that name, or the engine cannot read an input.
     """
     return by_size(wanted, _measures(inputs), _constraint(inputs))
 
 
 def _constraint(inputs: Inputs) -> Constraint | None:
-    frames = [source for source in inputs.each if isinstance(source, FrameInput)]
+    frames = [source for source in inputs.items if isinstance(source, FrameInput)]
     if frames:
         why = f"the rows of {frames[0].type_name} are Spark's"
         message = f"{why}, and only Spark can load them"
         hint = "load with the engine spark"
         refusal = InvalidParameterError(message, hint=hint, name="engine")
         return Constraint(EngineName.SPARK, why, refusal)
-    if any(isinstance(source, StreamInput) for source in inputs.each):
+    if any(isinstance(source, StreamInput) for source in inputs.items):
         return Constraint(EngineName.LOCAL, "a stream can be read by this process alone")
     return None
 
 
 def _measures(inputs: Inputs) -> Iterator[Measure]:
-    byte_count = sum(map(_byte_count, inputs.each))
+    byte_count = sum(map(_byte_count, inputs.items))
     yield Measure(byte_count, LOAD_LOCAL_BYTES_MAX, "the input has about {:,} bytes")
-    row_count = sum(map(_row_count, inputs.each))
+    row_count = sum(map(_row_count, inputs.items))
     yield Measure(row_count, LOAD_LOCAL_ROWS_MAX, "the input has {:,} rows")
 
 

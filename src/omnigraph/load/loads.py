@@ -1,4 +1,4 @@
-"""Load: everything an input has, checked and written in one transaction, or nothing of it."""
+"""Loads: the rows of an input, checked and written in one transaction."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from omnigraph.transaction.view import View
 from omnigraph.transaction.work import TransactionResult, Work
 
 Loaders: TypeAlias = Callable[[EngineName], Loader]
-"""Returns what loads on the engine of a name."""
+"""Returns the loader of the engine of a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Loads:
         choose_engine(resolve(require_valid(request).source, catalog), request.engine)
 
     def _begin(self, request: LoadRequest, view: View) -> EngineLoad:
-        """The load on the engine that fits what is found to read; nothing of it is read yet."""
+        """The load on the engine that fits its inputs; no row is read yet."""
         inputs = resolve(request.source, view.catalog)
         setup = LoadSetup(
             inputs,
@@ -126,25 +126,25 @@ class _Load:
     """One load, which begins when its first view is known."""
 
     begin: Callable[[View], EngineLoad]
-    begun: EngineLoad | None = None
+    engine_load: EngineLoad | None = None
 
     @property
     def setup(self) -> LoadSetup:
-        assert self.begun is not None, "it was planned"
-        return self.begun.setup
+        assert self.engine_load is not None, "it was planned"
+        return self.engine_load.setup
 
     def plan(self, view: View) -> Work[LoadReport]:
-        if self.begun is None:
-            self.begun = self.begin(view)
-        return self.begun.plan(view)
+        if self.engine_load is None:
+            self.engine_load = self.begin(view)
+        return self.engine_load.plan(view)
 
     def delete_rejects(self) -> None:
-        if self.begun is not None and self.begun.setup.rejects is not None:
-            self.begun.setup.rejects.delete()
+        if self.engine_load is not None and self.engine_load.setup.rejects is not None:
+            self.engine_load.setup.rejects.delete()
 
     def close(self) -> None:
-        if self.begun is not None:
-            self.begun.close()
+        if self.engine_load is not None:
+            self.engine_load.close()
 
 
 def _result(setup: LoadSetup, landed: TransactionResult[LoadReport]) -> LoadResult:
@@ -184,11 +184,11 @@ _REPLACING: Final = (
 
 
 def require_valid(request: LoadRequest) -> LoadRequest:
-    """The request, if its words are some that we know and its rejects have a place of their own.
+    """Return the request, if its mode and `on_error` are known and its file for rejects is new.
 
     Raises:
-        InvalidParameterError: one of them is not.
-        AlreadyExistsError: there is something where the rejects are to be written.
+        InvalidParameterError: a value is not known, or only one of `on_error` and `rejects` is set.
+        AlreadyExistsError: the file for rejects exists.
     """
     for name, value, known in (
         ("mode", request.mode, Mode),

@@ -49,7 +49,7 @@ class LocalLoad:
     _input: _InputRows | None = None
 
     def plan(self, view: View) -> Work[LoadReport]:
-        """What `EngineLoad.plan` says."""
+        """See `EngineLoad.plan`."""
         setup = self.setup
         setup.require_schema(view)
         if self._input is None:
@@ -64,13 +64,13 @@ class LocalLoad:
         return self._work(self._input.types, result)
 
     def close(self) -> None:
-        """There is nothing to leave behind."""
+        """Do nothing: there are no temporary files."""
 
     def _read(self) -> _InputRows:
         inputs, stages = self.setup.inputs, self.setup.stages
         collector = BatchCollector()
-        sizes = [each.byte_count for each in inputs.each if isinstance(each, FileInput)]
-        total = sum(sizes) if len(sizes) == len(inputs.each) else None
+        sizes = [source.byte_count for source in inputs.items if isinstance(source, FileInput)]
+        total = sum(sizes) if len(sizes) == len(inputs.items) else None
         before = 0
         for number, split in enumerate(plan_local(inputs)):
             stages.report("read", before, total)

@@ -39,15 +39,15 @@ from omnigraph.load.splits import (
 
 
 def plan_local(inputs: Inputs) -> tuple[LocalSplit, ...]:
-    """One split for each input, with its number: rows are read in order, each line by its number.
+    """One split for each input, with its number; rows are read in order.
 
     Raises:
         InvalidInputError: only Spark can read an input.
     """
-    return tuple(_whole(number, each) for number, each in enumerate(inputs.each))
+    return tuple(_whole_split(number, source) for number, source in enumerate(inputs.items))
 
 
-def _whole(number: int, source: Input) -> LocalSplit:
+def _whole_split(number: int, source: Input) -> LocalSplit:
     match source:
         case FileInput():
             return FileSplit(number, source)
@@ -65,10 +65,10 @@ def _whole(number: int, source: Input) -> LocalSplit:
 def plan_shared(
     inputs: Inputs, cores: int, spool: Spool, *, access_hint: str
 ) -> tuple[SharedSplit, ...]:
-    """Cut the inputs into what tasks read; DataFrames have partitions of their own.
+    """Cut the inputs into splits for tasks; DataFrames have partitions of their own.
 
-    Of files, only the last bytes of Parquet are looked at. A stream is read here, to its end, since
-    nobody else can.
+    Only the footers of Parquet files are read. A stream is read here, to its end, since no other
+    process can read it.
 
     Args:
         access_hint: What to do about a file that cannot be read.
@@ -77,29 +77,29 @@ def plan_shared(
         StorageError: a file cannot be read.
         InvalidInputError: a file is not what its name says.
     """
-    total = sum(each.byte_count for each in inputs.each if isinstance(each, FileInput))
+    total = sum(source.byte_count for source in inputs.items if isinstance(source, FileInput))
     size = min(LOAD_GROUP_BYTES_MAX, total // max(1, cores * LOAD_GROUPS_PER_CORE_MIN))
     size = max(LOAD_GROUP_BYTES_MIN, size)
     return tuple(
         split
-        for number, source in enumerate(inputs.each)
+        for number, source in enumerate(inputs.items)
         for split in _cut(number, source, size, spool, access_hint)
     )
 
 
 def pack_splits(splits: Sequence[SharedSplit], cores: int) -> tuple[tuple[int, ...], ...]:
     """Group splits, in order, so that small files share a task and the files it writes."""
-    total = sum(each.byte_count for each in splits)
+    total = sum(split.byte_count for split in splits)
     share = total // max(1, cores * LOAD_GROUPS_PER_CORE_MIN)
     bytes_max = max(LOAD_GROUP_BYTES_MIN, min(LOAD_GROUP_BYTES_MAX, share))
     groups: list[list[int]] = []
-    held = 0
+    group_bytes = 0
     for number, split in enumerate(splits):
-        if not groups or held + split.byte_count > bytes_max:
+        if not groups or group_bytes + split.byte_count > bytes_max:
             groups.append([])
-            held = 0
+            group_bytes = 0
         groups[-1].append(number)
-        held += split.byte_count
+        group_bytes += split.byte_count
     return tuple(map(tuple, groups))
 
 
@@ -109,7 +109,7 @@ def _cut(
     match source:
         case FileInput(form=Form.LINES, compression=None):
             for start in range(0, max(1, source.byte_count), size):
-                # What is appended to the file meanwhile belongs to nobody.
+                # Lines that are appended to the file meanwhile are not read.
                 yield LineRangeSplit(number, source, start, min(start + size, source.byte_count))
         case FileInput(form=Form.PARQUET):
             yield from _cut_row_groups(number, source, size, access_hint)
@@ -146,20 +146,20 @@ def _spool_lines(
 def _cut_row_groups(
     number: int, source: FileInput, size: int, access_hint: str
 ) -> Iterator[RowGroupSplit]:
-    # Imported here: most loads need none of it.
+    # Imported here: most loads do not need it.
     from omnigraph.load.readers.parquet_files import row_group_sizes
 
-    held: list[int] = []
-    held_bytes, first, row = 0, 1, 1
+    groups: list[int] = []
+    group_bytes, first, row = 0, 1, 1
     for group, (byte_count, rows) in enumerate(row_group_sizes(source, access_hint=access_hint)):
-        if held and held_bytes + byte_count > size:
-            yield RowGroupSplit(number, source, tuple(held), first, held_bytes)
-            held, held_bytes, first = [], 0, row
-        held.append(group)
-        held_bytes += byte_count
+        if groups and group_bytes + byte_count > size:
+            yield RowGroupSplit(number, source, tuple(groups), first, group_bytes)
+            groups, group_bytes, first = [], 0, row
+        groups.append(group)
+        group_bytes += byte_count
         row += rows
     # One at least, so that the columns of a file without rows are checked too.
-    yield RowGroupSplit(number, source, tuple(held), first, held_bytes)
+    yield RowGroupSplit(number, source, tuple(groups), first, group_bytes)
 
 
 def _pickle_rows(number: int, source: MemoryInput) -> Iterator[PickledSplit]:

@@ -29,7 +29,7 @@ from omnigraph.transaction.work import Stage, Work
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What a plan will do: rows to write by table, and how many it left out."""
+    """What a plan will do: rows to write by table, and how many rows it rejects."""
 
     written: Mapping[TableKey, int] = field(default_factory=dict)
     rejected: int = 0
@@ -40,7 +40,7 @@ class EngineLoad(Protocol):
 
     @property
     def setup(self) -> LoadSetup:
-        """What it was begun with."""
+        """The settings of the load."""
         ...
 
     def plan(self, view: View) -> Work[LoadReport]:
@@ -55,12 +55,12 @@ class EngineLoad(Protocol):
         ...
 
     def close(self) -> None:
-        """Leave nothing behind but what was written."""
+        """Delete temporary files; what was staged stays."""
         ...
 
 
 class Loader(Protocol):
-    """What an engine does for loads."""
+    """Begins loads on one engine."""
 
     def begin_load(self, setup: LoadSetup) -> EngineLoad:
         """A load of which nothing has been read.
@@ -73,14 +73,14 @@ class Loader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """How far a load is, for whoever follows it, and how many seconds each stage took."""
+    """Reports how far a load is, and measures how many seconds each stage takes."""
 
     clock: Clock
     progress: Progress | None
     seconds: dict[str, float] = field(default_factory=dict)
 
     def report(self, stage: str, done: int, total: int | None) -> None:
-        """Say how far a stage is."""
+        """Report how far a stage is."""
         if self.progress is not None:
             self.progress(stage, done, total)
 
@@ -115,9 +115,9 @@ class LoadSetup:
 
     Attributes:
         choice: The engine that carries it out, and why.
-        shaping: Its seed is of this load alone.
+        shaping: Its seed belongs to this load alone.
         schema_digest: The schema that its rows are shaped for.
-        rejects: Where rows that break rules go; None where they fail the load.
+        rejects: Where rows that break rules are written; None where they fail the load.
     """
 
     inputs: Inputs
@@ -130,10 +130,10 @@ class LoadSetup:
     stages: Stages
 
     def require_schema(self, view: View) -> None:
-        """Refuse a view whose schema is another than the one that rows are shaped for.
+        """Refuse a view whose schema is not the one that rows are shaped for.
 
         Raises:
-            ConflictError: it is.
+            ConflictError: the schema changed.
         """
         if view.snapshot.schema_digest != self.schema_digest:
             message = "the schema changed while the input was read"
@@ -146,7 +146,7 @@ class LoadSetup:
         return tuple(catalog.type_of(key) for key in sorted({*keys, *named}))
 
     def delta(self, types: Iterable[SchemaType], rows: Mapping[TableKey, Any]) -> Delta:
-        """What the rows are to their tables."""
+        """The delta of these rows in the mode of the load."""
         return Delta(
             {
                 type_.table_key: TableDelta(
@@ -161,7 +161,7 @@ class LoadSetup:
     def work(
         self, delta: Delta, changes: Mapping[TableKey, Stage], report: LoadReport
     ) -> Work[LoadReport]:
-        """The finished plan; its commit says how many rows were left out."""
+        """The finished plan; the note of its commit has the number of rejected rows."""
         shape = delta.shape()
         rules = tuple(self.rule_set.set_rules_for(shape))
         return Work(

@@ -17,7 +17,7 @@ import pyarrow as pa
 from omnigraph.clock import ULID_LENGTH, encode_ulid
 
 PLACE_BITS: Final = 40
-"""The lower bits of a position say the line or row, the upper ones the split."""
+"""The lower bits of a position are the line or row, the upper ones the split."""
 
 _PLACES: Final = (1 << PLACE_BITS) - 1
 _LOW_DIGITS: Final = 12
@@ -38,7 +38,7 @@ def positions(number: int, first: int, count: int) -> pa.Array:
 
 
 def place_of(position: int) -> int:
-    """The line or row that a position says."""
+    """The line or row of a position."""
     return position & _PLACES
 
 
@@ -55,7 +55,7 @@ class Origins:
         return cls(dict(enumerate(names)))
 
     def origin_of(self, position: int) -> str:
-        """Where a row is from.
+        """The input and line, or row, of a position.
 
         >>> Origins.of_inputs(["people.jsonl", "more.jsonl"]).origin_of(position(1, 17))
         'more.jsonl:17'
@@ -73,15 +73,15 @@ def minted_id(seed: str, position: int) -> str:
     return encode_ulid(_number(seed) + position)
 
 
-def minted_ids(seed: str, found: pa.Array) -> pa.Array:
-    """What `minted_id` says, of many."""
+def minted_ids(seed: str, positions: pa.Array) -> pa.Array:
+    """The `minted_id` of many positions."""
     base = _number(seed)
-    low = found.to_numpy().astype(np.uint64) + np.uint64(base & ((1 << _LOW_BITS) - 1))
+    low = positions.to_numpy().astype(np.uint64) + np.uint64(base & ((1 << _LOW_BITS) - 1))
     carried = low >> np.uint64(_LOW_BITS)
     texts = np.empty((len(low), ULID_LENGTH), dtype=np.uint8)
-    for each in np.unique(carried).tolist():
-        head = encode_ulid(((base >> _LOW_BITS) + each) << _LOW_BITS)[:-_LOW_DIGITS]
-        texts[carried == each, :-_LOW_DIGITS] = np.frombuffer(head.encode(), np.uint8)
+    for carry in np.unique(carried).tolist():
+        head = encode_ulid(((base >> _LOW_BITS) + carry) << _LOW_BITS)[:-_LOW_DIGITS]
+        texts[carried == carry, :-_LOW_DIGITS] = np.frombuffer(head.encode(), np.uint8)
     digits = np.frombuffer(_DIGITS.encode(), np.uint8)
     for place in range(_LOW_DIGITS):
         texts[:, -1 - place] = digits[(low >> np.uint64(5 * place)) & np.uint64(31)]
@@ -92,6 +92,6 @@ def minted_ids(seed: str, found: pa.Array) -> pa.Array:
 @lru_cache(maxsize=8)
 def _number(seed: str) -> int:
     number = 0
-    for each in seed:
-        number = number << 5 | _DIGITS.index(each)
+    for digit in seed:
+        number = number << 5 | _DIGITS.index(digit)
     return number

@@ -1,4 +1,4 @@
-"""Quarantine: a delta without the rows that break rules, and each of those with its reasons."""
+"""Quarantine: a delta without the rows that break rules, and those rows with their reasons."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def sift(
     engine: Engine,
     to_origin: ToOrigin,
 ) -> SiftResult:
-    """Leave out rows until no rule is broken any more.
+    """Leave out rows until every rule holds.
 
-    Of rows that break a rule together, such as two with one key, all are left out. That may break
+    Rows that break a rule together, such as two with one key, are all left out. That may break
     other rules: an edge whose node is left out is left out too.
 
     Raises:
-        IntegrityError: what is broken is no row's fault, such as edges that stay behind without
-            their node, or it takes too many rounds.
+        IntegrityError: no row of the load is at fault, as for stored edges that lose their node,
+            or it takes too many rounds.
     """
     rejects: dict[int, Reject] = {}
     for _ in range(QUARANTINE_ROUNDS_MAX):
@@ -80,20 +80,20 @@ def sift(
             rejects.update(
                 (reject.position, reject) for reject in _to_rejects(type_, table, faults)
             )
-        rows = {key: _without(table, faults) for key, table in rows.items()}
+        rows = {key: _drop_faulty(table, faults) for key, table in rows.items()}
     raise IntegrityError(report)
 
 
 @dataclass(slots=True)
 class _Faults:
-    """Which rows of a delta break what."""
+    """The violations of a delta, by the row that is at fault."""
 
     rule_set: RuleSet
     delta: Delta
     data: Data
     engine: Engine
     to_origin: ToOrigin
-    found: dict[int, list[Violation]] = field(default_factory=dict)
+    violations: dict[int, list[Violation]] = field(default_factory=dict)
 
     def by_position(self) -> dict[int, list[Violation]]:
         shape = self.delta.shape()
@@ -105,7 +105,7 @@ class _Faults:
             blame = blame_of(set_rule)
             if blame is not None:
                 self._blame(set_rule, set_rule.offenders(shape).list_all(), blame)
-        return self.found
+        return self.violations
 
     def _blame(self, rule: RowRule | SetRule, question: Question, blame: Blame) -> None:
         given = {name: rows.of(self.delta) for name, rows in question.given.items()}
@@ -119,9 +119,9 @@ class _Faults:
         for position, *values in zip(positions, *columns, strict=True):
             violation = violations.get(tuple(map(_comparable, values)))
             if violation is not None:
-                # Several rows may share an offender's fault; each has it in its own place.
+                # Several rows may share a violation; each reports its own origin.
                 own = replace(violation, origin=self.to_origin(position))
-                self.found.setdefault(position, []).append(own)
+                self.violations.setdefault(position, []).append(own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def _by_position(table: TableKey) -> Blame:
 
 
 def blame_of(rule: SetRule) -> Blame | None:
-    """The rows behind the offenders of a rule; None where no written row is at fault."""
+    """The rows at fault for the offenders of a rule; None where no written row is."""
     match rule:
         case DistinctIds(type_):
             return Blame(type_.table_key, ("id",), ("id",))
@@ -168,19 +168,19 @@ def _comparable(value: object) -> object:
 
 
 def _mask(rows: pa.Table, faults: Mapping[int, object]) -> npt.NDArray[np.bool_]:
-    found = pc.is_in(rows[POSITION], value_set=pa.array(list(faults), pa.int64()))
-    return np.asarray(found.to_numpy(), dtype=np.bool_)
+    is_faulty = pc.is_in(rows[POSITION], value_set=pa.array(list(faults), pa.int64()))
+    return np.asarray(is_faulty.to_numpy(), dtype=np.bool_)
 
 
-def _without(rows: pa.Table, faults: Mapping[int, object]) -> pa.Table:
+def _drop_faulty(rows: pa.Table, faults: Mapping[int, object]) -> pa.Table:
     return rows.filter(pa.array(~_mask(rows, faults)))
 
 
 def _to_rejects(
     type_: SchemaType, rows: pa.Table, faults: Mapping[int, list[Violation]]
 ) -> Iterator[Reject]:
-    gone = rows.filter(pa.array(_mask(rows, faults)))
-    for batch in gone.to_batches():
+    rejected = rows.filter(pa.array(_mask(rows, faults)))
+    for batch in rejected.to_batches():
         lines = envelope_lines(type_, batch).to_pybytes().splitlines()
         for position, line in zip(batch[POSITION].to_pylist(), lines, strict=True):
             yield Reject(position, line.decode(), tuple(faults[position]))
@@ -188,28 +188,28 @@ def _to_rejects(
 
 @dataclass(slots=True)
 class RejectsFile:
-    """The file that takes the rows which one load leaves out."""
+    """The file for the rows that one load leaves out."""
 
     path: Path
     is_written: bool = False
 
     def write(self, rejects: Iterable[Reject]) -> None:
-        """Write one line of JSON for each row, in the place of what an earlier plan wrote.
+        """Write one line of JSON for each row; the file of an earlier plan is replaced.
 
         Raises:
-            StorageError: it cannot be written there.
+            StorageError: the file cannot be written.
         """
         write_rejects(self.path, rejects)
         self.is_written = True
 
     def delete(self) -> None:
-        """Delete what was written, if anything was: the name is free again."""
+        """Delete the file, if one was written."""
         if self.is_written:
             with suppress(OSError):
                 self.path.unlink()
 
     def note(self, count: int) -> str:
-        """What the commit says of so many rows; nothing of none."""
+        """The note of the commit about so many rejected rows; empty if there are none."""
         if not count:
             return ""
         rows = "1 row" if count == 1 else f"{count:,} rows"
@@ -217,11 +217,11 @@ class RejectsFile:
 
 
 def require_new(path: Path) -> None:
-    """Refuse a place for rejected rows that something else has; an empty file is nothing.
+    """Refuse a path for rejected rows that exists already, unless it is an empty file.
 
     Raises:
-        InvalidParameterError: it is no name of a file.
-        AlreadyExistsError: there is a file of that name, and it is untouched.
+        InvalidParameterError: the path names no file.
+        AlreadyExistsError: the path exists; it is unchanged.
     """
     if str(path) == STANDARD_OUTPUT:
         message = "rejected rows are written to a file, and - is none"
@@ -235,17 +235,17 @@ def require_new(path: Path) -> None:
 def write_rejects(path: Path, rejects: Iterable[Reject]) -> None:
     """Write one line of JSON for each row; the file appears whole.
 
-    An earlier plan of the same load may have written it, and it is then replaced.
+    The file of an earlier plan of the same load is replaced.
 
     Raises:
-        StorageError: it cannot be written there.
+        StorageError: the file cannot be written.
     """
     waiting = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with waiting.open("wb") as file:
-            for each in rejects:
-                text = json.dumps(_facts(each), ensure_ascii=False, default=_format_value)
-                # Half of a surrogate pair is then escaped as JSON does.
+            for reject in rejects:
+                text = json.dumps(_facts(reject), ensure_ascii=False, default=_format_value)
+                # Half of a surrogate pair is then escaped as in JSON.
                 file.write(text.encode("utf-8", "backslashreplace") + b"\n")
         waiting.replace(path)
     except OSError as cause:
@@ -260,36 +260,36 @@ def _facts(reject: Reject) -> dict[str, Any]:
         "row": _row(reject.row),
         "violations": [
             {
-                "rule": str(each.rule),
-                "type": each.type_name,
-                "properties": list(each.properties),
-                "reason": each.message,
+                "rule": str(violation.rule),
+                "type": violation.type_name,
+                "properties": list(violation.properties),
+                "reason": violation.message,
             }
-            for each in reject.violations
+            for violation in reject.violations
         ],
     }
 
 
 def _row(row: object) -> object:
-    """The row as a value of JSON if it is one, else its text."""
+    """The row as a JSON value if it is one, else its text."""
     if not isinstance(row, str):
         return _finite(row)
     try:
-        found: object = json.loads(row, parse_constant=str)
+        document: object = json.loads(row, parse_constant=str)
     except (ValueError, RecursionError):
         return row
-    return found
+    return document
 
 
 def _finite(value: object) -> object:
-    """The same value, with texts in the place of numbers that JSON does not have."""
+    """The same value, with numbers that JSON does not have as text."""
     match value:
         case float() if not math.isfinite(value):
             return NOT_FINITE[str(value)]
         case Mapping():
-            return {name: _finite(each) for name, each in value.items()}
+            return {name: _finite(inner) for name, inner in value.items()}
         case list() | tuple():
-            return [_finite(each) for each in value]
+            return [_finite(inner) for inner in value]
         case _:
             return value
 

@@ -69,7 +69,7 @@ def _read_file(
 def _read_parquet(
     shaping: Shaping, number: int, split: FileSplit | RowGroupSplit, access_hint: str
 ) -> Iterator[SplitBatch]:
-    # Imported here: most loads need none of it.
+    # Imported here: most loads do not need it.
     from omnigraph.load.readers.parquet_files import read_parquet
 
     yield from read_parquet(shaping, number, split, access_hint=access_hint)

@@ -1,4 +1,4 @@
-"""Results: what a load did, exactly."""
+"""Results of loads, and the protocol that reports their progress."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from omnigraph.model.followups import FollowUpFailure
 
 
 class Progress(Protocol):
-    """Follows a load. It may raise, `KeyboardInterrupt` too, and ends the load.
+    """Follows a load. If it raises, `KeyboardInterrupt` included, the load ends.
 
     Nothing becomes visible then, unless `commit` or `index` was reported: the load has landed.
     """
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Hear how far a stage is: `read`, `check`, `stage`, `commit` or `index`.
+        """Receive how far a stage is: `read`, `check`, `stage`, `commit` or `index`.
 
         Args:
             done: Bytes for `read`, or tasks where Spark reads DataFrames; else steps.
-            total: None where nobody knows.
+            total: None where it is not known.
         """
         ...
 
@@ -40,8 +40,7 @@ class LoadResult:
             and inserts others.
         rejected: Rows that broke rules and were written elsewhere instead.
         seconds: How long each stage took.
-        warnings: Why the indexes are not up to date, though asked; the load has landed all the
-            same.
+        warnings: Why the indexes are not up to date, though requested; the load has landed.
     """
 
     commit_id: str | None
@@ -57,17 +56,17 @@ class LoadResult:
     @property
     def inserted(self) -> int:
         """Rows that were inserted, over all types."""
-        return sum(each.inserted for each in self.changes.values())
+        return sum(counts.inserted for counts in self.changes.values())
 
     @property
     def updated(self) -> int:
-        """Rows that were written in the place of others, over all types."""
-        return sum(each.updated for each in self.changes.values())
+        """Rows that replaced others, over all types."""
+        return sum(counts.updated for counts in self.changes.values())
 
     @property
     def deleted(self) -> int:
         """Rows that were deleted, over all types."""
-        return sum(each.deleted for each in self.changes.values())
+        return sum(counts.deleted for counts in self.changes.values())
 
     def __reduce__(self) -> tuple[object, ...]:
         # A read-only view of a dictionary cannot be pickled.
@@ -76,6 +75,6 @@ class LoadResult:
         return LoadResult, (*own, *counts, self.warnings)
 
 
-def freeze_counts(found: Mapping[str, Counts]) -> Mapping[str, Counts]:
-    """The same, for good."""
-    return MappingProxyType(dict(found))
+def freeze_counts(counts: Mapping[str, Counts]) -> Mapping[str, Counts]:
+    """A read-only copy."""
+    return MappingProxyType(dict(counts))

@@ -80,7 +80,7 @@ class FileInput:
 
     Attributes:
         name: How reports name it: as the caller wrote it.
-        type_name: The type that all its rows have; None for a graph file, whose lines say it.
+        type_name: The type of all its rows; None for a graph file, whose lines name their types.
         byte_count: Its size on disk.
     """
 
@@ -101,7 +101,7 @@ class StreamInput:
 
     @property
     def type_name(self) -> None:
-        """Its lines say their types."""
+        """None: each line names its type."""
         return
 
 
@@ -111,7 +111,7 @@ class MemoryInput:
 
     Attributes:
         rows: An Arrow table, batch or reader; a pandas DataFrame, in which NaN is null; anything
-            else that speaks Arrow, such as a polars DataFrame; or dictionaries by property.
+            else that exports Arrow, such as a polars DataFrame; or dictionaries by property.
     """
 
     name: str
@@ -134,55 +134,59 @@ Input = FileInput | StreamInput | MemoryInput | FrameInput
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """All that one load reads, in order."""
+    """All inputs of one load, in order."""
 
-    each: tuple[Input, ...]
+    items: tuple[Input, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
         """How reports name them."""
-        return tuple(each.name for each in self.each)
+        return tuple(source.name for source in self.items)
 
     @property
     def named_types(self) -> frozenset[str]:
-        """The types that inputs are named by; graph files may bring others."""
-        return frozenset(each.type_name for each in self.each if each.type_name is not None)
+        """The types that inputs are named by; graph files may have rows of others."""
+        return frozenset(source.type_name for source in self.items if source.type_name is not None)
 
 
 def resolve(source: Source, catalog: Catalog) -> Inputs:
-    """Find what a source means, in a fixed order; no row is read.
+    """Find the inputs that a source names, in a fixed order; no row is read.
 
     Raises:
         NotFoundError: a file does not exist, or a pattern matches none.
-        TypeNotFoundError: something is named by a type that the schema does not have.
+        TypeNotFoundError: an input is named by a type that the schema does not have.
         StorageError: a file or a directory may not be read.
-        InvalidInputError: it is nothing that can be loaded.
+        InvalidInputError: the source cannot be loaded.
     """
-    found = tuple(_Finder(catalog).find(source))
-    if not found:
+    inputs = tuple(_Finder(catalog).find(source))
+    if not inputs:
         message = "there is nothing to load"
         raise InvalidInputError(message, hint="name a file, or give rows by type")
-    if len(found) > LOAD_INPUTS_MAX:
-        message = f"{len(found):,} files to load; the limit is {LOAD_INPUTS_MAX:,}"
+    if len(inputs) > LOAD_INPUTS_MAX:
+        message = f"{len(inputs):,} files to load; the limit is {LOAD_INPUTS_MAX:,}"
         raise InvalidInputError(message, hint="load them in several parts")
-    return Inputs(tuple(_with_distinct_names(found)))
+    return Inputs(tuple(_with_distinct_names(inputs)))
 
 
 def _with_distinct_names(inputs: Iterable[Input]) -> Iterator[Input]:
-    """The inputs, no two of which have one name: reports and minted ids go by it."""
+    """The inputs with distinct names: reports and minted ids depend on them."""
     times: Counter[str] = Counter()
-    for each in inputs:
-        times[each.name] += 1
-        if times[each.name] == 1:
-            yield each
-        elif isinstance(each, StreamInput) and each.stream is getattr(sys.stdin, "buffer", None):
+    for source in inputs:
+        times[source.name] += 1
+        if times[source.name] == 1:
+            yield source
+        elif isinstance(source, StreamInput) and _is_standard_input(source.stream):
             message = "standard input is named twice, and can be read once"
             raise InvalidInputError(message, hint="give --data - once")
-        elif isinstance(each, FileInput):
-            message = f"{each.name} is named twice"
+        elif isinstance(source, FileInput):
+            message = f"{source.name} is named twice"
             raise InvalidInputError(message, hint="name each file once; patterns may overlap")
         else:
-            yield replace(each, name=f"{each.name}#{times[each.name]}")
+            yield replace(source, name=f"{source.name}#{times[source.name]}")
+
+
+def _is_standard_input(stream: BinaryIO) -> bool:
+    return stream is getattr(sys.stdin, "buffer", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +212,8 @@ class _Finder:
                 stream = cast("BinaryIO", source)
                 yield StreamInput(name if isinstance(name, str) else "stream", stream)
             case Sequence() if not isinstance(source, bytes | bytearray | memoryview):
-                for each in source:
-                    yield from self.find(each)
+                for part in source:
+                    yield from self.find(part)
             case _:
                 raise _unloadable_error(source)
 
@@ -221,9 +225,9 @@ class _Finder:
         if isinstance(rows, str | PathLike):
             rows = [rows]
         if isinstance(rows, Sequence) and rows and all(map(_is_path, rows)):
-            for each in rows:
-                with _translate_errors(fspath(each)):
-                    yield from self._paths(fspath(each), name)
+            for path in rows:
+                with _translate_errors(fspath(path)):
+                    yield from self._paths(fspath(path), name)
         elif _is_frame(rows):
             require_classic(rows)
             yield FrameInput(name, name, rows)
@@ -244,12 +248,12 @@ class _Finder:
             raise InvalidInputError(message, hint="copy it here, or give Spark's DataFrame of it")
         elif has_magic(text):
             # A pattern may be absolute, which those of pathlib may not.
-            found = sorted(glob(text, recursive=True))  # noqa: PTH207
-            if not found:
+            paths = sorted(glob(text, recursive=True))  # noqa: PTH207
+            if not paths:
                 message = f"no file matches {text[:200]}"
                 raise NotFoundError(message, hint="check the pattern and the directory")
-            for each in found:
-                yield from self._path(Path(each), type_name)
+            for match in paths:
+                yield from self._path(Path(match), type_name)
         else:
             message = f"there is no file {text[:200]}"
             raise NotFoundError(message, hint=near_file(path), path=text)
@@ -259,13 +263,13 @@ class _Finder:
             yield self._file(path, type_name)
             return
         named = type_name or self._type_in(path.name)
-        # What other tools leave beside the rows, such as _SUCCESS, is not ours to read.
-        inside = sorted(each for each in path.iterdir() if each.name[0] not in "._")
+        # Other tools leave files beside the rows, such as _SUCCESS: they are not read.
+        inside = sorted(child for child in path.iterdir() if child.name[0] not in "._")
         if not inside:
             message = f"the directory {path} is empty"
             raise NotFoundError(message, hint=f"put files into it: {_SUFFIXES}", path=str(path))
-        for each in inside:
-            yield from self._path(each, named)
+        for child in inside:
+            yield from self._path(child, named)
 
     def _file(self, path: Path, type_name: str | None) -> FileInput:
         if not path.is_file():
@@ -274,7 +278,7 @@ class _Finder:
         stem, form, compression = _parse_name(path)
         named = type_name or self._type_in(path.name)
         if named is None and form is not Form.LINES:
-            near = did_you_mean(stem, (each.name for each in self.catalog.types))
+            near = did_you_mean(stem, (type_.name for type_ in self.catalog.types))
             message = f"{path} has rows of one type, and the schema has no type {stem[:100]}"
             hint = f"name the file after a type, or map it: --map Type={path}"
             raise TypeNotFoundError(message, hint=f"{near}; {hint}" if near else hint, name=stem)
@@ -283,11 +287,11 @@ class _Finder:
     def _type_in(self, file_name: str) -> str | None:
         """The type that a file is named by."""
         stem = file_name.partition(".")[0]
-        return stem if any(each.name == stem for each in self.catalog.types) else None
+        return stem if any(type_.name == stem for type_ in self.catalog.types) else None
 
 
 def _standard_input() -> StreamInput:
-    # Python has none where it was closed before the start.
+    # Python sets it to None if it was closed before the start.
     if sys.stdin is None or sys.stdin.closed:
         message = "there is nothing to load: standard input is closed"
         raise InvalidInputError(message, hint="pipe a graph file into it, or name a file")
@@ -296,7 +300,7 @@ def _standard_input() -> StreamInput:
 
 @contextmanager
 def _translate_errors(path: str) -> Iterator[None]:
-    """Re-raise as ours what the disk says of a path that may not be looked at."""
+    """Re-raise an error of the file system as a `StorageError`."""
     try:
         yield
     except OSError as cause:
@@ -308,8 +312,8 @@ def _translate_errors(path: str) -> Iterator[None]:
 
 
 def _parse_name(path: Path) -> tuple[str, Form, Compression | None]:
-    """What the name of a file says: its first part, and how it is written."""
-    suffixes = [each.lower() for each in path.suffixes[-2:]]
+    """The first part of a file's name, and the form and compression that its suffixes name."""
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     compression = compression_of(suffixes[-1]) if suffixes else None
     if compression is not None:
         suffixes.pop()
@@ -326,7 +330,7 @@ def _is_path(value: object) -> bool:
 
 
 def _is_frame(value: object) -> bool:
-    """Whether it is a DataFrame of Spark, classic or connected; Spark is not imported for it."""
+    """Whether it is a Spark DataFrame, classic or connected; Spark is not imported for it."""
     kind = type(value)
     return kind.__module__.startswith("pyspark.sql.") and kind.__name__ == "DataFrame"
 
@@ -339,14 +343,14 @@ def _is_rows(value: object) -> bool:
     return (
         isinstance(value, Sequence)
         and not isinstance(value, str | bytes)
-        and all(isinstance(each, Mapping) for each in value)
+        and all(isinstance(row, Mapping) for row in value)
         and not any(map(_names_types, value))
     )
 
 
 def _names_types(value: Mapping[object, object]) -> bool:
     """Whether a dictionary has rows by type, and is not itself a row."""
-    return any(_is_path(each) or _is_frame(each) for each in value.values()) and all(
+    return any(_is_path(rows) or _is_frame(rows) for rows in value.values()) and all(
         isinstance(name, str) and name[:1].isupper() for name in value
     )
 

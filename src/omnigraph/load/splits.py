@@ -22,7 +22,7 @@ class Spool(Protocol):
         """The bytes at a path.
 
         Raises:
-            StorageError: they are gone.
+            StorageError: the file was deleted.
         """
         ...
 
@@ -36,7 +36,7 @@ class FileSplit:
 
     @property
     def byte_count(self) -> int:
-        """How much there is to read, unpacked."""
+        """How many bytes there are to read, unpacked."""
         packed = self.file.compression is not None
         return self.file.byte_count * (LOAD_COMPRESSED_FACTOR if packed else 1)
 
@@ -138,7 +138,7 @@ def find_origins(
     sources = {number: split.source for number, split in enumerate(splits)} | dict(frames)
     for number in sorted(sources):
         source = sources[number]
-        names[number] = inputs.each[source].name
+        names[number] = inputs.items[source].name
         extra = 1 if number < len(splits) and _has_empty_line(splits[number]) else 0
         before[number] = passed.get(source, 0) - extra
         passed[source] = passed.get(source, 0) + max(0, line_counts.get(number, 0) - extra)

@@ -206,7 +206,7 @@ def test_the_frames_of_spark_are_known_without_spark(world):
     frame = type("DataFrame", (), {"__module__": "pyspark.sql.classic.dataframe"})()
     catalog = world.graph.schema.show().catalog
     inputs = resolve({"Person": frame}, catalog)
-    assert isinstance(inputs.each[0], FrameInput)
+    assert isinstance(inputs.items[0], FrameInput)
     assert choose_engine(inputs, None).engine is EngineName.SPARK
     with pytest.raises(InvalidInputError, match="Spark"):
         choose_engine(inputs, "local")

@@ -288,12 +288,12 @@ def test_no_byte_is_read_twice(both, monkeypatch):
     both["spark"].load(source, "append", engine="spark")
 
     [load] = seen
-    assert load.taken is not None
+    assert load.intake is not None
     assert load._task is not None
     size, cuts = Path(source).stat().st_size, len(load._task.splits)
     assert cuts > 3
     # Where a line was cut, its reader looks on to its end.
-    assert size <= load.taken.bytes_read < size + cuts * 4097 < 1.1 * size
+    assert size <= load.intake.bytes_read < size + cuts * 4097 < 1.1 * size
 
 
 @pytest.mark.soak

@@ -51,7 +51,7 @@ def shape_record_batches(
             yield batch.num_rows, shaped
 
 
-def with_positions(batch: pa.RecordBatch, found: pa.Array) -> pa.RecordBatch:
+def with_positions(batch: pa.RecordBatch, column: pa.Array) -> pa.RecordBatch:
     """The batch with the column `POSITION` before its own."""
     fields = [pa.field(POSITION, pa.int64()), *batch.schema]
-    return pa.RecordBatch.from_arrays([found, *batch.columns], schema=pa.schema(fields))
+    return pa.RecordBatch.from_arrays([column, *batch.columns], schema=pa.schema(fields))

@@ -84,7 +84,7 @@ def _read_header(stream: Any, source: FileInput) -> list[str]:
         message = f"{source.name} is empty"
         raise InvalidInputError(message, hint="the first line names the columns") from None
     except UnicodeDecodeError as cause:
-        raise _not_utf8(source) from cause
+        raise _encoding_error(source) from cause
     except csv.Error as cause:
         message = f"the first line of {source.name} names no columns: {cause}"
         raise InvalidInputError(message, hint="write their names with commas between") from cause
@@ -92,17 +92,17 @@ def _read_header(stream: Any, source: FileInput) -> list[str]:
 
 @contextmanager
 def _locate_decoding_errors(source: FileInput) -> Iterator[None]:
-    """Name the line of a text that is not UTF-8."""
+    """Name the line that is not UTF-8 in the error."""
     try:
         yield
     except InvalidInputError as refusal:
         if "UTF8" in refusal.message:
-            raise _not_utf8(source) from refusal
+            raise _encoding_error(source) from refusal
         raise
 
 
-def _not_utf8(source: FileInput) -> InvalidInputError:
-    """Names the first line that is not UTF-8; the file is read again for it."""
+def _encoding_error(source: FileInput) -> InvalidInputError:
+    """An error that names the first line that is not UTF-8; the file is read again for it."""
     message = f"{source.name} is not UTF-8"
     with open_file(source) as (stream, _):
         for number, line in enumerate(io.BufferedReader(_RawStream(stream)), 1):
@@ -116,7 +116,7 @@ def _not_utf8(source: FileInput) -> InvalidInputError:
 
 
 class _RawStream(io.RawIOBase):
-    """A stream of Arrow, for Python's readers of text."""
+    """An Arrow stream, for Python's readers of text."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -132,13 +132,13 @@ class _RawStream(io.RawIOBase):
 
 @dataclass(slots=True)
 class _CsvRows:
-    """Keeps count of the lines of a CSV file, of which some are blank and some are refused."""
+    """Counts the lines of a CSV file, of which some are blank and some are refused."""
 
     number: int
     next_row: int = 2
     more_lines: int = 0
     """Lines that quoted fields of the rows so far have beyond the first."""
-    wrong: dict[int, tuple[str, str]] = field(default_factory=dict)
+    refused: dict[int, tuple[str, str]] = field(default_factory=dict)
     lines: dict[int, int] = field(default_factory=dict)
     """The lines of rows that are refused."""
 
@@ -147,39 +147,39 @@ class _CsvRows:
         reason = f"it has {columns}, and the first line has {row.expected_columns}"
         if row.text.count('"') % 2:
             reason = "a quote is opened in it and never closed"
-        self.wrong[row.number] = row.text, reason
+        self.refused[row.number] = row.text, reason
         return "skip"
 
     def with_positions(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that are not blank, each with its position."""
-        refused = np.array(sorted(each for each in self.wrong if each >= self.next_row), np.int64)
+        refused = np.array(sorted(row for row in self.refused if row >= self.next_row), np.int64)
         rows = np.arange(self.next_row, self.next_row + batch.num_rows + len(refused))
         rows = rows[~np.isin(rows, refused)][: batch.num_rows]
         end = int(rows[-1]) + 1 if len(rows) else self.next_row
         inside = np.zeros(end - self.next_row, dtype=np.int64)
         inside[rows - self.next_row] = _count_breaks(batch)
         passed = refused[refused < end]
-        inside[passed - self.next_row] = [self.wrong[each][0].count("\n") for each in passed]
+        inside[passed - self.next_row] = [self.refused[row][0].count("\n") for row in passed]
         lines = np.arange(self.next_row, end) + self.more_lines + np.cumsum(inside) - inside
         self.lines.update(zip(passed.tolist(), lines[passed - self.next_row].tolist(), strict=True))
-        found = pa.array(position(self.number, 1) - 1 + lines[rows - self.next_row])
+        positions = pa.array(position(self.number, 1) - 1 + lines[rows - self.next_row])
         self.more_lines += int(inside.sum())
         self.next_row = end
-        placed = with_positions(batch, found)
+        placed = with_positions(batch, positions)
         blank = np.ones(batch.num_rows, dtype=np.bool_)
-        for each in batch.columns:
-            blank &= each.is_null().to_numpy(zero_copy_only=False)
+        for column in batch.columns:
+            blank &= column.is_null().to_numpy(zero_copy_only=False)
         return placed.filter(pa.array(~blank)) if blank.any() else placed
 
     def refused_rows(self) -> Iterator[tuple[int, str, str]]:
-        for row, (text, reason) in sorted(self.wrong.items()):
+        for row, (text, reason) in sorted(self.refused.items()):
             yield self.lines.get(row, row + self.more_lines), text, reason
 
 
 def _count_breaks(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
     """How many line breaks the fields of each row have."""
-    found = np.zeros(batch.num_rows, dtype=np.int64)
-    for each in batch.columns:
-        if pc.any(pc.match_substring(each, "\n")).as_py():
-            found += pc.fill_null(pc.count_substring(each, "\n"), 0).to_numpy()
-    return found
+    counts = np.zeros(batch.num_rows, dtype=np.int64)
+    for column in batch.columns:
+        if pc.any(pc.match_substring(column, "\n")).as_py():
+            counts += pc.fill_null(pc.count_substring(column, "\n"), 0).to_numpy()
+    return counts

@@ -23,7 +23,7 @@ from omnigraph.load.splits import FileSplit, LineRangeSplit, SpooledSplit, Strea
 _NEWLINE: Final = 10
 _MARK: Final = b"\xef\xbb\xbf"
 _TAIL_BYTES: Final = 1 << 12
-"""What is read at a time to find the end of a range's last line."""
+"""How much is read at a time to find the end of a range's last line."""
 
 LinesSplit = FileSplit | LineRangeSplit | StreamSplit | SpooledSplit
 
@@ -73,7 +73,7 @@ def _open_lines(split: LinesSplit, access_hint: str) -> Iterator[tuple[Any, Call
             yield unpacked, lambda: unpacked.bytes_read
         case SpooledSplit():
             data = split.spool.take(split.path)
-            # As before the lines of a range: what may begin a stream is found nowhere else.
+            # An empty line before it, as in `_RangeStream`.
             text = BytesIO(data if split.is_first else b"\n" + data)
             yield text, text.tell
         case _:
@@ -136,8 +136,8 @@ def _decode(line: bytes) -> str | None:
 class _RangeStream:
     """The lines that begin within a range of a file's bytes, as one text.
 
-    Unless the range is the file's first, an empty line is put before them: what may only be at the
-    beginning of a file is then found nowhere else.
+    Unless the range is the file's first, an empty line is put before them: a byte order mark is
+    then recognised at the beginning of a file only.
     """
 
     def __init__(self, file: pa.NativeFile, split: LineRangeSplit) -> None:
@@ -152,7 +152,7 @@ class _RangeStream:
             self._left += 1
 
     def read(self, size: int) -> bytes:
-        """Some more of the text; nothing at its end."""
+        """More of the text; no bytes at its end."""
         while self._left:
             data = self._read_file(min(size, self._left))
             self._left = self._left - len(data) if data else 0

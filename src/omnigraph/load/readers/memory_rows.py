@@ -1,4 +1,4 @@
-"""Rows in memory: dictionaries, Arrow and whatever speaks it, pandas; also shipped by a driver."""
+"""Rows in memory: dictionaries, pandas, Arrow and what exports it; also sent by a driver."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from omnigraph.load.splits import MemorySplit, PickledSplit
 def read_memory(
     shaping: Shaping, number: int, split: MemorySplit | PickledSplit
 ) -> Iterator[SplitBatch]:
-    """Read and shape rows that this process holds, or that were shipped to it.
+    """Read and shape rows that this process holds, or that were sent to it.
 
     Raises:
-        InvalidInputError: they have columns that no property takes.
+        InvalidInputError: they have columns without a property.
     """
     if isinstance(split, PickledSplit):
         rows = pickle.loads(split.rows)
@@ -48,7 +48,7 @@ def _read(
 
 
 def record_batches(rows: Any) -> Iterator[pa.RecordBatch]:
-    """The record batches of Arrow, pandas, or whatever else has a stream of them."""
+    """The record batches of Arrow, pandas, or anything else that exports an Arrow stream."""
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
     elif type(rows).__module__.partition(".")[0] == "pandas":

@@ -22,7 +22,7 @@ _MAGIC: Final = {b"\x1f\x8b": Compression.GZIP, b"\x28\xb5\x2f\xfd": Compression
 def open_file(
     file: FileInput, *, access_hint: str = ACCESS_HINT
 ) -> Iterator[tuple[Any, pa.NativeFile]]:
-    """The contents of a file, and the file itself, which knows how far it was read.
+    """The contents of a file, and the file itself, whose position is how far it was read.
 
     Raises:
         InvalidInputError: it cannot be unpacked, or is not what its name says.
@@ -36,18 +36,18 @@ def open_file(
             with pa.CompressedInputStream(raw, file.compression.value) as stream:
                 yield stream, raw
     except pa.ArrowInvalid as cause:
-        raise _unpackable(file, cause) from cause
+        raise _unpacking_error(file, cause) from cause
     except OSError as cause:
         if isinstance(cause, FileNotFoundError | PermissionError) or cause.errno is not None:
             message = f"{file.name} cannot be read: {cause.strerror or cause}"
             raise StorageError(message, hint=access_hint) from cause
-        # Arrow says so when a file is cut off or is none of its kind.
-        raise _unpackable(file, cause) from cause
+        # Arrow raises it for a file that is cut off or is of another kind.
+        raise _unpacking_error(file, cause) from cause
 
 
-def _unpackable(file: FileInput, cause: BaseException) -> InvalidInputError:
+def _unpacking_error(file: FileInput, cause: BaseException) -> InvalidInputError:
     if file.compression is None:
-        return _unreadable(file.name, cause)
+        return _contents_error(file.name, cause)
     message = f"{file.name} cannot be unpacked: it is not {file.compression}, or not whole"
     hint = f"pack it again, or take {suffix_of(file.compression)} from its name if it is not packed"
     return InvalidInputError(message, hint=hint)
@@ -63,10 +63,10 @@ def translate_errors(name: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as cause:
-        raise _unreadable(name, cause) from cause
+        raise _contents_error(name, cause) from cause
 
 
-def _unreadable(name: str, cause: BaseException) -> InvalidInputError:
+def _contents_error(name: str, cause: BaseException) -> InvalidInputError:
     first = (str(cause).splitlines() or ["no reason given"])[0]
     message = f"{name} is not what its name says: {first[:300]}"
     hint = "check that it is whole, in UTF-8, and of the kind that its name says"
@@ -79,7 +79,7 @@ class UnpackingStream:
     def __init__(self, stream: BinaryIO) -> None:
         self._source = _CountingStream(stream)
         first = self._source.peek(4)
-        codec = next((each for magic, each in _MAGIC.items() if first.startswith(magic)), None)
+        codec = next((codec for magic, codec in _MAGIC.items() if first.startswith(magic)), None)
         self._stream: Any = self._source
         if codec is not None:
             file = pa.PythonFile(self._source, mode="r")
@@ -91,13 +91,13 @@ class UnpackingStream:
         return self._source.bytes_read
 
     def read(self, size: int) -> bytes:
-        """Some more of what it holds; nothing at its end."""
+        """More of its contents; no bytes at its end."""
         data: bytes = self._stream.read(size)
         return data
 
 
 class _CountingStream:
-    """A stream whose first bytes can be looked at; it may return fewer bytes than requested."""
+    """A stream that can be peeked into; it may return fewer bytes than requested."""
 
     closed = False
 

@@ -38,7 +38,7 @@ def read_parquet(
         if not groups:
             return
         batches = file.iter_batches(LOAD_BATCH_ROWS, row_groups=groups, columns=columns)
-        total = sum(file.metadata.row_group(each).num_rows for each in groups)
+        total = sum(file.metadata.row_group(group).num_rows for group in groups)
         done = 0
         for row_count, shaped in shape_record_batches(
             shaping, number, type_.name, batches, first=first
@@ -62,10 +62,10 @@ def row_group_sizes(source: FileInput, *, access_hint: str) -> list[tuple[int, i
 
 
 def _require_bytes(source: FileInput) -> None:
-    """Refuse a Parquet file that is empty: one without rows is not.
+    """Refuse a file without bytes; a Parquet file without rows has some.
 
     Raises:
-        InvalidInputError: it is.
+        InvalidInputError: the file is empty.
     """
     if not source.byte_count:
         message = f"{source.name} is empty, and so no Parquet file"

@@ -29,14 +29,14 @@ class DoubtSearch:
     failures_left: int = LOAD_DOUBTS_MAX
 
     def run(self, indices: Indices, attempt: Attempt) -> Iterator[tuple[Indices, TypedRows | None]]:
-        """What became of the rows, in pieces and in order; None of those that are in doubt."""
+        """The typed rows, in pieces and in order; None for rows that are in doubt."""
         try:
-            found = attempt(indices) if self.failures_left else None
+            rows = attempt(indices) if self.failures_left else None
         except Doubt:
-            found = None
+            rows = None
             self.failures_left -= 1
-        if found is not None or len(indices) <= LOAD_BISECTED_ROWS_MIN or not self.failures_left:
-            yield indices, found
+        if rows is not None or len(indices) <= LOAD_BISECTED_ROWS_MIN or not self.failures_left:
+            yield indices, rows
             return
         half = len(indices) // 2
         yield from self.run(indices[:half], attempt)
@@ -44,7 +44,7 @@ class DoubtSearch:
 
 
 GivenColumns = Mapping[str, "pa.Array | None"]
-"""Typed columns by their names in a delta; what is left out was not given."""
+"""Typed columns by their names in a delta; a column that is absent was not given."""
 
 
 def assemble_rows(
@@ -53,18 +53,18 @@ def assemble_rows(
     """Rows of a delta, each with its id, its defaults and its position."""
     schema, count = delta_schema(type_), len(positions)
     columns: dict[str, pa.Array] = {POSITION: positions}
-    for each in type_.properties:
-        column = given.get(each.name)
+    for property_ in type_.properties:
+        column = given.get(property_.name)
         if column is None:
-            kind = schema.field(each.name).type
-            filler = pa.array([each.default], kind)
+            kind = schema.field(property_.name).type
+            filler = pa.array([property_.default], kind)
             column = filler.take(pa.array(np.zeros(count, dtype=np.int64)))
-        columns[each.name] = column
+        columns[property_.name] = column
     if isinstance(type_, EdgeType):
         for name in ENDPOINTS:
             end = given.get(name)
             columns[name] = pa.nulls(count, pa.utf8()) if end is None else end
     ids, minted_count = identities(type_, columns, given.get("id"), shaping.seed, positions)
     columns["id"] = ids
-    rows = pa.Table.from_arrays([columns[each.name] for each in schema], schema=schema)
+    rows = pa.Table.from_arrays([columns[column.name] for column in schema], schema=schema)
     return TypedRows(rows, minted_count)

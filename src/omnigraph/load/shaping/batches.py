@@ -1,4 +1,4 @@
-"""Batches of a load: raw rows made into the typed rows of a delta, and what the others break."""
+"""Batches of a load: typed rows of a delta, violations and rejects, and their builder."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from omnigraph.schema.catalog import Catalog, SchemaType
 
 @dataclass(frozen=True, slots=True)
 class Shaping:
-    """All that shaping depends on beside the rows; small, and can be shipped to any process.
+    """All that shaping depends on beside the rows; small, and can be sent to any process.
 
     Attributes:
         to_origin: How reports name the rows.
-        seed: A ULID of this load alone, from which the ids of rows without one are counted on.
-        ignores_unknown: Whether values that no property takes are dropped instead of refused.
+        seed: A ULID of this load alone; minted ids are this ULID plus the row's position.
+        ignores_unknown: Whether values without a property are dropped instead of refused.
         keeps_rejects: Whether each row that is refused is kept, to be written elsewhere.
     """
 
@@ -50,16 +50,16 @@ class Reject:
 
     @property
     def origin(self) -> str:
-        """Where the row is from."""
+        """The input and line, or row, of the row."""
         return self.violations[0].origin
 
 
 @dataclass(frozen=True, slots=True)
 class ShapedBatch:
-    """What became of a batch: rows by table, with the columns of `delta_schema`, in input order.
+    """The result of a batch: rows by table, with the columns of `delta_schema`, in input order.
 
     Attributes:
-        minted_counts: How many of a table's rows got an id that was minted.
+        minted_counts: How many of a table's rows got a minted id.
     """
 
     rows: Mapping[TableKey, pa.Table] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class ShapedBatch:
 
 
 class BatchCollector:
-    """What became of all batches of a load, in the order they were added."""
+    """The results of all batches of a load, in the order they were added."""
 
     def __init__(self) -> None:
         self._rows: dict[TableKey, list[pa.Table]] = {}
@@ -88,13 +88,13 @@ class BatchCollector:
         return {key: pa.concat_tables(tables) for key, tables in sorted(self._rows.items())}
 
     def report(self) -> IntegrityReport:
-        """What the rows that are not among them break."""
+        """The violations of the rows that were refused."""
         return self._tally.report()
 
 
 @dataclass(frozen=True, slots=True)
 class TypedRows:
-    """Rows of one type, with the columns of `delta_schema`; the ids of so many were minted."""
+    """Rows of one type, with the columns of `delta_schema`, and how many ids were minted."""
 
     rows: pa.Table
     minted_count: int = 0
@@ -111,7 +111,7 @@ class RawInput:
 
 @dataclass(slots=True)
 class BatchBuilder:
-    """What became of a batch, in pieces."""
+    """Builds the result of a batch from pieces."""
 
     shaping: Shaping
     pieces: dict[SchemaType, list[TypedRows]] = field(default_factory=dict)
@@ -119,28 +119,28 @@ class BatchBuilder:
     rejects: list[Reject] = field(default_factory=list)
 
     def put(self, type_: SchemaType, piece: TypedRows) -> None:
-        """Add rows that are right."""
+        """Add valid rows."""
         if len(piece.rows):
             self.pieces.setdefault(type_, []).append(piece)
 
     def refuse(self, position: int, original: object, violation: Violation) -> None:
-        """Add a row that has no values to convert, with its reason, which has no origin yet."""
+        """Add a row that has no values to convert; its violation gets an origin here."""
         named = replace(violation, origin=self.shaping.to_origin(position))
         self.tally.add(named)
         if self.shaping.keeps_rejects:
             self.rejects.append(Reject(position, original, (named,)))
 
     def convert(self, type_: SchemaType, raws: Sequence[RawInput]) -> None:
-        """Type every value by itself."""
+        """Convert and add rows value by value."""
         if not raws:
             return
         piece, report = self._convert(type_, raws)
         self.tally.add_report(report)
         self.put(type_, piece)
         if len(piece.rows) < len(raws) and self.shaping.keeps_rejects:
-            standing = set(piece.rows[POSITION].to_pylist())
+            valid = set(piece.rows[POSITION].to_pylist())
             for raw in raws:
-                if raw.position not in standing:
+                if raw.position not in valid:
                     violations = self._convert(type_, [raw])[1].violations
                     self.rejects.append(Reject(raw.position, raw.original, violations))
 
@@ -151,9 +151,9 @@ class BatchBuilder:
 
         def in_turn() -> Iterator[RawRow]:
             nonlocal at
-            for each in raws:
-                at = each.position
-                yield each.row
+            for raw in raws:
+                at = raw.position
+                yield raw.row
 
         def mint() -> str:
             # The converter calls it while it holds the row that needs an id.
@@ -161,14 +161,14 @@ class BatchBuilder:
             minted_count += 1
             return minted_id(self.shaping.seed, at)
 
-        found = convert_rows(
+        conversion = convert_rows(
             type_,
             in_turn(),
             mint=mint,
             ignores_unknown=self.shaping.ignores_unknown,
             to_origin=self.shaping.to_origin,
         )
-        return TypedRows(found.rows, minted_count), found.report
+        return TypedRows(conversion.rows, minted_count), conversion.report
 
     def build(self) -> ShapedBatch:
         """Everything that was added, in the order of positions."""

@@ -30,7 +30,7 @@ from omnigraph.schema.catalog import ENDPOINTS, SchemaType
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?|NaN|-?Infinity")
 
 _DIGITS_MAX: Final = 400
-"""Longer numbers are of no type, and Python refuses to read them."""
+"""Longer numbers fit no type, and Python refuses to read them."""
 
 
 def shape_columns(
@@ -46,7 +46,7 @@ def shape_columns(
     Args:
         batch: With the column `POSITION`.
         notation: `TEXT` for CSV, where every column is text, `VALUES` for all else.
-        exact: Whether the converter types every value; it makes no difference.
+        exact: Whether the exact converter types every value; the result is the same.
 
     Raises:
         InvalidInputError: no property takes one of the columns.
@@ -59,16 +59,16 @@ def shape_columns(
 def known_columns(
     shaping: Shaping, type_: SchemaType, names: Sequence[str], file: str | None = None
 ) -> list[str]:
-    """Those of some columns that a type takes, which must be all unless unknown ones are ignored.
+    """The columns that a type has, which must be all unless unknown columns are ignored.
 
     Args:
-        file: The one that has the columns, if a file has.
+        file: The file that has the columns, if there is one.
 
     Raises:
-        InvalidInputError: no property takes one of them, or two have one name.
+        InvalidInputError: the type does not have one of them, or two have one name.
     """
-    given = [each for each in names if each != POSITION]
-    takes = {"id", *(each.name for each in type_.properties)}
+    given = [name for name in names if name != POSITION]
+    takes = {"id", *(property_.name for property_ in type_.properties)}
     takes.update(ends_in(type_, dict.fromkeys(given)))
     have = f"the rows of {type_.name} have" if file is None else f"{file} has"
     for name in given:
@@ -77,11 +77,11 @@ def known_columns(
             raise InvalidInputError(message, hint="rename one of them")
         if name not in takes and not shaping.ignores_unknown:
             message = f'{have} a column "{name[:100]}", and {type_.name} has no such property'
-            raise InvalidInputError(message, hint=_unknown_column(name, takes))
-    return [each for each in given if each in takes]
+            raise InvalidInputError(message, hint=_hint_for_unknown(name, takes))
+    return [name for name in given if name in takes]
 
 
-def _unknown_column(name: str, takes: Iterable[str]) -> str:
+def _hint_for_unknown(name: str, takes: Iterable[str]) -> str:
     for mark, name_of_mark in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
         if mark in name:
             return f"columns are separated by commas, and not by {name_of_mark}"
@@ -92,7 +92,7 @@ def _unknown_column(name: str, takes: Iterable[str]) -> str:
 
 @dataclass(slots=True)
 class ColumnShaper:
-    """Shapes one batch of columns, which some property takes each."""
+    """Shapes one batch, all of whose columns the type has."""
 
     shaping: Shaping
     type: SchemaType
@@ -100,7 +100,7 @@ class ColumnShaper:
     notation: Notation
 
     def shape(self, *, exact: bool) -> ShapedBatch:
-        """What `shape_columns` says."""
+        """See `shape_columns`."""
         builder = BatchBuilder(self.shaping)
         whole = np.arange(self.batch.num_rows)
         pieces = [(whole, None)] if exact else DoubtSearch().run(whole, self._attempt)
@@ -123,23 +123,23 @@ class ColumnShaper:
         """Rows of the batch, or of one like it, a column at a time.
 
         Raises:
-            Doubt: the exact converter has to look at them.
+            Doubt: only the exact converter can convert them.
         """
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         positions = columns.pop(POSITION)
         ends = ends_in(self.type, columns)
-        kinds = {each.name: each.type for each in delta_schema(self.type)}
-        found: dict[str, pa.Array | None] = {}
+        kinds = {column.name: column.type for column in delta_schema(self.type)}
+        typed: dict[str, pa.Array | None] = {}
         for name, own in (("id", "id"), *zip(ENDPOINTS, ends, strict=False)):
             if own in columns:
-                found[name] = convert_column(Scalar.STRING, columns[own], pa.utf8(), self.notation)
-        for each in self.type.properties:
-            if each.name in columns and each.name not in ends:
-                kind = kinds[each.name]
-                found[each.name] = convert_column(
-                    each.type, columns[each.name], kind, self.notation
+                typed[name] = convert_column(Scalar.STRING, columns[own], pa.utf8(), self.notation)
+        for property_ in self.type.properties:
+            if property_.name in columns and property_.name not in ends:
+                kind = kinds[property_.name]
+                typed[property_.name] = convert_column(
+                    property_.type, columns[property_.name], kind, self.notation
                 )
-        return assemble_rows(self.shaping, self.type, found, positions)
+        return assemble_rows(self.shaping, self.type, typed, positions)
 
     def _raws(self, batch: pa.RecordBatch) -> Iterator[RawInput]:
         columns = {
@@ -154,19 +154,20 @@ class ColumnShaper:
             yield RawInput(position, flat_row(self.type, row, position), row)
 
     def _values(self, name: str, values: pa.Array) -> list[Any]:
-        found = _to_python(values)
-        kind = next((each.type for each in self.type.properties if each.name == name), None)
+        plain_values = _to_python(values)
+        kinds = {property_.name: property_.type for property_ in self.type.properties}
+        kind = kinds.get(name)
         if self.notation is not Notation.TEXT or kind is None:
-            return found
-        return [None if each is None else _from_text(kind, each) for each in found]
+            return plain_values
+        return [None if value is None else _from_text(kind, value) for value in plain_values]
 
 
 def _to_python(values: pa.Array) -> list[Any]:
-    """Values of Python; one that it does not have, such as a day of the year 12000, as text."""
+    """Python values; what Python cannot represent, such as a day of the year 12000, is text."""
     try:
         return values.to_pylist()  # type: ignore[no-any-return]
     except (ValueError, OverflowError, pa.ArrowInvalid):
-        return [_to_python_value(each) for each in values]
+        return [_to_python_value(value) for value in values]
 
 
 def _to_python_value(value: pa.Scalar) -> object:
@@ -177,7 +178,7 @@ def _to_python_value(value: pa.Scalar) -> object:
 
 
 def _from_text(type_: PropertyType, text: str) -> object:
-    """The value that a cell of CSV has; the text itself where it is none of the type.
+    """The value of a CSV field; the text itself where it is no value of the type.
 
     >>> _from_text(Scalar.I32, "7"), _from_text(Scalar.BOOL, "true"), _from_text(Scalar.I32, "x")
     (7, True, 'x')
@@ -191,8 +192,8 @@ def _from_text(type_: PropertyType, text: str) -> object:
             number = float(text)
             return number if abs(number) != float("inf") or "Infinity" in text else text
         case ListType() | VectorType():
-            found = _load_json(text)
-            return found if isinstance(found, list) else text
+            items = _load_json(text)
+            return items if isinstance(items, list) else text
         case _:
             return text
 

@@ -1,6 +1,6 @@
-"""Envelopes: what one line of JSON says, exactly, whatever is wrong with it.
+"""Envelopes: the row of one line of JSON, or what is wrong with it.
 
-This is the slow and exact reading, for lines that `lines` could not read a block at a time.
+This is the slow and exact parser, for lines that `lines` could not read a block at a time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, NodeType, SchemaType
 
 ENDS: Final = ("from", "to")
-"""What the ends of an edge are called outside of its table."""
+"""The names of an edge's ends outside of its table."""
 
 _NODE: Final = ("type", "id", "data")
 _EDGE: Final = ("edge", "id", *ENDS, "data")
@@ -37,7 +37,7 @@ class LineRow:
 
 
 class Object(dict[str, Any]):
-    """An object of JSON that remembers which of its names it has twice."""
+    """A JSON object, with the names that it has twice."""
 
     repeated: frozenset[str] = frozenset()
 
@@ -55,29 +55,29 @@ def read_line(
     Args:
         types: Those of the schema, by name.
         of_type: The type of all rows of the file, which may then have no envelopes.
-        ignores_unknown: Whether members that no envelope has are dropped instead of refused.
+        ignores_unknown: Whether unknown members of an envelope are dropped instead of refused.
     """
     if not text.strip():
         return None
     if (part := _part_of_document(text.strip())) is not None:
         return refusal(text, part)
     try:
-        found = json.loads(text, object_pairs_hook=_object, parse_float=_float)
+        document = json.loads(text, object_pairs_hook=_object, parse_float=_float)
     except json.JSONDecodeError as cause:
-        # Of a line that is cut off, the fault is found behind the line's end.
+        # The fault of a line that is cut off is reported behind the line's end.
         column = min(cause.pos, len(text.rstrip())) + 1
         return refusal(text, f"it is no JSON: {cause.msg}, column {column}")
     except (ValueError, RecursionError) as cause:
         return refusal(text, f"it cannot be read: {cause}")
-    if not isinstance(found, Object):
+    if not isinstance(document, Object):
         return refusal(text, "it is no object of JSON")
-    if of_type is not None and not _is_envelope_of(of_type, found):
-        return _read_flat(of_type, found, position)
-    return _read_envelope(found, text, position, types, ignores_unknown=ignores_unknown)
+    if of_type is not None and not _is_envelope_of(of_type, document):
+        return _read_flat(of_type, document, position)
+    return _read_envelope(document, text, position, types, ignores_unknown=ignores_unknown)
 
 
 def _part_of_document(text: str) -> str | None:
-    """What to say where an array or an object begins that goes on over several lines."""
+    """The message for a line that begins an array or an object of several lines."""
     if text.startswith("["):
         return "a list begins here (write one object a line, as jq -c '.[]' does)"
     if text == "{":
@@ -87,42 +87,42 @@ def _part_of_document(text: str) -> str | None:
 
 def has_envelopes(type_: SchemaType) -> bool:
     """Whether a line that begins with the name of this type is an envelope of it, not a row."""
-    return not any(each.name == word_of(type_) for each in type_.properties)
+    return not any(property_.name == word_of(type_) for property_ in type_.properties)
 
 
 def ends_in(type_: SchemaType, names: Mapping[str, object]) -> tuple[str, ...]:
     """Which of the columns of flat rows are the ends of an edge; none for a node."""
     if not isinstance(type_, EdgeType):
         return ()
-    return ENDPOINTS if any(each in names for each in ENDPOINTS) else ENDS
+    return ENDPOINTS if any(name in names for name in ENDPOINTS) else ENDS
 
 
-def flat_row(type_: SchemaType, found: Mapping[str, Any], position: int) -> RawRow:
+def flat_row(type_: SchemaType, row: Mapping[str, Any], position: int) -> RawRow:
     """A row whose properties are beside its id and its ends."""
-    ends = ends_in(type_, found)
+    ends = ends_in(type_, row)
     if not ends:
-        return RawRow(found, position)
-    values = {name: value for name, value in found.items() if name not in ends}
-    return RawRow(values, position, source=found.get(ends[0]), target=found.get(ends[1]))
+        return RawRow(row, position)
+    values = {name: value for name, value in row.items() if name not in ends}
+    return RawRow(values, position, source=row.get(ends[0]), target=row.get(ends[1]))
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Object:
-    found = Object(pairs)
-    if len(found) < len(pairs):
+    object_ = Object(pairs)
+    if len(object_) < len(pairs):
         times = Counter(name for name, _ in pairs)
-        found.repeated = frozenset(name for name, count in times.items() if count > 1)
-    return found
+        object_.repeated = frozenset(name for name, count in times.items() if count > 1)
+    return object_
 
 
 def _float(text: str) -> float | str:
     number = float(text)
-    # What is too large for any float is no number of ours, and never infinite.
+    # A number that is too large for a float is refused, not infinite.
     return number if math.isfinite(number) else text
 
 
-def _is_envelope_of(type_: SchemaType, found: Object) -> bool:
+def _is_envelope_of(type_: SchemaType, row: Object) -> bool:
     word = word_of(type_)
-    return has_envelopes(type_) and next(iter(found.items()), None) == (word, type_.name)
+    return has_envelopes(type_) and next(iter(row.items()), None) == (word, type_.name)
 
 
 def word_of(type_: SchemaType) -> str:
@@ -130,35 +130,35 @@ def word_of(type_: SchemaType) -> str:
     return "type" if isinstance(type_, NodeType) else "edge"
 
 
-def _read_flat(type_: SchemaType, found: Object, position: int) -> LineRow | Violation:
-    return _repetition(type_, found) or LineRow(type_, flat_row(type_, found, position))
+def _read_flat(type_: SchemaType, row: Object, position: int) -> LineRow | Violation:
+    return _repetition(type_, row) or LineRow(type_, flat_row(type_, row, position))
 
 
 def _read_envelope(
-    found: Object,
+    envelope: Object,
     text: str,
     position: int,
     types: Mapping[str, SchemaType],
     *,
     ignores_unknown: bool,
 ) -> LineRow | Violation:
-    words = [each for each in ("type", "edge") if each in found]
+    words = [word for word in ("type", "edge") if word in envelope]
     if len(words) != 1:
         reason = 'it has both "type" and "edge"' if words else 'it has neither "type" nor "edge"'
         return refusal(text, f"{reason} (write {_EXAMPLES})", member="type")
-    type_ = _type(words[0], found[words[0]], types)
+    type_ = _type(words[0], envelope[words[0]], types)
     if isinstance(type_, str):
         return refusal(text, type_, member="type")
-    for member, reason in _faults(type_, found, ignores_unknown=ignores_unknown):
+    for member, reason in _faults(type_, envelope, ignores_unknown=ignores_unknown):
         return refusal(text, reason, member=member)
-    data = found.get("data")
+    data = envelope.get("data")
     values = Object() if data is None else data
     repetition = _repetition(type_, values)
     if repetition is not None:
         return repetition
-    if found.get("id") is not None:
-        values["id"] = found["id"]
-    row = RawRow(values, position, source=found.get("from"), target=found.get("to"))
+    if envelope.get("id") is not None:
+        values["id"] = envelope["id"]
+    row = RawRow(values, position, source=envelope.get("from"), target=envelope.get("to"))
     return LineRow(type_, row)
 
 
@@ -178,26 +178,26 @@ def _type(word: str, name: object, types: Mapping[str, SchemaType]) -> SchemaTyp
 
 
 def _faults(
-    type_: SchemaType, found: Object, *, ignores_unknown: bool
+    type_: SchemaType, envelope: Object, *, ignores_unknown: bool
 ) -> Iterator[tuple[str, str]]:
     known = _NODE if isinstance(type_, NodeType) else _EDGE
-    for name in found:
+    for name in envelope:
         if name not in known and not ignores_unknown:
-            yield name[:100], _misplaced(type_, name, known)
-    for name in sorted(found.repeated):
+            yield name[:100], _describe_misplaced(type_, name, known)
+    for name in sorted(envelope.repeated):
         if name in known:
             yield name, f"{name} stands twice"
-    data = found.get("data")
+    data = envelope.get("data")
     if data is not None and not isinstance(data, Object):
         yield "data", f"data is {shorten(data)}, and no object"
-    elif data is not None and found.get("id") is not None and data.get("id") is not None:
+    elif data is not None and envelope.get("id") is not None and data.get("id") is not None:
         yield "id", "there is an id in data and one beside it"
 
 
-def _misplaced(type_: SchemaType, name: str, known: Iterable[str]) -> str:
-    """What to say of a member that does not belong beside the type."""
+def _describe_misplaced(type_: SchemaType, name: str, known: Iterable[str]) -> str:
+    """The message for a member that does not belong beside the type."""
     beside = f'"{name[:100]}" stands beside "{word_of(type_)}"'
-    if any(each.name == name for each in type_.properties):
+    if any(property_.name == name for property_ in type_.properties):
         return f'{beside}, and properties go into "data"'
     if isinstance(type_, EdgeType) and name in _OTHER_ENDS:
         return f'{beside}, and the ends of an edge are "from" and "to"'
@@ -205,9 +205,9 @@ def _misplaced(type_: SchemaType, name: str, known: Iterable[str]) -> str:
     return f"{beside}, where nothing is called so ({advice})"
 
 
-def _repetition(type_: SchemaType, found: Object) -> Violation | None:
-    known = {"id", *(each.name for each in type_.properties), *ends_in(type_, found)}
-    for name in sorted(found.repeated & known):
+def _repetition(type_: SchemaType, row: Object) -> Violation | None:
+    known = {"id", *(property_.name for property_ in type_.properties), *ends_in(type_, row)}
+    for name in sorted(row.repeated & known):
         breach = Breach(Rule.TYPE, type_.name, (name,))
         return Violation(breach, None, None, "", f"{type_.name}: {name} stands twice")
     return None

@@ -28,10 +28,10 @@ def identities(
     seed: str,
     positions: pa.Array,
 ) -> tuple[pa.Array, int]:
-    """What the exact converter gives as ids, and how many of them were minted.
+    """The ids that the exact converter would assign, and how many of them were minted.
 
     Raises:
-        Doubt: a member of a key is null or not finite, or an id is not what its key says.
+        Doubt: a member of a key is null or not finite, or an id differs from its key.
     """
     if type_.key:
         return _format_keys(type_, columns, given), 0
@@ -46,15 +46,15 @@ def _format_keys(
     type_: SchemaType, columns: Mapping[str, pa.Array], given: pa.Array | None
 ) -> pa.Array:
     members = [columns[name] for name in type_.key]
-    if any(each.null_count for each in members):
+    if any(member.null_count for member in members):
         raise Doubt
     kinds = [_key_type(type_, name) for name in type_.key]
-    found = _format_columns(kinds, members)
-    if found is None:
-        found = _format_rows(kinds, members)
-    if given is not None and not pc.all(pc.equal(given, found), min_count=0).as_py():
+    ids = _format_columns(kinds, members)
+    if ids is None:
+        ids = _format_rows(kinds, members)
+    if given is not None and not pc.all(pc.equal(given, ids), min_count=0).as_py():
         raise Doubt
-    return found
+    return ids
 
 
 def _format_columns(kinds: list[KeyType], members: list[pa.Array]) -> pa.Array | None:
@@ -69,17 +69,17 @@ def _format_columns(kinds: list[KeyType], members: list[pa.Array]) -> pa.Array |
             return None
     if len(texts) == 1:
         return texts[0]
-    if any(pc.any(pc.match_substring_regex(each, _ESCAPED)).as_py() for each in texts):
+    if any(pc.any(pc.match_substring_regex(text, _ESCAPED)).as_py() for text in texts):
         return None
     parts: list[Any] = ['["']
-    for each in texts:
-        parts += [each, '","']
+    for text in texts:
+        parts += [text, '","']
     parts[-1] = '"]'
     return pc.binary_join_element_wise(*parts, "")
 
 
 def _format_rows(kinds: list[KeyType], members: list[pa.Array]) -> pa.Array:
-    rows = zip(*(each.to_pylist() for each in members), strict=True)
+    rows = zip(*(member.to_pylist() for member in members), strict=True)
     try:
         return pa.array([identity_of(kinds, row) for row in rows], pa.utf8())
     except InvalidInputError as cause:

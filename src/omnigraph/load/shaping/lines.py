@@ -53,8 +53,8 @@ TEXT: Final = "text"
 
 _ENVELOPE: Final = re.compile(r'\s*\{\s*"(type|edge)"\s*:\s*"([A-Za-z][A-Za-z0-9_]*)"')
 _SECOND_OBJECT: Final = r"\}\s*[^\s,}\]]"
-"""Something other than the end of an object, an array or a member follows a closing brace: either a
-text has the brace, or the line does not hold one object alone."""
+"""Something other than the end of an object, an array or a member follows a closing brace: either
+the brace is inside a string, or the line holds more than one object."""
 
 _BYTE_ORDER_MARK: Final = "\ufeff"
 
@@ -67,7 +67,7 @@ def shape_lines(
     Args:
         batch: With the columns `POSITION` and `TEXT`; a line that is not UTF-8 is null.
         type_name: The type that the lines' file is named by, if it is.
-        exact: Whether the converter types every value; it makes no difference.
+        exact: Whether the exact converter types every value; the result is the same.
     """
     of_type = None if type_name is None else shaping.catalog.type_named(type_name)
     return _LineShaper(shaping, of_type, batch[POSITION], _end_lines(batch[TEXT])).shape(
@@ -76,7 +76,7 @@ def shape_lines(
 
 
 def refused_line(shaping: Shaping, position: int, text: str, reason: str) -> ShapedBatch:
-    """A line that a reader could not make a row of."""
+    """The batch of one line that a reader could not parse."""
     builder = BatchBuilder(shaping)
     builder.refuse(position, text, refusal(text, reason))
     return builder.build()
@@ -102,8 +102,8 @@ class _LineShaper:
         return builder.build()
 
     def _groups(self, doubtful: list[Indices]) -> Iterator[tuple[Indices, SchemaType, Attempt]]:
-        """Lines of one kind, which begin alike; others are added to those in doubt."""
-        left = self._sound()
+        """Groups of lines with one prefix; other lines are added to `doubtful`."""
+        left = self._sound_lines()
         doubtful.append(np.flatnonzero(~left))
         for _ in range(LOAD_GROUPS_MAX):
             if not left.any():
@@ -122,13 +122,13 @@ class _LineShaper:
             yield indices, type_, attempt
         doubtful.append(np.flatnonzero(left))
 
-    def _sound(self) -> npt.NDArray[np.bool_]:
-        """The lines that Arrow can be given: each is one object, if it is JSON at all."""
+    def _sound_lines(self) -> npt.NDArray[np.bool_]:
+        """The lines that Arrow can parse safely: each is one object, if it is JSON at all."""
         ends = pc.or_(pc.ends_with(self.text, "}\n"), pc.ends_with(self.text, "}\r\n"))
         alone = pc.invert(pc.match_substring_regex(self.text, _SECOND_OBJECT))
         begins = pc.starts_with(self.text, "{")
-        found = pc.fill_null(pc.and_(pc.and_(ends, begins), alone), False)  # noqa: FBT003
-        return np.array(found.to_numpy(zero_copy_only=False), dtype=np.bool_)
+        is_sound = pc.fill_null(pc.and_(pc.and_(ends, begins), alone), False)  # noqa: FBT003
+        return np.array(is_sound.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
     def _kind(self, line: str) -> tuple[str, SchemaType, Attempt] | None:
         """How lines like this one begin, and how to read them; None if it is not plain."""
@@ -144,7 +144,7 @@ class _LineShaper:
                 return begins[0], self.of_type, self._attempt(self.of_type, flat=False)
         if self.of_type is None:
             return None
-        # A row may begin with any property, so all that do not begin like an envelope are alike.
+        # A row may begin with any property, so all lines that are no envelopes form one group.
         return "{", self.of_type, self._attempt(self.of_type, flat=True)
 
     def _attempt(self, type_: SchemaType, *, flat: bool) -> Attempt:
@@ -162,16 +162,16 @@ class _LineShaper:
         """Read lines one by one."""
         if not len(indices):
             return
-        types = {each.name: each for each in self.shaping.catalog.types}
+        types = {type_.name: type_ for type_ in self.shaping.catalog.types}
         raws: dict[str, list[RawInput]] = {}
         at = pa.array(indices, pa.int64())
-        for position, found in zip(
+        for position, raw in zip(
             self.positions.take(at).to_pylist(), self.text.take(at).to_pylist(), strict=True
         ):
-            if found is None:
+            if raw is None:
                 builder.refuse(position, None, refusal(None, "it is not UTF-8"))
                 continue
-            text = found.removeprefix(_BYTE_ORDER_MARK) if place_of(position) == 1 else found
+            text = raw.removeprefix(_BYTE_ORDER_MARK) if place_of(position) == 1 else raw
             line = read_line(
                 text,
                 position,
@@ -184,14 +184,14 @@ class _LineShaper:
                 raws.setdefault(line.type.name, []).append(RawInput(position, line.row, original))
             elif line is not None:
                 builder.refuse(position, original, line)
-        # In the order of the catalog: what is reported then does not depend on rows that are right.
+        # In the order of the catalog: reports then do not depend on rows that are valid.
         for name, type_ in types.items():
             builder.convert(type_, raws.get(name, ()))
 
 
 def _find_type(catalog: Catalog, word: str, name: str) -> SchemaType | None:
     return next(
-        (each for each in catalog.types if each.name == name and word_of(each) == word), None
+        (type_ for type_ in catalog.types if type_.name == name and word_of(type_) == word), None
     )
 
 
@@ -209,15 +209,15 @@ def _read_envelopes(shaping: Shaping, type_: SchemaType, text: pa.Array) -> Give
     table = read_objects(text, schema, ignores_unknown=shaping.ignores_unknown)
     outside = {name: table[name].combine_chunks() for name in table.schema.names}
     data = outside.pop("data")
-    inside = dict(zip((each.name for each in data.type), data.flatten(), strict=True))
+    inside = dict(zip((column.name for column in data.type), data.flatten(), strict=True))
     other = "type" if isinstance(type_, EdgeType) else "edge"
     if other in outside and outside[other].null_count < len(text):
         raise Doubt
-    found = _convert_json(type_, inside, text)
-    found["id"] = _either(outside["id"], inside["id"])
+    columns = _convert_json(type_, inside, text)
+    columns["id"] = _either(outside["id"], inside["id"])
     for name, own in zip(ENDPOINTS, ENDS, strict=True) if isinstance(type_, EdgeType) else ():
-        found[name] = outside[own]
-    return found
+        columns[name] = outside[own]
+    return columns
 
 
 def _read_flat(shaping: Shaping, type_: SchemaType, text: pa.Array) -> GivenColumns:
@@ -228,35 +228,35 @@ def _read_flat(shaping: Shaping, type_: SchemaType, text: pa.Array) -> GivenColu
     table = read_objects(text, schema, ignores_unknown=shaping.ignores_unknown)
     columns = {name: table[name].combine_chunks() for name in table.schema.names}
     own = {name: columns.pop(end) for name, end in zip(ENDPOINTS, ends, strict=False)}
-    found = _convert_json(type_, columns, text)
-    found.update(own, id=columns["id"])
-    return found
+    given = _convert_json(type_, columns, text)
+    given.update(own, id=columns["id"])
+    return given
 
 
 def _convert_json(
     type_: SchemaType, columns: Mapping[str, pa.Array], text: pa.Array
 ) -> dict[str, pa.Array | None]:
-    kinds = {each.name: each.type for each in delta_schema(type_)}
-    found: dict[str, pa.Array | None] = {}
-    for each in type_.properties:
-        if each.name not in columns:
+    kinds = {column.name: column.type for column in delta_schema(type_)}
+    given: dict[str, pa.Array | None] = {}
+    for property_ in type_.properties:
+        if property_.name not in columns:
             continue
-        values = columns[each.name]
-        column = convert_column(each.type, values, kinds[each.name], Notation.JSON)
-        if each.default is not None and values.null_count:
-            # Only where the property is not there at all does it get its default.
-            if _might_have(text.filter(values.is_null()), each.name):
+        values = columns[property_.name]
+        column = convert_column(property_.type, values, kinds[property_.name], Notation.JSON)
+        if property_.default is not None and values.null_count:
+            # Only an absent property gets its default.
+            if _might_have(text.filter(values.is_null()), property_.name):
                 raise Doubt
-            filler = pa.array([each.default], kinds[each.name])[0]
+            filler = pa.array([property_.default], kinds[property_.name])[0]
             column = pc.fill_null(column, filler)
-        found[each.name] = column
-    return found
+        given[property_.name] = column
+    return given
 
 
 def _might_have(text: pa.Array, *names: str) -> bool:
     """Whether any of some lines might have one of these names, however it is escaped."""
     spellings = [*(f'"{name}"' for name in names), "\\u"]
-    return any(pc.any(pc.match_substring(text, each)).as_py() for each in spellings)
+    return any(pc.any(pc.match_substring(text, spelling)).as_py() for spelling in spellings)
 
 
 def _either(first: pa.Array, second: pa.Array) -> pa.Array:
@@ -274,14 +274,19 @@ def _envelope_schema(type_: SchemaType, ignores_unknown: bool) -> pa.Schema:  # 
     if ignores_unknown:
         # Not ignored: a line that has both is no envelope.
         names.append("type" if is_edge else "edge")
-    inside = [("id", pa.utf8()), *((each.name, json_type(each.type)) for each in type_.properties)]
+    inside = [
+        ("id", pa.utf8()),
+        *((property_.name, json_type(property_.type)) for property_ in type_.properties),
+    ]
     return pa.schema([*((name, pa.utf8()) for name in [*names, "id"]), ("data", pa.struct(inside))])
 
 
 @lru_cache(maxsize=256)
 def _flat_schema(type_: SchemaType, ends: tuple[str, ...]) -> pa.Schema:
-    # What is called like an end is one.
+    # A property with the name of an end is the end.
     columns = [
-        (each.name, json_type(each.type)) for each in type_.properties if each.name not in ends
+        (property_.name, json_type(property_.type))
+        for property_ in type_.properties
+        if property_.name not in ends
     ]
     return pa.schema([*((name, pa.utf8()) for name in ("id", *ends)), *columns])

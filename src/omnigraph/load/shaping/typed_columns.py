@@ -30,7 +30,7 @@ _DECIMAL: Final = r"^-?[0-9]{1,15}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?$"
 _PLAIN_LIST: Final = r"^\[[^{}]*\]$"
 
 _DAYS: Final = (-719_162, 2_932_896)
-"""The days of the years 1 and 9999, counted as Arrow does: Python has no others."""
+"""The first and last day that Python has, in the years 1 and 9999, counted as in Arrow."""
 
 _MICROSECONDS: Final = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
 
@@ -40,11 +40,11 @@ _EXACT_F32: Final = float(2**24)
 
 
 class Doubt(Exception):
-    """A value of a column is not plainly of its type."""
+    """A value of a column is not clearly of its type."""
 
 
 class Notation(Enum):
-    """How the values of a column are written, which says what they can mean."""
+    """How the values of a column are written, which determines their possible meanings."""
 
     VALUES = "typed values, as Arrow and Parquet have them"
     JSON = "read from JSON, where a float may have been a whole number"
@@ -52,7 +52,7 @@ class Notation(Enum):
 
 
 def json_type(type_: PropertyType) -> pa.DataType:
-    """What a JSON value of a property is read as; no value changes its meaning by it."""
+    """The Arrow type that a JSON value of a property is read as, without loss."""
     match type_:
         case Scalar.BOOL:
             return pa.bool_()
@@ -76,7 +76,7 @@ def convert_column(
     """The values as their property holds them, as an array of the Arrow type `kind`.
 
     Raises:
-        Doubt: the exact converter has to look at them.
+        Doubt: only the exact converter can convert them.
     """
     values = _to_plain(values)
     if values.null_count == len(values):
@@ -100,7 +100,7 @@ def convert_column(
 
 
 def _to_plain(values: pa.Array) -> pa.Array:
-    """The same values in the one Arrow type that this module knows them by."""
+    """The same values in the one Arrow type that this module uses for them."""
     kind = values.type
     if isinstance(kind, pa.BaseExtensionType):
         raise Doubt
@@ -155,7 +155,7 @@ def _integer(values: pa.Array, type_: Scalar, notation: Notation) -> pa.Array:
         _require_match(values, _WHOLE)
         values = values.cast(pa.int64())
     _require(pa.types.is_integer(values.type) or pa.types.is_floating(values.type))
-    # Safe: what does not fit, or is no whole number, is an error.
+    # Safe: a value that does not fit, or is no whole number, is an error.
     return values.cast(_INTEGERS[type_], safe=True)
 
 
@@ -171,14 +171,14 @@ def _float(values: pa.Array, type_: Scalar, notation: Notation) -> pa.Array:
     _require(pa.types.is_floating(values.type))
     values = values.cast(pa.float64())
     if notation is not Notation.VALUES:
-        # A whole number that the type does not have was rounded to one of these, if not below.
+        # A whole number that the type cannot represent was rounded to `exact` or above.
         _require(pc.less(pc.abs(values), exact))
-    found = values
+    floats = values
     if type_ is Scalar.F32:
-        found = values.cast(pa.float32(), safe=False)
-        _require(pc.or_(pc.is_finite(found), pc.invert(pc.is_finite(values))))
-    # Minus zero becomes zero, as the converter has it.
-    return pc.add(found, pa.scalar(0.0, found.type))
+        floats = values.cast(pa.float32(), safe=False)
+        _require(pc.or_(pc.is_finite(floats), pc.invert(pc.is_finite(values))))
+    # Minus zero becomes zero, as in the converter.
+    return pc.add(floats, pa.scalar(0.0, floats.type))
 
 
 def _date(values: pa.Array, type_: Scalar, notation: Notation) -> pa.Array:  # noqa: ARG001
@@ -195,13 +195,13 @@ def _instant(values: pa.Array, type_: Scalar, notation: Notation) -> pa.Array:  
         if pc.all(pc.match_substring_regex(values, _INSTANT), min_count=0).as_py():
             values = values.cast(pa.timestamp("us", tz="UTC"))
         else:
-            # Without an offset it is UTC; a mixture is not looked at here.
+            # Without an offset it is UTC; a mixture is left to the converter.
             _require_match(values, _LOCAL_INSTANT)
             values = values.cast(pa.timestamp("us"))
     _require(pa.types.is_timestamp(values.type))
-    found = values.cast(pa.timestamp("us", tz=values.type.tz), safe=True)
-    _require_within(found.view(pa.int64()), _MICROSECONDS)
-    return found.view(pa.timestamp("us", tz="UTC"))
+    instants = values.cast(pa.timestamp("us", tz=values.type.tz), safe=True)
+    _require_within(instants.view(pa.int64()), _MICROSECONDS)
+    return instants.view(pa.timestamp("us", tz="UTC"))
 
 
 def _require_within(numbers: pa.Array, bounds: tuple[int, int]) -> None:
@@ -213,13 +213,13 @@ def _bytes(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_string(values.type):
         _require(pc.starts_with(values, "base64:"))
         try:
-            found = [
-                None if each is None else b64decode(each[7:], validate=True)
-                for each in values.to_pylist()
+            contents = [
+                None if text is None else b64decode(text[7:], validate=True)
+                for text in values.to_pylist()
             ]
         except ValueError as cause:
             raise Doubt from cause
-        return pa.array(found, kind)
+        return pa.array(contents, kind)
     is_binary = pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)
     _require(is_binary or pa.types.is_fixed_size_binary(values.type))
     return values.cast(kind)
@@ -272,13 +272,13 @@ def read_objects(lines: pa.Array, schema: pa.Schema, *, ignores_unknown: bool = 
     Each line must begin with a brace and hold one object, or Arrow might not survive it.
 
     Raises:
-        Doubt: one is not an object of these columns, or not plainly so.
+        Doubt: a line is not, or not clearly, an object of these columns.
     """
     _, offsets, data = lines.buffers()
     span = np.frombuffer(offsets, np.int32)[lines.offset : lines.offset + len(lines) + 1]
     text = data.slice(int(span[0]), int(span[-1] - span[0]))
     try:
-        found = pj.read_json(
+        table = pj.read_json(
             pa.BufferReader(text),
             read_options=pj.ReadOptions(use_threads=True, block_size=_JSON_BLOCK_BYTES),
             parse_options=pj.ParseOptions(
@@ -289,8 +289,8 @@ def read_objects(lines: pa.Array, schema: pa.Schema, *, ignores_unknown: bool = 
         )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
         raise Doubt from cause
-    _require(found.num_rows == len(lines))
-    return found
+    _require(table.num_rows == len(lines))
+    return table
 
 
 _JSON_BLOCK_BYTES: Final = 1 << 20

@@ -1,4 +1,4 @@
-"""Values: dictionaries of Python's own values as columns, where each plainly has one kind."""
+"""Columns of Python values: dictionaries as Arrow columns, where each clearly has one type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KINDS: Final[dict[type, pa.DataType]] = {
     date: pa.date32(),
 }
 _EXACT: Final = 2**24
-"""Below it a whole number is a float of either width."""
+"""Below it every whole number is exact in a float of either width."""
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, pa.Array]:
@@ -57,18 +57,18 @@ def _type(kinds: set[type], values: list[Any]) -> pa.DataType:
     if kinds == {datetime}:
         return _instants(values)
     if kinds == {int, float}:
-        if any(type(each) is int and not -_EXACT < each < _EXACT for each in values):
+        if any(type(value) is int and not -_EXACT < value < _EXACT for value in values):
             raise Doubt
         return pa.float64()
     if len(kinds) > 1 or not kinds <= _KINDS.keys():
         raise Doubt
     [kind] = kinds
-    is_large = kind is int and max(each for each in values if each is not None) >= 2**63
+    is_large = kind is int and max(value for value in values if value is not None) >= 2**63
     return pa.uint64() if is_large else _KINDS[kind]
 
 
 def _instants(values: list[Any]) -> pa.DataType:
-    zoned = {each.tzinfo is not None for each in values if each is not None}
+    zoned = {value.tzinfo is not None for value in values if value is not None}
     if len(zoned) > 1:
         raise Doubt
     return pa.timestamp("us", tz="UTC" if zoned == {True} else None)

@@ -1,4 +1,4 @@
-"""Dictionaries of Python's own values, by property."""
+"""Shaping of dictionaries of Python values, by property."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ from omnigraph.load.shaping.batches import (
     TypedRows,
 )
 from omnigraph.load.shaping.columns import ColumnShaper, known_columns
-from omnigraph.load.shaping.envelopes import (
-    flat_row,
-)
+from omnigraph.load.shaping.envelopes import flat_row
 from omnigraph.load.shaping.typed_columns import Doubt, Notation
 from omnigraph.load.shaping.value_columns import columns_of
 from omnigraph.schema.catalog import SchemaType
@@ -39,7 +37,7 @@ def shape_values(
     """Shape dictionaries of Python's own values, by property.
 
     Args:
-        exact: Whether the converter types every value; it makes no difference.
+        exact: Whether the exact converter types every value; the result is the same.
     """
     type_ = shaping.catalog.type_named(type_name)
     return _ValueShaper(shaping, type_, rows, positions).shape(exact=exact)
@@ -76,8 +74,8 @@ class _ValueShaper:
         try:
             names = known_columns(self.shaping, self.type, list(columns))
         except InvalidInputError as cause:
-            # Rows of their own names are refused one by one.
+            # Rows with unknown names are refused one by one.
             raise Doubt from cause
-        found = {name: columns[name] for name in names}
-        batch = pa.record_batch({POSITION: self.positions.slice(first, count), **found})
+        known = {name: columns[name] for name in names}
+        batch = pa.record_batch({POSITION: self.positions.slice(first, count), **known})
         return ColumnShaper(self.shaping, self.type, batch, Notation.VALUES).typed_rows(batch)

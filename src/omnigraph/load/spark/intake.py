@@ -1,8 +1,8 @@
 """Intake: the one pass over a load's input, by executors that read, shape, check and write.
 
 A task reads some splits and writes their rows as files: the final ones of a table where nothing
-has to be found out first, else scratch. Beside them it leaves the columns that rules about several
-rows look at. To the driver it reports names, counts and first offenders, in one message.
+has to be looked up first, else scratch. Beside them it writes the columns that rules about several
+rows read. It reports names, counts and first offenders to the driver, in one message.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.messages import MESSAGE, to_message
+from omnigraph.engine.spark.pieces import task_numbers
 from omnigraph.errors import InternalError
 from omnigraph.integrity.deltas import POSITION, Delta, Shape, TableDelta
 from omnigraph.integrity.drafts import Question
@@ -44,7 +45,7 @@ from omnigraph.storage.staging import write_files, write_whole
 from omnigraph.storage.tables import Fragment, Table, TableAddress
 
 FRAME_NUMBERS: Final = 1 << 21
-"""Splits with numbers from here on are partitions of DataFrames, which nobody can count before."""
+"""Splits numbered from here on are partitions of DataFrames, whose count is not known before."""
 
 ACCESS_HINT: Final = "check the file and its permissions; on a cluster, every worker must see it"
 
@@ -70,9 +71,10 @@ class IntakeTask:
             counted.
         groups: The splits that each task reads.
         rules: What every row of a table must keep by itself.
-        columns: What of the rows rules about several of them look at.
-        tables: Tables whose final files are written at once; rows of others go to scratch whole.
-        replaces: Whether those files will be all that their tables hold.
+        columns: The columns that rules about several rows read.
+        tables: Tables whose final files are written at once; whole rows of others are written to
+            scratch.
+        replaces: Whether those files will be the whole contents of their tables.
     """
 
     shaping: Shaping
@@ -91,7 +93,7 @@ RuleKey = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class ScratchFile:
-    """Rows that a task left; `task` is its number."""
+    """Rows that a task wrote; `task` is its number."""
 
     path: str
     task: int
@@ -100,7 +102,7 @@ class ScratchFile:
 
 @dataclass(frozen=True, slots=True)
 class TypeOutput:
-    """What was written of one type; `minted_count` of the rows got an id that nobody else has."""
+    """What was written of one type; the ids of `minted_count` rows were minted."""
 
     row_count: int = 0
     minted_count: int = 0
@@ -110,7 +112,7 @@ class TypeOutput:
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """What a task reports: bounded by what it was given to read, and free of rows.
+    """The report of a task: bounded by what it was given to read, and without rows.
 
     Attributes:
         order: The place of its splits among all.
@@ -136,7 +138,7 @@ class TaskReport:
 
 @dataclass(frozen=True, slots=True)
 class IntakeResult:
-    """What all tasks reported, together; `tasks` has the task that read each split."""
+    """The reports of all tasks, combined; `tasks` has the task that read each split."""
 
     reports: Mapping[int, IntegrityReport]
     counts: Mapping[RuleKey, int]
@@ -164,16 +166,16 @@ def intake_frame(
         parts.append(numbers.mapInArrow(partial(take_splits, task), MESSAGE))
     for number, (type_name, frame) in frames.items():
         parts.append(frame.mapInArrow(partial(take_frame, task, number, type_name), MESSAGE))
-    found = None
-    for each in parts:
-        found = each if found is None else found.union(each)
-    return found
+    messages = None
+    for part in parts:
+        messages = part if messages is None else messages.union(part)
+    return messages
 
 
 def take_splits(task: IntakeTask, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Take in the groups with these numbers. Runs in an executor; safe to run twice."""
     with report_errors():
-        for group in (each for batch in numbers for each in batch.column(0).to_pylist()):
+        for group in task_numbers(numbers):
             worker = IntakeWorker(task, group)
             for number in task.groups[group]:
                 batches = read_split(
@@ -212,7 +214,7 @@ class _HeldRows:
 
 
 class IntakeWorker:
-    """One task at work."""
+    """Reads, checks and writes the splits of one task."""
 
     def __init__(self, task: IntakeTask, order: int) -> None:
         self._task = task
@@ -238,8 +240,8 @@ class IntakeWorker:
             bytes_read = batch.bytes_read
             tally.add_report(batch.shaped.report)
             self._rejects += (
-                {POSITION: each.position, PAYLOAD: pickle.dumps(each)}
-                for each in batch.shaped.rejects
+                {POSITION: reject.position, PAYLOAD: pickle.dumps(reject)}
+                for reject in batch.shaped.rejects
             )
             for key, rows in batch.shaped.rows.items():
                 type_ = self._task.shaping.catalog.type_of(key)
@@ -248,33 +250,33 @@ class IntakeWorker:
         self._bytes_read += bytes_read
 
     def message(self) -> pa.RecordBatch:
-        """Write what still waits, and report everything."""
+        """Write the rows that still wait, and report everything."""
         for held in self._held.values():
             self._write(held)
         reports = {number: tally.report() for number, tally in self._tallies.items()}
-        report = TaskReport(
+        task_report = TaskReport(
             order=self._order,
-            reports={number: each for number, each in reports.items() if not each.is_clean},
+            reports={number: report for number, report in reports.items() if not report.is_clean},
             counts=self._counts_by_rule,
             first=_by_rule(self._first),
             written={
                 key: TypeOutput(
-                    each.written_rows,
-                    each.minted_rows,
-                    tuple(each.fragments),
-                    tuple(each.scratch),
+                    held.written_rows,
+                    held.minted_rows,
+                    tuple(held.fragments),
+                    tuple(held.scratch),
                 )
-                for key, each in self._held.items()
+                for key, held in self._held.items()
             },
             lines=self._lines,
             frames=self.frames,
             bytes_read=self._bytes_read,
-            rejects=self._leave("rejects", self._rejects, REJECTS),
-            faults=self._leave("faults", self._faults, FAULTS),
+            rejects=self._write_scratch("rejects", self._rejects, REJECTS),
+            faults=self._write_scratch("faults", self._faults, FAULTS),
         )
-        return to_message(report)
+        return to_message(task_report)
 
-    def _leave(
+    def _write_scratch(
         self, name: str, rows: list[dict[str, object]], schema: pa.Schema
     ) -> tuple[ScratchFile, ...]:
         if not rows:
@@ -285,9 +287,9 @@ class IntakeWorker:
 
     @property
     def _is_refused(self) -> bool:
-        """Whether a row of this task breaks a rule, so that nothing will ever be committed."""
+        """Whether a row of this task breaks a rule, so that nothing will be committed."""
         return bool(self._counts_by_rule) or any(
-            not each.report().is_clean for each in self._tallies.values()
+            not tally.report().is_clean for tally in self._tallies.values()
         )
 
     def _check(self, type_: SchemaType, rows: pa.Table, number: int) -> None:
@@ -301,11 +303,11 @@ class IntakeWorker:
             if count:
                 key = (type_.name, place)
                 offenders = rules.offenders(rule, shape)
-                found = _answer(offenders.first(), delta).to_pylist()
                 self._counts_by_rule[key] = self._counts_by_rule.get(key, 0) + count
-                # The batches of a split are in order; what is first of several is not known yet.
+                # The batches of a split are in order; the order of splits is not known yet.
                 first = self._first.setdefault((key, number), [])
-                first.extend(rule.describe(row, to_unresolved_origin) for row in found)
+                first_rows = _answer(offenders.first(), delta).to_pylist()
+                first.extend(rule.describe(row, to_unresolved_origin) for row in first_rows)
                 del first[OFFENDERS_SHOWN_MAX:]
                 if self._task.shaping.keeps_rejects:
                     every = _answer(offenders.list_all(), delta).to_pylist()
@@ -327,8 +329,8 @@ class IntakeWorker:
         held.row_count += rows.num_rows
         if held.row_count >= ROWS_PER_FILE_MAX:
             self._write(held)
-        while sum(each.byte_count for each in self._held.values()) > LOAD_HELD_BYTES_MAX:
-            self._write(max(self._held.values(), key=lambda each: each.byte_count))
+        while sum(held_rows.byte_count for held_rows in self._held.values()) > LOAD_HELD_BYTES_MAX:
+            self._write(max(self._held.values(), key=lambda held_rows: held_rows.byte_count))
 
     def _write(self, held: _HeldRows) -> None:
         if not held.waiting:
@@ -354,7 +356,7 @@ def to_unresolved_origin(position: int) -> str:
 
 
 def resolve_origin(origins: Origins, violation: Violation) -> Violation:
-    """The violation with the origin that a person knows."""
+    """The violation with its origin as reports show it."""
     return replace(violation, origin=origins.origin_of(int(violation.origin)))
 
 
@@ -371,10 +373,10 @@ def _fault(
 
 
 def _by_rule(
-    found: Mapping[tuple[RuleKey, int], list[Violation]],
+    first_by_split: Mapping[tuple[RuleKey, int], list[Violation]],
 ) -> dict[RuleKey, tuple[Violation, ...]]:
     first: dict[RuleKey, tuple[Violation, ...]] = {}
-    for (rule, _), violations in found.items():
+    for (rule, _), violations in first_by_split.items():
         first[rule] = (*first.get(rule, ()), *violations)
     return first
 
@@ -382,7 +384,7 @@ def _by_rule(
 def gather_reports(
     messages: Iterable[TaskReport], task: IntakeTask, inputs: Inputs
 ) -> IntakeResult:
-    """What all tasks reported, in the order of the input."""
+    """Combine the reports of all tasks, in the order of the input."""
     task_reports = sorted(messages, key=attrgetter("order"))
     lines: dict[int, int] = {}
     frames: dict[int, int] = {}
@@ -390,14 +392,14 @@ def gather_reports(
     reports: dict[int, IntegrityReport] = {}
     counts: dict[RuleKey, int] = {}
     written: dict[TableKey, TypeOutput] = {}
-    for each in task_reports:
-        lines.update(each.lines)
-        frames.update(each.frames)
-        tasks.update(dict.fromkeys(each.lines, each.order))
-        reports.update(each.reports)
-        for rule, count in each.counts.items():
+    for task_report in task_reports:
+        lines.update(task_report.lines)
+        frames.update(task_report.frames)
+        tasks.update(dict.fromkeys(task_report.lines, task_report.order))
+        reports.update(task_report.reports)
+        for rule, count in task_report.counts.items():
             counts[rule] = counts.get(rule, 0) + count
-        for key, more in each.written.items():
+        for key, more in task_report.written.items():
             so_far = written.get(key, TypeOutput())
             written[key] = TypeOutput(
                 so_far.row_count + more.row_count,
@@ -417,7 +419,7 @@ def gather_reports(
         )
         for rule in counts
     }
-    bytes_read = sum(each.bytes_read for each in task_reports)
+    bytes_read = sum(task_report.bytes_read for task_report in task_reports)
     return IntakeResult(
         reports,
         counts,
@@ -426,29 +428,29 @@ def gather_reports(
         tasks,
         origins,
         bytes_read,
-        rejects=tuple(file for each in task_reports for file in each.rejects),
-        faults=tuple(file for each in task_reports for file in each.faults),
+        rejects=tuple(file for task_report in task_reports for file in task_report.rejects),
+        faults=tuple(file for task_report in task_reports for file in task_report.faults),
     )
 
 
-def report_of_lines(taken: IntakeResult) -> IntegrityReport:
-    """What rows break that could not be shaped, as if one process had read them."""
+def report_of_lines(intake: IntakeResult) -> IntegrityReport:
+    """Violations of rows that could not be shaped, as if one process had read them."""
     tally = Tally()
-    for number in sorted(taken.reports):
-        found = taken.reports[number]
-        for breach, count in found.counts.items():
-            first = [each for each in found.violations if each.breach == breach]
-            tally.add_offenders(breach, count, map(partial(resolve_origin, taken.origins), first))
+    for number in sorted(intake.reports):
+        report = intake.reports[number]
+        for breach, count in report.counts.items():
+            first = [violation for violation in report.violations if violation.breach == breach]
+            tally.add_offenders(breach, count, map(partial(resolve_origin, intake.origins), first))
     return tally.report()
 
 
-def report_of_rows(taken: IntakeResult, rules: Iterable[RowRules]) -> IntegrityReport:
-    """What single rows break, as if one process had read them."""
+def report_of_rows(intake: IntakeResult, rules: Iterable[RowRules]) -> IntegrityReport:
+    """Violations of row rules, as if one process had read the rows."""
     tally = Tally()
     for rules_of_type in rules:
         for place, rule in enumerate(rules_of_type.rules):
             key = (rules_of_type.type.name, place)
-            tally.add_offenders(rule.breach, taken.counts.get(key, 0), taken.first.get(key, ()))
+            tally.add_offenders(rule.breach, intake.counts.get(key, 0), intake.first.get(key, ()))
     return tally.report()
 
 

@@ -1,4 +1,4 @@
-"""Keys: the columns of a load that rules about several rows look at, as DataFrames over scratch."""
+"""Keys: the columns of a load that rules about several rows read, as DataFrames over scratch."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from omnigraph.schema.catalog import SchemaType
 
 @dataclass(frozen=True, slots=True)
 class KeyRows:
-    """The rows of one type that a load brings, in scratch; what a delta has as its upserts.
+    """The rows of one type in the scratch of a load; the upserts of its delta.
 
     Attributes:
-        columns: What the files in scratch have of the rows.
+        columns: The columns that the files in scratch have.
     """
 
     session: SparkSession
@@ -55,15 +55,15 @@ class KeyRows:
         self._require(columns)
         if not self.fault_count:
             return self._every(columns)
-        found = self._every(list(dict.fromkeys([*columns, POSITION])))
-        return found.join(self.faulty(), POSITION, "left_anti").select(*columns)
+        rows = self._every(list(dict.fromkeys([*columns, POSITION])))
+        return rows.join(self.faulty(), POSITION, "left_anti").select(*columns)
 
     def pieces(self, columns: Sequence[str], cut: Cut) -> DataFrame:
         """Pieces of columns of the files in scratch."""
         self._require(columns)
         if self.fault_count:
             return of_frame(self.select(columns), cut)
-        paths = [each.path for each in self.written.scratch]
+        paths = [file.path for file in self.written.scratch]
         return of_scratch(self.session, self.scratch, paths, columns, cut)
 
     def _require(self, columns: Sequence[str]) -> None:
@@ -79,7 +79,7 @@ class KeyRows:
 
     def _every(self, columns: Sequence[str]) -> DataFrame:
         own = delta_schema(self.type)
-        paths = [each.path for each in self.written.scratch]
+        paths = [file.path for file in self.written.scratch]
         return self.scratch.frame(self.session, paths, pa.schema(map(own.field, columns)))
 
 
@@ -87,4 +87,4 @@ def faults_frame(
     session: SparkSession, scratch: Scratch, files: Sequence[ScratchFile]
 ) -> DataFrame:
     """What rows break, with the columns of `FAULTS`."""
-    return scratch.frame(session, [each.path for each in files], FAULTS)
+    return scratch.frame(session, [file.path for file in files], FAULTS)

@@ -56,7 +56,7 @@ CONCURRENCY_VARIABLE: Final = "OMNIGRAPH_LOAD_CONCURRENCY"
 
 @dataclass(frozen=True, slots=True)
 class LeftOutRows:
-    """What a load leaves out: what is wrong with its rows, and how many of a table there are."""
+    """The rows that a load leaves out: their faults, and how many there are of each table."""
 
     faults: tuple[ScratchFile, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -64,24 +64,24 @@ class LeftOutRows:
 
 @dataclass(slots=True)
 class SparkLoad:
-    """One load on Spark. The seed of its shaping names its scratch too."""
+    """One load on Spark. The seed of its shaping also names its scratch."""
 
     engine: SparkEngine
     setup: LoadSetup
-    taken: IntakeResult | None = None
+    intake: IntakeResult | None = None
     left_out: LeftOutRows | None = None
-    _held: ExitStack = field(default_factory=ExitStack)
+    _resources: ExitStack = field(default_factory=ExitStack)
     _task: IntakeTask | None = None
-    _made: dict[TableKey, StagedWrite] = field(default_factory=dict)
+    _staged: dict[TableKey, StagedWrite] = field(default_factory=dict)
 
     @classmethod
     def begin(cls, engine: SparkEngine, setup: LoadSetup) -> Self:
         """A load of which nothing has been read; Spark starts where it does not run yet."""
-        # Opened here: the time that Spark takes to start is no part of the time that reading takes.
+        # Opened here: the start of Spark does not count as reading.
         return cls(SparkEngine(engine.session), setup)
 
     def plan(self, view: View) -> Work[LoadReport]:
-        """What `EngineLoad.plan` says."""
+        """See `EngineLoad.plan`."""
         setup, stages = self.setup, self.setup.stages
         setup.require_schema(view)
         with stages.measure("read"):
@@ -98,18 +98,18 @@ class SparkLoad:
         return setup.work(self._delta(view), changes, report)
 
     def read(self, view: View, follow: Follow | None = None) -> None:
-        """Take the input in: rows become files that nothing refers to, and keys in scratch.
+        """Read the input: its rows become files that nothing refers to, its keys scratch.
 
         Raises:
             InvalidInputError: an input is not what its name says.
-            StorageError: an input could not be read, or the graph not be written.
+            StorageError: an input could not be read, or the graph could not be written.
         """
-        if self.taken is not None:
+        if self.intake is not None:
             return
         session = self.engine.session
         cores = session.sparkContext.defaultParallelism
         scratch = self._scratch(view)
-        self._held.enter_context(scratch.hold())
+        self._resources.enter_context(scratch.hold())
         splits = plan_shared(self.setup.inputs, cores, scratch, access_hint=ACCESS_HINT)
         tables = {key: self._address(view, key) for key in view.snapshot.pins}
         self._task = IntakeTask(
@@ -118,14 +118,14 @@ class SparkLoad:
             groups=pack_splits(splits, cores),
             rules={rules.type.table_key: rules for rules in self.setup.rule_set.row_rules},
             columns=self._columns(),
-            tables={key: found for key, found in tables.items() if found is not None},
+            tables={key: address for key, address in tables.items() if address is not None},
             scratch=scratch,
             replaces=self.setup.mode is Mode.OVERWRITE,
         )
         frames = {
-            number: (each.type_name, each.frame)
-            for number, each in enumerate(self.setup.inputs.each)
-            if isinstance(each, FrameInput)
+            number: (source.type_name, source.frame)
+            for number, source in enumerate(self.setup.inputs.items)
+            if isinstance(source, FrameInput)
         }
         messages = intake_frame(session, self._task, frames)
         reports: list[TaskReport] = []
@@ -133,10 +133,10 @@ class SparkLoad:
             # Messages of tasks: names, counts and first offenders, no rows.
             collect = partial(collect_messages, messages)
             reports = self._jobs().run(collect, _in_bytes(follow, self.setup.inputs, splits))
-        self.taken = gather_reports(reports, self._task, self.setup.inputs)
+        self.intake = gather_reports(reports, self._task, self.setup.inputs)
 
     def _columns(self) -> dict[TableKey, tuple[str, ...]]:
-        """What rules about several rows look at, by table, whichever tables the input has."""
+        """The columns that rules about several rows read, for every table of the schema."""
         types = tuple(self.setup.rule_set.catalog.types)
         keys = frozenset(type_.table_key for type_ in types)
         shape = Shape(
@@ -148,14 +148,15 @@ class SparkLoad:
         return {type_.table_key: footprint.columns(rules, type_, shape) for type_ in types}
 
     def _types(self) -> tuple[SchemaType, ...]:
-        return self.setup.types(self._read().written)
+        return self.setup.types(self._require_intake().written)
 
     def _delta(self, view: View) -> Delta:
         return self.setup.delta(self._types(), self.rows(view))
 
     def rows(self, view: View) -> Mapping[TableKey, KeyRows]:
-        """What of the rows rules about several of them look at."""
-        return {key: self._rows_of(view.catalog.type_of(key), view) for key in self._read().written}
+        """The rows of the load, with the columns that rules about several rows read."""
+        keys = self._require_intake().written
+        return {key: self._rows_of(view.catalog.type_of(key), view) for key in keys}
 
     def _rows_of(self, type_: SchemaType, view: View) -> KeyRows:
         key = type_.table_key
@@ -171,7 +172,7 @@ class SparkLoad:
         return rows.without(self.left_out.faults, self.left_out.counts[str(key)])
 
     def _columns_of(self, type_: SchemaType) -> frozenset[str]:
-        """The columns that the intake left in scratch."""
+        """The columns that the intake wrote to scratch."""
         assert self._task is not None, "the input was read"
         key = type_.table_key
         whole = table_schema(type_).names
@@ -194,22 +195,24 @@ class SparkLoad:
         return 0
 
     def _rejects(self, view: View) -> Iterator[Reject]:
-        """The rows that were left out; the driver sees them pass by."""
-        return rejects_in_order(self.engine, self._scratch(view), self._read(), self.rows(view))
+        """The rows that were left out; the driver streams them."""
+        return rejects_in_order(
+            self.engine, self._scratch(view), self._require_intake(), self.rows(view)
+        )
 
     def _sift(self, view: View) -> int:
         """Leave out rows until no rule is broken any more, as `quarantine.sift` does."""
-        taken = self._read()
-        unshaped = sum(each.row_count for each in taken.rejects)
+        intake = self._require_intake()
+        unshaped = sum(file.row_count for file in intake.rejects)
         self.left_out = LeftOutRows()
         scratch = self._scratch(view)
-        new = taken.faults
-        to_origin = taken.origins.origin_of
+        new = intake.faults
+        to_origin = intake.origins.origin_of
         for turn in range(QUARANTINE_ROUNDS_MAX):
             rows = self.rows(view)
             delta = self.setup.delta(self._types(), rows)
             is_proven = self._proof(delta, rows, view)
-            found = find_faults(
+            set_faults = find_faults(
                 self.engine,
                 self.setup.rule_set,
                 delta,
@@ -219,9 +222,9 @@ class SparkLoad:
                 to_origin,
                 turn=turn,
             )
-            new = (*new, *found)
+            new = (*new, *set_faults)
             if not new:
-                # What is broken now is no row's fault.
+                # No row of the load is at fault for what is broken now.
                 require_clean(
                     evaluate(
                         self.setup.rule_set,
@@ -239,14 +242,14 @@ class SparkLoad:
         raise IntegrityError(self._evaluate(view))
 
     def report(self, view: View) -> IntegrityReport:
-        """What the graph would break if it had the rows: what `evaluate` says of them locally.
+        """The rules that the graph would break with the rows, as `evaluate` reports them locally.
 
         Raises:
             StorageError: a table could not be read.
         """
         tally = Tally()
-        tally.add_report(report_of_lines(self._read()))
-        tally.add_report(report_of_rows(self._read(), self.setup.rule_set.row_rules))
+        tally.add_report(report_of_lines(self._require_intake()))
+        tally.add_report(report_of_rows(self._require_intake(), self.setup.rule_set.row_rules))
         tally.add_report(self._jobs().run(partial(self._evaluate, view)))
         return tally.report()
 
@@ -254,7 +257,7 @@ class SparkLoad:
         rows = self.rows(view)
         delta = self.setup.delta(self._types(), rows)
         is_proven = self._proof(delta, rows, view)
-        to_origin = self._read().origins.origin_of
+        to_origin = self._require_intake().origins.origin_of
         return evaluate(
             self.setup.rule_set,
             delta,
@@ -272,12 +275,12 @@ class SparkLoad:
         return any_of(by_checked_rows, counts)
 
     def changes(self, view: View, follow: Follow | None = None) -> dict[TableKey, Stage]:
-        """How to stage each table: what takes long has been done, where its ref is there already.
+        """How to stage each table; rows are written already where the table's ref exists.
 
         Raises:
             StorageError: a table could not be read or written. Nothing became visible.
         """
-        self._made = {}
+        self._staged = {}
         waiting: dict[TableKey, Table] = {}
         changes: dict[TableKey, Stage] = {}
         for type_ in self._types():
@@ -291,18 +294,18 @@ class SparkLoad:
             partial(self._stage_scratch, view, view.catalog.type_of(key), table)
             for key, table in waiting.items()
         ]
-        made = self._jobs().run_all(actions, follow, at_once=concurrency())
-        self._made = dict(zip(waiting, made, strict=True))
+        staged = self._jobs().run_all(actions, follow, at_once=concurrency())
+        self._staged = dict(zip(waiting, staged, strict=True))
         return changes
 
     def close(self) -> None:
         """Delete the scratch."""
-        self._held.close()
+        self._resources.close()
 
     def _stage(self, view: View, type_: SchemaType, table: Table) -> StagedWrite:
         key = type_.table_key
-        if key in self._made:
-            return self._made[key]
+        if key in self._staged:
+            return self._staged[key]
         if not self._is_direct(key):
             return self._jobs().run(partial(self._stage_scratch, view, type_, table))
         assert self._task is not None, "the input was read"
@@ -316,7 +319,7 @@ class SparkLoad:
     def _stage_scratch(self, view: View, type_: SchemaType, table: Table) -> StagedWrite:
         return stage_scratch(
             self._rows_of(type_, view),
-            self._read().tasks,
+            self._require_intake().tasks,
             table,
             upserts=self.setup.mode is Mode.MERGE,
             replaces=self.setup.mode is Mode.OVERWRITE,
@@ -325,23 +328,23 @@ class SparkLoad:
     def _address(self, view: View, key: TableKey) -> TableAddress | None:
         """The table whose final files executors may write at once, if they may."""
         table = view.data.table(key)
-        # A row may have to be found first that it takes the place of, or rows to be left out; and
-        # a branch that has no ref of the table yet gets one only when it is staged.
+        # The row that a row replaces may have to be found first, or rows to be left out; and a
+        # branch that has no ref of the table yet gets one only when it is staged.
         is_known = self.setup.mode is not Mode.MERGE or not table.count_rows()
         is_owned = view.snapshot.owns(view.snapshot.pin(key))
-        may = is_known and is_owned and not self.setup.shaping.keeps_rejects
-        return table.address if may else None
+        is_direct = is_known and is_owned and not self.setup.shaping.keeps_rejects
+        return table.address if is_direct else None
 
     def _is_direct(self, key: TableKey) -> bool:
         assert self._task is not None, "the input was read"
         return key in self._task.tables
 
     def _output_of(self, key: TableKey) -> TypeOutput:
-        return self._read().written.get(key, TypeOutput())
+        return self._require_intake().written.get(key, TypeOutput())
 
-    def _read(self) -> IntakeResult:
-        assert self.taken is not None, "the input was read"
-        return self.taken
+    def _require_intake(self) -> IntakeResult:
+        assert self.intake is not None, "the input was read"
+        return self.intake
 
     def _scratch(self, view: View) -> Scratch:
         first = next(iter(view.snapshot.pins))
@@ -355,7 +358,7 @@ def concurrency() -> int:
     """How many types are staged at once.
 
     Raises:
-        InvalidParameterError: the environment says something that is no number.
+        InvalidParameterError: the environment variable is no positive number.
     """
     text = os.environ.get(CONCURRENCY_VARIABLE, "").strip()
     if not text:
@@ -369,12 +372,12 @@ def concurrency() -> int:
 def _in_bytes(
     follow: Follow | None, inputs: Inputs, splits: Sequence[SharedSplit]
 ) -> Follow | None:
-    """Report bytes in the place of tasks, unless a DataFrame hides how many there are."""
-    if follow is None or any(isinstance(each, FrameInput) for each in inputs.each):
+    """Report bytes instead of tasks, unless a DataFrame hides how many there are."""
+    if follow is None or any(isinstance(source, FrameInput) for source in inputs.items):
         return follow
-    files = sum(each.byte_count for each in inputs.each if isinstance(each, FileInput))
+    files = sum(source.byte_count for source in inputs.items if isinstance(source, FileInput))
     others = sum(
-        each.byte_count for each in splits if isinstance(each, PickledSplit | SpooledSplit)
+        split.byte_count for split in splits if isinstance(split, PickledSplit | SpooledSplit)
     )
     size = files + others
 

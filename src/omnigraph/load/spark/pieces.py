@@ -1,4 +1,4 @@
-"""Pieces of scratch: what a load left in files, on its way to other tasks."""
+"""Pieces of scratch: the rows of scratch files, on their way to other tasks."""
 
 from __future__ import annotations
 

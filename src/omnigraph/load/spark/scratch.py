@@ -1,7 +1,7 @@
-"""Scratch: rows that one stage of a load leaves for the next, as Parquet beside the tables.
+"""Scratch: rows that one stage of a load writes for the next, as Parquet beside the tables.
 
 They are below `__staging/<load>/` in the graph's own root, where every executor can read and write;
-`recovery.scratch` knows whose they are.
+`recovery.scratch` records which load owns them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from omnigraph.engine.spark.failures import report_errors
+from omnigraph.engine.spark.pieces import task_numbers
 from omnigraph.engine.spark.types import spark_schema, to_crossing
 from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.recovery.scratch import hold_scratch, scratch_folder
@@ -31,12 +32,12 @@ from omnigraph.storage.roots import Root
 _log: Final = logging.getLogger(__name__)
 
 _PATTERN: Final = re.compile(r"[\[\]{}*?\\,%]")
-"""What Spark would take for more than one path."""
+"""Characters that Spark would interpret as more than one path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """One load's folder. Small, and can be shipped to any process."""
+    """The folder of one load. Small, and can be sent to any process."""
 
     root: Root
     load_id: str
@@ -60,7 +61,7 @@ class Scratch:
         """The rows of a file.
 
         Raises:
-            StorageError: it is gone.
+            StorageError: the file was deleted.
         """
         named = None if columns is None else list(columns)
         if not self.root.is_local:
@@ -71,21 +72,21 @@ class Scratch:
             raise _missing_error(path) from cause
 
     def put(self, name: str, data: bytes) -> str:
-        """Leave bytes under a name; their path below the root."""
+        """Write bytes under a name; their path below the root."""
         path = f"{self.folder}/{name}"
         self._objects().put(path, data)
         return path
 
     def take(self, path: str) -> bytes:
-        """The bytes that were left at a path.
+        """The bytes that were written at a path.
 
         Raises:
-            StorageError: they are gone.
+            StorageError: the file was deleted.
         """
-        found = self._objects().read(path)
-        if found is None:
+        stored = self._objects().read(path)
+        if stored is None:
             raise _missing_error(path)
-        return found.data
+        return stored.data
 
     def frame(
         self, session: SparkSession, paths: Sequence[str], schema: pa.Schema | StructType
@@ -96,7 +97,7 @@ class Scratch:
             return session.createDataFrame([], columns)
         if self.root.is_local and not _PATTERN.search(self.root.uri):
             # Spark's own reader: rows do not pass through Python.
-            files = [f"file:{self.root.uri}/{each}" for each in paths]
+            files = [f"file:{self.root.uri}/{path}" for path in paths]
             return session.read.schema(columns).parquet(*files)
         numbers = session.range(0, len(paths), 1, numPartitions=len(paths))
         reader = partial(read_scratch, self, tuple(paths), tuple(schema.names))
@@ -106,8 +107,8 @@ class Scratch:
     def hold(self) -> Iterator[None]:
         """Keep the folder for this process in a block; at its end every file is deleted.
 
-        What cannot be removed is left to `cleanup`: the block may have landed a commit, or failed
-        for a reason of its own.
+        Files that cannot be deleted are left to `cleanup`: the block may have landed a commit, or
+        failed for another reason.
         """
         holding = ExitStack()
         holding.enter_context(hold_scratch(self._objects(), self.load_id))
@@ -120,7 +121,7 @@ class Scratch:
                 _log.warning("%s is left to a later cleanup: %s", self.folder, failure)
 
     def clear(self) -> None:
-        """Remove every file of the load."""
+        """Delete every file of the load."""
         self._objects().clear(self.folder)
 
     def _objects(self) -> Objects:
@@ -135,9 +136,8 @@ def read_scratch(
 ) -> Iterator[pa.RecordBatch]:
     """Stream the rows of the files with these numbers. Runs in an executor; safe to run twice."""
     with report_errors():
-        for number in (each for batch in numbers for each in batch.column(0).to_pylist()):
-            found = scratch.read(paths[number], columns)
-            for batch in found.to_batches():
+        for number in task_numbers(numbers):
+            for batch in scratch.read(paths[number], columns).to_batches():
                 yield to_crossing(batch)
 
 

@@ -1,7 +1,7 @@
 """Sifting: a load continues without the rows that break rules; each is kept with its reasons.
 
-It does what `quarantine.sift` does, round by round. What a round finds is in scratch: of rows
-that break rules, the driver knows how many there are.
+It does what `quarantine.sift` does, round by round. The faults of a round are written to scratch;
+the driver only knows how many rows break rules.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def find_faults(
     *,
     turn: int,
 ) -> tuple[ScratchFile, ...]:
-    """Write down which rows break rules about several rows; one job."""
+    """Write to scratch which rows break rules about several rows; one job."""
     shape = delta.shape()
     parts: list[DataFrame] = []
     for place, rule in enumerate(rule_set.set_rules_for(shape)):
@@ -77,10 +77,10 @@ def find_faults(
             parts.append(_faults(engine, rule, rank, delta, view, blame, rows, to_origin))
     if not parts:
         return ()
-    found = parts[0]
-    for each in parts[1:]:
-        found = found.union(each)
-    messages = found.mapInArrow(partial(leave_faults, scratch, turn), MESSAGE)
+    faults = parts[0]
+    for part in parts[1:]:
+        faults = faults.union(part)
+    messages = faults.mapInArrow(partial(write_faults, scratch, turn), MESSAGE)
     # Messages of tasks: names of files.
     return tuple(collect_messages(messages))
 
@@ -97,7 +97,7 @@ def _faults(
 ) -> DataFrame:
     """The rows behind the offenders of a rule, with the columns of `FAULTS`."""
     question = rule.offenders(delta.shape()).list_all()
-    given = {name: each.of(delta) for name, each in question.given.items()}
+    given = {name: rows_of.of(delta) for name, rows_of in question.given.items()}
     offenders = engine.frame(_without_order(question.plan), replace(view.data, given=given))
     described = offenders.mapInArrow(
         partial(describe, rule, to_origin, blame.values),
@@ -114,14 +114,14 @@ def _faults(
 
 
 def _without_order(plan: Plan) -> Plan:
-    """The plan without its order, for which Spark would find every offender twice."""
+    """The plan without its order, for which Spark would compute every offender twice."""
     tree = plan.tree.copy()
     tree.set("order", None)
     return replace(plan, tree=tree)
 
 
 def _described_schema(offenders: DataFrame, blame: Blame) -> str:
-    kinds = {each.name: each.dataType.simpleString() for each in offenders.schema}
+    kinds = {column.name: column.dataType.simpleString() for column in offenders.schema}
     values = [f"v{place} {kinds[name]}" for place, name in enumerate(blame.values)]
     return ", ".join([*values, f"`{PAYLOAD}` binary"])
 
@@ -142,24 +142,24 @@ def describe(
 
 
 def _plain(row: dict[str, object]) -> dict[str, object]:
-    """The values as the other engine has them: Spark knows no unsigned integers."""
+    """The values as the local engine has them: Spark has no unsigned integers."""
     return {
         name: int(value) if isinstance(value, Decimal) else value for name, value in row.items()
     }
 
 
-def leave_faults(
+def write_faults(
     scratch: Scratch, turn: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Write faults down. Runs in an executor; safe to run twice."""
+    """Write faults to scratch. Runs in an executor; safe to run twice."""
     with report_errors():
         context = TaskContext.get()
         assert context is not None, "it runs in an executor"
-        parts = [pa.RecordBatch.from_arrays(each.columns, schema=FAULTS) for each in batches]
-        found = pa.Table.from_batches(parts, FAULTS)
-        if len(found):
-            path = scratch.write(f"faults-{turn}-{context.partitionId()}", found)
-            file = ScratchFile(path, context.partitionId(), len(found))
+        parts = [pa.RecordBatch.from_arrays(batch.columns, schema=FAULTS) for batch in batches]
+        faults = pa.Table.from_batches(parts, FAULTS)
+        if len(faults):
+            path = scratch.write(f"faults-{turn}-{context.partitionId()}", faults)
+            file = ScratchFile(path, context.partitionId(), len(faults))
             yield to_message(file)
 
 
@@ -169,15 +169,15 @@ def count_faulty(
     """How many rows of each type have faults."""
     if not files:
         return {}
-    found = faults_frame(engine.session, scratch, files)
-    counts = found.groupBy(TYPE).agg(sql.countDistinct(POSITION).alias("rows"))
+    faults = faults_frame(engine.session, scratch, files)
+    counts = faults.groupBy(TYPE).agg(sql.countDistinct(POSITION).alias("rows"))
     # One row for each type.
-    return {each[TYPE]: each["rows"] for each in counts.collect()}
+    return {row[TYPE]: row["rows"] for row in counts.collect()}
 
 
 @dataclass(frozen=True, slots=True)
 class RejectTask:
-    """All an executor needs to show the rows that were left out."""
+    """All an executor needs to format the rows that were left out."""
 
     type: SchemaType
     scratch: Scratch
@@ -185,20 +185,20 @@ class RejectTask:
 
 
 def rejects_in_order(
-    engine: SparkEngine, scratch: Scratch, taken: IntakeResult, rows: Mapping[TableKey, KeyRows]
+    engine: SparkEngine, scratch: Scratch, intake: IntakeResult, rows: Mapping[TableKey, KeyRows]
 ) -> Iterator[Reject]:
-    """Every row that was left out, as the input has them, a partition at a time."""
+    """Every row that was left out, in the order of the input, a partition at a time."""
     session = engine.session
-    paths = [each.path for each in taken.rejects]
+    paths = [file.path for file in intake.rejects]
     every = scratch.frame(session, paths, REJECTS)
-    for each in rows.values():
-        if each.fault_count:
-            every = every.union(_left_out_rows(each, taken))
+    for rows_of_type in rows.values():
+        if rows_of_type.fault_count:
+            every = every.union(_left_out_rows(rows_of_type, intake))
     for row in every.orderBy(POSITION).toLocalIterator():
-        yield _with_origin(pickle.loads(row[PAYLOAD]), taken.origins)
+        yield _with_origin(pickle.loads(row[PAYLOAD]), intake.origins)
 
 
-def _left_out_rows(rows: KeyRows, taken: IntakeResult) -> DataFrame:
+def _left_out_rows(rows: KeyRows, intake: IntakeResult) -> DataFrame:
     files = pack_files(rows.written.scratch)
     task = RejectTask(rows.type, rows.scratch, paths_of(files))
     faults = faults_frame(rows.session, rows.scratch, rows.faults)
@@ -206,38 +206,39 @@ def _left_out_rows(rows: KeyRows, taken: IntakeResult) -> DataFrame:
     # By rank: a row's reasons are in the order of the rules.
     ordered = sql.sort_array(sql.collect_list(sql.struct(RANK, PAYLOAD)))
     by_row = own.groupBy(POSITION).agg(ordered[PAYLOAD].alias(_FAULTS_OF_ROW))
-    routed = unit_frame(rows.session, by_row, files, taken.tasks)
+    routed = unit_frame(rows.session, by_row, files, intake.tasks)
     routed = routed.repartitionById(len(files), UNIT).select(UNIT, POSITION, _FAULTS_OF_ROW)
     schema = f"`{POSITION}` bigint, `{PAYLOAD}` binary"
-    return routed.mapInArrow(partial(show_rejected, task), schema)
+    return routed.mapInArrow(partial(format_rejects, task), schema)
 
 
-def show_rejected(task: RejectTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def format_rejects(task: RejectTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows with faults, as lines. Runs in an executor; safe to run twice."""
     with report_errors():
         faults: dict[int, dict[int, list[bytes]]] = {}
         for batch in batches:
-            for unit, at, found in zip(*(each.to_pylist() for each in batch.columns), strict=True):
-                faults.setdefault(unit, {})[at] = found
+            columns = (column.to_pylist() for column in batch.columns)
+            for unit, at, payloads in zip(*columns, strict=True):
+                faults.setdefault(unit, {})[at] = payloads
         for unit, by_position in faults.items():
             wanted = pa.array(list(by_position), pa.int64())
             for path in task.units[unit]:
                 rows = task.scratch.read(path)
-                gone = rows.filter(pc.is_in(rows[POSITION], value_set=wanted))
-                if len(gone):
-                    yield _to_payloads(task.type, gone, by_position)
+                rejected = rows.filter(pc.is_in(rows[POSITION], value_set=wanted))
+                if len(rejected):
+                    yield _to_payloads(task.type, rejected, by_position)
 
 
 def _to_payloads(
-    type_: SchemaType, gone: pa.Table, faults: Mapping[int, Iterable[bytes]]
+    type_: SchemaType, rejected: pa.Table, faults: Mapping[int, Iterable[bytes]]
 ) -> pa.RecordBatch:
-    places = gone[POSITION].to_pylist()
+    places = rejected[POSITION].to_pylist()
     payloads = []
     lines: list[bytes] = []
-    for batch in gone.to_batches():
+    for batch in rejected.to_batches():
         lines += envelope_lines(type_, batch).to_pybytes().splitlines()
     for at, line in zip(places, lines, strict=True):
-        violations = tuple(pickle.loads(each) for each in faults[at])
+        violations = tuple(pickle.loads(payload) for payload in faults[at])
         payloads.append(pickle.dumps(Reject(at, line.decode(), violations)))
     return pa.record_batch(
         {POSITION: pa.array(places, pa.int64()), PAYLOAD: pa.array(payloads, pa.binary())}
@@ -245,7 +246,7 @@ def _to_payloads(
 
 
 def _with_origin(reject: Reject, origins: Origins) -> Reject:
-    """The row with the origin that a person knows in each of its violations."""
+    """The row with its origin, as reports show it, in each of its violations."""
     origin = origins.origin_of(reject.position)
     violations = tuple(replace(violation, origin=origin) for violation in reject.violations)
     return replace(reject, violations=violations)

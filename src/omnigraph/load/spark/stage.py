@@ -1,7 +1,7 @@
 """Staging rows that wait in scratch: executors write files and deletions, the driver assembles.
 
-An upsert brings ids alone together, those of the load and of the table. Executors then read their
-scratch again and distinguish rows that replace others, which keep their row ids, from new ones.
+An upsert joins only the ids of the load and of the table. Executors then read their scratch again
+and distinguish rows that replace others, which keep their row ids, from new ones.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from omnigraph.engine.spark.pieces import (
     of_frame,
     of_table,
     route_pieces,
+    task_numbers,
 )
 from omnigraph.engine.spark.writing import RowWriter, fragment_groups, numbers_of
 from omnigraph.integrity.deltas import POSITION
@@ -57,10 +58,10 @@ _LEFT_OUT: Final = -1
 """In the place of a row id: the row is not written at all."""
 
 _ROUTED: Final = pa.schema([(POSITION, pa.int64()), (ROW_ID, pa.int64())])
-"""What a unit must know of some of its rows; the others are new."""
+"""The columns that say which rows of a unit are replaced or left out; the others are new."""
 
 _BROUGHT, _PLACES, _ROUTES, _DELETED = range(4)
-"""What pieces are part of: rows that are brought, places of rows, and what follows from both."""
+"""Kinds of pieces: rows of the load, places of stored rows, and what follows from both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class StageTask:
         unit_of: The unit that the rows of a split are in.
         group_of: The group of each fragment whose rows may be replaced; groups are numbered after
             the units.
-        replaces: Whether the files will be all that the table holds.
+        replaces: Whether the files will be the whole contents of the table.
     """
 
     type: SchemaType
@@ -86,7 +87,7 @@ class StageTask:
 
 @dataclass(frozen=True, slots=True)
 class StoredFiles:
-    """What a task did: files that nothing refers to."""
+    """The files that a task wrote, which nothing refers to."""
 
     files: tuple[Fragment, ...] = ()
     deletions: Deletions = field(default_factory=Deletions)
@@ -95,12 +96,12 @@ class StoredFiles:
 def stage_scratch(
     rows: KeyRows, tasks: Mapping[int, int], table: Table, *, upserts: bool, replaces: bool
 ) -> StagedWrite:
-    """Write the rows of scratch as files of a table, and find the rows they take the place of.
+    """Write the rows of scratch as files of a table, and find the rows that they replace.
 
     Args:
         tasks: The task that read each split.
-        upserts: Whether rows whose id exists take its place; else all ids are new.
-        replaces: Whether the rows are all that the table will hold.
+        upserts: Whether a row replaces the one with its id; else all ids are new.
+        replaces: Whether the rows are the whole contents of the table.
     """
     units = pack_files(rows.written.scratch)
     groups = fragment_groups(table) if upserts else {}
@@ -113,34 +114,34 @@ def stage_scratch(
         group_of=groups,
         replaces=replaces,
     )
-    found = _write_units(
-        rows, task, [*_left_out(rows, units, tasks), *_match_pieces(rows, task, table)]
+    results = _write_units(
+        rows, task, [*_left_out_pieces(rows, units, tasks), *_match_pieces(rows, task, table)]
     )
-    fragments = [each for part in found for each in part.files]
+    fragments = [file for part in results for file in part.files]
     if replaces:
         return stage_whole(table, fragments, schema=table_schema(rows.type))
     return stage_change(
-        table, files=fragments, deletions=combine_deletions(each.deletions for each in found)
+        table, files=fragments, deletions=combine_deletions(result.deletions for result in results)
     )
 
 
 def pack_files(files: Sequence[ScratchFile]) -> list[list[ScratchFile]]:
     """Files in groups, those of one task of the intake always together."""
     units: list[list[ScratchFile]] = []
-    held = 0
+    unit_rows = 0
     for file in files:
         is_same = bool(units) and units[-1][-1].task == file.task
-        if not is_same and (not units or held + file.row_count > SPARK_PARTITION_ROWS_MAX):
+        if not is_same and (not units or unit_rows + file.row_count > SPARK_PARTITION_ROWS_MAX):
             units.append([])
-            held = 0
+            unit_rows = 0
         units[-1].append(file)
-        held += file.row_count
+        unit_rows += file.row_count
     return units
 
 
 def paths_of(units: Sequence[Sequence[ScratchFile]]) -> tuple[tuple[str, ...], ...]:
     """The files of each unit."""
-    return tuple(tuple(each.path for each in unit) for unit in units)
+    return tuple(tuple(file.path for file in unit) for unit in units)
 
 
 def unit_frame(
@@ -164,24 +165,24 @@ def _units_of(
     return ((split, numbers[task]) for split, task in tasks.items() if task in numbers)
 
 
-def _left_out(
+def _left_out_pieces(
     rows: KeyRows, units: Sequence[Sequence[ScratchFile]], tasks: Mapping[int, int]
 ) -> list[DataFrame]:
     """Pieces for units: the rows that are left out."""
     if not rows.fault_count:
         return []
-    found = unit_frame(rows.session, rows.faulty(), units, tasks)
-    return [of_frame(found.select(UNIT, POSITION), cut_left_out)]
+    left_out = unit_frame(rows.session, rows.faulty(), units, tasks)
+    return [of_frame(left_out.select(UNIT, POSITION), cut_left_out)]
 
 
 def cut_left_out(rows: pa.Table) -> Iterator[pa.RecordBatch]:
     """Pieces for the units of rows that are left out."""
-    gone = pa.table({POSITION: rows[POSITION], ROW_ID: pa.repeat(_LEFT_OUT, len(rows))})
-    return by_place(gone.cast(_ROUTED), rows[UNIT].to_numpy(), _ROUTES)
+    left_out = pa.table({POSITION: rows[POSITION], ROW_ID: pa.repeat(_LEFT_OUT, len(rows))})
+    return by_place(left_out.cast(_ROUTED), rows[UNIT].to_numpy(), _ROUTES)
 
 
 def _match_pieces(rows: KeyRows, task: StageTask, table: Table) -> list[DataFrame]:
-    """Pieces for units and for fragments: rows that take the place of others, and their places."""
+    """Pieces for units and for fragments: rows that replace others, and the places of those."""
     if not task.group_of or not task.units:
         return []
     session = rows.session
@@ -200,7 +201,7 @@ def _match_pieces(rows: KeyRows, task: StageTask, table: Table) -> list[DataFram
 
 
 def match_rows(task: StageTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Find the rows of a table whose ids are brought. Runs in an executor; safe to run twice."""
+    """Find the rows of a table that the load replaces. Runs in an executor; safe to run twice."""
     with report_errors():
         for parts in collect_parts(batches).values():
             if _BROUGHT in parts and _PLACES in parts:
@@ -219,10 +220,10 @@ def _routes(task: StageTask, brought: pa.Table, places: pa.Table) -> Iterator[pa
 
 
 def _write_units(rows: KeyRows, task: StageTask, pieces: Sequence[DataFrame]) -> list[StoredFiles]:
-    """Have every unit written and every deletion made, in one job."""
+    """Write every unit and make every deletion, in one job."""
     if not task.units:
         return []
-    # Units of which nothing is to be said are written too.
+    # Units that no piece is about are written too.
     session = rows.session
     numbers = session.range(0, len(task.units), 1, numPartitions=len(task.units))
     if not pieces:
@@ -240,7 +241,7 @@ def call_units(numbers: pa.Table) -> Iterator[pa.RecordBatch]:
 def store_units(task: StageTask, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Write the units with these numbers as they are. Runs in an executor; safe to run twice."""
     with report_errors():
-        for number in (each for batch in numbers for each in batch.column(0).to_pylist()):
+        for number in task_numbers(numbers):
             yield to_message(_store_unit(task, number, {}))
 
 
@@ -258,21 +259,21 @@ def _store_unit(task: StageTask, number: int, parts: Mapping[int, pa.Table]) -> 
     writer = RowWriter(table, replaces=task.replaces)
     routes = parts.get(_ROUTES, _ROUTED.empty_table())
     for path in task.units[number]:
-        _take(writer, task.type, task.scratch.read(path), routes)
+        _write_rows(writer, task.type, task.scratch.read(path), routes)
     return StoredFiles(writer.finish())
 
 
-def _take(writer: RowWriter, type_: SchemaType, rows: pa.Table, routes: pa.Table) -> None:
+def _write_rows(writer: RowWriter, type_: SchemaType, rows: pa.Table, routes: pa.Table) -> None:
     """Write rows by their routes; rows without one are new."""
-    is_gone = pc.equal(routes[ROW_ID], _LEFT_OUT)
-    gone = routes.filter(is_gone)[POSITION].combine_chunks()
-    if len(gone):
-        rows = rows.filter(pc.invert(pc.is_in(rows[POSITION], value_set=gone)))
-    found = routes.filter(pc.invert(is_gone))
-    at = pc.index_in(rows[POSITION], value_set=found[POSITION].combine_chunks())
+    is_left_out = pc.equal(routes[ROW_ID], _LEFT_OUT)
+    left_out = routes.filter(is_left_out)[POSITION].combine_chunks()
+    if len(left_out):
+        rows = rows.filter(pc.invert(pc.is_in(rows[POSITION], value_set=left_out)))
+    replacements = routes.filter(pc.invert(is_left_out))
+    at = pc.index_in(rows[POSITION], value_set=replacements[POSITION].combine_chunks())
     is_new = pc.is_null(at)
     replaced = None
-    if len(found):
-        ids = found[ROW_ID].take(at.drop_null())
+    if len(replacements):
+        ids = replacements[ROW_ID].take(at.drop_null())
         replaced = to_table(rows.filter(pc.invert(is_new)), type_).append_column(ROW_ID, ids)
     writer.take(to_table(rows.filter(is_new), type_), replaced)
