@@ -112,7 +112,7 @@ class DiagnosticsError(InvalidInputError):
             _summary(diagnostics, source),
             code=code,
             source=source.name,
-            diagnostics=[_facts(each, source) for each in diagnostics],
+            diagnostics=[_facts(diagnostic, source) for diagnostic in diagnostics],
         )
         self.diagnostics = tuple(diagnostics)
         self.source = source
@@ -129,13 +129,13 @@ def _rebuild(
 
 def errors_in(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """The diagnostics that refuse a text."""
-    return tuple(each for each in diagnostics if each.severity is Severity.ERROR)
+    return tuple(diagnostic for diagnostic in diagnostics if diagnostic.severity is Severity.ERROR)
 
 
 def _summary(diagnostics: Sequence[Diagnostic], source: Source) -> str:
     errors = errors_in(diagnostics)
     count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
-    shown = [each.render(source) for each in errors[:_SHOWN_MAX]]
+    shown = [error.render(source) for error in errors[:_SHOWN_MAX]]
     if hidden := len(errors) - len(shown):
         shown.append(f"… and {hidden} more")
     return "\n\n".join([f"{source.name} has {count}", *shown])
@@ -162,7 +162,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     if len(name) > _NAME_LENGTH_COMPARED_MAX:
         return None
     names = islice(known, _NAMES_COMPARED_MAX)
-    folded = {each.casefold(): each for each in names if len(each) <= _NAME_LENGTH_COMPARED_MAX}
+    folded = {name.casefold(): name for name in names if len(name) <= _NAME_LENGTH_COMPARED_MAX}
     close = get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
     return folded[close[0]] if close else None
 

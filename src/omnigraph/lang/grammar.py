@@ -113,7 +113,7 @@ class Grammar:
         return Diagnostic(self.code, span, message, self._hint(source.at(span)))
 
     def _sentence_words(self, expected: set[str]) -> list[str]:
-        patterns = {each.name: each.pattern for each in _lark(self.package).terminals}
+        patterns = {terminal.name: terminal.pattern for terminal in _lark(self.package).terminals}
         words = set()
         for name in expected:
             pattern = patterns.get(name)
@@ -138,7 +138,7 @@ def lexemes(text: str) -> Iterator[re.Match[str]]:
     >>> [each.group() for each in lexemes('node A { /* } */ "{"')]
     ['node', 'A', '{']
     """
-    return (each for each in _LEXEME.finditer(text) if each.lastgroup != "skipped")
+    return (match for match in _LEXEME.finditer(text) if match.lastgroup != "skipped")
 
 
 def span_of(part: Token | Tree[Token]) -> Span:

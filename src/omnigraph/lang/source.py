@@ -44,7 +44,7 @@ class Source:
 
     def __post_init__(self) -> None:
         object.__setattr__(
-            self, "_starts", (0, *(each.end() for each in _LINE_END.finditer(self.text)))
+            self, "_starts", (0, *(match.end() for match in _LINE_END.finditer(self.text)))
         )
 
     def position(self, offset: int) -> Position:

@@ -22,14 +22,14 @@ def resolve_block(syntax: Sequence[ast.Clause], scope: Scope) -> ir.Block:
     Clauses may be in any order: bindings are resolved first, then traversals, then the clauses
     that read them. If an error was reported, the block serves only to find further errors.
     """
-    clauses = [_reinterpret(each, scope) for each in syntax]
+    clauses = [_reinterpret(clause, scope) for clause in syntax]
     for clause in clauses:
         if isinstance(clause, ast.Binding):
             _bind(clause, scope)
-    walks = [each for each in clauses if isinstance(each, ast.Traversal)]
+    walks = [clause for clause in clauses if isinstance(clause, ast.Traversal)]
     traversals = resolve_traversals(walks, scope)
-    filters = [filter_ for each in clauses for filter_ in _filters(each, scope)]
-    negations = [_negation(each, scope) for each in clauses if isinstance(each, ast.Negation)]
+    filters = [filter_ for clause in clauses for filter_ in _filters(clause, scope)]
+    negations = [_negation(clause, scope) for clause in clauses if isinstance(clause, ast.Negation)]
     return ir.Block(tuple(_nodes(clauses, scope)), traversals, tuple(filters), tuple(negations))
 
 

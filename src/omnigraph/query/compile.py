@@ -66,9 +66,9 @@ def read_queries(text: str, catalog: Catalog, name: str = "query") -> QueryReadi
     syntax = read(source)
     report = Report()
     _check_names(syntax.queries, report)
-    queries = tuple(_query(each, catalog, report) for each in syntax.queries)
+    queries = tuple(_query(query, catalog, report) for query in syntax.queries)
     diagnostics = [*syntax.diagnostics, *report.diagnostics]
-    diagnostics.sort(key=lambda each: (each.span, each.code))
+    diagnostics.sort(key=lambda diagnostic: (diagnostic.span, diagnostic.code))
     has_errors = bool(errors_in(diagnostics))
     return QueryReading(source, None if has_errors else queries, tuple(diagnostics))
 
@@ -84,7 +84,7 @@ def _check_names(queries: Iterable[ast.QueryNode], report: Report) -> None:
 
 def _query(query: ast.QueryNode, catalog: Catalog, report: Report) -> ir.Query:
     by_name = _parameters(query.parameters, report)
-    parameters = tuple(each for each in by_name.values() if each is not None)
+    parameters = tuple(parameter for parameter in by_name.values() if parameter is not None)
     scope = Scope(catalog, report, by_name, Uses())
     resolved: ir.Query
     match query.body:
@@ -95,7 +95,7 @@ def _query(query: ast.QueryNode, catalog: Catalog, report: Report) -> ir.Query:
             resolved = resolve_mutation(query, statements, parameters, scope)
     _check_unused(query.parameters, scope)
     return replace(
-        resolved, parameters=tuple(_with_bounds(each, scope.uses) for each in parameters)
+        resolved, parameters=tuple(_with_bounds(parameter, scope.uses) for parameter in parameters)
     )
 
 

@@ -95,8 +95,8 @@ def _is_one_kind_of_row(syntax: ast.Comparison, scope: Scope) -> bool:
     """Whether two bare variables could be the same row; ids of different types never match."""
     if not (isinstance(syntax.left, ast.Variable) and isinstance(syntax.right, ast.Variable)):
         return True
-    types = [scope.bound_type(each.name) for each in (syntax.left, syntax.right)]
-    known_types: list[SchemaType] = [each for each in types if each is not None]
+    types = [scope.bound_type(variable.name) for variable in (syntax.left, syntax.right)]
+    known_types: list[SchemaType] = [type_ for type_ in types if type_ is not None]
     if len(known_types) < 2 or known_types[0].name == known_types[1].name:
         return True
     message = f"a {known_types[0].name} is never a {known_types[1].name}"
@@ -166,6 +166,6 @@ def _advice(left: PropertyType, right: PropertyType) -> str:
         return 'write date("2024-12-31"), or declare the parameter as Date'
     if types == {Scalar.STRING, Scalar.DATETIME}:
         return 'write datetime("2024-12-31T23:59:59Z"), or declare the parameter as DateTime'
-    if any(isinstance(each, ListType) for each in types):
+    if any(isinstance(type_, ListType) for type_ in types):
         return "contains looks for an item in a list"
     return ""

@@ -433,15 +433,15 @@ class ReadQuery:
     @property
     def is_grouped(self) -> bool:
         """Whether rows are grouped before they are returned."""
-        return any(isinstance(each.expression, Aggregate) for each in self.columns)
+        return any(isinstance(column.expression, Aggregate) for column in self.columns)
 
     @property
     def group_keys(self) -> tuple[Operand, ...]:
         """The columns that rows are grouped by, in order; empty if they are not grouped."""
         if not self.is_grouped:
             return ()
-        expressions = (each.expression for each in self.columns)
-        return tuple(each for each in expressions if isinstance(each, Operand))
+        expressions = (column.expression for column in self.columns)
+        return tuple(expression for expression in expressions if isinstance(expression, Operand))
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def standalone_constant(literal: ast.Literal, report: Report) -> ir.Constant | N
             type_ = Scalar.DATE if kind is ast.MomentKind.DATE else Scalar.DATETIME
             return _fit_constant(literal, text, type_, QueryCode.MOMENT, report)
         case ast.ListLiteral(items):
-            return _list([standalone_constant(each, report) for each in items], literal, report)
+            return _list([standalone_constant(item, report) for item in items], literal, report)
         case ast.Null():
             return compared_constant(literal, Scalar.STRING, report)
         case _:
@@ -83,7 +83,7 @@ def compared_items(
 ) -> ir.Constant | None:
     """The constant of a list literal that is searched for a value of this type."""
     return _list(
-        [compared_constant(each, type_, report) for each in literal.items], literal, report
+        [compared_constant(item, type_, report) for item in literal.items], literal, report
     )
 
 
@@ -96,7 +96,7 @@ def assigned_constant(
     """
     match literal, type_:
         case ast.ListLiteral(items), ListType(item):
-            values = [assigned_constant(each, item, report) for each in items]
+            values = [assigned_constant(literal, item, report) for literal in items]
             return _collect(values, type_)
         case ast.ListLiteral(items), VectorType(dimension):
             return vector(literal, dimension, report)
@@ -125,14 +125,14 @@ def vector(literal: ast.ListLiteral, dimension: int, report: Report) -> ir.Const
         message = f"{len(literal.items)} numbers are no Vector({dimension})"
         report.add(QueryCode.MISMATCH, literal.span, message)
         return None
-    values = [assigned_constant(each, Scalar.F32, report) for each in literal.items]
+    values = [assigned_constant(item, Scalar.F32, report) for item in literal.items]
     return _collect(values, VectorType(dimension))
 
 
 def _collect(
     items: Sequence[ir.Constant | None], type_: ListType | VectorType
 ) -> ir.Constant | None:
-    values = [_item_value(each.value) for each in items if each is not None]
+    values = [_item_value(item.value) for item in items if item is not None]
     return ir.Constant(tuple(values), type_) if len(values) == len(items) else None
 
 
@@ -181,21 +181,28 @@ def _list(
     items: Sequence[ir.Constant | None], literal: ast.ListLiteral, report: Report
 ) -> ir.Constant | None:
     """The list of these constants: of their common type, or of a number type that holds all."""
-    constants = [each for each in items if each is not None]
+    constants = [item for item in items if item is not None]
     if len(constants) < len(items):
         return None
     if not constants:
         report.add(QueryCode.TEXT_OPERATOR, literal.span, "an empty list contains nothing")
         return None
-    types = {Scalar.STRING if isinstance(each.type, EnumType) else each.type for each in constants}
-    scalars = {each for each in types if isinstance(each, Scalar)}
+    types = {
+        Scalar.STRING if isinstance(constant.type, EnumType) else constant.type
+        for constant in constants
+    }
+    scalars = {type_ for type_ in types if isinstance(type_, Scalar)}
     if len(types) == len(scalars) == 1:
-        return ir.Constant(tuple(_item_value(each.value) for each in constants), ListType(*scalars))
-    if types == scalars and all(each.is_numeric for each in scalars):
-        numbers = [each.value for each in constants if isinstance(each.value, int | float)]
-        if min(numbers) >= 0 and all(isinstance(each, int) for each in numbers):
+        return ir.Constant(
+            tuple(_item_value(constant.value) for constant in constants), ListType(*scalars)
+        )
+    if types == scalars and all(scalar.is_numeric for scalar in scalars):
+        numbers = [
+            constant.value for constant in constants if isinstance(constant.value, int | float)
+        ]
+        if min(numbers) >= 0 and all(isinstance(number, int) for number in numbers):
             return ir.Constant(tuple(numbers), ListType(Scalar.U64))
-        if all(float(each) == each for each in numbers):
+        if all(float(number) == number for number in numbers):
             return ir.Constant(tuple(map(float, numbers)), ListType(Scalar.F64))
     report.add(QueryCode.MISMATCH, literal.span, "the items of a list must have one type")
     return None

@@ -34,8 +34,10 @@ def resolve_mutation(
         query.instruction,
         parameters,
         tuple(resolved),
-        reads=frozenset(key for each in resolved for key in _reads(each, scope.catalog)),
-        writes=frozenset(key for each in resolved for key in _writes(each, scope.catalog)),
+        reads=frozenset(key for statement in resolved for key in _reads(statement, scope.catalog)),
+        writes=frozenset(
+            key for statement in resolved for key in _writes(statement, scope.catalog)
+        ),
     )
 
 
@@ -90,7 +92,11 @@ def _insert(syntax: ast.Insert, type_: SchemaType, scope: Scope) -> ir.Statement
 
 
 def _required_names(properties: Iterable[Property]) -> Iterator[str]:
-    return (each.name for each in properties if not each.nullable and each.default is None)
+    return (
+        property_.name
+        for property_ in properties
+        if not property_.nullable and property_.default is None
+    )
 
 
 def _complete(
@@ -129,7 +135,7 @@ def _values(
 
 
 def _assignable_column(name: ast.Name, type_: SchemaType, scope: Scope) -> ir.ColumnValue | None:
-    property_names = {each.name for each in type_.properties}
+    property_names = {property_.name for property_ in type_.properties}
     fixed_names = {"id", *_ENDS, *_ENDS.values()} if isinstance(type_, EdgeType) else {"id"}
     if name.text in fixed_names - property_names or (
         isinstance(type_, EdgeType) and name.text in _ENDS
@@ -198,7 +204,7 @@ def _holds(expected: PropertyType, actual: PropertyType) -> bool:
 
 
 def _tests(predicate: ast.Predicate, type_: SchemaType, scope: Scope) -> tuple[ir.RowTest, ...]:
-    return tuple(found for each in predicate if (found := _test(each, type_, scope)))
+    return tuple(test for condition in predicate if (test := _test(condition, type_, scope)))
 
 
 def _test(

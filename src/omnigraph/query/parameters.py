@@ -36,7 +36,7 @@ def bind(query: Query, values: Mapping[str, object]) -> Mapping[str, Value]:
         InvalidParameterError: a parameter is missing, unknown or of the wrong type; the message
             names all of them. Nothing has run.
     """
-    parameters = {each.name: each for each in query.parameters}
+    parameters = {parameter.name: parameter for parameter in query.parameters}
     values_by_name: dict[str, Value] = {}
     faults = list(_unknown_faults(values, parameters))
     for name, parameter in parameters.items():
@@ -70,7 +70,10 @@ def _unknown_faults(values: Iterable[str], parameters: Iterable[str]) -> Iterato
 def _signature(query: Query) -> str:
     if not query.parameters:
         return "it takes no parameters"
-    words = (f"${each.name}: {each.type}{'?' * each.nullable}" for each in query.parameters)
+    words = (
+        f"${parameter.name}: {parameter.type}{'?' * parameter.nullable}"
+        for parameter in query.parameters
+    )
     return f"it takes {', '.join(words)}"
 
 
@@ -100,7 +103,7 @@ def _convert(type_: PropertyType, value: object) -> Value | Misfit:
 
 
 def _are_finite(numbers: Iterable[object]) -> bool:
-    return all(isinstance(each, float) and math.isfinite(each) for each in numbers)
+    return all(isinstance(number, float) and math.isfinite(number) for number in numbers)
 
 
 def _read_bytes(value: object) -> bytes | Misfit:

@@ -103,7 +103,10 @@ def _query_spans(text: str) -> Iterator[Span]:
     Inside a query these three can follow one another only after `as` or a point, so the split is
     right even where brackets are missing.
     """
-    words = [("", "", 0), *((each.group(), each.lastgroup, each.start()) for each in lexemes(text))]
+    words = [
+        ("", "", 0),
+        *((lexeme.group(), lexeme.lastgroup, lexeme.start()) for lexeme in lexemes(text)),
+    ]
     starts = [
         at
         for (before, _, _), (word, _, at), (_, name, _), (after, _, _) in zip(
@@ -187,7 +190,7 @@ class _Builder:
         )
 
     def _clauses(self, tree: Tree[Token]) -> tuple[ast.Clause, ...]:
-        return tuple(self._clause(each) for each in _trees(tree))
+        return tuple(self._clause(child) for child in _trees(tree))
 
     def _clause(self, tree: Tree[Token]) -> ast.Clause:
         match tree.data:
@@ -226,7 +229,7 @@ class _Builder:
         )
 
     def _hops(self, tree: Tree[Token]) -> ast.Hops:
-        ends = {str(each.data): self._integer(_tokens(each)[0]) for each in _trees(tree)}
+        ends = {str(bound.data): self._integer(_tokens(bound)[0]) for bound in _trees(tree)}
         return ast.Hops(ends.get("low"), ends.get("high"), span_of(tree))
 
     def _property_match(self, tree: Tree[Token]) -> ast.PropertyMatch:
@@ -243,19 +246,19 @@ class _Builder:
 
     def _projection(self, tree: Tree[Token]) -> ast.Projection:
         expression, *alias = tree.children
-        names = [_name(_tokens(each)[0]) for each in alias if isinstance(each, Tree)]
+        names = [_name(_tokens(child)[0]) for child in alias if isinstance(child, Tree)]
         return ast.Projection(self._expression(expression), next(iter(names), None))
 
     def _ordering(self, tree: Tree[Token]) -> ast.Ordering:
         expression, *direction = tree.children
-        directions = [ast.SortDirection(str(each)) for each in direction]
+        directions = [ast.SortDirection(str(token)) for token in direction]
         return ast.Ordering(self._expression(expression), next(iter(directions), None))
 
     def _statement(self, tree: Tree[Token]) -> ast.Statement:
         (type_,) = _tokens(tree)
         parts = _trees(tree)
-        assignments = tuple(self._assignment(each) for each in parts if each.data == "assignment")
-        predicate = tuple(self._condition(each) for each in parts if each.data != "assignment")
+        assignments = tuple(self._assignment(part) for part in parts if part.data == "assignment")
+        predicate = tuple(self._condition(part) for part in parts if part.data != "assignment")
         match tree.data:
             case "insert":
                 return ast.Insert(_name(type_), assignments, span_of(tree))
@@ -278,7 +281,7 @@ class _Builder:
         )
 
     def _refuse_mixture(self, statements: Sequence[ast.Statement]) -> None:
-        deletes = [isinstance(each, ast.Delete) for each in statements]
+        deletes = [isinstance(statement, ast.Delete) for statement in statements]
         if len(set(deletes)) == 2:
             other = statements[deletes.index(not deletes[0])]
             self.diagnostics.append(
@@ -336,7 +339,7 @@ class _Builder:
     def _call(self, tree: Tree[Token]) -> ast.Expression:
         name, *arguments = tree.children
         distinct = bool(arguments) and getattr(arguments[0], "type", "") == "DISTINCT"
-        values = [self._expression(each) for each in arguments[distinct:]]
+        values = [self._expression(value) for value in arguments[distinct:]]
         span = span_of(tree)
         if distinct and name not in set(ast.AggregateName):
             self._refuse(span, f"distinct has no meaning in {name}()", "it belongs to an aggregate")
@@ -415,8 +418,8 @@ def _sign(part: Token | Tree[Token]) -> ast.Sign:
 
 
 def _tokens(tree: Tree[Token]) -> list[Token]:
-    return [each for each in tree.children if isinstance(each, Token)]
+    return [child for child in tree.children if isinstance(child, Token)]
 
 
 def _trees(tree: Tree[Token]) -> list[Tree[Token]]:
-    return [each for each in tree.children if isinstance(each, Tree)]
+    return [child for child in tree.children if isinstance(child, Tree)]

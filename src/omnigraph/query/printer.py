@@ -28,7 +28,7 @@ def print_queries(queries: Iterable[ast.QueryNode]) -> str:
       limit 3
     }
     """
-    return "\n".join(_query(each) for each in queries)
+    return "\n".join(_query(query) for query in queries)
 
 
 def print_expression(expression: ast.Expression, *, sigil: str = "$") -> str:
@@ -128,7 +128,7 @@ def _traversal(traversal: ast.Traversal) -> str:
 
 
 def _hops(hops: ast.Hops) -> str:
-    low, high = ("" if each is None else str(each.value) for each in (hops.low, hops.high))
+    low, high = ("" if bound is None else str(bound.value) for bound in (hops.low, hops.high))
     return f"{{{low},{high}}}"
 
 
@@ -181,5 +181,5 @@ def _null_test(*, negated: bool) -> str:
 
 def _block(head: str, lines: Iterable[str]) -> Iterator[str]:
     yield f"{head} {{"
-    yield from (f"{_INDENT}{each}" for each in lines)
+    yield from (f"{_INDENT}{line}" for line in lines)
     yield "}"

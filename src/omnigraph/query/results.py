@@ -30,7 +30,7 @@ def resolve_read(
         message = "the match binds no variable"
         scope.report.add(QueryCode.NOTHING_BOUND, query.name.span, message, "write $x: Type")
     columns = _columns(read.projections, scope)
-    order = [key for each in read.orderings if (key := _order_key(each, columns, scope))]
+    order = [key for ordering in read.orderings if (key := _order_key(ordering, columns, scope))]
     limit = _limit(read, scope)
     variables = tuple(sorted(scope.variables))
     ids = (ir.ColumnValue(name, "id", Scalar.STRING, nullable=False) for name in variables)
@@ -55,8 +55,12 @@ def _break_ties_by_group(query: ir.ReadQuery) -> ir.ReadQuery:
 
 
 def _columns(projections: Sequence[ast.Projection], scope: Scope) -> tuple[ir.Column, ...]:
-    has_keys = any(not isinstance(each.expression, ast.AggregateCall) for each in projections)
-    is_grouped = any(isinstance(each.expression, ast.AggregateCall) for each in projections)
+    has_keys = any(
+        not isinstance(projection.expression, ast.AggregateCall) for projection in projections
+    )
+    is_grouped = any(
+        isinstance(projection.expression, ast.AggregateCall) for projection in projections
+    )
     columns: dict[str, ir.Column] = {}
     for projection in projections:
         name = (
@@ -143,7 +147,7 @@ def _result_type(function: ir.AggregateFunction, argument: ir.Operand) -> Scalar
 def _order_key(
     syntax: ast.Ordering, columns: tuple[ir.Column, ...], scope: Scope
 ) -> ir.OrderKey | None:
-    is_grouped = any(isinstance(each.expression, ir.Aggregate) for each in columns)
+    is_grouped = any(isinstance(column.expression, ir.Aggregate) for column in columns)
     expression = _order_expression(syntax.expression, columns, scope)
     if expression is None:
         return None
@@ -171,7 +175,7 @@ def _order_key(
 
 
 def _is_column(expression: ir.Expression, columns: tuple[ir.Column, ...]) -> bool:
-    return any(each.expression == expression for each in columns)
+    return any(column.expression == expression for column in columns)
 
 
 def _order_expression(
@@ -183,10 +187,10 @@ def _order_expression(
                 return column.expression
         name = syntax.name.text
         message = f"return has no column {name[:200]}"
-        known = (each.name for each in columns)
+        known = (column.name for column in columns)
         scope.report.add_unknown_name(QueryCode.UNKNOWN_NAME, name, syntax.span, message, known)
         return None
-    has_keys = any(not isinstance(each.expression, ir.Aggregate) for each in columns)
+    has_keys = any(not isinstance(column.expression, ir.Aggregate) for column in columns)
     return _expression(syntax, scope, has_keys=has_keys)
 
 
@@ -218,7 +222,7 @@ def _limit(read: ast.Read, scope: Scope) -> int | ir.ParameterValue | None:
 
 
 def _check_unlimited(read: ast.Read, scope: Scope) -> None:
-    projections = [each.expression for each in read.projections]
+    projections = [projection.expression for projection in read.projections]
     for expression in [*projections, *(key.expression for key in read.orderings)]:
         if isinstance(expression, ast.SearchCall) and expression.function in _NEEDS_LIMIT:
             message = f"{expression.function} needs a limit: every row is near to some degree"
@@ -227,7 +231,7 @@ def _check_unlimited(read: ast.Read, scope: Scope) -> None:
 
 
 def _tables(block: ir.Block, catalog: Catalog) -> Iterator[TableKey]:
-    yield from (catalog.node_type(each.type_name).table_key for each in block.nodes)
-    yield from (catalog.edge_type(each.edge_type).table_key for each in block.traversals)
+    yield from (catalog.node_type(node.type_name).table_key for node in block.nodes)
+    yield from (catalog.edge_type(traversal.edge_type).table_key for traversal in block.traversals)
     for negation in block.negations:
         yield from _tables(negation.block, catalog)

@@ -27,7 +27,7 @@ class Uses:
     def bound(self, name: str, low: int, high: int | None = None) -> None:
         """Require a parameter to be between the two, in addition to earlier bounds."""
         least, greatest = self.bounds.get(name, (low, high))
-        highs = [each for each in (greatest, high) if each is not None]
+        highs = [bound for bound in (greatest, high) if bound is not None]
         self.bounds[name] = max(least, low), min(highs, default=None)
 
 
@@ -146,13 +146,13 @@ def schema_type(name: ast.Name, catalog: Catalog, report: Report) -> SchemaType 
     for type_ in catalog.types:
         if type_.name == name.text:
             return type_
-    if any(each.name == name.text for each in catalog.interfaces):
+    if any(interface.name == name.text for interface in catalog.interfaces):
         hint = "name one of the node types that implement it"
         message = f"{name.text} is an interface, which has no rows"
         report.add(QueryCode.UNKNOWN_TYPE, name.span, message, hint)
         return None
     message = f"the schema has no type {name.text[:200]}"
-    known = (each.name for each in catalog.types)
+    known = (type_.name for type_ in catalog.types)
     report.add_unknown_name(QueryCode.UNKNOWN_TYPE, name.text, name.span, message, known)
     return None
 
@@ -165,7 +165,7 @@ def edge_type(word: ast.Name, catalog: Catalog, report: Report) -> EdgeType | No
         report.add(QueryCode.UNKNOWN_EDGE, word.span, message, f"write {type_.word}")
     elif type_ is None:
         message = f"the schema has no edge {word.text[:200]}"
-        known = (each.word for each in catalog.edge_types)
+        known = (edge_type.word for edge_type in catalog.edge_types)
         report.add_unknown_name(QueryCode.UNKNOWN_EDGE, word.text, word.span, message, known)
     return type_
 
@@ -173,7 +173,9 @@ def edge_type(word: ast.Name, catalog: Catalog, report: Report) -> EdgeType | No
 def find_edge_type(word: str, catalog: Catalog) -> EdgeType | None:
     """The edge type that a word names, ignoring case; no two differ only by case."""
     folded = word.casefold()
-    return next((each for each in catalog.edge_types if each.name.casefold() == folded), None)
+    return next(
+        (edge_type for edge_type in catalog.edge_types if edge_type.name.casefold() == folded), None
+    )
 
 
 def column(
@@ -187,6 +189,6 @@ def column(
     if name.text in system_columns:
         return ir.ColumnValue(variable, name.text, Scalar.STRING, nullable=False)
     message = f"{type_.name} has no property {name.text[:200]}"
-    known = (*(each.name for each in type_.properties), *system_columns)
+    known = (*(property_.name for property_ in type_.properties), *system_columns)
     report.add_unknown_name(QueryCode.UNKNOWN_PROPERTY, name.text, name.span, message, known)
     return None

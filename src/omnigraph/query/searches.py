@@ -96,7 +96,7 @@ def _rrf(
     *,
     scope: Scope,
 ) -> ir.Rrf | None:
-    rankings = [_rrf_part(each, scope) for each in (first, second)]
+    rankings = [_rrf_part(syntax, scope) for syntax in (first, second)]
     constant = ir.Constant(RRF_K, Scalar.I64)
     weight = constant if k is None else _whole_number(k, scope, low=1, high=None)
     match rankings:

@@ -35,7 +35,7 @@ def resolve_traversals(
     Unbound ends become variables of the scope. The known type of an end is used wherever it occurs
     in the text; where no end is known, the order of the text decides.
     """
-    steps = [step for each in traversals if (step := _step(each, scope))]
+    steps = [step for traversal in traversals if (step := _step(traversal, scope))]
     directions: dict[int, ir.Direction | None] = {}
     steps_by_end: dict[str, list[int]] = defaultdict(list)
     for at, step in enumerate(steps):
@@ -53,7 +53,7 @@ def resolve_traversals(
         if at not in directions:
             ready += _resolve_direction(at, steps[at], directions, steps_by_end, scope)
     resolved = (_resolve(step, directions[at], scope) for at, step in enumerate(steps))
-    return tuple(each for each in resolved if each is not None)
+    return tuple(traversal for traversal in resolved if traversal is not None)
 
 
 def _step(syntax: ast.Traversal, scope: Scope) -> _Step | None:
@@ -205,4 +205,4 @@ def _hops_fault(step: _Step, hops: ast.Hops) -> tuple[str, str] | None:
 
 
 def _named_ends(syntax: ast.Traversal) -> list[ast.Variable]:
-    return [each for each in (syntax.source, syntax.destination) if not each.is_anonymous]
+    return [end for end in (syntax.source, syntax.destination) if not end.is_anonymous]

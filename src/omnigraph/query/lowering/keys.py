@@ -27,13 +27,13 @@ class FixedKey:
 
     def identity(self, given: Given) -> str:
         """The id of the one row that has this key."""
-        values = [given.known(each).value for each in self.operands]
+        values = [given.known(operand).value for operand in self.operands]
         return identity_of(self.types, values)
 
 
 def fixed_key(type_: SchemaType, filters: Iterable[ir.Filter], given: Given) -> FixedKey | None:
     """The key of a type that these filters on it fix, if they fix all of it."""
-    operands = dict(filter(None, (_equals(each, given) for each in filters)))
+    operands = dict(filter(None, (_equals(filter_, given) for filter_ in filters)))
     if not type_.key or not operands.keys() >= set(type_.key):
         return None
     return FixedKey(key_types(type_), tuple(operands[name] for name in type_.key))
@@ -76,17 +76,19 @@ def key_lookup(
     """A lookup that answers the query, if it selects one node by its key and nothing else."""
     block = query.match
     is_plain = len(block.nodes) == 1 and not block.traversals and not block.negations
-    columns = [each.expression for each in query.columns]
+    columns = [column.expression for column in query.columns]
     if not is_plain or query.limit is not None:
         return None
-    if not all(isinstance(each, ir.ColumnValue) for each in columns):
+    if not all(isinstance(expression, ir.ColumnValue) for expression in columns):
         return None
     (node,) = block.nodes
     key = fixed_key(catalog.node_type(node.type_name), block.filters, given)
     # An id matches exactly the rows of its key, so no filter beyond the key may remain.
     if key is None or len(block.filters) != len(key.operands):
         return None
-    names = tuple(each.column for each in columns if isinstance(each, ir.ColumnValue))
+    names = tuple(
+        expression.column for expression in columns if isinstance(expression, ir.ColumnValue)
+    )
     return partial(_lookup, TableKey(TableKind.NODE, node.type_name), key, names)
 
 

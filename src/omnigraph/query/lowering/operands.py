@@ -167,7 +167,7 @@ def texts_column(condition: ir.Filter, given: Given) -> ir.ColumnValue | None:
     """The column that a filter restricts to a list of texts; None for any other filter."""
     column, known = _known_comparison(condition, given)
     values = _items(known)
-    return column if values and all(isinstance(each, str) for each in values) else None
+    return column if values and all(isinstance(value, str) for value in values) else None
 
 
 def texts_allowed(condition: ir.Filter, given: Given) -> tuple[str, ...]:

@@ -98,10 +98,10 @@ class _Results:
 
     def plain_select(self, query: ir.ReadQuery, source: exp.Select) -> exp.Select:
         """One result row per row."""
-        columns = [self.operand(each.expression) for each in query.columns]
-        order_keys = [(each.expression, each.descending) for each in query.order]
-        order_keys += [(each, False) for each in query.tie_breakers]
-        order = [(self.operand(each), down) for each, down in order_keys if _varies(each)]
+        columns = [self.operand(column.expression) for column in query.columns]
+        order_keys = [(key.expression, key.descending) for key in query.order]
+        order_keys += [(operand, False) for operand in query.tie_breakers]
+        order = [(self.operand(key), down) for key, down in order_keys if _varies(key)]
         tree = source.select(*map(_number_column, range(len(columns)), columns))
         return _order_by(tree, order)
 
@@ -111,10 +111,10 @@ class _Results:
         Group keys and aggregated values are computed first, under generated names: a constant is
         then a group key like any other, and no engine mistakes it for the number of a column.
         """
-        columns = [self._over_groups(each.expression) for each in query.columns]
-        order_keys = [(each.expression, each.descending) for each in query.order]
-        order_keys += [(each, False) for each in query.tie_breakers]
-        order = [(self._over_groups(each), down) for each, down in order_keys if _varies(each)]
+        columns = [self._over_groups(column.expression) for column in query.columns]
+        order_keys = [(key.expression, key.descending) for key in query.order]
+        order_keys += [(operand, False) for operand in query.tie_breakers]
+        order = [(self._over_groups(key), down) for key, down in order_keys if _varies(key)]
         inner_columns = [
             named(without_negative_zero(self.operand(operand), operand.type), name)
             for operand, name in self.inner.items()
@@ -125,7 +125,7 @@ class _Results:
         tree = exp.select(*map(_number_column, range(len(columns)), columns)).from_(
             table(inner, _ROWS)
         )
-        keys = [self._over_groups(each) for each in dict.fromkeys(query.group_keys)]
+        keys = [self._over_groups(key) for key in dict.fromkeys(query.group_keys)]
         if keys:
             tree = tree.group_by(*keys)
         return _order_by(tree, order) if keys else tree

@@ -116,10 +116,10 @@ class _Joins:
             self.joined_variables.update(variable for variable, _ in self.outer.columns)
         local = self._define_nodes()
         traversals = list(self.block.traversals)
-        nodes = [each.variable for each in self.block.nodes if each.variable in self.nodes]
-        while traversals or any(each not in self.joined_variables for each in nodes):
-            connected = [each for each in traversals if self._touches(each)]
-            waiting = [each for each in nodes if each not in self.joined_variables]
+        nodes = [node.variable for node in self.block.nodes if node.variable in self.nodes]
+        while traversals or any(node not in self.joined_variables for node in nodes):
+            connected = [traversal for traversal in traversals if self._touches(traversal)]
+            waiting = [node for node in nodes if node not in self.joined_variables]
             if connected or not waiting:
                 traversal = (connected or traversals)[0]
                 traversals.remove(traversal)
@@ -139,7 +139,7 @@ class _Joins:
         values = [named(self.scope[use].copy(), name) for use, name in columns.items()]
         if not values:
             values = [named(exp.Literal.number(1), "v0")]
-        places = {name: tuple(found) for name, found in self.places.items()}
+        places = {name: tuple(columns) for name, columns in self.places.items()}
         outer_places = dict(self.outer.places) if self.outer else {}
         return Rows(
             self.state.builder.define(self.query.select(*values)), columns, outer_places | places
@@ -147,10 +147,16 @@ class _Joins:
 
     def _define_nodes(self) -> list[ir.Filter]:
         """Define a filtered table for each node variable that needs one; return those filters."""
-        ends = {end for each in self.block.traversals for end in (each.source, each.destination)}
+        ends = {
+            end
+            for traversal in self.block.traversals
+            for end in (traversal.source, traversal.destination)
+        }
         local = []
         for node in self.block.nodes:
-            mine = [each for each in self.block.filters if _variables(each) == {node.variable}]
+            mine = [
+                filter_ for filter_ in self.block.filters if _variables(filter_) == {node.variable}
+            ]
             columns = [name for variable, name in sorted(self.uses) if variable == node.variable]
             if node.variable in ends and not mine and set(columns) <= {"id"}:
                 # The ends of edges always exist, so the edge table's columns have the ids.
@@ -228,7 +234,7 @@ class _Joins:
         if self.outer is not None and (end, "id") in self.outer.columns:
             places = self.outer.places.get(end, ())
             return Start(self.outer.table, self.outer.columns[end, "id"], places)
-        has_filter = any(_variables(each) == {end} for each in self.block.filters)
+        has_filter = any(_variables(filter_) == {end} for filter_ in self.block.filters)
         if end in self.nodes and has_filter:
             return Start(self.nodes[end], "id", tuple(self.places[end][:1]))
         return None
@@ -276,4 +282,8 @@ class _Joins:
 
 
 def _variables(condition: ir.Filter) -> set[str]:
-    return {each.variable for each in operands_of(condition) if isinstance(each, ir.ColumnValue)}
+    return {
+        operand.variable
+        for operand in operands_of(condition)
+        if isinstance(operand, ir.ColumnValue)
+    }

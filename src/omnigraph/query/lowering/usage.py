@@ -23,8 +23,8 @@ def uses_of_block(block: ir.Block) -> Iterator[Use]:
 
 def uses_of_results(query: ir.ReadQuery) -> Iterator[Use]:
     """The columns that the result, the order and its tie breakers use."""
-    columns = [each.expression for each in query.columns]
-    for expression in (*columns, *(each.expression for each in query.order)):
+    columns = [column.expression for column in query.columns]
+    for expression in (*columns, *(key.expression for key in query.order)):
         yield from _uses(_operands(expression))
     yield from _uses(query.tie_breakers)
 
@@ -46,4 +46,8 @@ def _operands(expression: ir.Expression) -> tuple[ir.Operand, ...]:
 
 
 def _uses(operands: Iterable[ir.Operand]) -> Iterator[Use]:
-    return ((each.variable, each.column) for each in operands if isinstance(each, ir.ColumnValue))
+    return (
+        (operand.variable, operand.column)
+        for operand in operands
+        if isinstance(operand, ir.ColumnValue)
+    )

@@ -124,7 +124,7 @@ def _ends(direction: ir.Direction) -> tuple[str, str]:
 def _edges(relation: str, source: str, destination: str, edge_columns: Sequence[str]) -> exp.Select:
     ends = named(column(source, "e"), FROM), named(column(destination, "e"), TO)
     # Edge columns are numbered, because a property may have the name of an end.
-    others = [named(column(each, "e"), f"c{place}") for place, each in enumerate(edge_columns)]
+    others = [named(column(name, "e"), f"c{place}") for place, name in enumerate(edge_columns)]
     return exp.select(*ends, *others).from_(table(relation, "e"))
 
 
