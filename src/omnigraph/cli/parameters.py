@@ -58,8 +58,10 @@ def declared_types(text: str, query_name: str | None) -> dict[str, str]:
     if len(wanted) != 1:
         return {}
     return {
-        each.variable.name: each.type.name.text if isinstance(each.type, NamedType) else "list"
-        for each in wanted[0].parameters
+        parameter.variable.name: parameter.type.name.text
+        if isinstance(parameter.type, NamedType)
+        else "list"
+        for parameter in wanted[0].parameters
     }
 
 

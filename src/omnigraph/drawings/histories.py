@@ -24,10 +24,10 @@ def history_svg(rows: Sequence[Row], tips: Mapping[CommitId, Sequence[str]], *, 
     Args:
         tips: The branches that end at a commit, by its id.
     """
-    lanes = 1 + max((max([each.lane, *each.passing, each.starts or 0]) for each in rows), default=0)
+    lanes = 1 + max((max([row.lane, *row.passing, row.starts or 0]) for row in rows), default=0)
     left = _MARGIN + lanes * _LANE
-    words = [_words(each, tips.get(each.commit.commit_id, ())) for each in rows]
-    widest = max((svg.text_width(" ".join(each)) for each in words), default=0)
+    words = [_words(row, tips.get(row.commit.commit_id, ())) for row in rows]
+    widest = max((svg.text_width(" ".join(texts)) for texts in words), default=0)
     elements = [*_lines(rows)]
     for place, (row, texts) in enumerate(zip(rows, words, strict=True)):
         elements += _commit(row, place, texts, left)
@@ -39,10 +39,10 @@ def _words(row: Row, tips: Sequence[str]) -> tuple[str, str, str]:
     commit = row.commit
     when = f"{commit.created_at:%Y-%m-%d %H:%M}"
     message = (commit.message or "").partition("\n")[0][:_MESSAGE_MAX]
-    names = " ".join(f"[{each}]" for each in tips)
+    names = " ".join(f"[{name}]" for name in tips)
     who = f"by {commit.actor}" if commit.actor else ""
     rest = [when, str(commit.operation), who, message]
-    return commit.commit_id, names, " ".join(each for each in rest if each)
+    return commit.commit_id, names, " ".join(word for word in rest if word)
 
 
 def _commit(row: Row, place: int, words: tuple[str, str, str], left: float) -> list[str]:
@@ -67,7 +67,7 @@ def _lines(rows: Sequence[Row]) -> list[str]:
     paths = []
     for place, row in enumerate(rows):
         for lane in (row.lane, *row.joins):
-            paths += [_line(each, lane, (place, row.lane)) for each in open_.pop(lane, [])]
+            paths += [_line(start, lane, (place, row.lane)) for start in open_.pop(lane, [])]
         if row.continues:
             open_[row.lane].append((place, row.lane))
         if row.starts is not None:

@@ -34,13 +34,13 @@ class Row:
 
 def sort_newest_first(commits: Iterable[Commit]) -> list[Commit]:
     """The commits of a history, each before its parents, and younger ones first."""
-    by_id = {each.commit_id: each for each in commits}
+    by_id = {commit.commit_id: commit for commit in commits}
     children = dict.fromkeys(by_id, 0)
     for commit in by_id.values():
         for parent in commit.parents:
             if parent in by_id:
                 children[parent] += 1
-    ready = [_age(by_id[each]) for each, count in children.items() if not count]
+    ready = [_age(by_id[commit_id]) for commit_id, count in children.items() if not count]
     heapq.heapify(ready)
     commits_in_order = []
     while ready:
@@ -76,11 +76,11 @@ def lay_out(commits: Iterable[Commit], known: Mapping[CommitId, Commit]) -> list
         for joined_lane in joins:
             lanes[joined_lane] = None
         parent, merged_parent = (
-            each if each in known else None for each in (commit.parent, commit.merged_parent)
+            parent if parent in known else None for parent in (commit.parent, commit.merged_parent)
         )
         lanes[lane] = parent
         passing = tuple(
-            each for each, wanted in enumerate(lanes) if wanted is not None and each != lane
+            other for other, wanted in enumerate(lanes) if wanted is not None and other != lane
         )
         starts, is_new = None, False
         if merged_parent is not None:

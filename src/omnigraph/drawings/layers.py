@@ -130,9 +130,11 @@ def _order(
     layer: list[str], layers: Sequence[Sequence[str]], neighbours: Mapping[str, Sequence[str]]
 ) -> None:
     """Sort the boxes of a layer by the mean position of their neighbours."""
-    positions = {name: place / len(each) for each in layers for place, name in enumerate(each)}
+    positions = {name: place / len(names) for names in layers for place, name in enumerate(names)}
     layer.sort(
-        key=lambda name: _mean([positions[each] for each in neighbours[name]], positions[name])
+        key=lambda name: _mean(
+            [positions[neighbour] for neighbour in neighbours[name]], positions[name]
+        )
     )
 
 
@@ -149,7 +151,8 @@ def _move(
         return tops[name] + sizes[name].height / 2
 
     wanted_tops = [
-        _mean([centre(each) for each in neighbours[name]], centre(name)) - sizes[name].height / 2
+        _mean([centre(neighbour) for neighbour in neighbours[name]], centre(name))
+        - sizes[name].height / 2
         for name in layer
     ]
     new_tops: list[float] = []

@@ -54,7 +54,8 @@ def _word(type_: PropertyType) -> str:
 
 
 def _relation(edge: EdgeType) -> str:
-    has = f" ({', '.join(each.name for each in edge.properties)})" if edge.properties else ""
+    names = ", ".join(property_.name for property_ in edge.properties)
+    has = f" ({names})" if names else ""
     ends = f"{edge.source} }}o--{_ending(edge.cardinality)} {edge.target}"
     return f'  {ends} : "{edge.name}{has}"'
 

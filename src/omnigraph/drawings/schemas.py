@@ -40,15 +40,15 @@ class _Link:
 
 def schema_svg(catalog: Catalog, *, title: str) -> str:
     """The picture of a schema."""
-    types = {each.name: each for each in catalog.types}
+    types = {type_.name: type_ for type_ in catalog.types}
     rank = ranks(
-        [each.name for each in catalog.node_types],
-        [(each.source, each.target) for each in catalog.edge_types],
+        [node_type.name for node_type in catalog.node_types],
+        [(edge_type.source, edge_type.target) for edge_type in catalog.edge_types],
     )
     layers: dict[int, list[str]] = defaultdict(list)
     for node in catalog.node_types:
         layers[2 * rank[node.name]].append(node.name)
-    sizes = {each.name: _size(each) for each in catalog.types}
+    sizes = {type_.name: _size(type_) for type_ in catalog.types}
     links: list[_Link] = []
     for number, edge in enumerate(catalog.edge_types):
         source, target = 2 * rank[edge.source], 2 * rank[edge.target]
@@ -60,15 +60,15 @@ def schema_svg(catalog: Catalog, *, title: str) -> str:
         target_stops = room.stops((edge.name, edge.target), layer, target)
         links += [_Link(source_stops, has_arrow=False, colour=colour)]
         links += [_Link(target_stops, has_arrow=True, colour=colour)]
-    sorted_layers = [layers[each] for each in sorted(layers)]
+    sorted_layers = [layers[number] for number in sorted(layers)]
     pairs = [pair for link in links for pair in zip(link.stops, link.stops[1:], strict=False)]
     places = place_boxes(sorted_layers, sizes, pairs, across=_ACROSS, between=_BETWEEN)
     elements = [*_lines(links, places)]
     for name, place in places.items():
         if name in types:
             elements += _box(types[name], place, _colour_of(name, catalog))
-    width = max((each.x + each.width for each in places.values()), default=0.0)
-    height = max((each.y + each.height for each in places.values()), default=0.0)
+    width = max((place.x + place.width for place in places.values()), default=0.0)
+    height = max((place.y + place.height for place in places.values()), default=0.0)
     group = f'<g transform="translate({_MARGIN} {_MARGIN})">'
     picture = [group, *elements, "</g>"]
     return svg.document(width + 2 * _MARGIN, height + 2 * _MARGIN, picture, title=title)
@@ -76,8 +76,8 @@ def schema_svg(catalog: Catalog, *, title: str) -> str:
 
 def lines_of(type_: SchemaType) -> list[str]:
     """The lines of a type's box below its title."""
-    lines = [f"implements {each}" for each in getattr(type_, "implements", ())]
-    return [_shorten(each) for each in [*lines, *(_property(type_, p) for p in type_.properties)]]
+    lines = [f"implements {interface}" for interface in getattr(type_, "implements", ())]
+    return [_shorten(line) for line in [*lines, *(_property(type_, p) for p in type_.properties)]]
 
 
 def title_of(type_: SchemaType) -> str:

@@ -72,4 +72,4 @@ def _text(content: str) -> str:
 
 def _clean(text: str) -> str:
     """Text without characters that XML cannot represent."""
-    return "".join(each if each.isprintable() else " " for each in text)
+    return "".join(character if character.isprintable() else " " for character in text)

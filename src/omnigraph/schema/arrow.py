@@ -55,7 +55,7 @@ def table_schema(type_: SchemaType) -> pa.Schema:
 def to_table(rows: pa.Table, type_: SchemaType) -> pa.Table:
     """Rows of a valid delta, with the columns and types of the type's table."""
     schema = table_schema(type_)
-    columns = [rows[each.name].cast(each.type) for each in schema]
+    columns = [rows[field.name].cast(field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
 
 

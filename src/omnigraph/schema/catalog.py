@@ -272,7 +272,7 @@ class Catalog:
         for type_ in self.types:
             if type_.name == name:
                 return type_
-        hint = did_you_mean(name, (each.name for each in self.types))
+        hint = did_you_mean(name, (type_.name for type_ in self.types))
         message = f"the schema has no type {name[:200]}"
         raise TypeNotFoundError(message, hint=hint, name=name)
 
@@ -285,7 +285,7 @@ class Catalog:
         if names is None:
             return tuple(self.types)
         wanted = {self.type_named(name).name for name in names}
-        return tuple(each for each in self.types if each.name in wanted)
+        return tuple(type_ for type_ in self.types if type_.name in wanted)
 
     def type_of(self, key: TableKey) -> SchemaType:
         """The type whose rows a table holds.
@@ -302,7 +302,7 @@ def _find(declarations: tuple[_DeclarationT, ...], name: str, kind: str) -> _Dec
     for declaration in declarations:
         if declaration.name == name:
             return declaration
-    hint = did_you_mean(name, (each.name for each in declarations))
+    hint = did_you_mean(name, (declaration.name for declaration in declarations))
     message = f"the schema has no {kind} {name[:200]}"
     raise TypeNotFoundError(message, hint=hint, name=name)
 
@@ -311,6 +311,6 @@ def _find_property(owner: SchemaType, name: str) -> Property:
     for property_ in owner.properties:
         if property_.name == name:
             return property_
-    hint = did_you_mean(name, (each.name for each in owner.properties))
+    hint = did_you_mean(name, (property_.name for property_ in owner.properties))
     message = f"{owner.name} has no property {name[:200]}"
     raise NotFoundError(message, hint=hint, type=owner.name, name=name)

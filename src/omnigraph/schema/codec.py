@@ -41,9 +41,9 @@ def encode(catalog: Catalog) -> str:
     """
     document = {
         "format": FORMAT,
-        "interfaces": [_to_json(each) for each in catalog.interfaces],
-        "node_types": [_to_json(each) for each in catalog.node_types],
-        "edge_types": [_to_json(each) for each in catalog.edge_types],
+        "interfaces": [_to_json(interface) for interface in catalog.interfaces],
+        "node_types": [_to_json(node_type) for node_type in catalog.node_types],
+        "edge_types": [_to_json(edge_type) for edge_type in catalog.edge_types],
     }
     return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -99,7 +99,7 @@ def _to_json(value: object) -> object:
         case date():
             return value.isoformat()
         case tuple():
-            return [_to_json(each) for each in value]
+            return [_to_json(item) for item in value]
         case _ if is_dataclass(value):
             return {
                 field_.name: _to_json(getattr(value, field_.name))
@@ -169,9 +169,9 @@ def _interface(raw: Mapping[str, Any]) -> Interface:
 def _rules(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **_members(raw),
-        "ranges": tuple(Range(**each) for each in raw.get("ranges", ())),
-        "checks": tuple(Check(**each) for each in raw.get("checks", ())),
-        "lengths": tuple(Length(**each) for each in raw.get("lengths", ())),
+        "ranges": tuple(Range(**fields) for fields in raw.get("ranges", ())),
+        "checks": tuple(Check(**fields) for fields in raw.get("checks", ())),
+        "lengths": tuple(Length(**fields) for fields in raw.get("lengths", ())),
     }
 
 

@@ -39,7 +39,7 @@ def constraint_findings(at: Path, owner: Declaration, columns: Columns) -> Itera
     for position, range_ in enumerate(owner.ranges):
         yield from _range_findings((*at, "ranges", position), owner, range_, columns)
     yield from _repetition_findings(
-        (*at, "ranges"), owner, "@range", [each.property for each in owner.ranges]
+        (*at, "ranges"), owner, "@range", [range_.property for range_ in owner.ranges]
     )
     for position, check in enumerate(owner.checks):
         yield from _check_findings((*at, "checks", position), owner, check, columns)
@@ -47,7 +47,7 @@ def constraint_findings(at: Path, owner: Declaration, columns: Columns) -> Itera
     for position, length in enumerate(owner.lengths):
         yield from _length_findings((*at, "lengths", position), owner, length, columns)
     yield from _repetition_findings(
-        (*at, "lengths"), owner, "@length", [each.property for each in owner.lengths]
+        (*at, "lengths"), owner, "@length", [length.property for length in owner.lengths]
     )
 
 

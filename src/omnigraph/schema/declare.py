@@ -46,7 +46,7 @@ from omnigraph.schema.findings import Path, SchemaCode
 from omnigraph.schema.rules import KNOWN_ANNOTATIONS
 
 _BASES: Final[dict[str, Scalar | BlobType]] = {
-    **{str(each): each for each in Scalar},
+    **{str(scalar): scalar for scalar in Scalar},
     "Blob": BlobType(),
 }
 _CONSTRAINTS: Final = frozenset({"key", "unique", "index", "range", "check", "length"})
@@ -150,12 +150,12 @@ class _Draft:
             self._header(annotation)
         self._body()
         fields = _tuples(self.fields)
-        fields["properties"] = tuple(each.finish() for each in self.properties)
+        fields["properties"] = tuple(property_.finish() for property_ in self.properties)
         match self.node.kind:
             case "interface":
                 return Interface(name.text, **fields)
             case "node":
-                implements = tuple(each.text for each in self.node.implements)
+                implements = tuple(interface.text for interface in self.node.implements)
                 return NodeType(name.text, implements=implements, **fields)
             case _:
                 source, target = self.node.ends
@@ -172,7 +172,9 @@ class _Draft:
                 owner = self._property(member)
             elif member.name.text in _CONSTRAINTS and member.arguments is not None:
                 self._constraint(member, owner)
-                names = {each.text for each in member.arguments if isinstance(each, Word)}
+                names = {
+                    argument.text for argument in member.arguments if isinstance(argument, Word)
+                }
                 owner = owner if owner and names <= {owner.node.name.text} else None
             elif owner is not None:
                 self._property_annotation(owner, member)
@@ -198,7 +200,7 @@ class _Draft:
             case EnumNode(values):
                 for position, value in enumerate(values):
                     self.out.spans[(*at, "type", position)] = value.span
-                return EnumType(tuple(each.text for each in values))
+                return EnumType(tuple(value.text for value in values))
             case VectorNode(dimension):
                 assert isinstance(dimension.value, int), "the grammar has INT here"
                 return VectorType(dimension.value)
@@ -313,7 +315,7 @@ class _Draft:
                 self.out.spans[(*at, end)] = bound.span
 
     def _members(self, name: str, words: tuple[Word, ...], span: Span) -> None:
-        members = tuple(each.text for each in words)
+        members = tuple(word.text for word in words)
         if name == "key" and "key" in self.fields:
             message = f"{self.node.kind} {self.node.name.text} has a key already"
             hint = "for a key of several properties write @key(a, b) once"
@@ -345,7 +347,7 @@ class _Draft:
 
     def _metadata(self, fields: dict[str, Any], at: Path, annotation: AnnotationNode) -> None:
         first, *rest = annotation.arguments or (None,)
-        named = [each for each in rest if isinstance(each, NamedArgument)]
+        named = [argument for argument in rest if isinstance(argument, NamedArgument)]
         if (
             annotation.arguments == ()
             or isinstance(first, Interval | NamedArgument)
@@ -356,7 +358,7 @@ class _Draft:
         metadata = Annotation(
             annotation.name.text,
             None if first is None else _to_value(first),
-            tuple((each.name.text, _to_value(each.value)) for each in named),
+            tuple((argument.name.text, _to_value(argument.value)) for argument in named),
         )
         fields.setdefault("annotations", []).append(metadata)
         self.out.spans[(*at, "annotations", len(fields["annotations"]) - 1)] = annotation.span
@@ -378,11 +380,13 @@ class _Draft:
 
 
 def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(each) if isinstance(each, list) else each for name, each in fields.items()}
+    return {
+        name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()
+    }
 
 
 def _all_words(arguments: tuple[Argument, ...]) -> TypeGuard[tuple[Word, ...]]:
-    return all(isinstance(each, Word) for each in arguments)
+    return all(isinstance(argument, Word) for argument in arguments)
 
 
 def _to_value(value: Word | Literal) -> str | int | float | bool:

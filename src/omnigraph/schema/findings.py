@@ -101,8 +101,10 @@ class InvalidSchemaError(InvalidInputError):
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings = tuple(findings)
         super().__init__(
-            "; ".join(f"{each.code}: {each.message}" for each in self.findings),
-            hint="; ".join(dict.fromkeys(each.hint for each in self.findings if each.hint)),
+            "; ".join(f"{finding.code}: {finding.message}" for finding in self.findings),
+            hint="; ".join(
+                dict.fromkeys(finding.hint for finding in self.findings if finding.hint)
+            ),
         )
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -18,7 +18,7 @@ def expand(node: NodeType, interfaces: Interfaces) -> NodeType:
     A property that the node declares itself receives nothing from an interface; only its type must
     match. Expanding twice is expanding once.
     """
-    own = {each.name for each in node.properties}
+    own = {property_.name for property_ in node.properties}
     key, uniques, indexes = node.key, list(node.uniques), list(node.indexes)
     for interface in _implemented_interfaces(node, interfaces):
         if interface.key and not own.intersection(interface.key):
@@ -36,7 +36,7 @@ def expand(node: NodeType, interfaces: Interfaces) -> NodeType:
 
 def expanded_properties(node: NodeType, interfaces: Interfaces) -> tuple[Property, ...]:
     """The node's own properties, then those its interfaces add, in the order it names them."""
-    named = {each.name: each for each in reversed(node.properties)}
+    named = {property_.name: property_ for property_ in reversed(node.properties)}
     added: dict[str, Property] = {}
     for interface in _implemented_interfaces(node, interfaces):
         for property_ in interface.properties:
@@ -49,8 +49,13 @@ def interface_findings(at: Path, node: NodeType, interfaces: Interfaces) -> Iter
     """Unknown and repeated interfaces, mismatched properties, and competing keys."""
     seen: set[str] = set()
     key = node.key
-    own = {each.name: position for position, each in reversed(list(enumerate(node.properties)))}
-    have = {each.name: each for each in reversed(expanded_properties(node, interfaces))}
+    own = {
+        property_.name: position
+        for position, property_ in reversed(list(enumerate(node.properties)))
+    }
+    have = {
+        property_.name: property_ for property_ in reversed(expanded_properties(node, interfaces))
+    }
     for position, name in enumerate(node.implements):
         place: Path = (*at, "implements", position)
         if name in seen:

@@ -75,7 +75,7 @@ def read_schema(text: str, name: str = "schema") -> SchemaReading:
             diagnostics.append(
                 Diagnostic(finding.code, span, finding.message, finding.hint, severity)
             )
-    diagnostics.sort(key=lambda each: (each.span, each.code))
+    diagnostics.sort(key=lambda diagnostic: (diagnostic.span, diagnostic.code))
     return SchemaReading(source, catalog, tuple(diagnostics))
 
 

@@ -39,7 +39,7 @@ def print_schema(catalog: Catalog) -> str:
         *catalog.node_types,
         *catalog.edge_types,
     )
-    return "\n".join(_declaration(each) for each in declarations)
+    return "\n".join(_declaration(declaration) for declaration in declarations)
 
 
 def _declaration(declaration: Declaration) -> str:
@@ -95,7 +95,7 @@ def _property(owner: Declaration, property_: Property) -> str:
 
 def _constraints(owner: Declaration) -> Iterator[str]:
     """The constraints that are not printed after a single property."""
-    properties = {each.name: each for each in owner.properties}
+    properties = {property_.name: property_ for property_ in owner.properties}
     if len(owner.key) > 1 or (owner.key and owner.key[0] not in properties):
         yield f"@key({', '.join(owner.key)})"
     for members in owner.uniques:

@@ -35,7 +35,9 @@ def catalog_of(*declarations: Declaration) -> Catalog:
     """
     catalog, findings = resolve(declarations)
     if catalog is None:
-        raise InvalidSchemaError(each for each in findings if each.code.severity is Severity.ERROR)
+        raise InvalidSchemaError(
+            finding for finding in findings if finding.code.severity is Severity.ERROR
+        )
     return catalog
 
 
@@ -53,13 +55,21 @@ def resolve(declarations: Sequence[Declaration]) -> tuple[Catalog | None, tuple[
             break
     if errors:
         return None, tuple(findings)
-    interfaces = {each.name: each for each in declarations if isinstance(each, Interface)}
-    nodes = [expand(each, interfaces) for each in declarations if isinstance(each, NodeType)]
-    edges = [each for each in declarations if isinstance(each, EdgeType)]
+    interfaces = {
+        declaration.name: declaration
+        for declaration in declarations
+        if isinstance(declaration, Interface)
+    }
+    nodes = [
+        expand(declaration, interfaces)
+        for declaration in declarations
+        if isinstance(declaration, NodeType)
+    ]
+    edges = [declaration for declaration in declarations if isinstance(declaration, EdgeType)]
     return Catalog(
-        node_types=_sort_by_name([_canonicalize_rules(_canonicalize(each)) for each in nodes]),
-        edge_types=_sort_by_name([_canonicalize_rules(_canonicalize(each)) for each in edges]),
-        interfaces=_sort_by_name([_canonicalize(each) for each in interfaces.values()]),
+        node_types=_sort_by_name([_canonicalize_rules(_canonicalize(node)) for node in nodes]),
+        edge_types=_sort_by_name([_canonicalize_rules(_canonicalize(edge)) for edge in edges]),
+        interfaces=_sort_by_name([_canonicalize(interface) for interface in interfaces.values()]),
     ), tuple(findings)
 
 

@@ -62,8 +62,16 @@ def findings_in(declarations: Sequence[Declaration]) -> Iterator[Finding]:
 
     The declarations are as written: interfaces not yet expanded, values not yet fitted.
     """
-    interfaces = {each.name: each for each in declarations if isinstance(each, Interface)}
-    nodes = {each.name: each for each in declarations if isinstance(each, NodeType)}
+    interfaces = {
+        declaration.name: declaration
+        for declaration in declarations
+        if isinstance(declaration, Interface)
+    }
+    nodes = {
+        declaration.name: declaration
+        for declaration in declarations
+        if isinstance(declaration, NodeType)
+    }
     yield from _shared_names(declarations)
     for index, declaration in enumerate(declarations):
         at: Path = (index,)
@@ -270,7 +278,9 @@ def _endpoint_findings(
     for end, name in (("source", edge.source), ("target", edge.target)):
         if name in nodes:
             continue
-        other = next((each for each in declarations if each.name == name), None)
+        other = next(
+            (declaration for declaration in declarations if declaration.name == name), None
+        )
         message = f"edge {edge.name}: there is no node type {name[:200]}"
         hint = did_you_mean(name, nodes)
         if other is not None:

@@ -90,7 +90,7 @@ def read(source: Source) -> Syntax:
                 declarations += map(builder.declaration, _trees(tree))
                 continue
             builder.diagnostics.append(tree)
-        lost_names.update(each.group() for each in islice(lexemes(source.at(span)), 1, 2))
+        lost_names.update(match.group() for match in islice(lexemes(source.at(span)), 1, 2))
     return Syntax(tuple(declarations), tuple(builder.diagnostics), frozenset(lost_names))
 
 
@@ -159,7 +159,7 @@ class _Builder:
         if isinstance(part, Token):
             return self._value(part)
         if part.data == "interval":
-            ends = {str(each.data): self._bound(each.children[0]) for each in _trees(part)}
+            ends = {str(bound.data): self._bound(bound.children[0]) for bound in _trees(part)}
             return Interval(ends.get("low"), ends.get("high"), span_of(part))
         name, value = _tokens(part)
         return NamedArgument(_word(name), self._value(value))
@@ -205,8 +205,8 @@ def _word(token: Token) -> Word:
 
 
 def _tokens(tree: Tree[Token]) -> list[Token]:
-    return [each for each in tree.children if isinstance(each, Token) and each.type != "OPEN"]
+    return [child for child in tree.children if isinstance(child, Token) and child.type != "OPEN"]
 
 
 def _trees(tree: Tree[Token]) -> list[Tree[Token]]:
-    return [each for each in tree.children if isinstance(each, Tree)]
+    return [child for child in tree.children if isinstance(child, Tree)]

@@ -76,13 +76,13 @@ def require_fit(total: Value, type_: PropertyType) -> Value:
 
 
 def _numbers(values: list[Value]) -> list[int | float]:
-    return [each for each in values if isinstance(each, int | float)]
+    return [value for value in values if isinstance(value, int | float)]
 
 
 def _sum(numbers: list[int | float], type_: PropertyType) -> int | float:
     if type_ is Scalar.F64:
         return RoundedFloat(_exact_sum(numbers), _slack(numbers))
-    return sum(each for each in numbers if isinstance(each, int))
+    return sum(number for number in numbers if isinstance(number, int))
 
 
 def _average(numbers: list[int | float]) -> float:
@@ -91,7 +91,7 @@ def _average(numbers: list[int | float]) -> float:
 
 def _exact_sum(numbers: list[int | float]) -> float:
     """The float nearest to the sum, whatever the order."""
-    infinite = {each for each in numbers if math.isinf(each)}
+    infinite = {number for number in numbers if math.isinf(number)}
     if any(map(math.isnan, numbers)) or len(infinite) == 2:
         return math.nan
     if infinite:
@@ -101,7 +101,7 @@ def _exact_sum(numbers: list[int | float]) -> float:
 
 def _slack(numbers: list[int | float]) -> float:
     """Each addition rounds by less than one part in 2**52 of what has been added so far."""
-    size = _to_float(sum(Fraction(abs(each)) for each in numbers if math.isfinite(each)))
+    size = _to_float(sum(Fraction(abs(number)) for number in numbers if math.isfinite(number)))
     return size * len(numbers) * sys.float_info.epsilon
 
 

@@ -23,7 +23,7 @@ def assert_same_rows(
     exact unless it depends on a number that was rounded; then rows may be in any order, and if a
     limit applies to such an order, only their number is compared.
     """
-    names = [each.name for each in query.columns]
+    names = [column.name for column in query.columns]
     for row in actual:
         assert list(row) == names, f"columns {list(row)}, not {names}"
     assert len(actual) == len(expected), f"{_format_rows(actual)}\nis not\n{_format_rows(expected)}"
@@ -50,7 +50,7 @@ def is_left_to_rounding(query: ReadQuery) -> bool:
 
 
 def _has_rounded_order(query: ReadQuery) -> bool:
-    return any(_is_rounded(each.expression) for each in query.order)
+    return any(_is_rounded(key.expression) for key in query.order)
 
 
 def _are_same(expected: Value, actual: Value, *, signed_zero: bool) -> bool:
@@ -84,7 +84,7 @@ def _is_rounded(expression: Expression) -> bool:
 
 
 def _by_exact_columns(query: ReadQuery, rows: Sequence[ResultRow]) -> list[ResultRow]:
-    exact = [each.name for each in query.columns if not _is_rounded(each.expression)]
+    exact = [column.name for column in query.columns if not _is_rounded(column.expression)]
     return sorted(rows, key=lambda row: [sort_key(row[name]) for name in exact])
 
 

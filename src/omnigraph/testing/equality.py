@@ -49,6 +49,6 @@ def distinct(values: list[Value]) -> list[Value]:
     """
     unique_values: list[Value] = []
     for value in values:
-        if not any(are_equal(value, each) for each in unique_values):
+        if not any(are_equal(value, other) for other in unique_values):
             unique_values.append(unsigned_zero(value))
     return unique_values

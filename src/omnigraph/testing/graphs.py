@@ -103,13 +103,13 @@ def graphs(draw: st.DrawFn, catalog: Catalog) -> ReferenceGraph:
     Ids of different types collide; edges may be loops, parallel, and form cycles.
     """
     # A node that must have edges needs target nodes for them.
-    least = 1 if any(each.cardinality.minimum for each in catalog.edge_types) else 0
+    least = 1 if any(edge_type.cardinality.minimum for edge_type in catalog.edge_types) else 0
     rows: dict[str, list[Row]] = {}
     for node in catalog.node_types:
         low = max(least, draw(st.sampled_from(_NODES_LEAST)))
         properties = draw(st.lists(_properties(node), min_size=low, max_size=_NODES_MAX))
         rows[node.name] = _without_duplicates(
-            node, [draw(_add_id(node, each)) for each in properties]
+            node, [draw(_add_id(node, values)) for values in properties]
         )
     for edge in catalog.edge_types:
         rows[edge.name] = draw(_edges(edge, rows))
@@ -118,8 +118,8 @@ def graphs(draw: st.DrawFn, catalog: Catalog) -> ReferenceGraph:
 
 @st.composite
 def _edges(draw: st.DrawFn, edge: EdgeType, rows: Mapping[str, list[Row]]) -> list[Row]:
-    sources = [str(each["id"]) for each in rows[edge.source]]
-    targets = [str(each["id"]) for each in rows[edge.target]]
+    sources = [str(row["id"]) for row in rows[edge.source]]
+    targets = [str(row["id"]) for row in rows[edge.target]]
     if not sources or not targets:
         return []
     low, high = edge.cardinality.minimum, edge.cardinality.maximum
@@ -128,18 +128,20 @@ def _edges(draw: st.DrawFn, edge: EdgeType, rows: Mapping[str, list[Row]]) -> li
     starts = [source for source in sources for _ in range(low)] + draw(more)
     rows_drawn: list[Row] = []
     for source in starts:
-        if high is None or sum(each["src"] == source for each in rows_drawn) < high:
+        if high is None or sum(row["src"] == source for row in rows_drawn) < high:
             target = draw(st.sampled_from(targets))
             row = {"src": source, "dst": target, **draw(_properties(edge))}
             rows_drawn.append(draw(_add_id(edge, row)))
     valid_rows = _without_duplicates(edge, rows_drawn)
-    counts = Counter(each["src"] for each in valid_rows)
+    counts = Counter(valid_row["src"] for valid_row in valid_rows)
     assume(all(counts[source] >= low for source in sources))
     return valid_rows
 
 
 def _properties(type_: SchemaType) -> st.SearchStrategy[dict[str, Value]]:
-    return st.fixed_dictionaries({each.name: _property(type_, each) for each in type_.properties})
+    return st.fixed_dictionaries(
+        {property_.name: _property(type_, property_) for property_ in type_.properties}
+    )
 
 
 def _property(type_: SchemaType, property_: Property) -> st.SearchStrategy[Value]:
@@ -152,7 +154,7 @@ def _property(type_: SchemaType, property_: Property) -> st.SearchStrategy[Value
     for length in type_.lengths:
         if length.property == property_.name:
             values_drawn = _of_length(property_.type, length)
-    checks = [each for each in type_.checks if each.property == property_.name]
+    checks = [check for check in type_.checks if check.property == property_.name]
     if checks:
         pattern = re.compile(checks[0].pattern, re.ASCII)
         values_drawn = st.from_regex(pattern).filter(lambda text: _passes(text, checks))
@@ -278,7 +280,7 @@ def query_catalogs(draw: st.DrawFn) -> Catalog:
         EdgeType("PartOf", names[-1], names[-1], properties=draw(_some_properties(0, 2))),
     ]
     chosen = draw(st.lists(st.sampled_from(range(3)), max_size=2, unique=True))
-    return catalog_of(*nodes, *edges, *(optional[each] for each in chosen))
+    return catalog_of(*nodes, *edges, *(optional[place] for place in chosen))
 
 
 @st.composite

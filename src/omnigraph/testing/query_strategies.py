@@ -159,7 +159,7 @@ class _Query:
             scope[name] = node = self.choose(self.catalog.node_types)
             clauses.append(self._binding(name, node))
         filters = [self._filter(scope) for _ in range(self.draw(st.integers(0, 3)))]
-        clauses += [each for each in filters if each is not None]
+        clauses += [filter_ for filter_ in filters if filter_ is not None]
         if depth < _DEPTH_MAX and self.chance(35):
             clauses.append(ast.Negation(self.block(scope, depth=depth + 1), _NOWHERE))
         if depth == 0:
@@ -181,7 +181,7 @@ class _Query:
 
     def grouped_columns(self) -> tuple[ast.Projection, ...]:
         """Columns of which at least one is an aggregate."""
-        keys = [each for each, type_, _ in _columns(self.scope) if can_be_sorted(type_)]
+        keys = [column for column, type_, _ in _columns(self.scope) if can_be_sorted(type_)]
         chosen = [self.choose(keys) for _ in range(self.draw(st.integers(0, 2)))]
         aggregates = [self._aggregate() for _ in range(self.draw(st.integers(1, 3)))]
         return self._with_aliases(self.draw(st.permutations([*chosen, *aggregates])))
@@ -190,8 +190,10 @@ class _Query:
         self, projections: Sequence[ast.Projection], *, grouped: bool
     ) -> tuple[ast.Ordering, ...]:
         """Order keys: columns by name or by value, other values of the rows, other aggregates."""
-        sortable = [each for each, type_, _ in _columns(self.scope) if can_be_sorted(type_)]
-        candidates = [each for each in projections if grouped or each.expression in sortable]
+        sortable = [column for column, type_, _ in _columns(self.scope) if can_be_sorted(type_)]
+        candidates = [
+            projection for projection in projections if grouped or projection.expression in sortable
+        ]
         orderings: list[ast.Ordering] = []
         for _ in range(self.draw(st.integers(0, 2))):
             expression: ast.Expression = self._aggregate() if grouped else self.choose(sortable)
@@ -349,12 +351,14 @@ class _Query:
             return _literal(self.draw(values(Scalar.F64)))
         if type_.is_float and self.chance(50):
             return _literal(self.draw(values(Scalar.I64)))
-        other = self.choose([each for each in Scalar if each.is_numeric and each is not type_])
+        other = self.choose(
+            [scalar for scalar in Scalar if scalar.is_numeric and scalar is not type_]
+        )
         return self._parameter(other, self.draw(values(other)))
 
     def _aggregate(self) -> ast.AggregateCall:
         function = self.choose(list(ast.AggregateName))
-        columns = [each for each in _columns(self.scope) if _accepts(function, each[1])]
+        columns = [column for column in _columns(self.scope) if _accepts(function, column[1])]
         if not columns:
             function, columns = ast.AggregateName.COUNT, _columns(self.scope)
         argument, type_, _ = self.choose(columns)
@@ -400,7 +404,7 @@ def _nodes(scope: _Scope) -> list[str]:
 
 def _walkable(edges: Sequence[EdgeType]) -> list[EdgeType]:
     """The edges whose words are never parsed as an operator."""
-    return [each for each in edges if each.word.lower() not in set(ast.Sign)]
+    return [edge for edge in edges if edge.word.lower() not in set(ast.Sign)]
 
 
 def _columns(scope: _Scope) -> list[tuple[ast.PropertyOf, PropertyType, bool]]:

@@ -76,14 +76,19 @@ def evaluate(
         rows = _groups(query, assignments, run)
     results: list[tuple[dict[str, Value], list[SortKey]]] = []
     for row in rows:
-        columns = {each.name: _value(each.expression, row, query, run) for each in query.columns}
-        keys = [_value(each, row, query, run) for each in _order_expressions(query)]
-        results.append((columns, [sort_key(each) for each in keys]))
+        columns = {
+            column.name: _value(column.expression, row, query, run) for column in query.columns
+        }
+        keys = [_value(expression, row, query, run) for expression in _order_expressions(query)]
+        results.append((columns, [sort_key(key) for key in keys]))
     # The last key first, since sorting is stable; reversed sorting is stable too.
-    directions = [*(each.descending for each in query.order), *(False for _ in query.tie_breakers)]
+    directions = [
+        *(order_key.descending for order_key in query.order),
+        *(False for _ in query.tie_breakers),
+    ]
     for place in reversed(range(len(directions))):
-        results.sort(key=lambda each: each[1][place], reverse=directions[place])
-    types = {each.name: each.expression.type for each in query.columns}
+        results.sort(key=lambda result: result[1][place], reverse=directions[place])
+    types = {column.name: column.expression.type for column in query.columns}
     # The limit applies first: sorting uses exact sums, and only returned sums have to fit.
     return [
         {name: require_fit(value, types[name]) for name, value in columns.items()}
@@ -92,7 +97,7 @@ def evaluate(
 
 
 def _order_expressions(query: ir.ReadQuery) -> list[ir.Expression]:
-    return [*(each.expression for each in query.order), *query.tie_breakers]
+    return [*(key.expression for key in query.order), *query.tie_breakers]
 
 
 def _limit(query: ir.ReadQuery, run: _Run) -> int | None:
@@ -161,7 +166,7 @@ def _distance(
     The source itself is reached only by a self-loop, at one hop.
     """
     edges = graph.rows_of(traversal.edge_type)
-    if any(_connects(each, traversal.direction, source, destination) for each in edges):
+    if any(_connects(edge, traversal.direction, source, destination) for edge in edges):
         return 1
     visited, frontier = {source}, {source}
     for hops in range(1, traversal.hops_max + 1):
@@ -265,7 +270,7 @@ def _groups(query: ir.ReadQuery, assignments: Sequence[Assignment], run: _Run) -
     """The assignments by their group keys; without keys one group, even of nothing."""
     groups = [] if query.group_keys else [_Group((), [])]
     for assignment in assignments:
-        keys = tuple(_operand(each, assignment, run) for each in query.group_keys)
+        keys = tuple(_operand(key, assignment, run) for key in query.group_keys)
         for group in groups:
             if all(map(are_equal, group.keys, keys)):
                 group.members.append(assignment)
@@ -296,8 +301,8 @@ def _value(
 
 
 def _aggregate(expression: ir.Aggregate, group: _Group, run: _Run) -> Value:
-    values = [_operand(expression.argument, each, run) for each in group.members]
-    values = [each for each in values if each is not None]
+    values = [_operand(expression.argument, member, run) for member in group.members]
+    values = [value for value in values if value is not None]
     if expression.distinct:
         values = distinct(values)
     return aggregate(expression.function, values, expression.type)

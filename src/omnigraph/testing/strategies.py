@@ -113,7 +113,7 @@ def properties(draw: st.DrawFn) -> Property:
     )
 
 
-_bodies = st.lists(properties(), max_size=6, unique_by=lambda each: each.name.casefold())
+_bodies = st.lists(properties(), max_size=6, unique_by=lambda property_: property_.name.casefold())
 
 
 @st.composite
@@ -121,17 +121,19 @@ def _constraints(
     draw: st.DrawFn, body: list[Property], *, endpoints: tuple[str, ...], single: bool
 ) -> dict[str, Any]:
     """A key, uniques and indexes over the properties that may have them."""
-    comparable = [each for each in body if isinstance(each.type, Scalar | EnumType)]
-    keyable = [*endpoints, *(each.name for each in comparable if not each.nullable)]
-    uniqueable = [*endpoints, *(each.name for each in comparable)]
-    indexable = [each.name for each in body if not isinstance(each.type, ListType | BlobType)]
+    comparable = [property_ for property_ in body if isinstance(property_.type, Scalar | EnumType)]
+    keyable = [*endpoints, *(property_.name for property_ in comparable if not property_.nullable)]
+    uniqueable = [*endpoints, *(property_.name for property_ in comparable)]
+    indexable = [
+        property_.name for property_ in body if not isinstance(property_.type, ListType | BlobType)
+    ]
     width = 1 if single else 3
     return {
         "key": tuple(draw(_some(keyable, width))),
         "uniques": tuple(
-            tuple(each)
-            for each in draw(st.lists(_some(uniqueable, width), max_size=2, unique_by=frozenset))
-            if each
+            tuple(members)
+            for members in draw(st.lists(_some(uniqueable, width), max_size=2, unique_by=frozenset))
+            if members
         ),
         "indexes": tuple(draw(_some(indexable, 3))),
     }
@@ -200,7 +202,9 @@ def _body(
         fields["ranges"] = draw(_ranges(body))
         searched = draw(_some(sources, 2))
         fields["checks"] = tuple(Check(name, draw(st.sampled_from(_PATTERNS))) for name in searched)
-        fields["lengths"] = draw(_lengths([each for each in body if each.name not in searched]))
+        fields["lengths"] = draw(
+            _lengths([property_ for property_ in body if property_.name not in searched])
+        )
     return fields
 
 
@@ -218,10 +222,10 @@ def declarations(draw: st.DrawFn) -> list[Declaration]:
     nodes = [NodeType(name, **draw(_body())) for name in rest[: max(1, len(rest) // 2)]]
     result: list[Declaration] = [
         *interfaces,
-        *(draw(_add_interface(each, interfaces)) for each in nodes),
+        *(draw(_add_interface(node, interfaces)) for node in nodes),
     ]
     if nodes:
-        ends = st.sampled_from([each.name for each in nodes])
+        ends = st.sampled_from([node.name for node in nodes])
         for name in rest[len(nodes) :]:
             low = draw(st.integers(0, 3))
             high = draw(st.none() | st.integers(low, 5))
@@ -240,12 +244,12 @@ def declarations(draw: st.DrawFn) -> list[Declaration]:
 @st.composite
 def _add_interface(draw: st.DrawFn, node: NodeType, interfaces: list[Interface]) -> NodeType:
     """The node type, implementing an interface if one can be added without other changes."""
-    taken = {each.name.casefold() for each in node.properties}
+    taken = {property_.name.casefold() for property_ in node.properties}
     possible = [
-        each
-        for each in interfaces
-        if not taken & {property_.name.casefold() for property_ in each.properties}
-        and not (node.key and each.key)
+        interface
+        for interface in interfaces
+        if not taken & {property_.name.casefold() for property_ in interface.properties}
+        and not (node.key and interface.key)
     ]
     if not possible or draw(st.booleans()):
         return node
@@ -253,5 +257,5 @@ def _add_interface(draw: st.DrawFn, node: NodeType, interfaces: list[Interface])
     return replace(node, implements=(chosen.name,))
 
 
-catalogs: st.SearchStrategy[Catalog] = declarations().map(lambda each: catalog_of(*each))
+catalogs: st.SearchStrategy[Catalog] = declarations().map(lambda types: catalog_of(*types))
 """Catalogs of every shape the language has."""

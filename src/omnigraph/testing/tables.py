@@ -15,7 +15,7 @@ from omnigraph.testing.reference import ReferenceGraph, Row
 
 def to_tables(graph: ReferenceGraph, catalog: Catalog) -> dict[TableKey, pa.Table]:
     """One table for each type of the catalog, empty where the graph has no rows of it."""
-    return {each.table_key: to_table(each, graph.rows_of(each.name)) for each in catalog.types}
+    return {type_.table_key: to_table(type_, graph.rows_of(type_.name)) for type_ in catalog.types}
 
 
 def to_table(type_: SchemaType, rows: Iterable[Row]) -> pa.Table:
@@ -27,12 +27,12 @@ def to_table(type_: SchemaType, rows: Iterable[Row]) -> pa.Table:
     [{'id': 'Ada', 'name': 'Ada', 'age': None}]
     """
     schema = table_schema(type_)
-    given = [dict(each) for each in rows]
+    given = [dict(row) for row in rows]
     for row in given:
         assert row.keys() == set(schema.names), f"{type_.name} has other columns than {row}"
         for field in schema:
             assert field.nullable or row[field.name] is not None, f"{field.name} is null in {row}"
-    arrays = [pa.array([row[each.name] for row in given], each.type) for each in schema]
+    arrays = [pa.array([row[column.name] for row in given], column.type) for column in schema]
     table = pa.Table.from_arrays(arrays, schema=schema)
     table.validate(full=True)
     return table

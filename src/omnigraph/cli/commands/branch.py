@@ -180,7 +180,11 @@ def delete_branch(
     handle = graph.open(options.require_store(store), read_only=not confirm)
     ref = handle.snapshot(branch=branch).ref
     commits = handle.commits.list(branch=branch)
-    own = [each.commit_id for each in commits if each.branch == branch and each.ref in (ref, None)]
+    own = [
+        commit.commit_id
+        for commit in commits
+        if commit.branch == branch and commit.ref in (ref, None)
+    ]
     handle.branches.delete(branch, dry_run=not confirm)
     head = commits[0].commit_id
     with render.report_of(f"branch {branch} was deleted" if confirm else None):

@@ -122,7 +122,7 @@ def _lint_queries(path: str, catalog: Catalog | None) -> LintResult:
 def _counts(results: Iterable[LintResult]) -> tuple[int, int]:
     from omnigraph.lang.diagnostics import errors_in
 
-    diagnostics = [each for result in results for each in result.diagnostics]
+    diagnostics = [diagnostic for result in results for diagnostic in result.diagnostics]
     errors = len(errors_in(diagnostics))
     return errors, len(diagnostics) - errors
 
@@ -148,7 +148,9 @@ def _plural(count: int, thing: str) -> str:
 def _file_facts(result: LintResult) -> dict[str, object]:
     facts: dict[str, object] = {
         "file": result.source.name,
-        "diagnostics": [_diagnostic_facts(each, result.source) for each in result.diagnostics],
+        "diagnostics": [
+            _diagnostic_facts(diagnostic, result.source) for diagnostic in result.diagnostics
+        ],
     }
     if not _is_schema(result.source.name):
         facts["checked"] = result.checked
