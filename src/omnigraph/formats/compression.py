@@ -18,7 +18,7 @@ _SUFFIXES: Final[Mapping[Compression, str]] = {Compression.GZIP: ".gz", Compress
 
 
 def compression_of(path: str) -> Compression | None:
-    """The compression that a file's name says.
+    """The compression in a file's name.
 
     >>> compression_of("people.jsonl.zst"), compression_of("people.jsonl")
     (<Compression.ZSTD: 'zstd'>, None)

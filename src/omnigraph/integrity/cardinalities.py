@@ -60,7 +60,7 @@ class CardinalityMax:
         key = self.edge.table_key
         written = draft.upserts(key, "id", "src", POSITION)
         edges = [_written_edges(written)]
-        remaining = draft.remaining(
+        remaining = draft.remaining_rows(
             key,
             "id",
             "src",
@@ -157,7 +157,7 @@ class CardinalityMin:
             yield _TouchedNodes(query, Place(written, "id"))
         if edges in shape.overwritten:
             # Every node may have lost its edges.
-            remaining = draft.remaining(
+            remaining = draft.remaining_rows(
                 nodes, "id", by="id", among=None, replaced=False, reliance=Reliance.NONE
             )
             if remaining is not None:
@@ -173,7 +173,7 @@ class CardinalityMin:
     def _nodes_losing_edges(self, draft: Draft, edge_ids: str) -> _TouchedNodes:
         """The remaining nodes that edges with these ids led from."""
         edges, nodes = self.edge.table_key, self.node.table_key
-        before = draft.committed(
+        before = draft.committed_rows(
             edges, "id", "src", by="id", among=Place(edge_ids, "id"), reliance=Reliance.NONE
         )
         place = Place(before, "src")
@@ -187,7 +187,7 @@ class CardinalityMin:
         remaining_ids = []
         if nodes in draft.shape.upserted:
             remaining_ids.append(_ids(draft.upserts(nodes, "id")))
-        remaining = draft.remaining(
+        remaining = draft.remaining_rows(
             nodes, "id", by="id", among=place, replaced=False, reliance=Reliance.NONE
         )
         if remaining is not None:
@@ -207,7 +207,7 @@ class CardinalityMin:
             yield exp.select(*alias_columns(id=no_id, src=no_id.copy(), o=no_position()))
         # One scan of the table for each way to be touched, so that each can be a lookup.
         for nodes in touched:
-            remaining = draft.remaining(
+            remaining = draft.remaining_rows(
                 key,
                 "id",
                 "src",

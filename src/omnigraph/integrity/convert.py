@@ -139,7 +139,7 @@ class _Converter:
         for property_ in self.type.properties:
             row[property_.name] = self._property(property_, raw.values, faults)
         if not self.ignores_unknown:
-            faults += self._unknown(raw.values)
+            faults += self._unknown_properties(raw.values)
         given_id = self._value("id", Scalar.STRING, raw.values.get("id"), faults)
         assert given_id is None or isinstance(given_id, str), "it was read as text"
         row["id"] = given_id
@@ -170,7 +170,7 @@ class _Converter:
             return None
         return converted
 
-    def _unknown(self, values: Mapping[str, object]) -> Iterator[_Fault]:
+    def _unknown_properties(self, values: Mapping[str, object]) -> Iterator[_Fault]:
         names = [property_.name for property_ in self.type.properties]
         for name in values:
             if name in names or name == "id":

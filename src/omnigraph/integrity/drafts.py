@@ -69,7 +69,7 @@ class Draft:
         assert key in self.shape.deleted, f"the delta deletes nothing from {key}"
         return self._give(DeltaRows(key, DeltaPart.DELETIONS, ("id",)))
 
-    def committed(
+    def committed_rows(
         self, key: TableKey, *columns: str, by: str, among: Place | None, reliance: Reliance
     ) -> str:
         """A relation of committed rows; only those whose column `by` is `among` others matter."""
@@ -79,7 +79,7 @@ class Draft:
             self._builder.link([among], [Place(name, by)])
         return name
 
-    def remaining(
+    def remaining_rows(
         self,
         key: TableKey,
         *columns: str,
@@ -96,7 +96,7 @@ class Draft:
         """
         if key in self.shape.overwritten:
             return None
-        relation = self.committed(key, *columns, by=by, among=among, reliance=reliance)
+        relation = self.committed_rows(key, *columns, by=by, among=among, reliance=reliance)
         query = exp.select(*(column(name, "c") for name in columns)).from_(table(relation, "c"))
         if key in self.shape.deleted:
             query = anti_join(query, column("id", "c"), self.deletions(key), "d")

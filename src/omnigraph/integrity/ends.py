@@ -64,7 +64,7 @@ class Endpoint:
         if nodes in shape.upserted:
             query = anti_join(query, end.copy(), draft.upserts(nodes, "id"), "n")
         place = Place(edges, self.end)
-        remaining = draft.remaining(
+        remaining = draft.remaining_rows(
             nodes, "id", by="id", among=place, replaced=True, reliance=Reliance.PRESENCE
         )
         if remaining is not None:
@@ -108,7 +108,7 @@ class DanglingEdge:
         # Deleted nodes can be looked up; of an overwritten type, any node may be missing.
         is_overwritten = nodes in shape.overwritten
         deleted = None if is_overwritten else draft.deletions(nodes)
-        remaining = draft.remaining(
+        remaining = draft.remaining_rows(
             self.edge.table_key,
             "id",
             self.end,

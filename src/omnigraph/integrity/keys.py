@@ -96,7 +96,7 @@ class NewIds:
         draft = Draft(shape)
         key = self.type.table_key
         relation = draft.upserts(key, "id", POSITION)
-        remaining = draft.remaining(
+        remaining = draft.remaining_rows(
             key,
             "id",
             by="id",

@@ -59,7 +59,7 @@ class Unique:
         key = self.type.table_key
         relation = draft.upserts(key, *dict.fromkeys(["id", POSITION, *self.members]))
         claims = draft.define(self._claims(relation))
-        remaining = draft.remaining(
+        remaining = draft.remaining_rows(
             key,
             *dict.fromkeys(["id", *self.members]),
             by=self._lookup or "",

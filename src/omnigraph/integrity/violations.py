@@ -157,7 +157,7 @@ class IntegrityReport:
 
 
 class Tally:
-    """A report in the making: counts everything, keeps the first offenders of each breach."""
+    """Builds a report: counts everything, keeps the first offenders of each breach."""
 
     def __init__(self) -> None:
         self._counts: dict[Breach, int] = {}

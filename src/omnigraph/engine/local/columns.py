@@ -30,7 +30,7 @@ class Columns:
         """The columns in memory, or None if the table is too large for that."""
         if table.count_bytes() > KEPT_TABLE_BYTES_MAX:
             return None
-        cached = self._cached(table.address, columns)
+        cached = self._cached_columns(table.address, columns)
         missing = [name for name in columns if name not in cached]
         if missing:
             # A scan keeps the order of rows, so columns of one version can be read separately.
@@ -41,7 +41,7 @@ class Columns:
             cached |= new
         return pa.table({name: cached[name] for name in columns})
 
-    def _cached(
+    def _cached_columns(
         self, address: TableAddress, columns: tuple[str, ...]
     ) -> dict[str, pa.ChunkedArray]:
         with self._lock:

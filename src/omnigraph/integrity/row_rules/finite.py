@@ -29,7 +29,7 @@ def finite_key(type_: SchemaType, name: str, kind: Scalar) -> RowRule:
 
 
 def finite_vector(type_: SchemaType, name: str, dimension: int) -> RowRule:
-    """A vector has as many numbers as its type says, and all of them are finite."""
+    """A vector has as many numbers as its type states, and all of them are finite."""
 
     def is_broken(bindings: Bindings) -> exp.Expr:
         # In the local engine vectors are arrays of fixed length, which few functions accept.
