@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
@@ -34,15 +34,10 @@ class Reliance(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A plan, and the part of the delta that each of its given relations stands for.
-
-    Attributes:
-        reliances: What the rule relies on in each relation of committed rows.
-    """
+    """A plan, and the part of the delta that each of its given relations stands for."""
 
     plan: Plan
     given: Mapping[str, DeltaRows]
-    reliances: Mapping[str, Reliance]
 
 
 @dataclass(slots=True)
@@ -52,12 +47,21 @@ class Draft:
     shape: Shape
     _builder: PlanBuilder = field(default_factory=PlanBuilder)
     _given: dict[str, DeltaRows] = field(default_factory=dict)
-    _reliances: dict[str, Reliance] = field(default_factory=dict)
+    _reliances: list[tuple[TableKey, Reliance]] = field(default_factory=list)
 
     @property
     def bindings(self) -> Bindings:
         """The values that the plan binds."""
         return self._builder.bindings
+
+    @property
+    def delta_rows(self) -> Iterable[DeltaRows]:
+        """The parts of the delta that the plan reads."""
+        return self._given.values()
+
+    def tables_relied_on(self, reliance: Reliance) -> Iterator[TableKey]:
+        """The tables whose committed rows the plan reads and relies on in this way."""
+        return (key for key, kind in self._reliances if kind is reliance)
 
     def upserts(self, key: TableKey, *columns: str) -> str:
         """A relation of the delta's rows of a table; the shape must have some."""
@@ -74,7 +78,7 @@ class Draft:
     ) -> str:
         """A relation of committed rows; only those whose column `by` is `among` others matter."""
         name = self._builder.scan(key, columns)
-        self._reliances[name] = reliance
+        self._reliances.append((key, reliance))
         if among is not None:
             self._builder.link([among], [Place(name, by)])
         return name
@@ -114,9 +118,7 @@ class Draft:
 
     def question(self, query: exp.Query, columns: Sequence[OutputColumn]) -> Question:
         """The finished plan."""
-        return Question(
-            self._builder.plan(query, columns), dict(self._given), dict(self._reliances)
-        )
+        return Question(self._builder.plan(query, columns), dict(self._given))
 
     def _give(self, rows: DeltaRows) -> str:
         for name, given in self._given.items():
@@ -182,21 +184,23 @@ def semi_join(
     query: exp.Select, value: exp.Expr, name: str, alias: str, at: str = "id"
 ) -> exp.Select:
     """The rows of a query whose value occurs in a column of a table."""
-    return _join(query, value, name, alias, at, "semi")
+    return _join(query, value, name, alias, at, "SEMI")
 
 
 def anti_join(
     query: exp.Select, value: exp.Expr, name: str, alias: str, at: str = "id"
 ) -> exp.Select:
     """The rows of a query whose value does not occur in a column of a table."""
-    return _join(query, value, name, alias, at, "anti")
+    return _join(query, value, name, alias, at, "ANTI")
 
 
 def _join(
     query: exp.Select, value: exp.Expr, name: str, alias: str, at: str, kind: str
 ) -> exp.Select:
     on = exp.EQ(this=value, expression=column(at, alias))
-    return query.join(table(name, alias), on=on, join_type=kind)
+    # Not by `query.join`, which parses the kind of the join anew each time.
+    query.append("joins", exp.Join(this=table(name, alias), on=on, kind=kind))
+    return query
 
 
 def union_all(queries: Sequence[exp.Select]) -> exp.Query:

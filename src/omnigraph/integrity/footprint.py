@@ -2,73 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
-from omnigraph.integrity.deltas import POSITION, DeltaPart, DeltaRows, Shape
-from omnigraph.integrity.drafts import Question, Reliance
-from omnigraph.integrity.evaluate import first_offenders
-from omnigraph.integrity.rules import SetRule
+from omnigraph.integrity.deltas import POSITION, DeltaPart, Shape
+from omnigraph.integrity.drafts import Draft, Reliance
+from omnigraph.integrity.rules import RuleSet, SetRule
 from omnigraph.limits import COMPILED_QUERIES_MAX
 from omnigraph.model.tables import TableKey
-from omnigraph.relational.plans import TableRows
-from omnigraph.schema.catalog import SchemaType
 
 
-def reads(rules: Iterable[SetRule], shape: Shape) -> frozenset[TableKey]:
-    """The tables that must be unchanged since the rules were checked, before the first effect.
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What one rule reads, for deltas of one shape.
 
-    The delta requires rows of theirs, such as the nodes of an edge. Tables that the delta changes
-    are not among them: no two writers change one table at once.
+    Attributes:
+        reads: The tables whose rows the delta requires, such as the nodes of an edge. They must be
+            unchanged since the rule was checked, before the first effect.
+        guards: The tables in which another writer could insert rows that break the rule, such as
+            the edges of a deleted node. Nobody else may change them before the publish.
+        columns: By table, the columns of upserted rows.
     """
-    return _tables_relied_on(rules, shape, Reliance.PRESENCE) - changed_tables(shape)
 
-
-def guards(rules: Iterable[SetRule], shape: Shape) -> frozenset[TableKey]:
-    """The tables that no other writer may change before the delta is published.
-
-    Rows that are inserted there meanwhile could break a rule that held when it was checked, such
-    as the edges of a node that the delta deletes.
-    """
-    return _tables_relied_on(rules, shape, Reliance.ABSENCE) - changed_tables(shape)
-
-
-def columns(rules: Iterable[SetRule], type_: SchemaType, shape: Shape) -> tuple[str, ...]:
-    """The columns of a type's upserted rows that the rules read, the id first."""
-    names = dict.fromkeys(["id"])
-    for rule in rules:
-        for rows in _delta_rows(rule, shape):
-            if rows.table == type_.table_key and rows.part is DeltaPart.UPSERTS:
-                names.update(dict.fromkeys(rows.columns))
-    return tuple(name for name in names if name != POSITION)
-
-
-def changed_tables(shape: Shape) -> frozenset[TableKey]:
-    """The tables that a delta of this shape changes."""
-    return shape.upserted | shape.deleted | shape.overwritten
-
-
-def _tables_relied_on(
-    rules: Iterable[SetRule], shape: Shape, reliance: Reliance
-) -> frozenset[TableKey]:
-    return frozenset().union(*(_tables(rule, shape, reliance) for rule in rules))
+    rule: SetRule
+    reads: frozenset[TableKey]
+    guards: frozenset[TableKey]
+    columns: Mapping[TableKey, frozenset[str]]
 
 
 @lru_cache(maxsize=COMPILED_QUERIES_MAX)
-def _tables(rule: SetRule, shape: Shape, reliance: Reliance) -> frozenset[TableKey]:
-    question = first_offenders(rule, shape)
-    return frozenset(
-        _committed_table(question, name)
-        for name, kind in question.reliances.items()
-        if kind is reliance
+def footprints(rule_set: RuleSet, shape: Shape) -> tuple[Footprint, ...]:
+    """The footprints of the set rules that a delta of this shape could break."""
+    return tuple(
+        _footprint(rule, rule.offenders(shape).draft) for rule in rule_set.set_rules_for(shape)
     )
 
 
-def _committed_table(question: Question, name: str) -> TableKey:
-    relation = question.plan.relations[name]
-    assert isinstance(relation, TableRows), "only committed rows are relied on"
-    return relation.table
+def reads(footprints: Iterable[Footprint]) -> frozenset[TableKey]:
+    """What `Work.reads` has to be for these rules."""
+    return frozenset().union(*(footprint.reads for footprint in footprints))
 
 
-def _delta_rows(rule: SetRule, shape: Shape) -> Iterator[DeltaRows]:
-    yield from first_offenders(rule, shape).given.values()
+def guards(footprints: Iterable[Footprint]) -> frozenset[TableKey]:
+    """What `Work.guards` has to be for these rules."""
+    return frozenset().union(*(footprint.guards for footprint in footprints))
+
+
+def columns(footprints: Iterable[Footprint]) -> dict[TableKey, frozenset[str]]:
+    """By table, the columns of upserted rows that any of these rules reads."""
+    every: dict[TableKey, frozenset[str]] = {}
+    for footprint in footprints:
+        for key, names in footprint.columns.items():
+            every[key] = every.get(key, frozenset()) | names
+    return every
+
+
+def _footprint(rule: SetRule, draft: Draft) -> Footprint:
+    shape = draft.shape
+    # No two writers change one table at once, so a delta need not say so of its own tables.
+    changed = shape.upserted | shape.deleted | shape.overwritten
+    names: dict[TableKey, frozenset[str]] = {}
+    for rows in draft.delta_rows:
+        if rows.part is DeltaPart.UPSERTS:
+            names[rows.table] = names.get(rows.table, frozenset()) | set(rows.columns) - {POSITION}
+    return Footprint(
+        rule,
+        reads=frozenset(draft.tables_relied_on(Reliance.PRESENCE)) - changed,
+        guards=frozenset(draft.tables_relied_on(Reliance.ABSENCE)) - changed,
+        columns=names,
+    )

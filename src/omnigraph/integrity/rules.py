@@ -27,9 +27,12 @@ SetRule = DistinctIds | NewIds | Unique | Endpoint | CardinalityMax | Cardinalit
 """A rule about several rows. Each states to which deltas it applies, and finds its offenders."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RuleSet:
-    """The rules of one catalog, in its order. It holds no data and may be cached and shared."""
+    """The rules of one catalog, in its order. It holds no data and may be cached and shared.
+
+    Two are equal only if they are one: a cache must not compare the whole catalog each time.
+    """
 
     catalog: Catalog
     row_rules: tuple[RowRules, ...]

@@ -162,13 +162,12 @@ class LoadSetup:
         self, delta: Delta, changes: Mapping[TableKey, Stage], report: LoadReport
     ) -> Work[LoadReport]:
         """The finished plan; the note of its commit has the number of rejected rows."""
-        shape = delta.shape()
-        rules = tuple(self.rule_set.set_rules_for(shape))
+        footprints = footprint.footprints(self.rule_set, delta.shape())
         return Work(
             report,
             changes=self.stages.follow_staging(changes),
-            reads=footprint.reads(rules, shape),
-            guards=footprint.guards(rules, shape),
+            reads=footprint.reads(footprints),
+            guards=footprint.guards(footprints),
             replans=self.mode is Mode.APPEND,
             note="" if self.rejects is None else self.rejects.note(report.rejected),
         )

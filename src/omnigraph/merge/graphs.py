@@ -102,13 +102,12 @@ class Merge:
                 error.add_note(f"the resolutions name what does not conflict so far: {unused}")
             raise error
         self.resolutions.require_used()
-        shape = _shape(tables)
-        rules = tuple(self.rule_set.set_rules_for(shape))
+        footprints = footprint.footprints(self.rule_set, _shape(tables))
         return Work(
             report,
             changes={key: work.stage for key, work in tables.items()},
-            reads=footprint.reads(rules, shape),
-            guards=footprint.guards(rules, shape),
+            reads=footprint.reads(footprints),
+            guards=footprint.guards(footprints),
             replans=True,
             is_history=True,
             lineage=self.lineage,

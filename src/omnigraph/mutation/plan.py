@@ -70,13 +70,13 @@ class Mutations:
         delta = pending.delta()
         shape = delta.shape()
         rule_set = self._rule_set(view.snapshot.schema_digest)
-        applicable = tuple(rule_set.set_rules_for(shape))
+        applicable = footprint.footprints(rule_set, shape)
         is_safe = by_statements(query.statements, view.catalog)
-        doubtful = tuple(rule for rule in applicable if not is_safe(rule))
+        doubtful = tuple(each for each in applicable if not is_safe(each.rule))
         is_proven = any_of(
             is_safe,
             by_columns(delta, view.snapshot.row_count),
-            by_lookup(doubtful, delta, view.data),
+            by_lookup((each.rule for each in doubtful), delta, view.data),
         )
         local = self._queries.local
         report = evaluate(
@@ -87,8 +87,8 @@ class Mutations:
             _report(pending),
             changes={key: _stage(table) for key, table in pending.changed_tables()},
             # A rule that the statements cannot break reads no committed rows.
-            reads=footprint.reads(doubtful, shape),
-            guards=footprint.guards(applicable, shape),
+            reads=footprint.reads(doubtful),
+            guards=footprint.guards(applicable),
             replans=all(
                 isinstance(statement, ir.InsertNode | ir.InsertEdge)
                 for statement in query.statements

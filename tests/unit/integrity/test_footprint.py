@@ -8,7 +8,9 @@ import pytest
 
 from omnigraph.integrity import footprint
 from omnigraph.integrity.deltas import Shape
+from omnigraph.integrity.keys import DistinctIds
 from omnigraph.integrity.rules import RuleSet
+from omnigraph.limits import COMPILED_QUERIES_MAX
 from omnigraph.schema.parser import parse_schema
 
 CATALOG: Final = parse_schema("""
@@ -45,20 +47,39 @@ CASES: Final = {
 )
 def test_a_write_relies_on_what_its_rules_read(upserted, deleted, overwritten, reads, guards):
     shape = Shape(frozenset(upserted), frozenset(deleted), frozenset(overwritten))
-    rules = tuple(RULES.set_rules_for(shape))
+    footprints = footprint.footprints(RULES, shape)
 
-    assert footprint.reads(rules, shape) == set(reads)
-    assert footprint.guards(rules, shape) == set(guards)
+    assert footprint.reads(footprints) == set(reads)
+    assert footprint.guards(footprints) == set(guards)
 
 
 def test_the_columns_of_a_type_are_those_that_any_rule_reads():
     shape = Shape(upserted=frozenset([PERSON, CITY, KNOWS, LIVES]))
-    rules = tuple(RULES.set_rules_for(shape))
-    names = {type_.name: set(footprint.columns(rules, type_, shape)) for type_ in CATALOG.types}
 
-    assert names == {
-        "Person": {"id", "mail"},
-        "City": {"id"},
-        "Knows": {"id", "src", "dst"},
-        "LivesIn": {"id", "src", "dst", "since"},
+    assert footprint.columns(footprint.footprints(RULES, shape)) == {
+        PERSON: {"id", "mail"},
+        CITY: {"id"},
+        KNOWS: {"id", "src", "dst"},
+        LIVES: {"id", "src", "dst", "since"},
     }
+
+
+def test_a_rule_is_drafted_once_however_many_there_are(monkeypatch):
+    types = range(COMPILED_QUERIES_MAX)
+    rules = RuleSet.compile(parse_schema(" ".join(f"node N{n} {{ a: I32 }}" for n in types)))
+    shape = Shape(upserted=frozenset(type_.table_key for type_ in rules.catalog.types))
+    drafts: list[DistinctIds] = []
+    monkeypatch.setattr(DistinctIds, "offenders", count_calls(DistinctIds.offenders, drafts))
+    for _ in range(3):
+        every = footprint.footprints(rules, shape)
+        footprint.reads(every), footprint.guards(every), footprint.columns(every)
+
+    assert len(drafts) == len(types)
+
+
+def count_calls(offenders, drafts):
+    def counting(rule, shape):
+        drafts.append(rule)
+        return offenders(rule, shape)
+
+    return counting

@@ -137,15 +137,14 @@ class SparkLoad:
 
     def _columns(self) -> dict[TableKey, tuple[str, ...]]:
         """The columns that rules about several rows read, for every table of the schema."""
-        types = tuple(self.setup.rule_set.catalog.types)
-        keys = frozenset(type_.table_key for type_ in types)
+        keys = frozenset(type_.table_key for type_ in self.setup.rule_set.catalog.types)
         shape = Shape(
             upserted=keys,
             overwritten=keys if self.setup.mode is Mode.OVERWRITE else frozenset(),
             only_new=keys if self.setup.mode is Mode.APPEND else frozenset(),
         )
-        rules = tuple(self.setup.rule_set.set_rules_for(shape))
-        return {type_.table_key: footprint.columns(rules, type_, shape) for type_ in types}
+        columns = footprint.columns(footprint.footprints(self.setup.rule_set, shape))
+        return {key: tuple(sorted(columns[key])) for key in keys}
 
     def _types(self) -> tuple[SchemaType, ...]:
         return self.setup.types(self._require_intake().written)
