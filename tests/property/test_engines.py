@@ -129,7 +129,7 @@ def test_spark_agrees_with_the_reference(spark_engine: SparkEngine, question: Qu
 @pytest.mark.parametrize(
     ("where", "name", "planted"),
     [
-        pytest.param(rows, "_without", lambda _, kept, __: kept, id="negations are ignored"),
+        pytest.param(rows, "_subtract", lambda _, kept, __: kept, id="negations are ignored"),
         pytest.param(plan, "_limit", lambda *_: None, id="limits are ignored"),
     ],
 )

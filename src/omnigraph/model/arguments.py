@@ -16,7 +16,7 @@ _SHOWN_MAX: Final = 100
 def require_text(value: object, name: str) -> str:
     """A text.
 
-    >>> checked_text("ada", "actor")
+    >>> require_text("ada", "actor")
     'ada'
 
     Raises:
@@ -56,7 +56,7 @@ def require_number(value: object, name: str) -> int:
 def require_texts(value: object, name: str) -> tuple[str, ...] | None:
     """Several texts, or one; None, which often means all, is returned as None.
 
-    >>> checked_texts("Person", "types"), checked_texts(["Person", "City"], "types")
+    >>> require_texts("Person", "types"), require_texts(["Person", "City"], "types")
     (('Person',), ('Person', 'City'))
 
     Raises:

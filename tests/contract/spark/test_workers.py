@@ -21,7 +21,7 @@ from tests.support.environments import empty_python
 @pytest.fixture
 def asked(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
     """A session whose workers nobody has asked yet, and which runs our Python again afterwards."""
-    monkeypatch.setattr(workers, "_FOUND_FIT", set())
+    monkeypatch.setattr(workers, "_FIT_APPLICATIONS", set())
     context = spark.sparkContext
     before = context.pythonExec, context.pythonVer
     yield spark
@@ -49,7 +49,7 @@ def test_workers_that_have_the_package_are_asked_once_in_spark(
     asked: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workers.check_workers(asked)
-    monkeypatch.setattr(workers, "_asked", lambda _: pytest.fail("asked again"))
+    monkeypatch.setattr(workers, "_worker_interpreter", lambda _: pytest.fail("asked again"))
     workers.check_workers(asked.newSession())
 
 
