@@ -11,6 +11,7 @@ from omnigraph.manifest.migrations import migrate
 from omnigraph.manifest.reader import Manifest, had_manifest, lost_manifest_error
 from omnigraph.manifest.schemas import AcceptedSchema
 from omnigraph.model.commits import Commit, OperationKind
+from omnigraph.model.identities import TypeIdentity
 from omnigraph.model.ids import CommitId, OperationId, TableId
 from omnigraph.model.names import MAIN
 from omnigraph.model.tables import TablePin, table_location
@@ -115,7 +116,15 @@ def _create_table(
     empty = table_schema(type_).empty_table()
     table = heads.apply(staging.stage_create(store.tables, location, empty), author)
     hit(Failpoint.INIT_AFTER_EACH_TABLE)
-    return TablePin(table_id, key, location, table.version, ref=None, row_count=0)
+    return TablePin(
+        table_id,
+        key,
+        location,
+        table.version,
+        ref=None,
+        row_count=0,
+        identity=TypeIdentity(key.type_name),
+    )
 
 
 def _has_landed(store: Store, commit: Commit) -> bool:

@@ -15,6 +15,7 @@ from omnigraph.errors import ErrorCode, InvalidInputError, StorageError
 from omnigraph.manifest.format import CURRENT
 from omnigraph.manifest.layout import manifest_schema
 from omnigraph.model.commits import Commit, OperationKind
+from omnigraph.model.identities import TypeIdentity
 from omnigraph.model.ids import CommitId, TableId
 from omnigraph.model.names import BranchName
 from omnigraph.model.tables import TableKey, TablePin, Tombstone
@@ -122,17 +123,37 @@ def _pin_row(pin: TablePin) -> Row:
         "table_version": pin.version,
         "table_branch": pin.ref,
         "row_count": pin.row_count,
+        "metadata": _identity_json(pin),
     }
 
 
+def _identity_json(pin: TablePin) -> str | None:
+    """The identity of a type, without what follows from the names; None if nothing is left."""
+    identity = pin.identity
+    facts = {
+        "origin": None if identity.origin == pin.key.type_name else identity.origin,
+        "properties": dict(identity.properties),
+        "dropped": identity.dropped,
+    }
+    facts = {name: fact for name, fact in facts.items() if fact}
+    return _json(facts) if facts else None
+
+
 def _pin(row: Row) -> TablePin:
+    key = TableKey.parse(row["table_key"])
+    facts = json.loads(row["metadata"] or "{}")
     return TablePin(
         table_id=TableId(row["object_id"].removeprefix("table:")),
-        key=TableKey.parse(row["table_key"]),
+        key=key,
         location=row["location"],
         version=int(row["table_version"]),
         ref=row["table_branch"],
         row_count=int(row["row_count"] or 0),
+        identity=TypeIdentity(
+            facts.get("origin", key.type_name),
+            facts.get("properties", {}),
+            tuple(facts.get("dropped", ())),
+        ),
     )
 
 
@@ -144,16 +165,19 @@ def _tombstone_row(tombstone: Tombstone) -> Row:
         "location": tombstone.location,
         "table_version": tombstone.sealed_version,
         "table_branch": tombstone.ref,
+        "metadata": _json({"origin": tombstone.origin}),
     }
 
 
 def _tombstone(row: Row) -> Tombstone:
+    key = TableKey.parse(row["table_key"])
     return Tombstone(
         table_id=TableId(row["object_id"].removeprefix("tombstone:")),
-        key=TableKey.parse(row["table_key"]),
+        key=key,
         location=row["location"],
         sealed_version=int(row["table_version"]),
         ref=row["table_branch"],
+        origin=json.loads(row["metadata"] or "{}").get("origin", key.type_name),
     )
 
 

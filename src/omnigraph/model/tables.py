@@ -7,6 +7,7 @@ from typing import Self
 
 from omnigraph.choices import TableKind
 from omnigraph.errors import InvalidNameError
+from omnigraph.model.identities import TypeIdentity
 from omnigraph.model.ids import TableId
 from omnigraph.model.names import TypeName
 
@@ -50,6 +51,8 @@ class TablePin:
     ref: str | None
     """The Lance ref that owns the version; None is the table's main."""
     row_count: int
+    identity: TypeIdentity
+    """What the type and its properties are across renames."""
 
     @property
     def place(self) -> tuple[str, str | None, int]:
@@ -59,13 +62,18 @@ class TablePin:
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """A dropped type's table, and its last published version."""
+    """A dropped type's table, and its last published version.
+
+    Attributes:
+        origin: The origin of the type's identity; no later type of its kind gets it.
+    """
 
     table_id: TableId
     key: TableKey
     location: str
     sealed_version: int
     ref: str | None
+    origin: str
 
 
 def table_location(kind: TableKind, table_id: TableId) -> str:

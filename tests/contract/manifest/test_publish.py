@@ -151,7 +151,9 @@ def test_an_older_snapshot_stays_what_it_was(graph: omnigraph.Graph) -> None:
 def test_a_dropped_table_leaves_a_tombstone_and_no_pin(graph: omnigraph.Graph) -> None:
     manifest = manifest_at(graph.uri)
     pin = manifest.current(MAIN).pin(KNOWS)
-    tombstone = Tombstone(pin.table_id, pin.key, pin.location, pin.version, pin.ref)
+    tombstone = Tombstone(
+        pin.table_id, pin.key, pin.location, pin.version, pin.ref, pin.identity.origin
+    )
     clock = SystemClock()
     publish(
         manifest,
