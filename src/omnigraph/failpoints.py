@@ -37,6 +37,7 @@ class Failpoint(StrEnum):
     WRITE_AFTER_PLAN = "write.after_plan"
     WRITE_AFTER_STAGE = "write.after_stage"
     WRITE_AFTER_EACH_FORK = "write.after_each_fork"
+    WRITE_AFTER_EACH_TABLE = "write.after_each_table"
     CLAIM_AFTER_PUT = "claim.after_put"
     CLAIM_AFTER_LIST = "claim.after_list"
     WRITE_AFTER_CHECK = "write.after_check"

@@ -45,7 +45,10 @@ def create(
     hit(Failpoint.INIT_AFTER_CLAIM)
 
     author = heads.Authorship(OperationId(clock.ulid()), OperationKind.INIT)
-    pins = tuple(_create_table(store, clock, type_, author) for type_ in schema.catalog.types)
+    pins = []
+    for type_ in schema.catalog.types:
+        pins.append(create_table(store, clock, type_, author))
+        hit(Failpoint.INIT_AFTER_EACH_TABLE)
     commit = Commit(
         commit_id=CommitId(clock.ulid()),
         branch=MAIN,
@@ -59,7 +62,7 @@ def create(
         schema_digest=digest,
         generation=1,
     )
-    contents = rows.Contents(pins, (), commit.commit_id, (commit,))
+    contents = rows.Contents(tuple(pins), (), commit.commit_id, (commit,))
     first = rows.encode_contents(contents, MAIN)
     try:
         staged = staging.stage_create(store.tables, MANIFEST, first)
@@ -107,15 +110,15 @@ def _require_vacant(store: Store) -> None:
         raise AlreadyExistsError(message, hint=hint, code=ErrorCode.FOREIGN_DIRECTORY)
 
 
-def _create_table(
+def create_table(
     store: Store, clock: Clock, type_: SchemaType, author: heads.Authorship
 ) -> TablePin:
+    """Create an empty table for a type, at a new location; nothing refers to it yet."""
     table_id = TableId(clock.ulid())
     key = type_.table_key
     location = table_location(key.kind, table_id)
     empty = table_schema(type_).empty_table()
     table = heads.apply(staging.stage_create(store.tables, location, empty), author)
-    hit(Failpoint.INIT_AFTER_EACH_TABLE)
     return TablePin(
         table_id,
         key,

@@ -52,8 +52,8 @@ def encode_contents(contents: Contents, branch: BranchName) -> pa.Table:
     head = [] if contents.head is None else [_head_row(branch, contents.head)]
     return _table(
         [
-            *map(_pin_row, contents.pins),
-            *map(_tombstone_row, contents.tombstones),
+            *map(pin_row, contents.pins),
+            *map(tombstone_row, contents.tombstones),
             *head,
             *map(_commit_row, contents.recent),
         ]
@@ -83,10 +83,10 @@ def decode(rows: pa.Table, *, uri: str) -> Contents:
         try:
             match ObjectType(row["object_type"]):
                 case ObjectType.TABLE:
-                    pins.append(_pin(row))
+                    pins.append(read_pin(row))
                     uncounted += [row] if row["row_count"] is None else []
                 case ObjectType.TOMBSTONE:
-                    tombstones.append(_tombstone(row))
+                    tombstones.append(read_tombstone(row))
                 case ObjectType.HEAD:
                     heads.append(CommitId.parse(json.loads(row["metadata"])["commit"]))
                 case ObjectType.COMMIT:
@@ -114,7 +114,8 @@ def _table(rows: Iterable[Row]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=manifest_schema(CURRENT))
 
 
-def _pin_row(pin: TablePin) -> Row:
+def pin_row(pin: TablePin) -> Row:
+    """A pin as a row, all of whose values JSON can express."""
     return {
         "object_id": f"table:{pin.table_id}",
         "object_type": ObjectType.TABLE,
@@ -139,7 +140,8 @@ def _identity_json(pin: TablePin) -> str | None:
     return _json(facts) if facts else None
 
 
-def _pin(row: Row) -> TablePin:
+def read_pin(row: Row) -> TablePin:
+    """The pin that a row describes."""
     key = TableKey.parse(row["table_key"])
     facts = json.loads(row["metadata"] or "{}")
     return TablePin(
@@ -157,7 +159,8 @@ def _pin(row: Row) -> TablePin:
     )
 
 
-def _tombstone_row(tombstone: Tombstone) -> Row:
+def tombstone_row(tombstone: Tombstone) -> Row:
+    """A tombstone as a row, all of whose values JSON can express."""
     return {
         "object_id": f"tombstone:{tombstone.table_id}",
         "object_type": ObjectType.TOMBSTONE,
@@ -169,7 +172,8 @@ def _tombstone_row(tombstone: Tombstone) -> Row:
     }
 
 
-def _tombstone(row: Row) -> Tombstone:
+def read_tombstone(row: Row) -> Tombstone:
+    """The tombstone that a row describes."""
     key = TableKey.parse(row["table_key"])
     return Tombstone(
         table_id=TableId(row["object_id"].removeprefix("tombstone:")),

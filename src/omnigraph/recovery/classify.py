@@ -64,7 +64,7 @@ _MODES: Final = {
     OperationKind.MUTATION: ProofMode.STRICT,
     OperationKind.LOAD: ProofMode.STRICT,
     OperationKind.MERGE: ProofMode.CONFIRMED,
-    OperationKind.SCHEMA_APPLY: ProofMode.LOOSE,
+    OperationKind.SCHEMA_APPLY: ProofMode.CONFIRMED,
     OperationKind.INDEX: ProofMode.LOOSE,
     OperationKind.OPTIMIZE: ProofMode.LOOSE,
 }

@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from omnigraph.manifest.rows import pin_row, read_pin, read_tombstone, tombstone_row
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import MAIN, BranchName
-from omnigraph.model.tables import TableKey
+from omnigraph.model.tables import TableKey, TablePin, Tombstone
 from omnigraph.recovery.owners import Owner
 
 SCHEMA_VERSION: Final = 2
@@ -56,6 +57,21 @@ class TableIntent:
 
 
 @dataclass(frozen=True, slots=True)
+class SchemaIntent:
+    """What a write publishes besides heads that move, if it changes the schema.
+
+    Attributes:
+        digest: The schema from its commit on.
+        pins: The pins of every table that it creates, renames or moves, as they will be.
+        tombstones: The tables that it drops.
+    """
+
+    digest: str
+    pins: tuple[TablePin, ...] = ()
+    tombstones: tuple[Tombstone, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Intent:
     """All that recovery needs to finish or undo one write.
 
@@ -65,6 +81,7 @@ class Intent:
         lease_until: Until then no other process touches it, unless its own process is gone.
         guards: Tables that it does not move, and that no other write may move meanwhile.
         schema_digest: The schema it was planned with; it may only land on that.
+        schema_intent: What it changes in the schema, if anything.
         expect_head: The commit that its caller requires the branch to be at.
         resolves: For a recovery, the operation it resolves.
         owner: The process that runs it.
@@ -83,6 +100,7 @@ class Intent:
     merge_source_commit_id: CommitId | None = None
     guards: tuple[TableKey, ...] = ()
     schema_digest: str | None = None
+    schema_intent: SchemaIntent | None = None
     expect_head: CommitId | None = None
     resolves: OperationId | None = None
     owner: Owner | None = None
@@ -94,8 +112,10 @@ class Intent:
             return False
         return not self._claims().isdisjoint(other._claims())
 
-    def _claims(self) -> frozenset[TableKey]:
-        return frozenset((*(table.key for table in self.tables), *self.guards))
+    def _claims(self) -> frozenset[TableKey | str]:
+        # By location, too: a table's key changes when its type is renamed.
+        keys = (*(table.key for table in self.tables), *self.guards)
+        return frozenset((*keys, *(table.location for table in self.tables)))
 
 
 class UnreadableIntentError(ValueError):
@@ -124,6 +144,7 @@ def encode(intent: Intent) -> bytes:
         "tables": [_encode_table(table) for table in intent.tables],
         "guards": [str(key) for key in intent.guards],
         "schema_digest": intent.schema_digest,
+        "schema_intent": intent.schema_intent and _encode_schema(intent.schema_intent),
         "expect_head": intent.expect_head,
         "resolves": intent.resolves,
         "owner": intent.owner and asdict(intent.owner),
@@ -140,6 +161,14 @@ def _encode_table(table: TableIntent) -> dict[str, object]:
         "post_commit_pin": table.post_commit_pin,
         "confirmed_version": table.confirmed_version,
         "forks_from": table.forks_from and (table.forks_from.ref or MAIN),
+    }
+
+
+def _encode_schema(intent: SchemaIntent) -> dict[str, object]:
+    return {
+        "digest": intent.digest,
+        "pins": [pin_row(pin) for pin in intent.pins],
+        "tombstones": [tombstone_row(tombstone) for tombstone in intent.tombstones],
     }
 
 
@@ -176,6 +205,7 @@ def decode(data: bytes) -> Intent:
 def _decode(record: Mapping[str, Any]) -> Intent:
     lease, commit, owner = record.get("lease_until"), record.get("commit_id"), record.get("owner")
     source, head = record.get("merge_source_commit_id"), record.get("expect_head")
+    schema = record.get("schema_intent")
     branch = BranchName.parse(_text(record["branch"]))
     return Intent(
         operation_id=OperationId(_text(record["operation_id"])),
@@ -191,6 +221,7 @@ def _decode(record: Mapping[str, Any]) -> Intent:
         merge_source_commit_id=None if source is None else CommitId.parse(_text(source)),
         guards=tuple(map(TableKey.parse, _items(record.get("guards", [])))),
         schema_digest=_text_or_none(record.get("schema_digest")),
+        schema_intent=None if schema is None else _decode_schema(schema),
         expect_head=None if head is None else CommitId.parse(_text(head)),
         resolves=None if record.get("resolves") is None else OperationId(_text(record["resolves"])),
         owner=None if owner is None else _decode_owner(owner),
@@ -207,6 +238,14 @@ def _decode_table(record: Mapping[str, Any]) -> TableIntent:
         post_commit_pin=_number(record["post_commit_pin"]),
         confirmed_version=None if confirmed is None else _number(confirmed),
         forks_from=None if source is None else ForkSource(None if source == MAIN else source),
+    )
+
+
+def _decode_schema(record: Mapping[str, Any]) -> SchemaIntent:
+    return SchemaIntent(
+        _text(record["digest"]),
+        tuple(map(read_pin, _items(record["pins"]))),
+        tuple(map(read_tombstone, _items(record["tombstones"]))),
     )
 
 

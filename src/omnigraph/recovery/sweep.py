@@ -42,7 +42,7 @@ from omnigraph.recovery.classify import (
     decide,
     mode_of,
 )
-from omnigraph.recovery.intents import Intent, TableIntent
+from omnigraph.recovery.intents import Intent, SchemaIntent, TableIntent
 from omnigraph.recovery.owners import this_process, track_operation
 from omnigraph.recovery.sidecars import (
     Pending,
@@ -217,6 +217,9 @@ class Recovery:
         if landed := self._find_landed(opened, intent, [intent, *earlier, own]):
             self._restore(ahead, intent, own)
             return _outcome_of(landed, states)
+        if not intent.tables:
+            # It moved no head, and needed its sidecar only to exclude others.
+            return None
         mode = mode_of(intent)
         findings = [classify(mode, self._observe(state, intent)) for state in states]
         hit(Failpoint.RECOVERY_AFTER_CLASSIFY)
@@ -235,19 +238,24 @@ class Recovery:
                 return _Outcome(RecoveryKind.ROLLED_BACK, commit, tuple(map(_move_back, states)))
 
     def _state(self, intent: TableIntent, write: Intent, now: Snapshot) -> _TableState | None:
-        """The table's current state; None if no branch uses the fork made for this write."""
-        pin = now.pins.get(intent.key)
+        """The table's current state; None if no branch uses the fork made for this write.
+
+        The table may have another key by now: a schema change renamed its type, or dropped it.
+        """
+        pin = next((pin for pin in now.pins.values() if pin.location == intent.location), None)
+        if pin is None and any(dead.location == intent.location for dead in now.tombstones):
+            return None
         if pin is None:
-            reason = f"it names {intent.key}, which is no type of branch {now.branch}"
+            reason = f"it names {intent.key} at {intent.location}, not of branch {now.branch}"
             raise _unusable_error(write, reason)
         if intent.forks_from is not None and pin.ref not in (intent.ref, intent.pinned_ref):
             # Another first write of the branch landed on its own fork. Nothing refers to this one,
             # and the pin has moved, so its writer cannot publish it either.
             return None
-        if pin.location != intent.location or pin.ref not in (intent.ref, intent.pinned_ref):
+        if pin.ref not in (intent.ref, intent.pinned_ref):
             reason = (
-                f"it has {intent.key} at {intent.location} on ref {intent.ref or MAIN}, and branch "
-                f"{now.branch} has it at {pin.location} on ref {pin.ref or MAIN}"
+                f"it has {intent.key} on ref {intent.ref or MAIN}, and branch {now.branch} has it "
+                f"on ref {pin.ref or MAIN}"
             )
             raise _unusable_error(write, reason)
         head = self._store.tables.open_latest(intent.location, ref=intent.ref)
@@ -279,9 +287,11 @@ class Recovery:
         return None
 
     def _roll_forward(self, intent: Intent, own: Intent, states: Sequence[_TableState]) -> Commit:
-        pins = tuple(
+        change = intent.schema_intent or SchemaIntent("")
+        changed = {pin.table_id: pin for pin in change.pins}
+        moved = tuple(
             replace(
-                state.pin,
+                changed.pop(state.pin.table_id, state.pin),
                 version=state.head.version,
                 ref=state.intent.ref,
                 row_count=state.head.count_rows(),
@@ -292,7 +302,9 @@ class Recovery:
             intent.branch,
             intent.commit_id or _commit_id(own),
             intent.writer_kind,
-            pins=pins,
+            pins=(*moved, *changed.values()),
+            tombstones=change.tombstones,
+            schema_digest=change.digest or None,
             merged_parent=intent.merge_source_commit_id,
             lineage=self._lineage(intent),
             actor=RECOVERY_ACTOR,

@@ -8,7 +8,7 @@ state before or the state after (docs/decisions/0006).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Final
@@ -27,6 +27,7 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import EXCLUSION_BACKOFF_SECONDS_MAX, QUEUE_SECONDS_MAX, REPLANS_MAX
+from omnigraph.manifest import schemas
 from omnigraph.manifest.expectations import (
     BranchIs,
     Expectation,
@@ -36,6 +37,7 @@ from omnigraph.manifest.expectations import (
     branch_deleted_error,
     require,
 )
+from omnigraph.manifest.lifecycle import create_table
 from omnigraph.manifest.migrations import migrate
 from omnigraph.manifest.publisher import Publication, publish
 from omnigraph.manifest.reader import Manifest, OpenManifest
@@ -44,10 +46,10 @@ from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import BranchName
-from omnigraph.model.tables import TableKey, TablePin
+from omnigraph.model.tables import TableKey, TablePin, Tombstone
 from omnigraph.recovery.claims import claim, release_on_failure, renew_lease
 from omnigraph.recovery.classify import CONFIRMED_KINDS
-from omnigraph.recovery.intents import ForkSource, Intent, TableIntent
+from omnigraph.recovery.intents import ForkSource, Intent, SchemaIntent, TableIntent
 from omnigraph.recovery.owners import this_process, track_operation
 from omnigraph.recovery.sweep import Recovery
 from omnigraph.storage import heads
@@ -55,7 +57,14 @@ from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import REF_FOLDER, Table
 from omnigraph.storage.turns import turn
 from omnigraph.transaction.view import View, view_of
-from omnigraph.transaction.work import Report, TransactionResult, Work
+from omnigraph.transaction.work import (
+    CreatedTable,
+    Report,
+    SchemaChange,
+    StagedTables,
+    TransactionResult,
+    Work,
+)
 
 _log: Final = logging.getLogger(__name__)
 
@@ -120,8 +129,10 @@ class Transactions:
                     work = plan(view)
                     hit(Failpoint.WRITE_AFTER_PLAN)
                     staged = self._stage(view, work)
+                    if work.verify is not None:
+                        work.verify(staged)
                 hit(Failpoint.WRITE_AFTER_STAGE)
-                if not staged:
+                if not staged.changes and work.schema_change is None:
                     recorded = self._record(order, view.snapshot, work)
                     return TransactionResult(work.report, view, recorded)
                 if attempt == 0:
@@ -133,13 +144,14 @@ class Transactions:
                 except ConflictError as conflict:
                     is_stray = conflict.code is ErrorCode.STRAY_RESTORE
                     if is_stray and attempt < REPLANS_MAX:
-                        self.recovery.restore_pins(order.branch, _pins(view.snapshot, staged))
+                        pins = _pins(view.snapshot, staged.changes)
+                        self.recovery.restore_pins(order.branch, pins)
                     elif not _may_replan(conflict, work, attempt):
                         raise
                     back_off(self._clock, attempt, seconds_max=EXCLUSION_BACKOFF_SECONDS_MAX)
                     attempt += 1
                 else:
-                    row_counts = {key: write.row_count for key, write in staged.items()}
+                    row_counts = {key: write.row_count for key, write in staged.changes.items()}
                     return TransactionResult(work.report, view, commit, row_counts)
 
     def _view(self, branch: BranchName) -> View:
@@ -155,11 +167,12 @@ class Transactions:
         order: Order,
         planned_on: Snapshot,
         work: Work[Report],
-        staged: Mapping[TableKey, StagedWrite],
+        staged: StagedTables,
     ) -> Commit:
         """The part of a write that a crash can interrupt: from its first trace to its last."""
         commit_id = CommitId(self._clock.ulid())
-        intent = self._intent(order, planned_on, work, staged, commit_id)
+        publication = _publication(order, planned_on, work, staged, commit_id)
+        intent = self._intent(order, planned_on, work, staged, publication)
         with track_operation(intent.operation_id):
             self._claim(intent)
             with release_on_failure(self.recovery.sidecars, intent):
@@ -167,13 +180,12 @@ class Transactions:
             hit(Failpoint.WRITE_AFTER_CHECK)
             try:
                 author = heads.Authorship(intent.operation_id, intent.writer_kind)
-                for key in sorted(staged):
-                    self._apply(key, staged[key], author)
+                for key in sorted(staged.changes):
+                    self._apply(key, staged.changes[key], author)
                     hit(Failpoint.WRITE_AFTER_EACH_APPLY)
                 if intent.writer_kind in CONFIRMED_KINDS:
                     intent = self._confirm(intent)
                     hit(Failpoint.WRITE_AFTER_CONFIRM)
-                publication = _publication(order, planned_on, work, staged, commit_id)
                 commit = publish(self._manifest, self._clock, publication, opened=opened)
                 self._require_branch(planned_on)
                 hit(Failpoint.WRITE_AFTER_PUBLISH)
@@ -188,7 +200,8 @@ class Transactions:
         if not work.is_history:
             return None
         commit_id = CommitId(self._clock.ulid())
-        publication = _publication(order, planned_on, work, {}, commit_id)
+        nothing = StagedTables({}, {})
+        publication = _publication(order, planned_on, work, nothing, commit_id)
         self._require_source(order)
         commit = publish(self._manifest, self._clock, publication)
         self._require_branch(planned_on)
@@ -241,22 +254,26 @@ class Transactions:
         order: Order,
         planned_on: Snapshot,
         work: Work[Report],
-        staged: Mapping[TableKey, StagedWrite],
-        commit_id: CommitId,
+        staged: StagedTables,
+        publication: Publication,
     ) -> Intent:
+        changes = staged.changes
         return Intent(
             operation_id=OperationId(self._clock.ulid()),
             writer_kind=order.kind,
             branch=order.branch,
             started_at=self._clock.now(),
             branch_ref=planned_on.ref,
-            tables=tuple(_table_intent(planned_on.pin(key), staged[key]) for key in sorted(staged)),
+            tables=tuple(
+                _table_intent(planned_on.pin(key), changes[key]) for key in sorted(changes)
+            ),
             actor=order.actor,
             message=_message(order, work),
-            commit_id=commit_id,
+            commit_id=publication.commit_id,
             merge_source_commit_id=order.merged_parent,
             guards=tuple(sorted(work.guards)),
             schema_digest=planned_on.schema_digest,
+            schema_intent=_schema_intent(publication),
             expect_head=order.expect_head,
             owner=this_process(),
         )
@@ -278,7 +295,7 @@ class Transactions:
         order: Order,
         planned_on: Snapshot,
         work: Work[Report],
-        staged: Mapping[TableKey, StagedWrite],
+        staged: StagedTables,
     ) -> OpenManifest:
         """The branch's current manifest, if everything the plan relied on is unchanged.
 
@@ -289,10 +306,11 @@ class Transactions:
         opened = self._manifest.open(order.branch)
         now = self._manifest.snapshot(opened, order.branch)
         self._require_source(order)
-        keys = {*staged, *work.guards, *work.reads}
+        changes = staged.changes
+        keys = {*changes, *work.guards, *work.reads}
         require((*_expectations(planned_on, keys), *_conditions(order)), now)
         # A ref that was just created for this write cannot be moved by others.
-        pins = [pin for pin in _pins(planned_on, staged) if pin.ref == _ref(staged[pin.key])]
+        pins = [pin for pin in _pins(planned_on, changes) if pin.ref == _ref(changes[pin.key])]
         current = [(pin, self._head(pin)) for pin in pins]
         ahead = [(pin, head) for pin, head in current if head != pin.version]
         if not ahead:
@@ -358,9 +376,30 @@ class Transactions:
                 turns.enter_context(own)
             yield
 
-    def _stage(self, view: View, work: Work[Report]) -> dict[TableKey, StagedWrite]:
-        changes = {key: stage(self._own_table(view, key)) for key, stage in work.changes.items()}
-        return {key: write for key, write in changes.items() if write is not None}
+    def _stage(self, view: View, work: Work[Report]) -> StagedTables:
+        staged = {key: stage(self._own_table(view, key)) for key, stage in work.changes.items()}
+        changes = {key: write for key, write in staged.items() if write is not None}
+        change = work.schema_change
+        if change is None:
+            return StagedTables(changes, {})
+        schemas.keep(self._store.objects, change.schema)
+        return StagedTables(changes, dict(map(self._create_table, change.created)))
+
+    def _create_table(self, created: CreatedTable) -> tuple[TableKey, TablePin]:
+        """Create the table of a new type, at a location that nothing refers to until the publish.
+
+        On a branch other than main it is shared, like any table of its source: the branch gets its
+        own ref with its first write.
+        """
+        author = heads.Authorship(OperationId(self._clock.ulid()), OperationKind.SCHEMA_APPLY)
+        pin = create_table(self._store, self._clock, created.type, author)
+        if created.fill is not None:
+            write = created.fill(self._store.tables.open_pin(pin))
+            if write is not None:
+                table = heads.apply(write, author)
+                pin = replace(pin, version=table.version, row_count=write.row_count)
+        hit(Failpoint.WRITE_AFTER_EACH_TABLE)
+        return pin.key, replace(pin, identity=created.identity)
 
     def _own_table(self, view: View, key: TableKey) -> Table:
         """The table at its pin, on a ref that only this branch moves.
@@ -413,21 +452,53 @@ def _publication(
     order: Order,
     planned_on: Snapshot,
     work: Work[Report],
-    staged: Mapping[TableKey, StagedWrite],
+    staged: StagedTables,
     commit_id: CommitId,
 ) -> Publication:
+    change = work.schema_change
     return Publication(
         order.branch,
         commit_id,
         order.kind,
-        pins=tuple(_move_pin(planned_on.pin(key), write) for key, write in staged.items()),
+        pins=tuple(_new_pins(planned_on, work, staged)),
+        tombstones=() if change is None else tuple(_tombstones(planned_on, change)),
         merged_parent=order.merged_parent,
         lineage=work.lineage,
         actor=order.actor,
         message=_message(order, work),
+        schema_digest=None if change is None else change.schema.digest,
         # Not tables that were only read: their writers must claim tables that this write holds.
-        expecting=(*_expectations(planned_on, {*staged, *work.guards}), *_conditions(order)),
+        expecting=(
+            *_expectations(planned_on, {*staged.changes, *work.guards}),
+            *_conditions(order),
+        ),
     )
+
+
+def _new_pins(planned_on: Snapshot, work: Work[Report], staged: StagedTables) -> Iterator[TablePin]:
+    """The pins that a commit adds or replaces."""
+    changed = {} if work.schema_change is None else work.schema_change.changed
+    for key in {**staged.changes, **changed}:
+        pin = planned_on.pin(key)
+        if key in staged.changes:
+            pin = _move_pin(pin, staged.changes[key])
+        if key in changed:
+            pin = replace(pin, key=changed[key].key, identity=changed[key].identity)
+        yield pin
+    yield from staged.created.values()
+
+
+def _tombstones(planned_on: Snapshot, change: SchemaChange) -> Iterator[Tombstone]:
+    for pin in _pins(planned_on, change.dropped):
+        origin = pin.identity.origin
+        yield Tombstone(pin.table_id, pin.key, pin.location, pin.version, pin.ref, origin)
+
+
+def _schema_intent(publication: Publication) -> SchemaIntent | None:
+    """What recovery has to publish besides the heads that move."""
+    if publication.schema_digest is None:
+        return None
+    return SchemaIntent(publication.schema_digest, publication.pins, publication.tombstones)
 
 
 def _move_pin(pin: TablePin, staged: StagedWrite) -> TablePin:

@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
+from omnigraph.manifest.schemas import AcceptedSchema
 from omnigraph.model.commits import Commit
-from omnigraph.model.tables import TableKey
+from omnigraph.model.identities import TypeIdentity
+from omnigraph.model.tables import TableKey, TablePin
+from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
@@ -18,6 +21,61 @@ Stage: TypeAlias = "Callable[[Table], StagedWrite | None]"
 """Writes the files of one table's change, on the table it will be committed to; no head moves.
 
 Returns None if there is nothing to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTable:
+    """A table of a new type.
+
+    Attributes:
+        fill: Stages its first rows; None for an empty one.
+    """
+
+    type: SchemaType
+    identity: TypeIdentity
+    fill: Stage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TypeChange:
+    """What changes in the pin of a type that stays: its key, its identity, or both."""
+
+    key: TableKey
+    identity: TypeIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """What a write changes in the schema of its branch.
+
+    Attributes:
+        schema: The schema from the commit on.
+        created: The tables of new types.
+        changed: By its key until now, what changes in each other type.
+        dropped: The types that are dropped.
+    """
+
+    schema: AcceptedSchema
+    created: tuple[CreatedTable, ...] = ()
+    changed: Mapping[TableKey, TypeChange] = field(default_factory=dict)
+    dropped: frozenset[TableKey] = frozenset()
+
+
+Verify: TypeAlias = "Callable[[StagedTables], None]"
+"""Checks what can only be checked on staged files; raises if they must not become visible."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedTables:
+    """What was staged for one write.
+
+    Attributes:
+        changes: By the key until now, the staged write of each table that changes.
+        created: By key, the tables of new types.
+    """
+
+    changes: Mapping[TableKey, StagedWrite]
+    created: Mapping[TableKey, TablePin]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +94,8 @@ class Work(Generic[Report]):
         replans: Whether the plan may be repeated on newer rows without asking the caller.
         is_history: Whether it makes a commit even if no table changes, as a merge does.
         lineage: Commits of the merged branch, which become part of this history.
+        schema_change: What changes in the schema; None if it stays.
+        verify: Called after staging, before the first trace of the write.
     """
 
     report: Report
@@ -46,6 +106,8 @@ class Work(Generic[Report]):
     replans: bool = False
     is_history: bool = False
     lineage: tuple[Commit, ...] = ()
+    schema_change: SchemaChange | None = None
+    verify: Verify | None = None
 
 
 @dataclass(frozen=True, slots=True)

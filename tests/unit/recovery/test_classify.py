@@ -138,7 +138,7 @@ def test_a_write_that_names_no_table_is_rolled_back():
         (OperationKind.MUTATION, ProofMode.STRICT),
         (OperationKind.LOAD, ProofMode.STRICT),
         (OperationKind.MERGE, ProofMode.CONFIRMED),
-        (OperationKind.SCHEMA_APPLY, ProofMode.LOOSE),
+        (OperationKind.SCHEMA_APPLY, ProofMode.CONFIRMED),
         (OperationKind.INDEX, ProofMode.LOOSE),
         (OperationKind.OPTIMIZE, ProofMode.LOOSE),
     ],
