@@ -13,9 +13,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from omnigraph.engine.protocol import Data, Engine
+from omnigraph.integrity import evaluate
 from omnigraph.integrity.deltas import POSITION, Delta, DeltaPart, DeltaRows, Shape, TableDelta
 from omnigraph.integrity.drafts import Question, no_position
-from omnigraph.integrity.evaluate import check_set, evaluate, first_offenders
+from omnigraph.integrity.evaluate import check_set, first_offenders
 from omnigraph.integrity.rows import RowRules
 from omnigraph.integrity.rules import RuleSet, SetRule
 from omnigraph.integrity.uniques import Unique
@@ -57,6 +58,22 @@ def check_tables(
     return check_set(rule, _overwrite_all(catalog), lambda question: run(_over_tables(question)))
 
 
+def check_table_rows(
+    rules: RowRules, catalog: Catalog, run: Callable[[Plan], pa.Table]
+) -> IntegrityReport:
+    """Report the committed rows of a type that break its row rules; the table is read once.
+
+    Args:
+        run: Runs a plan on the tables of one commit.
+
+    Raises:
+        StorageError: the table could not be read.
+    """
+    return evaluate.check_rows(
+        rules, _overwrite_all(catalog), lambda question: run(_over_tables(question))
+    )
+
+
 def check_rows(
     rules: RowRules, catalog: Catalog, rows: pa.Table, data: Data, engine: Engine
 ) -> IntegrityReport:
@@ -64,7 +81,7 @@ def check_rows(
     positions = pa.nulls(len(rows), pa.int64())
     table_delta = TableDelta(rows.append_column(POSITION, positions), overwrites=True)
     rule_set = RuleSet(catalog, row_rules=(rules,), set_rules=())
-    return evaluate(rule_set, Delta({rules.type.table_key: table_delta}), data, engine)
+    return evaluate.evaluate(rule_set, Delta({rules.type.table_key: table_delta}), data, engine)
 
 
 def _over_tables(question: Question) -> Plan:

@@ -45,7 +45,7 @@ def evaluate(
     tally = Tally()
     for rules in rule_set.row_rules_for(check.shape):
         if not is_proven(rules):
-            _check_rows(rules, check, tally)
+            tally.add_report(check_rows(rules, check.shape, check.answer, to_origin))
     for rule in rule_set.set_rules_for(check.shape):
         if not is_proven(rule):
             tally.add_report(check_set(rule, check.shape, check.answer, to_origin))
@@ -69,6 +69,23 @@ def check_set(
     return tally.report()
 
 
+def check_rows(
+    rules: RowRules,
+    shape: Shape,
+    answer: Callable[[Question], pa.Table],
+    to_origin: ToOrigin = no_origin,
+) -> IntegrityReport:
+    """Report the offenders of the row rules of one type; `answer` runs plans where the rows are."""
+    [counts] = answer(_counts(rules, shape)).to_pylist()
+    tally = Tally()
+    for rule, count in zip(rules.rules, counts.values(), strict=True):
+        if count:
+            first = answer(rules.offenders(rule, shape).first())
+            violations = (rule.describe(row, to_origin) for row in first.to_pylist())
+            tally.add_offenders(rule.breach, count, violations)
+    return tally.report()
+
+
 @dataclass(frozen=True, slots=True)
 class _DeltaCheck:
     """The constant inputs of one check."""
@@ -82,15 +99,6 @@ class _DeltaCheck:
     def answer(self, question: Question) -> pa.Table:
         given = {name: rows.of(self.delta) for name, rows in question.given.items()}
         return self.engine.run(question.plan, replace(self.data, given=given))
-
-
-def _check_rows(rules: RowRules, check: _DeltaCheck, tally: Tally) -> None:
-    [counts] = check.answer(_counts(rules, check.shape)).to_pylist()
-    for rule, count in zip(rules.rules, counts.values(), strict=True):
-        if count:
-            first = check.answer(rules.offenders(rule, check.shape).first())
-            violations = (rule.describe(row, check.to_origin) for row in first.to_pylist())
-            tally.add_offenders(rule.breach, count, violations)
 
 
 @lru_cache(maxsize=COMPILED_QUERIES_MAX)

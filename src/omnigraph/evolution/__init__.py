@@ -1,0 +1,1 @@
+"""Changing a schema: plan the steps, write new values, check new rules, publish once."""
