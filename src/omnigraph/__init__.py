@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         InvalidNameError,
         InvalidParameterError,
         LimitExceededError,
-        MigrationRefusedError,
         NotAllowedError,
         NotFoundError,
         OmnigraphError,
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
     from omnigraph.schema.catalog import Catalog
     from omnigraph.schema.findings import InvalidSchemaError
     from omnigraph.schema.parser import parse_schema
+    from omnigraph.schema.plan import MigrationRefusedError
 
 __all__ = [
     "AcceptedSchema",
@@ -155,7 +155,7 @@ _HOMES: Final = {
     "LoadResult": "omnigraph.load.results",
     "MergeConflictError": "omnigraph.merge.conflicts",
     "MergeOutcome": "omnigraph.merge.run",
-    "MigrationRefusedError": "omnigraph.errors",
+    "MigrationRefusedError": "omnigraph.schema.plan",
     "MutationResult": "omnigraph.mutation.results",
     "NotAllowedError": "omnigraph.errors",
     "NotFoundError": "omnigraph.errors",

@@ -18,7 +18,7 @@
     │   ├── StaleHeadError             the branch moved; nothing became visible
     │   └── TableConflictError         a table moved under a staged write
     ├── IntegrityError                 fix the data                            (integrity)
-    ├── MigrationRefusedError          change the schema plan
+    ├── MigrationRefusedError          change the schema plan                  (schema)
     ├── NotAllowedError                ask for the right
     ├── LimitExceededError             ask for less
     ├── FormatError                    upgrade one side
@@ -43,12 +43,14 @@ if TYPE_CHECKING:
     from omnigraph.lang.diagnostics import DiagnosticsError as DiagnosticsError
     from omnigraph.merge.conflicts import MergeConflictError as MergeConflictError
     from omnigraph.schema.findings import InvalidSchemaError as InvalidSchemaError
+    from omnigraph.schema.plan import MigrationRefusedError as MigrationRefusedError
 
 _HOMES: Final = {
     "DiagnosticsError": "omnigraph.lang.diagnostics",
     "IntegrityError": "omnigraph.integrity.violations",
     "InvalidSchemaError": "omnigraph.schema.findings",
     "MergeConflictError": "omnigraph.merge.conflicts",
+    "MigrationRefusedError": "omnigraph.schema.plan",
 }
 """The errors that are defined elsewhere; type checkers see the imports above."""
 
@@ -237,12 +239,6 @@ class TableConflictError(ConflictError):
     """A table moved under a staged write; `details` has table_key, expected and actual."""
 
     default_code = ErrorCode.EXPECTED_VERSION_MISMATCH
-
-
-class MigrationRefusedError(OmnigraphError):
-    """The schema cannot be changed that way; nothing was changed."""
-
-    default_code = ErrorCode.MIGRATION_REFUSED
 
 
 class NotAllowedError(OmnigraphError):

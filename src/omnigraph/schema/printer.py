@@ -12,12 +12,17 @@ from omnigraph.model.types import PropertyType, Scalar
 from omnigraph.schema.catalog import (
     UNLIMITED,
     Annotation,
+    Cardinality,
     Catalog,
+    Check,
     Declaration,
     EdgeType,
+    Embed,
     Interface,
+    Length,
     NodeType,
     Property,
+    Range,
     Value,
 )
 
@@ -39,22 +44,23 @@ def print_schema(catalog: Catalog) -> str:
         *catalog.node_types,
         *catalog.edge_types,
     )
-    return "\n".join(_declaration(declaration) for declaration in declarations)
+    return "\n".join(print_declaration(declaration) for declaration in declarations)
 
 
-def _declaration(declaration: Declaration) -> str:
-    body = [*(f"  {_property(declaration, property_)}\n" for property_ in declaration.properties)]
+def print_declaration(declaration: Declaration) -> str:
+    """The text of one declaration, with a line end."""
+    header = print_header(declaration)
+    body = [
+        *(f"  {print_property(declaration, property_)}\n" for property_ in declaration.properties)
+    ]
     body += [f"  {constraint}\n" for constraint in _constraints(declaration)]
     if not body and isinstance(declaration, EdgeType):
-        return f"{_header(declaration)}\n"
-    return (
-        f"{_header(declaration)} {{\n{''.join(body)}}}\n"
-        if body
-        else f"{_header(declaration)} {{}}\n"
-    )
+        return f"{header}\n"
+    return f"{header} {{\n{''.join(body)}}}\n" if body else f"{header} {{}}\n"
 
 
-def _header(declaration: Declaration) -> str:
+def print_header(declaration: Declaration) -> str:
+    """What stands before the body of a declaration."""
     match declaration:
         case Interface():
             words = [f"interface {declaration.name}", *_remarks(declaration, None)]
@@ -65,19 +71,25 @@ def _header(declaration: Declaration) -> str:
         case EdgeType():
             words = [f"edge {declaration.name}: {declaration.source} -> {declaration.target}"]
             if declaration.cardinality != UNLIMITED:
-                high = (
-                    ""
-                    if declaration.cardinality.maximum is None
-                    else declaration.cardinality.maximum
-                )
-                words.append(f"@card({declaration.cardinality.minimum}..{high})")
+                words.append(print_cardinality(declaration.cardinality))
             words += _remarks(declaration, declaration.rename_from)
         case _:
             assert_never(declaration)
     return " ".join(words)
 
 
-def _property(owner: Declaration, property_: Property) -> str:
+def print_cardinality(cardinality: Cardinality) -> str:
+    """The annotation of a cardinality.
+
+    >>> print_cardinality(Cardinality(1))
+    '@card(1..)'
+    """
+    high = "" if cardinality.maximum is None else cardinality.maximum
+    return f"@card({cardinality.minimum}..{high})"
+
+
+def print_property(owner: Declaration, property_: Property) -> str:
+    """A property with its annotations, and the constraints that name it alone."""
     words = [f"{property_.name}: {property_.type}{'?' if property_.nullable else ''}"]
     if owner.key == (property_.name,):
         words.append("@key")
@@ -86,11 +98,21 @@ def _property(owner: Declaration, property_: Property) -> str:
     if property_.name in owner.indexes:
         words.append("@index")
     if property_.default is not None:
-        words.append(f"@default({_value(property_.type, property_.default)})")
+        words.append(print_default(property_.type, property_.default))
     if property_.embed is not None:
-        model = "" if property_.embed.model is None else f", model={quote(property_.embed.model)}"
-        words.append(f"@embed({quote(property_.embed.source)}{model})")
+        words.append(print_embed(property_.embed))
     return " ".join([*words, *_remarks(property_, property_.rename_from)])
+
+
+def print_default(type_: PropertyType, default: Value) -> str:
+    """The annotation of a default."""
+    return f"@default({_value(type_, default)})"
+
+
+def print_embed(embed: Embed) -> str:
+    """The annotation of an embedding."""
+    model = "" if embed.model is None else f", model={quote(embed.model)}"
+    return f"@embed({quote(embed.source)}{model})"
 
 
 def _constraints(owner: Declaration) -> Iterator[str]:
@@ -104,16 +126,30 @@ def _constraints(owner: Declaration) -> Iterator[str]:
     if isinstance(owner, Interface):
         return
     for range_ in owner.ranges:
-        type_ = properties[range_.property].type
-        low = "" if range_.low is None else _value(type_, range_.low)
-        high = "" if range_.high is None else _value(type_, range_.high)
-        yield f"@range({range_.property}, {low}..{high})"
+        yield print_range(properties[range_.property].type, range_)
     for check in owner.checks:
-        yield f"@check({check.property}, {quote(check.pattern)})"
+        yield print_check(check)
     for length in owner.lengths:
-        low = "" if length.low is None else str(length.low)
-        high = "" if length.high is None else str(length.high)
-        yield f"@length({length.property}, {low}..{high})"
+        yield print_length(length)
+
+
+def print_range(type_: PropertyType, range_: Range) -> str:
+    """The constraint of a range, whose bounds are of the type of its property."""
+    low = "" if range_.low is None else _value(type_, range_.low)
+    high = "" if range_.high is None else _value(type_, range_.high)
+    return f"@range({range_.property}, {low}..{high})"
+
+
+def print_check(check: Check) -> str:
+    """The constraint of a pattern."""
+    return f"@check({check.property}, {quote(check.pattern)})"
+
+
+def print_length(length: Length) -> str:
+    """The constraint of a length."""
+    low = "" if length.low is None else str(length.low)
+    high = "" if length.high is None else str(length.high)
+    return f"@length({length.property}, {low}..{high})"
 
 
 def _remarks(owner: Declaration | Property, rename_from: str | None) -> Iterator[str]:
@@ -121,10 +157,11 @@ def _remarks(owner: Declaration | Property, rename_from: str | None) -> Iterator
         yield f"@rename_from({quote(rename_from)})"
     if owner.description is not None:
         yield f"@description({quote(owner.description)})"
-    yield from map(_annotation, owner.annotations)
+    yield from map(print_annotation, owner.annotations)
 
 
-def _annotation(annotation: Annotation) -> str:
+def print_annotation(annotation: Annotation) -> str:
+    """An annotation that is metadata."""
     if annotation.value is None:
         return f"@{annotation.name}"
     arguments = [f"{name}={_literal(value)}" for name, value in annotation.arguments]

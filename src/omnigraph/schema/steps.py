@@ -1,0 +1,191 @@
+"""Steps of a schema change, as data: what changes, what it costs, and what has to be checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from omnigraph.model.tables import TableKey
+from omnigraph.schema.change_codes import ChangeCode
+
+
+class StepKind(StrEnum):
+    """What a step changes. Append-only: programs match on these words."""
+
+    ADD_INTERFACE = "add_interface"
+    CHANGE_INTERFACE = "change_interface"
+    DROP_INTERFACE = "drop_interface"
+    ADD_TYPE = "add_type"
+    RENAME_TYPE = "rename_type"
+    DROP_TYPE = "drop_type"
+    CHANGE_ENDS = "change_ends"
+    ADD_PROPERTY = "add_property"
+    RENAME_PROPERTY = "rename_property"
+    DROP_PROPERTY = "drop_property"
+    REORDER_PROPERTIES = "reorder_properties"
+    CHANGE_TYPE = "change_type"
+    WIDEN_ENUM = "widen_enum"
+    NARROW_ENUM = "narrow_enum"
+    REORDER_ENUM = "reorder_enum"
+    REQUIRE_VALUE = "require_value"
+    ALLOW_NULL = "allow_null"
+    ADD_DEFAULT = "add_default"
+    CHANGE_DEFAULT = "change_default"
+    DROP_DEFAULT = "drop_default"
+    ADD_EMBED = "add_embed"
+    CHANGE_EMBED = "change_embed"
+    DROP_EMBED = "drop_embed"
+    ADD_KEY = "add_key"
+    CHANGE_KEY = "change_key"
+    DROP_KEY = "drop_key"
+    ADD_UNIQUE = "add_unique"
+    DROP_UNIQUE = "drop_unique"
+    ADD_INDEX = "add_index"
+    DROP_INDEX = "drop_index"
+    ADD_RANGE = "add_range"
+    TIGHTEN_RANGE = "tighten_range"
+    LOOSEN_RANGE = "loosen_range"
+    DROP_RANGE = "drop_range"
+    ADD_CHECK = "add_check"
+    DROP_CHECK = "drop_check"
+    ADD_LENGTH = "add_length"
+    TIGHTEN_LENGTH = "tighten_length"
+    LOOSEN_LENGTH = "loosen_length"
+    DROP_LENGTH = "drop_length"
+    TIGHTEN_CARDINALITY = "tighten_cardinality"
+    LOOSEN_CARDINALITY = "loosen_cardinality"
+    ADD_IMPLEMENTS = "add_implements"
+    DROP_IMPLEMENTS = "drop_implements"
+    CHANGE_DESCRIPTION = "change_description"
+    CHANGE_ANNOTATION = "change_annotation"
+
+
+class Cost(StrEnum):
+    """What a step does to the rows of a type, from nothing to not at all."""
+
+    METADATA = "metadata"
+    """Rows are neither read nor written."""
+    VALIDATED = "validated"
+    """The columns in question are read, and nothing is rewritten."""
+    REWRITTEN = "rewritten"
+    """The column in question is written, and not its neighbours."""
+    REFUSED = "refused"
+
+
+class RuleWord(StrEnum):
+    """The rules that a schema change can require of rows, by their words in violations."""
+
+    REQUIRED = "required"
+    TYPE = "type"
+    ENUM = "enum"
+    RANGE = "range"
+    CHECK = "check"
+    LENGTH = "length"
+    KEY = "key"
+    """Every id is the text of the key (`model.identity`), and no two are equal."""
+    UNIQUE = "unique"
+    CARDINALITY = "cardinality"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RuleCheck:
+    """A rule that the rows have to obey after the change, by the names of the new schema."""
+
+    rule: RuleWord
+    table: TableKey
+    properties: tuple[str, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """The check as plain values that JSON can represent."""
+        return {
+            "rule": str(self.rule),
+            "type": str(self.table),
+            "properties": list(self.properties),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a step is refused, and what to do instead."""
+
+    code: ChangeCode
+    reason: str
+    way: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of a schema.
+
+    Attributes:
+        declaration: The type or interface in the new schema, or in the old one if it is dropped:
+            `node:Person`, `edge:Knows`, `interface:Named`.
+        property_name: The property in the new schema, or in the old one if it is dropped; None for a
+            change of the whole type.
+        before: What the old schema declares, in its language; None if that is nothing.
+        after: What the new schema declares.
+        rows: How many rows are read, written, or no longer shown.
+        checks: The rules to check on the result.
+        refusal: Present if and only if the cost is `refused`.
+    """
+
+    kind: StepKind
+    declaration: str
+    property_name: str | None = None
+    before: str | None = None
+    after: str | None = None
+    cost: Cost = Cost.METADATA
+    rows: int = 0
+    checks: tuple[RuleCheck, ...] = ()
+    refusal: Refusal | None = None
+
+    @property
+    def type_name(self) -> str:
+        """The name of the type or interface."""
+        return self.declaration.partition(":")[2]
+
+    @property
+    def place(self) -> str:
+        """What changes, for people.
+
+        >>> Step(StepKind.ALLOW_NULL, "node:Person", "age").place
+        'Person.age'
+        """
+        return f"{self.type_name}.{self.property_name}" if self.property_name else self.type_name
+
+    def describe(self) -> str:
+        """The step in one line, and in a second one why it is refused.
+
+        >>> step = Step(StepKind.ALLOW_NULL, "node:Person", "age", "I32", "I32?")
+        >>> step.describe()
+        'allow null Person.age: I32 -> I32?  [metadata]'
+        """
+        words = str(self.kind).replace("_", " ")
+        match self.before, self.after:
+            case None, None:
+                change = ""
+            case None, after:
+                change = f": {after}"
+            case before, None:
+                change = f": {before}"
+            case before, after:
+                change = f": {before} -> {after}"
+        count = f", {self.rows:,} row{'s' * (self.rows != 1)}" if self.rows else ""
+        line = f"{words} {self.place}{change}  [{self.cost}{count}]"
+        if self.refusal is None:
+            return line
+        return f"{line}\n  {self.refusal.code}: {self.refusal.reason}; {self.refusal.way}"
+
+    def to_json(self) -> dict[str, object]:
+        """The step as plain values that JSON can represent; fields without a value are left out."""
+        document: dict[str, object] = {"step": str(self.kind), "declaration": self.declaration}
+        optional = {"property": self.property_name, "before": self.before, "after": self.after}
+        document |= {name: value for name, value in optional.items() if value is not None}
+        document |= {"cost": str(self.cost), "rows": self.rows}
+        if self.checks:
+            document["checks"] = [check.to_json() for check in self.checks]
+        if self.refusal is not None:
+            document["code"] = str(self.refusal.code)
+            document["reason"] = self.refusal.reason
+            document["way"] = self.refusal.way
+        return document
