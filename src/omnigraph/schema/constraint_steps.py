@@ -63,8 +63,9 @@ def _key_steps(change: TypeChange) -> Iterator[Step]:
 
 
 def _unique_steps(change: TypeChange) -> Iterator[Step]:
+    # No property has a name with a tilde: a dropped member makes a set that nothing equals.
     renamed = {
-        frozenset(change.new_names.get(name, "") for name in members): members
+        frozenset(change.new_names.get(name, f"~{name}") for name in members): members
         for members in change.old.uniques
     }
     stated = {frozenset(members) for members in change.new.uniques}
@@ -74,8 +75,8 @@ def _unique_steps(change: TypeChange) -> Iterator[Step]:
             after = _print_members("unique", members)
             yield change.validated(StepKind.ADD_UNIQUE, check, after=after)
     for new_members, members in renamed.items():
-        # A constraint of a dropped property alone is dropped with it.
-        if new_members not in stated and new_members != {""}:
+        is_dropped_alone = new_members == {f"~{members[0]}"}
+        if new_members not in stated and not is_dropped_alone:
             before = _print_members("unique", members)
             yield change.step(StepKind.DROP_UNIQUE, before=before)
 

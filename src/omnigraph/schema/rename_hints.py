@@ -201,10 +201,8 @@ class _HintMatcher:
                 self._warn_of_likely_rename(new, extra[0].name, dropped[0].name)
 
     def _warn_of_likely_rename(self, type_: SchemaType, name: str | None, former: str) -> None:
-        if any(
-            (type_.name, name) == (finding.type_name, finding.property_name)
-            for finding in self.findings
-        ):
+        reported = {(finding.type_name, finding.property_name) for finding in self.findings}
+        if (type_.name, name) in reported:
             return
         added, dropped = (f"{type_.name}.{name}", f"{type_.name}.{former}")
         if name is None:

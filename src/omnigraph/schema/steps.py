@@ -120,8 +120,8 @@ class Step:
     Attributes:
         declaration: The type or interface in the new schema, or in the old one if it is dropped:
             `node:Person`, `edge:Knows`, `interface:Named`.
-        property_name: The property in the new schema, or in the old one if it is dropped; None for a
-            change of the whole type.
+        property_name: The property in the new schema, or in the old one if it is dropped; None
+            for a change of the whole type.
         before: What the old schema declares, in its language; None if that is nothing.
         after: What the new schema declares.
         rows: How many rows are read, written, or no longer shown.
