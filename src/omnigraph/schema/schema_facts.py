@@ -250,7 +250,7 @@ class _Assembly:
         own: dict[str, Any] = {}
         for key, value in self.facts.units[self.unit].items():
             self._add(own, key, value)
-        fields = {
+        fields: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in (self.fields | own).items()
         }

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from omnigraph.lang.diagnostics import Severity
 from omnigraph.model.identities import TypeIdentity, free_origin
 from omnigraph.model.tables import TableKey
-from omnigraph.schema.catalog import Catalog, Declaration, Embed, Interface
+from omnigraph.schema.catalog import ENDPOINTS, Catalog, Declaration, Embed, Interface
 from omnigraph.schema.fact_texts import print_fact, print_unit
 from omnigraph.schema.matching import Identities, Matching, match_by_identity, property_names
 from omnigraph.schema.property_order import merge_orders
@@ -131,7 +131,7 @@ def merge_schemas(
 def _sorted(conflicts: list[SchemaConflict]) -> tuple[SchemaConflict, ...]:
     return tuple(
         sorted(
-            conflicts,
+            dict.fromkeys(conflicts),
             key=lambda conflict: (
                 conflict.declaration,
                 conflict.property or "",
@@ -213,7 +213,7 @@ class _Merge:
         base = self.base.units.get(unit)
         ours, theirs = self.ours.units.get(unit), self.theirs.units.get(unit)
         if ours is not None and theirs is not None:
-            return self._combine(unit, base or _NO_FACTS, ours, theirs)
+            return self._combine(base or _NO_FACTS, ours, theirs)
         present = ours if ours is not None else theirs
         assert present is not None, "only units of the two sides are merged"
         if base is None:
@@ -228,11 +228,10 @@ class _Merge:
             print_unit(self.ours, unit) if side == "ours" else None,
             print_unit(self.theirs, unit) if side == "theirs" else None,
         )
-        return dict(present) if self._choice(conflict) == side else None
+        # While it is open, its absence must not make further conflicts.
+        return dict(present) if self._choice(conflict) in (side, None) else None
 
-    def _combine(
-        self, unit: Unit, base: Facts, ours: Facts, theirs: Facts
-    ) -> dict[FactKey, object]:
+    def _combine(self, base: Facts, ours: Facts, theirs: Facts) -> dict[FactKey, object]:
         merged: dict[FactKey, object] = {}
         for key in {**ours, **theirs}:
             before, left, right = base.get(key), ours.get(key), theirs.get(key)
@@ -317,6 +316,7 @@ class _Merge:
         self, merged: SchemaFacts, unit: Unit, units: dict[Unit, dict[FactKey, object]]
     ) -> None:
         """Remove what names a property or an interface that was decided to be dropped."""
+        known = {*merged.orders[unit], *ENDPOINTS}
         for part in (unit, *map(unit.property_unit, merged.orders[unit])):
             for key, value in list(units[part].items()):
                 if key.facet is Facet.ENDS:
@@ -324,7 +324,7 @@ class _Merge:
                 elif key.facet is Facet.IMPLEMENTS:
                     if Unit("interface", str(key.element)) not in units:
                         del units[part][key]
-                elif not set(_origins_in(key, value)) <= {*merged.orders[unit], "src", "dst"}:
+                elif not known.issuperset(_origins_in(key, value)):
                     del units[part][key]
                     if key.facet is Facet.KEY:
                         units[part][key] = self._remaining_key(key, merged.orders[unit])
@@ -332,9 +332,8 @@ class _Merge:
     def _remaining_key(self, key: FactKey, present: tuple[str, ...]) -> object:
         """The key of the side that dropped a member of the other one's."""
         keys = [side.units.get(key.unit, _NO_FACTS).get(key) for side in (self.ours, self.theirs)]
-        fitting = [
-            value for value in keys if set(_origins_in(key, value)) <= {*present, "src", "dst"}
-        ]
+        known = {*present, *ENDPOINTS}
+        fitting = [value for value in keys if known.issuperset(_origins_in(key, value))]
         return fitting[0] if len(fitting) == 1 else ()
 
     def _require_ends(self, merged: SchemaFacts, key: FactKey, value: object) -> None:
@@ -360,11 +359,12 @@ class _Merge:
         for units in names.values():
             if len(units) > 1:
                 first = min(units)
-                called = " and ".join(sorted(str(merged.name_of(unit)) for unit in units))
-                origins = " and ".join(
-                    sorted(unit.property_origin or unit.origin for unit in units)
+                called = sorted({str(merged.name_of(unit)) for unit in units})
+                origins = sorted(unit.property_origin or unit.origin for unit in units)
+                reason = (
+                    f"{' and '.join(origins)} would be called {' and '.join(called)}: "
+                    "rename one of them on its branch"
                 )
-                reason = f"{origins} would be called {called}: rename one of them on its branch"
                 place = self._place(first)
                 self.conflicts.append(SchemaConflict(*place, Facet.NAME, reason=reason))
 
