@@ -740,34 +740,36 @@ class Graph:
     ) -> GraphDiff:
         """The rows that were inserted, updated and deleted between two points of history.
 
+        Rows are compared as rows of the later schema: types and properties are the same ones under
+        other names, and a row that lacks a property has its default.
+
         Args:
             before: A branch or a commit; so is `after`.
             kinds: `node`, `edge` or both.
-            types: Only these types, or this one.
+            types: Only these types, or this one, as `after` names them; a type that only `before`
+                has, as that names it.
             ops: Only these of `insert`, `update` and `delete`, or this one.
             engine: `local`, `spark` or `auto`, by how much differs; `$OMNIGRAPH_ENGINE` when None.
 
         Raises:
             NotFoundError: a branch, a commit or a type does not exist.
             InvalidParameterError: there is no such kind, operation or engine.
-            ConflictError: the two have different schemas, and their rows cannot be compared.
         """
         from omnigraph.changes.graphs import (
             Filter,
             compare_graphs,
-            difference_sizes,
             measure_differences,
+            moved_types,
         )
 
         old, new = self._side(before), self._side(after)
         catalog = self._catalogs.of(new.snapshot.schema_digest)
-        wanted = Filter.parse(catalog, kinds, types, ops)
-        keys = [type_.table_key for type_ in catalog.types]
+        wanted = Filter.parse(catalog, (new.snapshot, old.snapshot), kinds, types, ops)
         with detect_deleted_branch(self._store, old.snapshot, new.snapshot):
-            sizes = difference_sizes(old, new, keys, wanted)
+            sizes = (moved.size for moved in moved_types(self._catalogs.of, old, new, wanted))
             choice = by_size(engine, measure_differences(sizes))
             backend = self._backends.of(choice.engine)
-            diff = compare_graphs(catalog, old, new, backend, wanted)
+            diff = compare_graphs(self._catalogs.of, old, new, backend, wanted)
         return replace(diff, why=choice.why)
 
     def _side(self, point: str) -> Side:
@@ -811,7 +813,8 @@ class Graph:
             branch: The branch to follow; when None, up to the commit that this handle reads.
             limit: How many commits to return at most.
             kinds: `node`, `edge` or both.
-            types: Only these types, or this one.
+            types: Only these types, or this one, as the newest of the commits names them, under
+                whatever name they had before.
             ops: Only these of `insert`, `update` and `delete`, or this one.
 
         Raises:
@@ -819,7 +822,6 @@ class Graph:
             NotFoundError: the branch or a type does not exist.
             InvalidNameError: `after` is no cursor.
             InvalidParameterError: there is no such kind or operation, or the limit is below 1.
-            ConflictError: a commit and the one before it have different schemas.
         """
         from omnigraph.changes.graphs import Filter
 
@@ -827,7 +829,8 @@ class Graph:
             message = f"limit is {limit}, and has to be at least 1"
             raise InvalidParameterError(message, name="limit")
         place = self.snapshot(branch=branch)
-        wanted = Filter.parse(self._catalogs.of(place.schema_digest), kinds, types, ops)
+        catalog = self._catalogs.of(place.schema_digest)
+        wanted = Filter.parse(catalog, (place,), kinds, types, ops)
         cursor = None if after is None else CommitId.parse(after)
         with detect_deleted_branch(self._store, place):
             return self._feed.poll(place, cursor, limit=limit, wanted=wanted)

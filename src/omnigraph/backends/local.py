@@ -15,6 +15,7 @@ from omnigraph.relational.plans import Plan
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from omnigraph.changes.lifts import LiftPair
     from omnigraph.changes.records import Changes
     from omnigraph.choices import ExportFormat
     from omnigraph.clock import Clock
@@ -48,11 +49,18 @@ class LocalBackend:
         """The plan's rows, in its order, with exactly the columns it declares."""
         return self._engine.run(plan, data)
 
-    def compare(self, type_: SchemaType, before: Table, after: Table, data: Data) -> Changes:
+    def compare(
+        self,
+        type_: SchemaType,
+        before: Table | None,
+        after: Table | None,
+        data: Data,
+        lifts: LiftPair | None = None,
+    ) -> Changes:
         """How the rows of a type differ between two versions of its table."""
         from omnigraph.changes.tables import compare_tables
 
-        return compare_tables(type_, before, after, self._engine, data)
+        return compare_tables(type_, before, after, self._engine, data, lifts=lifts)
 
     def begin_merge(
         self,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from omnigraph.changes.lifts import LiftPair
 from omnigraph.changes.records import Changes
 from omnigraph.changes.spark.tables import compare_on_spark
 from omnigraph.choices import EngineName, ExportFormat
@@ -50,12 +51,13 @@ class SparkBackend:
     def compare(
         self,
         type_: SchemaType,
-        before: Table,
-        after: Table,
+        before: Table | None,
+        after: Table | None,
         data: Data,  # noqa: ARG002  # executors open what they compare
+        lifts: LiftPair | None = None,
     ) -> Changes:
         """How the rows of a type differ between two versions of its table."""
-        return compare_on_spark(type_, before, after, self._engine)
+        return compare_on_spark(type_, before, after, self._engine, lifts)
 
     def begin_merge(
         self,

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from omnigraph.changes.graphs import Comparer, Filter, GraphDiff, Side, compare_graphs
+from omnigraph.changes.graphs import (
+    Comparer,
+    Filter,
+    FindCatalog,
+    GraphDiff,
+    SchemaSteps,
+    Side,
+    compare_graphs,
+)
 from omnigraph.errors import ErrorCode, FeedGapError, OmnigraphError
 from omnigraph.manifest import lineage
 from omnigraph.manifest.reader import Manifest
@@ -13,7 +21,6 @@ from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import Commit
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
-from omnigraph.schema.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +52,14 @@ class Feed:
 
     Attributes:
         side: Opens the graph at a commit.
-        catalog: Returns the catalog of a schema by its digest.
+        steps: Compares the schemas of a commit and of the one before it, where they differ.
     """
 
     manifest: Manifest
     comparer: Comparer
     side: Callable[[Commit], Side]
-    catalog: Callable[[str], Catalog]
+    catalog: FindCatalog
+    steps: SchemaSteps | None = None
 
     def poll(
         self, place: Snapshot, after: CommitId | None, *, limit: int, wanted: Filter | None
@@ -85,10 +93,10 @@ class Feed:
             return CommitChanges(commit, GraphDiff(commit.commit_id, commit.commit_id, ()))
         try:
             before, after = self.side(find(commit.parent)), self.side(commit)
-            catalog = self.catalog(after.snapshot.schema_digest)
-            return CommitChanges(
-                commit, compare_graphs(catalog, before, after, self.comparer, wanted)
+            diff = compare_graphs(
+                self.catalog, before, after, self.comparer, wanted, steps=self.steps
             )
+            return CommitChanges(commit, diff)
         except OmnigraphError as cause:
             if cause.code is not ErrorCode.COMMIT_NOT_FOUND:
                 raise

@@ -1,11 +1,17 @@
-"""Comparing two points of a graph's history, type by type."""
+"""Comparing two points of a graph's history, type by type.
+
+Types are matched by their identities (docs/decisions/0012), and rows of either point are compared
+as rows of the later type. So a row did not change because its type or a property was renamed, or
+because a property was added with its default, dropped or widened: that is in `GraphDiff.schema`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
+from omnigraph.changes.lifts import Lift, LiftPair
 from omnigraph.changes.records import Changes, RowChange, row_changes
 from omnigraph.choices import EngineName, Op, TableKind
 from omnigraph.engine.choose import Measure
@@ -15,7 +21,7 @@ from omnigraph.limits import CHANGES_LOCAL_BYTES_MAX, CHANGES_LOCAL_ROWS_MAX
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.arguments import require_texts
 from omnigraph.model.counts import Counts
-from omnigraph.model.tables import TableKey
+from omnigraph.model.tables import TableKey, TablePin
 from omnigraph.schema.catalog import Catalog, SchemaType
 from omnigraph.storage.pairs import DataSize, size_of, unequal_pairs
 from omnigraph.storage.tables import Table
@@ -37,17 +43,46 @@ class Comparer(Protocol):
         """Which engine this is."""
         ...
 
-    def compare(self, type_: SchemaType, before: Table, after: Table, data: Data) -> Changes:
+    def compare(
+        self,
+        type_: SchemaType,
+        before: Table | None,
+        after: Table | None,
+        data: Data,
+        lifts: LiftPair | None = None,
+    ) -> Changes:
         """How the rows of a type differ between two versions of its table.
 
         A row that was rewritten with equal values did not change. Null is not the empty text; NaN
         equals itself.
+
+        Args:
+            before: The earlier version; None if there is none, and so with `after`.
+            lifts: How rows of either version become rows of the type; when None, they are such.
 
         Raises:
             StorageError: a table could not be read.
         """
         ...
 
+
+class SchemaStep(Protocol):
+    """One step from the schema of one point to the schema of another one."""
+
+    def describe(self) -> str:
+        """The step, on one line."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """The step, with values that JSON has."""
+        ...
+
+
+SchemaSteps: TypeAlias = Callable[[Snapshot, Snapshot], tuple[SchemaStep, ...]]
+"""Compares the schemas of two snapshots."""
+
+FindCatalog: TypeAlias = Callable[[str], Catalog]
+"""Returns the catalog of a schema by its digest."""
 
 _Word = TypeVar("_Word", TableKind, Op)
 
@@ -66,36 +101,60 @@ def _parse_words(
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which changes are wanted; None is all."""
+    """Which changes are wanted; None is all.
+
+    Attributes:
+        origins: The kind and the origin of each wanted type: a type is wanted under all its names.
+    """
 
     kinds: Collection[TableKind] | None = None
-    types: Collection[str] | None = None
+    origins: Collection[tuple[TableKind, str]] | None = None
     ops: Collection[Op] | None = None
 
     @classmethod
     def parse(
         cls,
         catalog: Catalog,
+        points: Collection[Snapshot],
         kinds: str | Collection[str] | None,
         types: str | Collection[str] | None,
         ops: str | Collection[str] | None,
     ) -> Self:
         """Validate a caller's filter; each argument is one text or several.
 
+        Args:
+            catalog: The schema of the first point.
+            points: Where types have the given names: at the first of these points that has a type
+                of that name, or until it was dropped.
+
         Raises:
             InvalidParameterError: there is no such kind or operation.
-            NotFoundError: the catalog has no such type.
+            NotFoundError: no point has such a type.
         """
         names = require_texts(types, "types")
-        for name in names or ():
-            catalog.type_named(name)
-        return cls(_parse_words(TableKind, kinds, "kinds"), names, _parse_words(Op, ops, "ops"))
+        origins = None
+        if names is not None:
+            origins = frozenset(_origin_of(name, catalog, points) for name in names)
+        return cls(_parse_words(TableKind, kinds, "kinds"), origins, _parse_words(Op, ops, "ops"))
 
-    def wants(self, key: TableKey) -> bool:
+    def wants(self, pin: TablePin) -> bool:
         """Whether changes of a table are wanted."""
-        if self.kinds is not None and key.kind not in self.kinds:
+        kind = pin.key.kind
+        if self.kinds is not None and kind not in self.kinds:
             return False
-        return self.types is None or key.type_name in self.types
+        return self.origins is None or (kind, pin.identity.origin) in self.origins
+
+
+def _origin_of(name: str, catalog: Catalog, points: Collection[Snapshot]) -> tuple[TableKind, str]:
+    for snapshot in points:
+        for key, pin in snapshot.pins.items():
+            if key.type_name == name:
+                return key.kind, pin.identity.origin
+    for snapshot in points:
+        for tombstone in reversed(snapshot.tombstones):
+            if tombstone.key.type_name == name:
+                return tombstone.key.kind, tombstone.origin
+    return catalog.type_named(name).table_key.kind, name
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +163,9 @@ class GraphDiff:
 
     Attributes:
         before: The earlier commit; `after` is the later one.
-        tables: The types that differ, in the catalog's order.
+        tables: The types that differ, in the order of the later catalog, then those that only the
+            earlier one has. Rows are those of the later type; a value that it cannot hold is null.
+        schema: How the schemas differ; empty if they do not, or if nobody compared them.
         engine: The engine that compared them, and `why` it was chosen.
     """
 
@@ -114,11 +175,17 @@ class GraphDiff:
     ops: frozenset[Op] = frozenset(Op)
     engine: EngineName = EngineName.LOCAL
     why: str = ""
+    schema: tuple[SchemaStep, ...] = ()
 
     @property
     def counts(self) -> Mapping[str, Counts]:
         """By type, how many rows were inserted, updated and deleted."""
-        return {table.type.name: self._count_ops(table.counts) for table in self.tables}
+        counts: dict[str, Counts] = {}
+        for table in self.tables:
+            # A type that was dropped and another one that was added may have the same name.
+            name = table.type.name
+            counts[name] = counts.get(name, Counts()) + self._count_ops(table.counts)
+        return counts
 
     def rows(self) -> Iterator[RowChange]:
         """Every change, with the row before and after it; Spark returns them part by part."""
@@ -133,40 +200,115 @@ class GraphDiff:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class TypeComparison:
+    """One type whose rows may differ between two points, and where they are.
+
+    Attributes:
+        type: The type of the later point; of the earlier one if the later one has none.
+        before: The earlier table; None if that point has no such type, and so with `after`.
+    """
+
+    type: SchemaType
+    before: Table | None
+    after: Table | None
+    lifts: LiftPair
+
+    @property
+    def size(self) -> DataSize:
+        """An estimate of how much differs. Reads no rows."""
+        pairs = unequal_pairs(self.before, self.after, self.lifts.columns)
+        return size_of(self.before, self.after, pairs)
+
+
 def compare_graphs(
-    catalog: Catalog, before: Side, after: Side, comparer: Comparer, wanted: Filter | None = None
+    catalog: FindCatalog,
+    before: Side,
+    after: Side,
+    comparer: Comparer,
+    wanted: Filter | None = None,
+    *,
+    steps: SchemaSteps | None = None,
 ) -> GraphDiff:
     """How the rows of two points differ. Types whose table has not moved cost nothing.
 
+    Args:
+        steps: Compares the schemas, where they or the identities of types and properties differ.
+
     Raises:
-        ConflictError: the two have different schemas.
+        StorageError: a table could not be read.
     """
-    require_one_schema(before.snapshot, after.snapshot)
     wanted = wanted or Filter()
     ops = frozenset(Op) if wanted.ops is None else frozenset(wanted.ops)
     compared = [
-        _compare(type_, before, after, comparer)
-        for type_ in catalog.types
-        if wanted.wants(type_.table_key)
-        and has_moved(before.snapshot, after.snapshot, type_.table_key)
+        comparer.compare(pair.type, pair.before, pair.after, after.data, pair.lifts)
+        for pair in moved_types(catalog, before, after, wanted)
     ]
     tables = tuple(changes for changes in compared if changes.counts)
     old, new = before.snapshot.head.commit_id, after.snapshot.head.commit_id
-    return GraphDiff(old, new, tables, ops, comparer.name)
+    schema: tuple[SchemaStep, ...] = ()
+    if steps is not None and not has_same_schema(before.snapshot, after.snapshot):
+        schema = steps(before.snapshot, after.snapshot)
+    return GraphDiff(old, new, tables, ops, comparer.name, schema=schema)
 
 
-def _compare(type_: SchemaType, before: Side, after: Side, comparer: Comparer) -> Changes:
-    old, new = (side.data.table(type_.table_key) for side in (before, after))
-    return comparer.compare(type_, old, new, after.data)
+def moved_types(
+    catalog: FindCatalog, before: Side, after: Side, wanted: Filter | None = None
+) -> Iterator[TypeComparison]:
+    """The types whose tables are not the same at two points, matched by identity. Reads no rows."""
+    for old, new in pair_pins(before.snapshot, after.snapshot):
+        is_same = old is not None and new is not None and old.place == new.place
+        pin = new or old
+        assert pin is not None, "a pair has a pin"
+        if is_same or not (wanted is None or wanted.wants(pin)):
+            continue
+        old_type, new_type = (
+            None if own is None else catalog(side.snapshot.schema_digest).type_of(own.key)
+            for own, side in ((old, before), (new, after))
+        )
+        type_ = new_type or old_type
+        assert type_ is not None, "each pin has a type"
+        lifts = LiftPair.identity(type_)
+        if old is not None and new is not None and old_type is not None:
+            lift = Lift.between(old_type, old.identity, wanted=type_, wanted_identity=new.identity)
+            lifts = LiftPair(lift, lifts.after)
+        yield TypeComparison(
+            type_,
+            None if old is None else before.data.table(old.key),
+            None if new is None else after.data.table(new.key),
+            lifts,
+        )
 
 
-def difference_sizes(
-    before: Side, after: Side, keys: Iterable[TableKey], wanted: Filter | None = None
-) -> Iterator[DataSize]:
-    """Estimate how much differs in each table between two points. Reads no rows."""
+def pair_pins(
+    before: Snapshot, after: Snapshot
+) -> Iterator[tuple[TablePin | None, TablePin | None]]:
+    """The pins of each type at two points, by identity: those of the later one first."""
+    olds = {(pin.key.kind, pin.identity.origin): pin for pin in before.pins.values()}
+    for pin in after.pins.values():
+        yield olds.pop((pin.key.kind, pin.identity.origin), None), pin
+    for pin in olds.values():
+        yield pin, None
+
+
+def has_same_schema(before: Snapshot, after: Snapshot) -> bool:
+    """Whether two points have the same types and properties.
+
+    Schemas of the same meaning may have other properties of the same names: one was dropped, and
+    then another one was added.
+    """
+    if before.schema_digest != after.schema_digest:
+        return False
+    return all(
+        old is not None and new is not None and old.identity == new.identity
+        for old, new in pair_pins(before, after)
+    )
+
+
+def difference_sizes(before: Side, after: Side, keys: Iterable[TableKey]) -> Iterator[DataSize]:
+    """Estimate how much differs in tables of the same columns at two points. Reads no rows."""
     for key in keys:
-        is_wanted = wanted is None or wanted.wants(key)
-        if is_wanted and has_moved(before.snapshot, after.snapshot, key):
+        if has_moved(before.snapshot, after.snapshot, key):
             old, new = before.data.table(key), after.data.table(key)
             yield size_of(old, new, unequal_pairs(old, new))
 

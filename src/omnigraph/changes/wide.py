@@ -7,8 +7,8 @@ merge does not depend on how many it changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,10 @@ import pyarrow.compute as pc
 from omnigraph.changes.digests import digests_of, is_wide
 from omnigraph.limits import ROWS_PER_BATCH_MAX, WIDE_BATCH_BYTES
 from omnigraph.storage.places import read_at
-from omnigraph.storage.tables import ROW_ADDRESS, Table
+from omnigraph.storage.tables import ROW_ADDRESS, Table, TableAddress
+
+WideSources: TypeAlias = Mapping[str, str | None]
+"""By wide column of a type, the column of a table that has its values; None if there is none."""
 
 _FIRST_ROWS: Final = 64
 """Rows of the first read, when the size of the values is unknown."""
@@ -66,18 +69,26 @@ class WideValues:
     """The tables that references point to; threads may use it concurrently.
 
     Rows that contain their wide values are returned unchanged.
+
+    Args:
+        sources: By table, what its columns are called there; by default as in the type. A column
+            that a table lacks is null in its rows.
     """
 
-    def __init__(self, *tables: Table) -> None:
+    def __init__(
+        self, *tables: Table, sources: Mapping[TableAddress, WideSources] | None = None
+    ) -> None:
         self._tables = tables
+        self._sources = sources or {}
 
     def refer(self, schema: pa.Schema, table: Table, rows: pa.Table) -> pa.Table:
         """Rows of `read_columns` with those of `reference_schema`; each wide value is read once."""
         wide = [field for field in schema if is_wide(field.type)]
-        references = {}
-        if wide:
+        references = {field.name: pa.nulls(len(rows), _reference(field.type)) for field in wide}
+        stored = [field for field in wide if self._source(table, field.name) is not None]
+        if stored:
             addresses = rows[ROW_ADDRESS].combine_chunks().to_numpy()
-            references = self._references(wide, table, addresses)
+            references |= self._references(stored, table, addresses)
         columns = [
             references[field.name]
             if field.name in references
@@ -126,6 +137,9 @@ class WideValues:
         columns = [self._values(rows[field.name], field) for field in schema]
         return pa.Table.from_arrays(columns, schema=schema)
 
+    def _source(self, table: Table, name: str) -> str | None:
+        return self._sources.get(table.address, {}).get(name, name)
+
     def _number(self, table: Table) -> int:
         return [own.address for own in self._tables].index(table.address)
 
@@ -133,14 +147,15 @@ class WideValues:
         self, wide: list[pa.Field], table: Table, addresses: np.ndarray
     ) -> dict[str, pa.ChunkedArray]:
         number = self._number(table)
+        names = {field.name: str(self._source(table, field.name)) for field in wide}
         references: dict[str, list[pa.Array]] = {field.name: [] for field in wide}
         start, count = 0, _FIRST_ROWS
         while start < len(addresses):
             places = addresses[start : start + count]
             start += len(places)
-            rows = read_at(table, places, [field.name for field in wide])
+            rows = read_at(table, places, list(names.values()))
             for field in wide:
-                values = rows[field.name].cast(field.type).combine_chunks()
+                values = rows[names[field.name]].cast(field.type).combine_chunks()
                 references[field.name].append(_references_to(values, field.type, number, places))
             fitting = len(places) * WIDE_BATCH_BYTES // max(1, rows.nbytes)
             count = max(1, min(fitting, _GROWTH_MAX * count, ROWS_PER_BATCH_MAX))
@@ -167,8 +182,9 @@ class WideValues:
                 given = _part(column, "given")
                 add(places, given.take(pa.array(places)))
             else:
-                rows = read_at(self._tables[number], addresses[places], [field.name])
-                add(places, rows[field.name])
+                table = self._tables[number]
+                source = str(self._source(table, field.name))
+                add(places, read_at(table, addresses[places], [source])[source])
         values = pa.chunked_array(parts, field.type)
         is_in_order = np.array_equal(order, np.arange(len(order)))
         return values if is_in_order else values.take(pa.array(order))

@@ -2,24 +2,27 @@
 
 Files never change, so a fragment with the same files and the same deletions holds the same rows and
 is not read. Of a fragment that lost rows, only the addresses of the remaining rows are read, and
-then the lost rows, or the whole fragment where those are many.
+then the lost rows, or the whole fragment where those are many. Of a fragment whose columns are
+stored in other files, only these columns are read, and then the rows in which they differ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.limits import KEYS_PER_LOOKUP_MAX, PICKED_SHARE_MAX
-from omnigraph.storage.pairs import Pair, unequal_pairs
+from omnigraph.limits import KEYS_PER_LOOKUP_MAX, PICKED_SHARE_MAX, WIDE_BATCH_BYTES
+from omnigraph.storage.pairs import ColumnPair, Pair, deletions_of, unequal_pairs
 from omnigraph.storage.places import offsets_of, to_addresses
+from omnigraph.storage.scans import scan_batches
 from omnigraph.storage.tables import ROW_ADDRESS, Fragment, Table
 
 _PlacedFragment: TypeAlias = tuple[int, Fragment]
+_NO_OFFSETS: Final = np.array([], np.uint64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,27 +50,61 @@ class Difference:
     after: tuple[FragmentPart, ...] = ()
 
 
-def difference(before: Table, after: Table, pairs: Iterable[Pair] | None = None) -> Difference:
+class ColumnComparison(Protocol):
+    """How values of two versions are compared; columns are named by `ColumnPair.name`."""
+
+    @property
+    def columns(self) -> Sequence[ColumnPair]:
+        """All columns that are compared."""
+        ...
+
+    def reads(self, names: Sequence[str]) -> tuple[list[str], list[str]]:
+        """The columns of the earlier and of the later version that have the values of some."""
+        ...
+
+    def unlike(self, names: Sequence[str], before: pa.Table, after: pa.Table) -> np.ndarray:
+        """Whether each row may differ in some columns; rows are in the same order.
+
+        Both sides have the columns of `reads`, and `ROW_ADDRESS`.
+        """
+        ...
+
+
+def difference(
+    before: Table | None,
+    after: Table | None,
+    pairs: Iterable[Pair] | None = None,
+    comparison: ColumnComparison | None = None,
+) -> Difference:
     """The parts of two versions to read in order to know how their rows differ.
 
     Args:
+        before: The earlier version; None if there is none, and so with `after`.
         pairs: Some of their unequal fragments; all of them when None.
+        comparison: Required where pairs have columns. When None, the versions have the same
+            columns.
     """
     if pairs is None:
-        pairs = unequal_pairs(before, after)
-    olds, news = before.fragments(), after.fragments()
+        pairs = unequal_pairs(before, after, None if comparison is None else comparison.columns)
+    olds = () if before is None else before.fragments()
+    news = () if after is None else after.fragments()
     before_parts: list[FragmentPart] = []
     after_parts: list[FragmentPart] = []
     for pair in pairs:
         old = None if pair.before is None else (pair.before, olds[pair.before])
         new = None if pair.after is None else (pair.after, news[pair.after])
-        if old is None or new is None:
+        if before is None or after is None or old is None or new is None:
             before_parts += [_whole_part(old)] if old is not None else []
             after_parts += [_whole_part(new)] if new is not None else []
             continue
-        live_before, live_after = _live_offsets(before, old), _live_offsets(after, new)
-        before_parts += _lost_rows(old, live_before, live_after)
-        after_parts += _lost_rows(new, live_after, live_before)
+        shared = _SharedRows(before, old, after, new)
+        unlike = _NO_OFFSETS
+        if pair.columns:
+            assert comparison is not None, "pairs with columns were made for a comparison"
+            unlike = shared.unlike_offsets(pair.columns, comparison)
+        lost, gained = shared.lost_offsets()
+        before_parts += _part_at(old, lost, unlike)
+        after_parts += _part_at(new, gained, unlike)
     return Difference(_sort_parts(before_parts), _sort_parts(after_parts))
 
 
@@ -124,22 +161,99 @@ def _whole_part(placed: _PlacedFragment) -> FragmentPart:
     return FragmentPart(place, fragment.num_rows)
 
 
-def _live_offsets(table: Table, placed: _PlacedFragment) -> np.ndarray:
-    """The offsets of a fragment's rows that are not deleted in this version. Reads no data."""
+def _part_at(placed: _PlacedFragment, *offsets: np.ndarray) -> list[FragmentPart]:
+    """The part of a fragment at these offsets; empty if there are none."""
+    every = np.union1d(*offsets).astype(np.uint64)
+    return [FragmentPart(placed[0], len(every), every)] if len(every) else []
+
+
+@dataclass(frozen=True, slots=True)
+class _SharedRows:
+    """One fragment in two versions: the same rows at the same offsets, apart from deletions."""
+
+    before: Table
+    old: _PlacedFragment
+    after: Table
+    new: _PlacedFragment
+
+    def lost_offsets(self) -> tuple[np.ndarray, np.ndarray]:
+        """The offsets of rows that only the earlier version has, and of those of the later one."""
+        if deletions_of(self.old[1]) == deletions_of(self.new[1]):
+            return _NO_OFFSETS, _NO_OFFSETS
+        is_old, is_new = self._live()
+        return np.flatnonzero(is_old & ~is_new), np.flatnonzero(is_new & ~is_old)
+
+    def unlike_offsets(self, names: Sequence[str], comparison: ColumnComparison) -> np.ndarray:
+        """The offsets of rows that both versions have and in which some columns differ."""
+        parts = [_NO_OFFSETS]
+        for old, new in self._read_both(*comparison.reads(names)):
+            is_unlike = comparison.unlike(names, old, new)
+            parts.append(offsets_of(old[ROW_ADDRESS].to_numpy())[is_unlike])
+        offsets = np.concatenate(parts)
+        if not len(offsets) or deletions_of(self.old[1]) == deletions_of(self.new[1]):
+            return offsets
+        is_old, is_new = self._live()
+        shared: np.ndarray = offsets[(is_old & is_new)[offsets]]
+        return shared
+
+    def _read_both(
+        self, olds: Sequence[str], news: Sequence[str]
+    ) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """Columns of the rows, a few at a time; a version of which none is wanted is not read."""
+        if olds and news:
+            yield from _align(
+                _scan(self.before, self.old[0], olds), _scan(self.after, self.new[0], news)
+            )
+        elif olds:
+            for rows in _scan(self.before, self.old[0], olds):
+                yield rows, rows.select([ROW_ADDRESS])
+        else:
+            for rows in _scan(self.after, self.new[0], news):
+                yield rows.select([ROW_ADDRESS]), rows
+
+    def _live(self) -> tuple[np.ndarray, np.ndarray]:
+        """For each physical row, whether either version has it. Reads no data."""
+        return _live_mask(self.before, self.old), _live_mask(self.after, self.new)
+
+
+def _scan(table: Table, place: int, names: Sequence[str]) -> Iterator[pa.Table]:
+    """Columns of one fragment with the addresses of its rows, in their order."""
+    columns = [*names, ROW_ADDRESS]
+    for batch in scan_batches(table, columns, fragments=[place], batch_bytes=WIDE_BATCH_BYTES):
+        if batch.num_rows:
+            yield pa.Table.from_batches([batch])
+
+
+def _align(
+    olds: Iterator[pa.Table], news: Iterator[pa.Table]
+) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """The rows that both streams have, by their offsets."""
+    old, new = next(olds, None), next(news, None)
+    while old is not None and new is not None:
+        was, now = (offsets_of(rows[ROW_ADDRESS].to_numpy()) for rows in (old, new))
+        last = min(was[-1], now[-1])
+        old_count, new_count = (int(np.searchsorted(some, last, "right")) for some in (was, now))
+        _, old_at, new_at = np.intersect1d(
+            was[:old_count], now[:new_count], assume_unique=True, return_indices=True
+        )
+        if len(old_at):
+            yield _take(old, old_at), _take(new, new_at)
+        old = old.slice(old_count) if old_count < len(was) else next(olds, None)
+        new = new.slice(new_count) if new_count < len(now) else next(news, None)
+
+
+def _take(rows: pa.Table, places: np.ndarray) -> pa.Table:
+    is_leading = int(places[-1]) == len(places) - 1
+    return rows.slice(0, len(places)) if is_leading else rows.take(pa.array(places))
+
+
+def _live_mask(table: Table, placed: _PlacedFragment) -> np.ndarray:
+    """For each physical row of a fragment, whether it is not deleted in this version."""
     place, fragment = placed
     if fragment.deletion_file is None:
-        return np.arange(fragment.physical_rows, dtype=np.uint64)
-    return offsets_of(table.read([ROW_ADDRESS], fragments=[place])[ROW_ADDRESS].to_numpy())
-
-
-def _lost_rows(
-    placed: _PlacedFragment, live: np.ndarray, live_in_other: np.ndarray
-) -> list[FragmentPart]:
-    place, fragment = placed
-    is_lost = _mask(fragment, live)
-    is_lost[live_in_other] = False
-    offsets = np.flatnonzero(is_lost).astype(np.uint64)
-    return [FragmentPart(place, len(offsets), offsets)] if len(offsets) else []
+        return np.ones(fragment.physical_rows, np.bool_)
+    addresses = table.read([ROW_ADDRESS], fragments=[place])[ROW_ADDRESS].to_numpy()
+    return _mask(fragment, offsets_of(addresses))
 
 
 def _mask(fragment: Fragment, offsets: np.ndarray) -> np.ndarray:

@@ -1,17 +1,22 @@
 """Pairs: which fragments of two versions may hold different rows, from their metadata alone.
 
 Files never change, so a fragment with the same files and the same deletions holds the same rows.
+A schema change adds files to a fragment and changes which of their columns the table has; the rows
+keep their offsets (docs/decisions/0012). So fragments that share a file hold the same rows, and
+only the columns that are stored elsewhere may differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from omnigraph.storage.tables import Fragment, Table
 
 _Files: TypeAlias = tuple[str, ...]
+_Numbers: TypeAlias = Mapping[str, frozenset[int]]
+"""By column, the numbers that Lance gave to it and to what is nested in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +24,32 @@ class Pair:
     """A fragment before and after, by its position in `Table.fragments()`; None where absent.
 
     Small, and can be sent to any process.
+
+    Attributes:
+        columns: The `ColumnPair.name` of columns whose values may differ in rows that both have.
     """
 
     before: int | None
     after: int | None
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPair:
+    """A column that is compared, and what it is called in either version.
+
+    Attributes:
+        before: The column of the earlier version, and `after` of the later one; None where that
+            version has no such column, and all of its rows have one constant instead.
+        is_stored_alike: Whether equal stored values are equal: no side is converted or constant.
+        is_null: Whether every constant is null.
+    """
+
+    name: str
+    before: str | None
+    after: str | None
+    is_stored_alike: bool = True
+    is_null: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +63,38 @@ class DataSize:
         return DataSize(self.row_count + other.row_count, self.byte_count + other.byte_count)
 
 
-def unequal_pairs(before: Table, after: Table) -> tuple[Pair, ...]:
-    """The fragments that do not hold the same rows in both versions. Reads nothing."""
+def unequal_pairs(
+    before: Table | None, after: Table | None, columns: Sequence[ColumnPair] | None = None
+) -> tuple[Pair, ...]:
+    """The fragments that do not hold the same rows in both versions. Reads nothing.
+
+    Args:
+        before: The earlier version; None if there is none, and so with `after`.
+        columns: What is compared. When None, the versions have the same columns, and fragments
+            whose files are not all the same are not paired.
+    """
+    if before is None or after is None:
+        gone = [] if before is None else [Pair(at, None) for at in range(len(before.fragments()))]
+        new = [] if after is None else [Pair(None, at) for at in range(len(after.fragments()))]
+        return (*gone, *new)
     if before.address == after.address:
         return ()
-    old, new = places_by_files(before), places_by_files(after)
+    stored = None if columns is None else _StoredColumns(before, after, columns)
     olds, news = before.fragments(), after.fragments()
-    pairs = [Pair(place, None) for files, place in old.items() if files not in new]
-    for files, place in new.items():
-        was = old.get(files)
-        if was is None or deletions_of(olds[was]) != deletions_of(news[place]):
-            pairs.append(Pair(was, place))
-    return tuple(pairs)
+    partners = _Partners(olds, by_file=stored is not None)
+    seen: set[int] = set()
+    pairs: list[Pair] = []
+    for place, fragment in enumerate(news):
+        was = partners.find(fragment)
+        if was is None:
+            pairs.append(Pair(None, place))
+            continue
+        seen.add(was)
+        names = () if stored is None else stored.differing(olds[was], fragment)
+        if names or deletions_of(olds[was]) != deletions_of(fragment):
+            pairs.append(Pair(was, place, names))
+    gone = [Pair(place, None) for place in range(len(olds)) if place not in seen]
+    return (*gone, *pairs)
 
 
 def places_by_files(table: Table) -> dict[_Files, int]:
@@ -67,9 +114,14 @@ def deletions_of(fragment: Fragment) -> tuple[int, int] | None:
     return None if file is None else (file.read_version, file.id)
 
 
-def size_of(before: Table, after: Table, pairs: Iterable[Pair]) -> DataSize:
-    """Estimate how much the pairs differ: the rows only one version has. Reads nothing."""
-    olds, news = before.fragments(), after.fragments()
+def size_of(before: Table | None, after: Table | None, pairs: Iterable[Pair]) -> DataSize:
+    """Estimate how much the pairs differ. Reads nothing.
+
+    These are the rows that only one version has. Where columns are stored in other files, all rows
+    that both versions have are among them, since any of them may differ.
+    """
+    olds = () if before is None else before.fragments()
+    news = () if after is None else after.fragments()
     total = DataSize()
     for pair in pairs:
         if pair.before is None or pair.after is None:
@@ -78,9 +130,97 @@ def size_of(before: Table, after: Table, pairs: Iterable[Pair]) -> DataSize:
         else:
             old, new = olds[pair.before], news[pair.after]
             total += _part(old, abs(old.num_rows - new.num_rows))
+            if pair.columns:
+                total += DataSize(min(old.num_rows, new.num_rows), _bytes_apart(old, new))
     return total
 
 
 def _part(fragment: Fragment, row_count: int) -> DataSize:
     file_bytes = sum(file.file_size_bytes or 0 for file in fragment.files)
     return DataSize(row_count, file_bytes * row_count // max(1, fragment.physical_rows))
+
+
+def _bytes_apart(old: Fragment, new: Fragment) -> int:
+    """The size of the files that only one of two fragments has."""
+    shared = set(files_of(old)) & set(files_of(new))
+    files = [file for file in (*old.files, *new.files) if file.path not in shared]
+    return sum(file.file_size_bytes or 0 for file in files)
+
+
+class _Partners:
+    """Finds the fragment of the earlier version that holds the same rows.
+
+    Attributes:
+        by_file: Whether one common file is enough.
+    """
+
+    def __init__(self, olds: Sequence[Fragment], *, by_file: bool) -> None:
+        self._by_file = by_file
+        self._places = {
+            key: place for place, fragment in enumerate(olds) for key in self._keys(fragment)
+        }
+
+    def find(self, fragment: Fragment) -> int | None:
+        places = {self._places.get(key) for key in self._keys(fragment)} - {None}
+        assert len(places) <= 1, "files of one fragment are never in several"
+        return next(iter(places), None)
+
+    def _keys(self, fragment: Fragment) -> Iterator[_Files]:
+        files = files_of(fragment)
+        if self._by_file:
+            yield from ((path,) for path in files)
+        else:
+            yield files
+
+
+class _StoredColumns:
+    """Where the compared columns of two versions are stored."""
+
+    def __init__(self, before: Table, after: Table, columns: Sequence[ColumnPair]) -> None:
+        self._columns = columns
+        self._before, self._after = _numbers_of(before), _numbers_of(after)
+        self._keeps_numbers = all(
+            column.is_stored_alike
+            and self._before[str(column.before)] == self._after[str(column.after)]
+            for column in columns
+        )
+
+    def differing(self, old: Fragment, new: Fragment) -> tuple[str, ...]:
+        """The columns that two fragments of the same rows do not store as the same data."""
+        if self._keeps_numbers and files_of(old) == files_of(new):
+            return ()
+        olds, news = _paths_by_number(old), _paths_by_number(new)
+        names = []
+        for column in self._columns:
+            was = _places_of(olds, self._before, column.before)
+            now = _places_of(news, self._after, column.after)
+            # A column without any file is null in every row.
+            is_null = column.is_null and not was and not now
+            if not is_null and not (column.is_stored_alike and was == now):
+                names.append(column.name)
+        return tuple(names)
+
+
+def _numbers_of(table: Table) -> _Numbers:
+    numbers = {}
+    for field in table.handle.lance_schema.fields():
+        pending, own = [field], set()
+        while pending:
+            nested = pending.pop()
+            own.add(nested.id())
+            pending.extend(nested.children())
+        numbers[field.name()] = frozenset(own)
+    return numbers
+
+
+def _paths_by_number(fragment: Fragment) -> dict[int, str]:
+    return {number: file.path for file in fragment.files for number in file.fields}
+
+
+def _places_of(
+    paths: Mapping[int, str], numbers: _Numbers, column: str | None
+) -> Collection[tuple[int, str]]:
+    """The files with the data of a column, and its numbers in them."""
+    if column is None:
+        return frozenset()
+    return frozenset((number, paths[number]) for number in numbers[column] if number in paths)

@@ -96,7 +96,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 def changed(graph: Graph, engine: Backend, before: str, after: str) -> set[str]:
     old, new = (graph.snapshot(branch=branch) for branch in (before, after))
     sides = (Side(each, data_at(graph._store, each)) for each in (old, new))
-    found = compare_graphs(graph.schema.show().catalog, next(sides), next(sides), engine)
+    found = compare_graphs(graph._catalogs.of, next(sides), next(sides), engine)
     return {each.id for each in found.rows()}
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from omnigraph.changes.lifts import LiftPair
 from omnigraph.changes.records import ids_of
 from omnigraph.changes.tables import rows_of
 from omnigraph.engine.spark.failures import report_errors
@@ -36,19 +37,31 @@ Cut = Callable[[pa.Table, int], Iterator[pa.RecordBatch]]
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Two versions of a table, and the fragments that are unequal in them."""
+    """Two versions of a table, and the fragments that are unequal in them.
 
-    before: TableAddress
-    after: TableAddress
+    Attributes:
+        before: The earlier version; None if there is none, and so with `after`.
+        lifts: How rows of either version become rows of one type; when None, they are such rows.
+    """
+
+    before: TableAddress | None
+    after: TableAddress | None
     pairs: tuple[Pair, ...]
     sizes: tuple[DataSize, ...]
+    lifts: LiftPair | None = None
 
     @classmethod
-    def of(cls, before: Table, after: Table) -> Self:
+    def of(cls, before: Table | None, after: Table | None, lifts: LiftPair | None = None) -> Self:
         """What is unequal in two versions. Reads nothing."""
-        pairs = unequal_pairs(before, after)
-        sizes = tuple(size_of(before, after, [each]) for each in pairs)
-        return cls(before.address, after.address, pairs, sizes)
+        pairs = unequal_pairs(before, after, None if lifts is None else lifts.columns)
+        sizes = tuple(size_of(before, after, [pair]) for pair in pairs)
+        return cls(
+            None if before is None else before.address,
+            None if after is None else after.address,
+            pairs,
+            sizes,
+            lifts,
+        )
 
     @property
     def size(self) -> DataSize:
@@ -58,7 +71,12 @@ class Versions:
     @property
     def only_adds(self) -> bool:
         """Whether every row of the one version is in its place in the other."""
-        return all(each.before is None for each in self.pairs)
+        return all(pair.before is None for pair in self.pairs)
+
+    @property
+    def only_removes(self) -> bool:
+        """Whether every row of the other version is in its place in the one."""
+        return all(pair.after is None for pair in self.pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +181,23 @@ def _read(
     """The rows of one unit, with what part of the whole they are."""
     place, pairs = changed.units[number]
     versions = changed.versions[place]
-    before, after = open_address(versions.before), open_address(versions.after)
-    found = difference(before, after, pairs)
-    empty = rows_of(changed.type, (), changed.also)
-    names = ["id"] if ids_alone else empty.column_names
-    for part, table, parts in ((0, before, found.before), (1, after, found.after)):
-        for some in _gathered(read_parts(table, parts, names)):
-            rows = some if ids_alone else rows_of(changed.type, some.to_batches(), changed.also)
-            yield 2 * place + part, rows
+    before, after = (
+        None if address is None else open_address(address)
+        for address in (versions.before, versions.after)
+    )
+    lifts = versions.lifts or LiftPair.identity(changed.type)
+    found = difference(before, after, pairs, lifts)
+    names = ["id"] if ids_alone else rows_of(changed.type, (), changed.also).column_names
+    sides = ((before, lifts.before, found.before), (after, lifts.after, found.after))
+    for part, (table, lift, parts) in enumerate(sides):
+        if table is None:
+            continue
+        for some in _gathered(read_parts(table, parts, lift.sources(names))):
+            if ids_alone:
+                yield 2 * place + part, some
+            else:
+                rows = rows_of(changed.type, some.to_batches(), changed.also, lift)
+                yield 2 * place + part, rows
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

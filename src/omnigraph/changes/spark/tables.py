@@ -12,6 +12,7 @@ from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
+from omnigraph.changes.lifts import LiftPair, unlike_columns
 from omnigraph.changes.records import Chunk, TableChanges
 from omnigraph.changes.spark.rows import ChangedRows, Versions
 from omnigraph.changes.tables import compare_rows
@@ -73,25 +74,31 @@ class SparkChanges:
 
 
 def compare_on_spark(
-    type_: SchemaType, before: Table, after: Table, engine: SparkEngine
+    type_: SchemaType,
+    before: Table | None,
+    after: Table | None,
+    engine: SparkEngine,
+    lifts: LiftPair | None = None,
 ) -> SparkChanges:
     """How the rows of a type differ between two versions of its table, as `compare_tables` says.
 
     Raises:
         StorageError: a table could not be read.
     """
-    versions = Versions.of(before, after)
+    versions = Versions.of(before, after, lifts or LiftPair.identity(type_))
     changed = ChangedRows.of(type_, [versions])
     session = engine.session
     if versions.only_adds:
         # Every one of them was inserted, and files know how many rows they have.
         return SparkChanges(type_, Counts(versions.size.row_count), changed, session)
+    if versions.only_removes:
+        return SparkChanges(type_, Counts(deleted=versions.size.row_count), changed, session)
 
     def count() -> list[Counts]:
         rows = changed.by_id(session)
         return collect_messages(rows.mapInArrow(partial(count_changes, type_), MESSAGE))
 
-    jobs = Jobs(session, f"omnigraph-diff-{after.address}", _ACTION)
+    jobs = Jobs(session, f"omnigraph-diff-{versions.after}", _ACTION)
     return SparkChanges(type_, sum(jobs.run(count), Counts()), changed, session)
 
 
@@ -119,7 +126,7 @@ def compare_parts(
     names = table_schema(type_).names
     nothing = table_schema(type_).empty_table()
     old, new = (
-        nothing if (rows := part(place)) is None else rows.select(names)
+        nothing if (rows := part(place)) is None else rows.select([*names, *unlike_columns(rows)])
         for place in (first, first + 1)
     )
     return compare_rows(type_, old, new, local_engine(), no_data())
