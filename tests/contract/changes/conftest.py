@@ -1,0 +1,3 @@
+from tests.contract.merge.conftest import engine
+
+__all__ = ["engine"]
