@@ -65,13 +65,8 @@ class _HintMatcher:
         if former not in before:
             message = f"{hint}, and the present schema has no {kind} type {former}"
             same_kind = (name for name, word in before.items() if word == kind)
-            self._report(
-                ChangeCode.UNKNOWN_FORMER_NAME,
-                type_,
-                None,
-                message,
-                did_you_mean(former, same_kind),
-            )
+            way = did_you_mean(former, same_kind, otherwise="remove the hint")
+            self._report(ChangeCode.UNKNOWN_FORMER_NAME, type_, None, message, way)
         elif before[former] != kind:
             message = f"{hint}, but {former} is {_with_article(before[former])}"
             way = f"remove the hint: {type_.name} is a new type, and {former} is dropped"
@@ -109,9 +104,8 @@ class _HintMatcher:
             return True
         elif not self._is_inherited(new, name, former):
             message = f"{hint}, and {old.name} has no property {former} in the present schema"
-            self._report(
-                ChangeCode.UNKNOWN_FORMER_NAME, new, name, message, did_you_mean(former, before)
-            )
+            way = did_you_mean(former, before, otherwise="remove the hint")
+            self._report(ChangeCode.UNKNOWN_FORMER_NAME, new, name, message, way)
         return False
 
     def _is_inherited(self, type_: SchemaType, name: str, former: str) -> bool:

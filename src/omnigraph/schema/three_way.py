@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from omnigraph.lang.diagnostics import Severity
 from omnigraph.model.identities import TypeIdentity, free_origin
@@ -14,6 +14,7 @@ from omnigraph.schema.fact_texts import print_fact, print_unit
 from omnigraph.schema.matching import Identities, Matching, match_by_identity, property_names
 from omnigraph.schema.property_order import merge_orders
 from omnigraph.schema.resolve import resolve
+from omnigraph.schema.schema_conflicts import Decide, SchemaConflict, SideName
 from omnigraph.schema.schema_facts import (
     Facet,
     FactKey,
@@ -24,58 +25,6 @@ from omnigraph.schema.schema_facts import (
     declarations_of,
     facts_of,
 )
-
-SideName = Literal["ours", "theirs"]
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaConflict:
-    """Changes of two schemas that exclude each other.
-
-    Attributes:
-        declaration: The type or interface, by its name in the base if it has one:
-            `node:Person`, `interface:Named`.
-        property: The property, by its name in the base if it has one; None for the type itself.
-        base: What the base states, in the language of schemas; None if that is nothing. For
-            `ours` and `theirs` likewise.
-        reason: Why it is a conflict, where the three texts do not say it. Such a conflict cannot
-            be decided: one of the schemas has to change.
-    """
-
-    declaration: str
-    property: str | None
-    facet: Facet
-    base: str | None = None
-    ours: str | None = None
-    theirs: str | None = None
-    reason: str = ""
-
-    def __str__(self) -> str:
-        name = self.declaration.replace(":", " ", 1)
-        place = f"{name}, property {self.property}" if self.property else name
-        if self.reason:
-            return f"{place}: {self.reason}"
-        if self.facet is Facet.PRESENCE:
-            side, other = ("ours", "theirs") if self.ours is None else ("theirs", "ours")
-            return f"{place} was dropped by {side} and changed by {other}"
-        ours, theirs = (text or "nothing" for text in (self.ours, self.theirs))
-        return f"{place}: the {self.facet} is {ours} in ours and {theirs} in theirs"
-
-    def to_json(self) -> dict[str, object]:
-        """The conflict as plain values that JSON can represent."""
-        return {
-            "declaration": self.declaration,
-            "property": self.property,
-            "facet": str(self.facet),
-            "base": self.base,
-            "ours": self.ours,
-            "theirs": self.theirs,
-            "reason": self.reason,
-        }
-
-
-Decide = Callable[[SchemaConflict], SideName | None]
-"""Chooses the side of a conflict, or None to leave it open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +165,7 @@ class _Merge:
             return self._combine(base or _NO_FACTS, ours, theirs)
         present = ours if ours is not None else theirs
         assert present is not None, "only units of the two sides are merged"
-        if base is None:
+        if base is None or self._has_owner_of_one_side(unit):
             return dict(present)
         side: SideName = "ours" if ours is not None else "theirs"
         if not self._is_changed(unit, self.ours if side == "ours" else self.theirs):
@@ -230,6 +179,11 @@ class _Merge:
         )
         # While it is open, its absence must not make further conflicts.
         return dict(present) if self._choice(conflict) in (side, None) else None
+
+    def _has_owner_of_one_side(self, unit: Unit) -> bool:
+        """Whether a property is part of a type that is kept though one side dropped it."""
+        in_both = unit.owner in self.ours.units and unit.owner in self.theirs.units
+        return unit.property_origin is not None and not in_both
 
     def _combine(self, base: Facts, ours: Facts, theirs: Facts) -> dict[FactKey, object]:
         merged: dict[FactKey, object] = {}
@@ -360,7 +314,9 @@ class _Merge:
             if len(units) > 1:
                 first = min(units)
                 called = sorted({str(merged.name_of(unit)) for unit in units})
-                origins = sorted(unit.property_origin or unit.origin for unit in units)
+                origins = sorted(
+                    unit.property_origin or f"{unit.kind} {unit.origin}" for unit in units
+                )
                 reason = (
                     f"{' and '.join(origins)} would be called {' and '.join(called)}: "
                     "rename one of them on its branch"
