@@ -28,6 +28,9 @@ ROWS_PER_FILE_MAX: Final = 1 << 20
 BYTES_PER_FILE_MAX: Final = 512 << 20
 """A data file closes at whichever of the two it reaches first."""
 
+PREVIEW_ATTEMPTS_MAX: Final = 4
+"""Random version numbers that are tried for the preview of a write; of 2**63, all are free."""
+
 KEYS_PER_LOOKUP_MAX: Final = 10_000
 """Ids looked up in a table by filter; above it, reading the id column once is cheaper."""
 

@@ -8,6 +8,8 @@ import pyarrow as pa
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import OperationId
 from omnigraph.storage import heads, staging
+from omnigraph.storage.column_files import Column, ColumnFile, write_column_file
+from omnigraph.storage.reshape import stage_reshape
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import ROW_ID, Table
 
@@ -53,6 +55,35 @@ def in_fragments(store: Store, *groups: Sequence[str]) -> Table:
     for group in groups:
         table = applied(staging.stage_append(table, rows(group)))
     return table
+
+
+def kept(table: Table, *, but: Mapping[str, Column | None] | None = None) -> list[Column]:
+    """The columns of a table as they are, except that some are changed, or dropped by None."""
+    but = but or {}
+    columns = (but.get(each.name, Column(each, each.name)) for each in table.schema)
+    return [each for each in columns if each is not None]
+
+
+def filled(table: Table, values: Mapping[pa.Field, Any]) -> list[ColumnFile]:
+    """A file for each fragment, with one value for each new column."""
+
+    def fill(batch: pa.RecordBatch) -> pa.RecordBatch:
+        made = [pa.array([value] * batch.num_rows, field.type) for field, value in values.items()]
+        return pa.RecordBatch.from_arrays(made, schema=pa.schema(list(values)))
+
+    return [
+        write_column_file(table, each.id, list(values), reading=[], compute=fill)
+        for each in table.fragments()
+    ]
+
+
+def stage_added(
+    table: Table, fields: Sequence[pa.Field], *, values: Mapping[str, Any] | None = None
+) -> staging.StagedWrite:
+    """Prepare to add columns of nulls, or of one value."""
+    given = {each: (values or {})[each.name] for each in fields if each.name in (values or {})}
+    columns = [*kept(table), *map(Column, fields)]
+    return stage_reshape(table, columns, filled(table, given) if given else ())
 
 
 def numbers(table: Table) -> dict[str, int | None]:

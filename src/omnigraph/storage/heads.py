@@ -1,4 +1,4 @@
-"""Table heads: the only code that moves one, and the authorship record of each move."""
+"""Table heads: the only code that moves one or previews a move, and the authorship of moves."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from lance.dataset import Transaction
 
 from omnigraph.errors import ErrorCode, TableConflictError
 from omnigraph.failpoints import Failpoint, hit
+from omnigraph.limits import PREVIEW_ATTEMPTS_MAX
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import OperationId
 from omnigraph.storage.staging import StagedWrite
@@ -65,6 +66,27 @@ def apply(staged: StagedWrite, author: Authorship) -> Table:
             expected, committed, changed=_changed_fragments(staged.operation)
         )
     return Table(replace(address, version=expected), committed, staged.base)
+
+
+def preview(staged: StagedWrite) -> Table:
+    """The table as the staged write would make it, before any head moves.
+
+    It is a detached version: no head, no listing and no later version refers to it, and any process
+    can open its address. Rows and deletions that are written through it may be part of a later
+    write to the head (docs/substrate.md, Other columns).
+
+    Raises:
+        StorageError: the version could not be written. Nothing refers to it.
+    """
+    base, address = staged.base, staged.address
+    assert isinstance(base, Table), "a table that does not exist has no versions to detach from"
+    transaction = Transaction(address.version, staged.operation)
+    with translate_errors("previewing a write to", address.uri):
+        # Lance picks the version's number at random, in as many attempts.
+        detached = LanceDataset.commit(
+            base.handle, transaction, max_retries=PREVIEW_ATTEMPTS_MAX, detached=True
+        )
+    return Table(replace(address, version=detached.version), detached, base.owner)
 
 
 def _changed_fragments(operation: LanceOperation.BaseOperation) -> Iterable[int] | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain, count
 
 from lance import LanceOperation
 from lance.dataset import Index
@@ -42,8 +43,24 @@ class IndexSpec:
 
     @property
     def name(self) -> str:
-        """The name we give it, so that a later build finds and extends it."""
+        """The name of the first such index. It keeps that when its column is renamed."""
         return f"{self.column}_{self.kind.lower()}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """An index that a table has.
+
+    Attributes:
+        spec: What it indexes; None if we do not build such. It is known by the column, not by the
+            name: an index stays with a column that is renamed, and keeps its own name, while
+            another column may get the name that the column had.
+        fragments: The ids of the fragments that it covers.
+    """
+
+    name: str
+    spec: IndexSpec | None
+    fragments: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,30 +73,51 @@ class Gap:
 
 def covered_fragments(table: Table, spec: IndexSpec) -> frozenset[int]:
     """The ids of the fragments that the index covers; none where it does not exist."""
-    return _coverage(table).get(spec.name, frozenset())
+    return _coverage(table).get(spec, frozenset())
 
 
 def indexed_columns(table: Table) -> frozenset[str]:
-    """The columns that have an index of ours, which need not cover every fragment."""
-    with translate_errors("reading the indexes of", table.address.uri):
-        names = {index.name for index in table.handle.describe_indices()}
-    return frozenset(name for name in table.schema.names if IndexSpec(name).name in names)
+    """The columns that have an index of a kind of ours, which need not cover every fragment."""
+    return frozenset(spec.column for spec in _coverage(table))
 
 
 def find_gaps(table: Table, specs: Iterable[IndexSpec]) -> tuple[Gap, ...]:
     """The gaps of the wanted indexes; none for an index that covers every fragment."""
     every = frozenset(table.handle.fragment_ids())
     coverage = _coverage(table)
-    uncovered = ((spec, every - coverage.get(spec.name, frozenset())) for spec in specs)
+    uncovered = ((spec, every - coverage.get(spec, frozenset())) for spec in specs)
     return tuple(Gap(spec, tuple(sorted(missing))) for spec, missing in uncovered if missing)
 
 
-def _coverage(table: Table) -> dict[str, frozenset[int]]:
+def _coverage(table: Table) -> dict[IndexSpec, frozenset[int]]:
+    return {index.spec: index.fragments for index in _indexes(table) if index.spec is not None}
+
+
+def _indexes(table: Table) -> list[_Index]:
     with translate_errors("reading the indexes of", table.address.uri):
-        return {
-            index.name: frozenset(id_ for segment in index.segments for id_ in segment.fragment_ids)
+        return [
+            _Index(
+                index.name,
+                _to_spec(index.field_names, index.index_type),
+                frozenset(id_ for segment in index.segments for id_ in segment.fragment_ids),
+            )
             for index in table.handle.describe_indices()
-        }
+        ]
+
+
+def _to_spec(columns: Sequence[str], index_type: str) -> IndexSpec | None:
+    kinds = {kind.value: kind for kind in IndexKind}
+    kind = kinds.get(index_type.upper())
+    return None if kind is None or len(columns) != 1 else IndexSpec(columns[0], kind)
+
+
+def _name_index(table: Table, spec: IndexSpec) -> str:
+    """The name of the index, or, where there is none yet, one that no other index has."""
+    names = {index.name: index.spec for index in _indexes(table)}
+    own = [name for name, other in names.items() if other == spec]
+    numbered = (f"{spec.name}_{number}" for number in count(2))
+    fresh = (name for name in chain([spec.name], numbered) if name not in names)
+    return own[0] if own else next(fresh)
 
 
 def stage_indexes(table: Table, specs: Iterable[IndexSpec]) -> StagedWrite | None:
@@ -100,7 +138,7 @@ def build_segment(table: Table, gap: Gap) -> Segment:
         segment = table.handle.create_index_uncommitted(
             gap.spec.column,
             gap.spec.kind.value,
-            name=gap.spec.name,
+            name=_name_index(table, gap.spec),
             # Replaces nothing: it allows the name of an existing index, which this one extends.
             replace=True,
             fragment_ids=list(gap.fragments),

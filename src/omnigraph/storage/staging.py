@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -255,57 +255,6 @@ def write_whole(table: Table, rows: pa.Table) -> tuple[Fragment, ...]:
     schema = rows.schema.with_metadata(table.schema.metadata)
     operation = _write_whole(table.handle, table.address, rows, schema, mode="overwrite")
     return tuple(operation.fragments)
-
-
-def stage_columns(
-    table: Table, fields: Sequence[pa.Field], *, values: Mapping[str, Any] | None = None
-) -> StagedWrite:
-    """Prepare to add columns, each filled with one value or, where `values` has none, with nulls.
-
-    All-null columns cost no data file. Existing indexes are kept.
-
-    Raises:
-        InvalidInputError: a column exists, or may not be null and was given no value.
-    """
-    values = values or {}
-    names = set(table.schema.names)
-    for field in fields:
-        if field.name in names:
-            message = f"column {field.name} exists already"
-            raise InvalidInputError(message)
-        names.add(field.name)
-        if not field.nullable and values.get(field.name) is None:
-            message = f"column {field.name} may not be null, and has no value for existing rows"
-            raise InvalidInputError(message)
-    if not table.fragments() or (not values and _is_numbered_by_position(table)):
-        schema = pa.schema([*table.schema, *fields], metadata=table.schema.metadata)
-        operation = LanceOperation.Merge(
-            list(table.fragments()), LanceSchema.from_pyarrow(schema), preserves_nullability=True
-        )
-    else:
-        operation = _merge_columns(table, fields, values)
-    return _stage(table, operation, table.count_rows())
-
-
-def _merge_columns(
-    table: Table, fields: Sequence[pa.Field], values: Mapping[str, Any]
-) -> LanceOperation.Merge:
-    added = pa.schema(fields)
-
-    def fill(batch: pa.RecordBatch) -> pa.RecordBatch:
-        columns = [
-            pa.repeat(pa.scalar(values.get(field.name), field.type), batch.num_rows)
-            for field in fields
-        ]
-        return pa.record_batch(columns, schema=added)
-
-    merged, schema = [], None
-    with translate_errors("adding columns to", table.address.uri):
-        for fragment in table.handle.get_fragments():
-            metadata, schema = fragment.merge_columns(fill, columns=[KEY])
-            merged.append(metadata)
-    assert schema is not None, "stage_columns calls this only for tables that have fragments"
-    return LanceOperation.Merge(merged, schema)
 
 
 def write_files(table: Table, rows: Rows, *, row_ids: Sequence[int] = ()) -> tuple[Fragment, ...]:

@@ -16,7 +16,6 @@ from omnigraph.storage.indexes import IndexSpec, stage_indexes
 from omnigraph.storage.staging import (
     StagedWrite,
     stage_append,
-    stage_columns,
     stage_create,
     stage_delete,
     stage_overwrite,
@@ -33,6 +32,7 @@ from tests.support.tables import (
     numbers,
     row_ids,
     rows,
+    stage_added,
 )
 
 Stage = Callable[[Table], StagedWrite | None]
@@ -43,8 +43,8 @@ STAGES: dict[str, Stage] = {
     "upsert": lambda table: stage_upsert(table, rows("ax", n=1)),
     "delete": lambda table: stage_delete(table, ids=["a"]),
     "overwrite": lambda table: stage_overwrite(table, rows("x", n=1)),
-    "columns of nulls": lambda table: stage_columns(table, [NEW]),
-    "columns of values": lambda table: stage_columns(table, [NEW], values={"new": 1}),
+    "columns of nulls": lambda table: stage_added(table, [NEW]),
+    "columns of values": lambda table: stage_added(table, [NEW], values={"new": 1}),
     "indexes": lambda table: stage_indexes(table, [IndexSpec("id")]),
 }
 
@@ -155,7 +155,7 @@ def test_a_restore_brings_back_the_rows_and_their_row_ids(table, store, elsewher
 
 
 def test_a_restore_brings_back_the_columns(table):
-    changed = applied(stage_columns(table, [NEW]))
+    changed = applied(stage_added(table, [NEW]))
 
     assert restore(changed, 1, AUTHOR).schema.equals(table.schema)
 

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from omnigraph.limits import KEPT_FRAGMENT_ROWS_MAX
 from omnigraph.storage import lookups, values
+from omnigraph.storage.column_files import Column
 from omnigraph.storage.indexes import IndexSpec, stage_indexes
 from omnigraph.storage.lookups import find, is_found_cheaply
+from omnigraph.storage.reshape import stage_reshape
 from omnigraph.storage.staging import (
     stage_append,
-    stage_columns,
     stage_create,
     stage_delete,
     stage_overwrite,
@@ -25,9 +26,21 @@ from omnigraph.storage.staging import (
 )
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import ROW_ADDRESS, ROW_ID, Table
-from tests.support.tables import LOCATION, applied, create, ids, in_fragments, rows
+from tests.support.tables import (
+    LOCATION,
+    applied,
+    create,
+    filled,
+    ids,
+    in_fragments,
+    kept,
+    rows,
+    stage_added,
+)
 
-SCHEMA = pa.schema([pa.field("id", pa.string(), nullable=False), pa.field("src", pa.string())])
+SOURCE = pa.field("src", pa.string())
+EXTRA = pa.field("extra", pa.string())
+SCHEMA = pa.schema([pa.field("id", pa.string(), nullable=False), SOURCE])
 NAMES = ["a", "b", "c", "d", "it's", ""]
 COLUMNS = ["id", "src", ROW_ID, ROW_ADDRESS]
 
@@ -62,6 +75,8 @@ step = st.one_of(
     st.tuples(st.just("overwrite"), st.lists(pair, max_size=3)),
     st.tuples(st.just("index"), st.sampled_from(["id", "src"])),
     st.tuples(st.just("column"), st.none()),
+    st.tuples(st.just("swap"), st.none()),
+    st.tuples(st.just("replace"), st.sampled_from(NAMES)),
     st.tuples(st.just("branch"), st.none()),
     st.tuples(st.just("main"), st.none()),
     st.tuples(st.just("reopen"), st.none()),
@@ -112,7 +127,14 @@ def advance(store: Store, table: Table, kind: str, given: Any) -> tuple[Store, T
             staged = stage_indexes(table, [IndexSpec(given)])
             return store, applied(staged) if staged else table
         case "column" if not has_extra:
-            return store, applied(stage_columns(table, [pa.field("extra", pa.string())]))
+            return store, applied(stage_added(table, [EXTRA]))
+        case "swap" if has_extra:
+            swapped = {"src": Column(EXTRA, "src"), "extra": Column(SOURCE, "extra")}
+            return store, applied(stage_reshape(table, kept(table, but=swapped)))
+        case "replace":
+            columns = kept(table, but={"src": Column(SOURCE)})
+            files = filled(table, {SOURCE: given})
+            return store, applied(stage_reshape(table, columns, files))
         case "branch" if address.ref is None:
             if store.refs.exists(LOCATION, "draft"):
                 store.refs.delete(LOCATION, "draft")

@@ -15,7 +15,6 @@ from omnigraph.storage import refs
 from omnigraph.storage.indexes import IndexSpec, stage_indexes
 from omnigraph.storage.staging import (
     stage_append,
-    stage_columns,
     stage_delete,
     stage_overwrite,
     stage_upsert,
@@ -33,6 +32,7 @@ from tests.support.tables import (
     numbers,
     row_ids,
     rows,
+    stage_added,
 )
 
 RACERS = 6
@@ -184,8 +184,8 @@ WRITES = {
     "upsert": lambda table: stage_upsert(table, rows("ax", n=1)),
     "delete": lambda table: stage_delete(table, ids=["a"]),
     "overwrite": lambda table: stage_overwrite(table, rows("x")),
-    "columns of nulls": lambda table: stage_columns(table, [NEW]),
-    "columns of values": lambda table: stage_columns(table, [NEW], values={"new": 1}),
+    "columns of nulls": lambda table: stage_added(table, [NEW]),
+    "columns of values": lambda table: stage_added(table, [NEW], values={"new": 1}),
     "indexes": lambda table: stage_indexes(table, [IndexSpec("id")]),
 }
 
