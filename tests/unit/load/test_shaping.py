@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import InvalidInputError
 from omnigraph.integrity.deltas import POSITION
+from omnigraph.integrity.typed_columns import Notation
 from omnigraph.load.positions import Origins, positions
 from omnigraph.load.shaping import attempts, batches
 from omnigraph.load.shaping.batches import ShapedBatch, Shaping
 from omnigraph.load.shaping.columns import shape_columns
 from omnigraph.load.shaping.lines import TEXT, shape_lines
-from omnigraph.load.shaping.typed_columns import Notation
 from omnigraph.load.shaping.values import shape_values
 from omnigraph.schema.parser import parse_schema
 

@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from omnigraph.errors import InvalidInputError
+from omnigraph.integrity.typed_columns import Notation
 from omnigraph.load.positions import position
 from omnigraph.load.readers.batches import SplitBatch, with_positions
 from omnigraph.load.readers.opening import open_file, translate_errors
 from omnigraph.load.shaping.batches import Shaping
 from omnigraph.load.shaping.columns import known_columns, shape_columns
 from omnigraph.load.shaping.lines import refused_line
-from omnigraph.load.shaping.typed_columns import Notation
 from omnigraph.load.sources import FileInput
 from omnigraph.load.splits import FileSplit
 

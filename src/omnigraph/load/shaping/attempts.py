@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.integrity.deltas import POSITION, delta_schema
+from omnigraph.integrity.typed_columns import Doubt
 from omnigraph.limits import LOAD_BISECTED_ROWS_MIN, LOAD_DOUBTS_MAX
 from omnigraph.load.shaping.batches import Shaping, TypedRows
 from omnigraph.load.shaping.identities import identities
-from omnigraph.load.shaping.typed_columns import Doubt
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
 
 Indices = npt.NDArray[np.int64]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import InvalidInputError
 from omnigraph.integrity.deltas import POSITION, delta_schema
+from omnigraph.integrity.raw_values import from_text, to_python
+from omnigraph.integrity.typed_columns import Notation, convert_column
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.load.shaping.attempts import DoubtSearch, Indices, assemble_rows
 from omnigraph.load.shaping.batches import (
@@ -23,14 +23,8 @@ from omnigraph.load.shaping.batches import (
     TypedRows,
 )
 from omnigraph.load.shaping.envelopes import ends_in, flat_row
-from omnigraph.load.shaping.typed_columns import Notation, convert_column
-from omnigraph.model.types import ListType, PropertyType, Scalar, VectorType
+from omnigraph.model.types import Scalar
 from omnigraph.schema.catalog import ENDPOINTS, SchemaType
-
-_NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?|NaN|-?Infinity")
-
-_DIGITS_MAX: Final = 400
-"""Longer numbers fit no type, and Python refuses to read them."""
 
 
 def shape_columns(
@@ -154,52 +148,9 @@ class ColumnShaper:
             yield RawInput(position, flat_row(self.type, row, position), row)
 
     def _values(self, name: str, values: pa.Array) -> list[Any]:
-        plain_values = _to_python(values)
+        plain_values = to_python(values)
         kinds = {property_.name: property_.type for property_ in self.type.properties}
         kind = kinds.get(name)
         if self.notation is not Notation.TEXT or kind is None:
             return plain_values
-        return [None if value is None else _from_text(kind, value) for value in plain_values]
-
-
-def _to_python(values: pa.Array) -> list[Any]:
-    """Python values; what Python cannot represent, such as a day of the year 12000, is text."""
-    try:
-        return values.to_pylist()  # type: ignore[no-any-return]
-    except (ValueError, OverflowError, pa.ArrowInvalid):
-        return [_to_python_value(value) for value in values]
-
-
-def _to_python_value(value: pa.Scalar) -> object:
-    try:
-        return value.as_py()
-    except (ValueError, OverflowError, pa.ArrowInvalid):
-        return str(value.cast(pa.utf8()).as_py())
-
-
-def _from_text(type_: PropertyType, text: str) -> object:
-    """The value of a CSV field; the text itself where it is no value of the type.
-
-    >>> _from_text(Scalar.I32, "7"), _from_text(Scalar.BOOL, "true"), _from_text(Scalar.I32, "x")
-    (7, True, 'x')
-    """
-    match type_:
-        case Scalar.BOOL if text in ("true", "false"):
-            return text == "true"
-        case Scalar() if type_.is_numeric and _NUMBER.fullmatch(text):
-            if text.lstrip("-").isdigit():
-                return int(text) if len(text) <= _DIGITS_MAX else text
-            number = float(text)
-            return number if abs(number) != float("inf") or "Infinity" in text else text
-        case ListType() | VectorType():
-            items = _load_json(text)
-            return items if isinstance(items, list) else text
-        case _:
-            return text
-
-
-def _load_json(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+        return [None if value is None else from_text(kind, value) for value in plain_values]

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import InvalidInputError
+from omnigraph.integrity.key_texts import format_keys, key_types
+from omnigraph.integrity.typed_columns import Doubt
 from omnigraph.load.positions import minted_ids
-from omnigraph.load.shaping.typed_columns import Doubt
-from omnigraph.model.identity import KeyType, identity_of
-from omnigraph.model.types import EnumType, Scalar
-from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
-
-_ESCAPED: Final = r'[\x00-\x1f"\\]'
-_FORMATTED_BY_ARROW: Final = frozenset(
-    {Scalar.BOOL, Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64, Scalar.DATE}
-)
+from omnigraph.schema.catalog import SchemaType
 
 
 def identities(
@@ -48,45 +41,10 @@ def _format_keys(
     members = [columns[name] for name in type_.key]
     if any(member.null_count for member in members):
         raise Doubt
-    kinds = [_key_type(type_, name) for name in type_.key]
-    ids = _format_columns(kinds, members)
-    if ids is None:
-        ids = _format_rows(kinds, members)
+    try:
+        ids = format_keys(key_types(type_), members)
+    except InvalidInputError as cause:
+        raise Doubt from cause
     if given is not None and not pc.all(pc.equal(given, ids), min_count=0).as_py():
         raise Doubt
     return ids
-
-
-def _format_columns(kinds: list[KeyType], members: list[pa.Array]) -> pa.Array | None:
-    """The ids, if Arrow can format them."""
-    texts: list[pa.Array] = []
-    for kind, values in zip(kinds, members, strict=True):
-        if kind is Scalar.STRING or isinstance(kind, EnumType):
-            texts.append(values)
-        elif kind in _FORMATTED_BY_ARROW:
-            texts.append(values.cast(pa.utf8()))
-        else:
-            return None
-    if len(texts) == 1:
-        return texts[0]
-    if any(pc.any(pc.match_substring_regex(text, _ESCAPED)).as_py() for text in texts):
-        return None
-    parts: list[Any] = ['["']
-    for text in texts:
-        parts += [text, '","']
-    parts[-1] = '"]'
-    return pc.binary_join_element_wise(*parts, "")
-
-
-def _format_rows(kinds: list[KeyType], members: list[pa.Array]) -> pa.Array:
-    rows = zip(*(member.to_pylist() for member in members), strict=True)
-    try:
-        return pa.array([identity_of(kinds, row) for row in rows], pa.utf8())
-    except InvalidInputError as cause:
-        raise Doubt from cause
-
-
-def _key_type(type_: SchemaType, name: str) -> KeyType:
-    if isinstance(type_, EdgeType) and name in ENDPOINTS:
-        return Scalar.STRING
-    return cast("KeyType", type_.property_named(name).type)

@@ -14,6 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.integrity.deltas import POSITION, delta_schema
+from omnigraph.integrity.typed_columns import (
+    Doubt,
+    Notation,
+    convert_column,
+    json_type,
+    read_objects,
+)
 from omnigraph.limits import LOAD_GROUPS_MAX
 from omnigraph.load.positions import place_of
 from omnigraph.load.shaping.attempts import (
@@ -38,13 +45,6 @@ from omnigraph.load.shaping.envelopes import (
     read_line,
     refusal,
     word_of,
-)
-from omnigraph.load.shaping.typed_columns import (
-    Doubt,
-    Notation,
-    convert_column,
-    json_type,
-    read_objects,
 )
 from omnigraph.schema.catalog import ENDPOINTS, Catalog, EdgeType, SchemaType
 

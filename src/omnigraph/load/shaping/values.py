@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from omnigraph.errors import InvalidInputError
 from omnigraph.integrity.deltas import POSITION, delta_schema
+from omnigraph.integrity.typed_columns import Doubt, Notation
 from omnigraph.load.shaping.attempts import DoubtSearch, Indices
 from omnigraph.load.shaping.batches import (
     BatchBuilder,
@@ -21,7 +22,6 @@ from omnigraph.load.shaping.batches import (
 )
 from omnigraph.load.shaping.columns import ColumnShaper, known_columns
 from omnigraph.load.shaping.envelopes import flat_row
-from omnigraph.load.shaping.typed_columns import Doubt, Notation
 from omnigraph.load.shaping.value_columns import columns_of
 from omnigraph.schema.catalog import SchemaType
 
