@@ -241,3 +241,9 @@ MERGE_CONFLICTS_MAX: Final = 5_000
 
 MERGE_DECISIONS_MAX: Final = 100_000
 """Rows that decisions about rules may change in a merge on Spark: the driver holds them."""
+
+FILL_LENGTH_MAX: Final = 4_000
+"""Characters of an expression that fills a property."""
+
+FILL_SQL_LENGTH_MAX: Final = 64_000
+"""Characters of the SQL of such an expression: casts and divisions repeat their operands."""

@@ -97,7 +97,7 @@ class LocalEngine:
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         cursor = getattr(self._threads, "cursor", None)
         if cursor is None:
-            cursor = _new_cursor()
+            cursor = new_cursor()
             self._threads.cursor = cursor
         assert isinstance(cursor, duckdb.DuckDBPyConnection)
         return cursor
@@ -128,19 +128,24 @@ class _Texts:
 _connecting: Final = threading.Lock()
 
 
-def _new_cursor() -> duckdb.DuckDBPyConnection:
+def new_cursor(settings: tuple[str, ...] = ()) -> duckdb.DuckDBPyConnection:
+    """A cursor of this process's DuckDB, for one thread of the caller.
+
+    Args:
+        settings: More settings, as assignments; there is one DuckDB for each choice of them.
+    """
     # One at a time, or two threads make a DuckDB each. The one that nobody keeps would go with the
     # cursor of its thread; and a child that is forked meanwhile, as Spark's start does, lets go of
     # that cursor, waits for threads that it does not have, and dies.
     with _connecting:
-        return _connected(os.getpid()).cursor()
+        return _connected(os.getpid(), settings).cursor()
 
 
 @cache
-def _connected(pid: int) -> duckdb.DuckDBPyConnection:  # noqa: ARG001 a child has its own
+def _connected(pid: int, settings: tuple[str, ...]) -> duckdb.DuckDBPyConnection:  # noqa: ARG001 a child has its own
     """This process's DuckDB. To start one takes longer than a small query does."""
     connection = duckdb.connect(":memory:")
-    for setting in _SETTINGS:
+    for setting in (*settings, *_SETTINGS):
         connection.execute(f"SET GLOBAL {setting}")
     return connection
 

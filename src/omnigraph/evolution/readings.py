@@ -1,0 +1,91 @@
+"""Readings: columns typed as a load types them, with the rows that do not convert."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.integrity.convert import convert_value
+from omnigraph.integrity.raw_values import from_text, to_python
+from omnigraph.integrity.typed_columns import Doubt, Notation, convert_column
+from omnigraph.limits import LOAD_BISECTED_ROWS_MIN, LOAD_DOUBTS_MAX
+from omnigraph.model.types import EnumType, Scalar
+from omnigraph.schema.arrow import value_field
+from omnigraph.schema.values import Misfit
+
+NONE_REFUSED: Final = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedColumn:
+    """Values of one type, null where they were null or do not convert.
+
+    Attributes:
+        refused: The rows that do not convert, in order.
+    """
+
+    values: pa.Array
+    refused: np.ndarray
+
+
+def read_column(type_: Scalar | EnumType, values: pa.Array, notation: Notation) -> TypedColumn:
+    """The values as a load reads them: all at once, and one by one where any is in doubt."""
+    kind = value_field("", type_, nullable=True).type
+    pieces: list[pa.Array] = []
+    refused: list[int] = []
+    first = 0
+    for part, typed in _Search(type_, kind, notation).run(values):
+        if typed is None:
+            converted = [_read_value(type_, value, notation) for value in to_python(part)]
+            misfits = [isinstance(value, Misfit) for value in converted]
+            refused += [first + place for place in np.flatnonzero(misfits).tolist()]
+            plain = [None if isinstance(value, Misfit) else value for value in converted]
+            typed = pa.array(plain, kind)
+        pieces.append(typed)
+        first += len(part)
+    whole = pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
+    return TypedColumn(whole, np.array(refused, np.int64))
+
+
+def explain_value(type_: Scalar | EnumType, value: object, notation: Notation) -> Misfit:
+    """Why `read_column` refuses a value."""
+    misfit = _read_value(type_, value, notation)
+    assert isinstance(misfit, Misfit), "it was refused"
+    return misfit
+
+
+def _read_value(type_: Scalar | EnumType, value: object, notation: Notation) -> object:
+    if value is None:
+        return None
+    if notation is Notation.TEXT and isinstance(value, str):
+        value = from_text(type_, value)
+    return convert_value(type_, value)
+
+
+@dataclass(slots=True)
+class _Search:
+    """Finds the values in doubt by halving, at a bounded cost."""
+
+    type: Scalar | EnumType
+    kind: pa.DataType
+    notation: Notation
+    failures_left: int = LOAD_DOUBTS_MAX
+
+    def run(self, values: pa.Array) -> Iterator[tuple[pa.Array, pa.Array | None]]:
+        """Parts of the values in order, each with its typed values; None where one is in doubt."""
+        typed: pa.Array | None = None
+        if self.failures_left:
+            try:
+                typed = convert_column(self.type, values, self.kind, self.notation)
+            except Doubt:
+                self.failures_left -= 1
+        if typed is not None or len(values) <= LOAD_BISECTED_ROWS_MIN or not self.failures_left:
+            yield values, typed
+            return
+        half = len(values) // 2
+        yield from self.run(values.slice(0, half))
+        yield from self.run(values.slice(half))

@@ -1,0 +1,1 @@
+"""Schema changes on Spark: executors compute and write the values of columns."""
