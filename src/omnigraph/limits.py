@@ -247,3 +247,6 @@ FILL_LENGTH_MAX: Final = 4_000
 
 FILL_SQL_LENGTH_MAX: Final = 64_000
 """Characters of the SQL of such an expression: casts and divisions repeat their operands."""
+
+BACKFILL_THREADS_MAX: Final = 4
+"""Fragments whose columns are filled at once in this process; each holds a few batches."""

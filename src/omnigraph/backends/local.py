@@ -13,12 +13,14 @@ from omnigraph.relational.plans import Plan
 
 # Queries need only the engine, so each method imports the package that it needs.
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from omnigraph.changes.lifts import LiftPair
     from omnigraph.changes.records import Changes
     from omnigraph.choices import ExportFormat
     from omnigraph.clock import Clock
+    from omnigraph.evolution.backfill import FilledTable, TableFill
     from omnigraph.export.plans import ExportFiles, ExportPlan
     from omnigraph.load.plans import EngineLoad, LoadSetup
     from omnigraph.maintenance.indexes import Follow, IndexRun
@@ -90,6 +92,17 @@ class LocalBackend:
         from omnigraph.maintenance.indexes import LocalIndexing
 
         return LocalIndexing(follow)
+
+    def fill_columns(
+        self,
+        fills: Sequence[TableFill],
+        clock: Clock,  # noqa: ARG002  # only jobs on Spark need a name
+        follow: Follow | None = None,
+    ) -> list[FilledTable]:
+        """Write the columns of all fragments of these tables; the results in their order."""
+        from omnigraph.evolution.backfill import fill_locally
+
+        return fill_locally(fills, follow)
 
     def exports_one_file(self, format_: ExportFormat) -> bool:
         """Whether an export of this format is one file and not a directory."""

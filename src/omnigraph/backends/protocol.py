@@ -10,11 +10,12 @@ from typing import Protocol
 
 from omnigraph.changes.graphs import Comparer
 from omnigraph.engine.protocol import Engine
+from omnigraph.evolution.backfill import ColumnFiller
 from omnigraph.export.plans import Exporter
 from omnigraph.load.plans import Loader
 from omnigraph.maintenance.indexes import IndexBuilder
 from omnigraph.merge.rows import RowMerger
 
 
-class Backend(Comparer, RowMerger, Loader, IndexBuilder, Exporter, Engine, Protocol):
-    """Runs plans, compares tables, merges rows, loads, builds indexes and exports."""
+class Backend(Comparer, RowMerger, Loader, IndexBuilder, ColumnFiller, Exporter, Engine, Protocol):
+    """Runs plans, compares tables, merges rows, loads, builds indexes, fills columns, exports."""

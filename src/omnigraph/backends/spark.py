@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +14,8 @@ from omnigraph.choices import EngineName, ExportFormat
 from omnigraph.clock import Clock
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.spark.execute import SparkEngine
+from omnigraph.evolution.backfill import FilledTable, TableFill
+from omnigraph.evolution.spark.backfill import fill_on_spark
 from omnigraph.export.plans import ExportFiles, ExportPlan
 from omnigraph.export.spark.parts import export_parts
 from omnigraph.load.plans import EngineLoad, LoadSetup
@@ -77,6 +80,12 @@ class SparkBackend:
     def begin_indexing(self, clock: Clock, follow: Follow | None) -> IndexRun:
         """A run that has built nothing."""
         return SparkIndexing(self._engine.session, clock.ulid(), follow)
+
+    def fill_columns(
+        self, fills: Sequence[TableFill], clock: Clock, follow: Follow | None = None
+    ) -> list[FilledTable]:
+        """Write the columns of all fragments of these tables; the results in their order."""
+        return fill_on_spark(self._engine.session, fills, clock.ulid(), follow)
 
     def exports_one_file(self, format_: ExportFormat) -> bool:  # noqa: ARG002
         """Whether an export of this format is one file: none is, since executors write parts."""

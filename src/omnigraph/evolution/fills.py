@@ -164,7 +164,7 @@ class _Compiler:
             raise LimitExceededError(message, hint=f"at most {FILL_LENGTH_MAX:,} are possible")
         try:
             return sqlglot.parse_one(self.text, dialect="duckdb")
-        except (SqlglotError, RecursionError) as cause:
+        except SqlglotError as cause:
             message = f"the fill of {self.place} is not an expression: {self.text[:200]}"
             raise InvalidInputError(message, hint=f"it may consist of {ALLOWED}") from cause
 
@@ -246,7 +246,9 @@ class _Compiler:
         # Not a decimal fraction of DuckDB's: a float, as in schemas and queries.
         is_whole = node.this.isdigit()
         if abs(float(node.this)) > (_WHOLE_MAX if is_whole else sys.float_info.max):
-            message = f"the fill of {self.place} has the number {node.this[:50]}, which fits no type"
+            message = (
+                f"the fill of {self.place} has the number {node.this[:50]}, which fits no type"
+            )
             raise InvalidInputError(message, hint="write a smaller number")
         is_large = is_whole and int(node.this) >= 2**63
         kind = ("HUGEINT" if is_large else "BIGINT") if is_whole else "DOUBLE"
