@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from omnigraph.changes.graphs import GraphDiff, Side
     from omnigraph.choices import EngineName
     from omnigraph.engine.spark.execute import Frame, Session
+    from omnigraph.evolution.apply import ChangeRequest
+    from omnigraph.evolution.run import SchemaChanges, SchemaResult, SchemaRevision
     from omnigraph.export.plans import Progress as ExportProgress
     from omnigraph.export.run import ExportResult
     from omnigraph.load.loads import Loads
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
     from omnigraph.recovery.audit import RecoveryEntry
     from omnigraph.recovery.sidecars import Pending
     from omnigraph.recovery.sweep import Recovery
+    from omnigraph.schema.plan import SchemaPlan
     from omnigraph.transaction.protocol import Order, Transactions
 
 
@@ -215,6 +218,14 @@ class Graph:
 
         return Merges(self._manifest, self._transactions, self._catalogs, self._backends.of)
 
+    @cached_property
+    def _schema_changes(self) -> SchemaChanges:
+        from omnigraph.evolution.run import SchemaChanges
+
+        return SchemaChanges(
+            self._manifest, self._clock, self._transactions, self._catalogs, self._backends.of
+        )
+
     def at(
         self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
     ) -> Graph:
@@ -260,7 +271,7 @@ class Graph:
     @property
     def schema(self) -> Schema:
         """The graph's schema."""
-        return Schema(self, self._store)
+        return Schema(self, self._store, lambda: self._schema_changes)
 
     def snapshot(
         self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
@@ -775,7 +786,7 @@ class Graph:
     def _side(self, point: str) -> Side:
         from omnigraph.changes.graphs import Side
 
-        snapshot = self._point(require_text(point, "a branch or a commit"))
+        snapshot = self.point(require_text(point, "a branch or a commit"))
         return Side(snapshot, data_at(self._store, snapshot))
 
     def _side_at(self, commit: Commit) -> Side:
@@ -784,7 +795,12 @@ class Graph:
         snapshot = self._manifest.at(commit)
         return Side(snapshot, data_at(self._store, snapshot))
 
-    def _point(self, text: str) -> Snapshot:
+    def point(self, text: str) -> Snapshot:
+        """The graph at the tip of a branch, or at a commit.
+
+        Raises:
+            NotFoundError: there is neither a branch of that name nor such a commit.
+        """
         # No branch has a name in the form of a minted id; one may be like an id in lower case.
         if is_ulid(text):
             return self.snapshot(commit=text)
@@ -977,6 +993,16 @@ class Graph:
             expect_head=None if expect_head is None else CommitId.parse(expect_head),
         )
 
+    def order_schema_change(
+        self, branch: str | None, actor: str | None, message: str | None, expect_head: str | None
+    ) -> Order:
+        """The order of a schema change, for `graph.schema`.
+
+        Raises:
+            NotAllowedError: the handle is on a point of history, or was opened read-only.
+        """
+        return self._order(OperationKind.SCHEMA_APPLY, branch, actor, message, expect_head)
+
     def require_writable(self) -> None:
         """Refuse a write through a handle that cannot write.
 
@@ -1162,9 +1188,10 @@ class Recoveries:
 class Schema:
     """A graph's schema: `graph.schema`."""
 
-    def __init__(self, graph: Graph, store: Store) -> None:
+    def __init__(self, graph: Graph, store: Store, changes: Callable[[], SchemaChanges]) -> None:
         self._graph = graph
         self._store = store
+        self._changes = changes
 
     def show(
         self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
@@ -1177,6 +1204,121 @@ class Schema:
         """
         snapshot = self._graph.snapshot(branch=branch, commit=commit, version=version)
         return schemas.load(self._store.objects, snapshot.schema_digest)
+
+    def plan(
+        self,
+        schema: str | PathLike[str] | Catalog,
+        *,
+        branch: str | None = None,
+        fill: str | Collection[str] | None = None,
+        convert: str | Collection[str] | None = None,
+    ) -> SchemaPlan:
+        """The steps from a branch's schema to another one, with the cost of each. Reads no rows.
+
+        Args:
+            schema: A path to a `.pg` file, the text itself, or a catalog built in Python.
+            fill: `Type.property=expression`, or several: the values of new properties.
+            convert: `Type.property`, or several: values to convert, though some may not fit.
+
+        Raises:
+            DiagnosticsError: the schema has errors.
+            InvalidInputError: a fill or a conversion has not its form.
+            BranchNotFoundError: there is no such branch.
+        """
+        request = _change_request(_accepted(schema), fill, convert, engine=None)
+        return self._changes().plan(self._graph.snapshot(branch=branch), request)
+
+    def apply(
+        self,
+        schema: str | PathLike[str] | Catalog,
+        *,
+        branch: str | None = None,
+        fill: str | Collection[str] | None = None,
+        convert: str | Collection[str] | None = None,
+        engine: str | None = None,
+        actor: str | None = None,
+        message: str | None = None,
+        expect_head: str | None = None,
+    ) -> SchemaResult:
+        """Change the schema of a branch, and its rows with it, in one commit.
+
+        Earlier commits keep their schema and their rows; so do other branches.
+
+        Args:
+            schema: A path to a `.pg` file, the text itself, or a catalog built in Python.
+            fill: `Type.property=expression`, or several: the values of new properties, computed
+                from other properties of the same row.
+            convert: `Type.property`, or several: values to convert to another type, though some
+                may not fit.
+            engine: `local`, `spark` or `auto`, by size; `$OMNIGRAPH_ENGINE` when None.
+            expect_head: The commit that the branch must be at.
+
+        Raises:
+            DiagnosticsError: the schema has errors.
+            MigrationRefusedError: a step is refused; `steps` says why, and what to do instead.
+                Nothing changed.
+            IntegrityError: rows break rules of the new schema, or values do not convert; its report
+                lists them. Nothing changed.
+            InvalidInputError: a fill or a conversion is wrong. Nothing changed.
+            ConflictError: others kept changing the same tables. Nothing changed.
+            NotAllowedError: the handle is on a point of history, or was opened read-only.
+            OutcomeUnknownError: whether the commit landed is unknown; look for it before a retry.
+        """
+        request = _change_request(_accepted(schema), fill, convert, engine=engine)
+        order = self._graph.order_schema_change(branch, actor, message, expect_head)
+        return self._changes().apply(order, request)
+
+    def diff(self, before: str | PathLike[str], after: str | PathLike[str]) -> SchemaPlan:
+        """The steps between two schemas. Nothing is refused: it says what differs.
+
+        Args:
+            before: A branch, a commit, or the path of a `.pg` file; so is `after`. Between
+                branches and commits types and properties are matched by their identities, else by
+                their names and `@rename_from`.
+
+        Raises:
+            NotFoundError: there is no such branch, commit or file.
+            DiagnosticsError: a file has errors.
+        """
+        from omnigraph.evolution.run import compare_schemas
+
+        old, new = map(self._point_or_text, (before, after))
+        if isinstance(old, Snapshot) and isinstance(new, Snapshot):
+            return self._changes().between(old, new)
+        return compare_schemas(*map(self._accepted_at, (old, new)))
+
+    def history(self, *, branch: str | None = None) -> Iterator[SchemaRevision]:
+        """The commits of a branch that changed its schema, newest first, with their steps.
+
+        Raises:
+            BranchNotFoundError: there is no such branch.
+        """
+        return self._changes().history(self._graph.snapshot(branch=branch))
+
+    def _point_or_text(self, point: str | PathLike[str]) -> Snapshot | AcceptedSchema:
+        if isinstance(point, str) and not point.endswith(".pg"):
+            return self._graph.point(point)
+        return _accepted(Path(point))
+
+    def _accepted_at(self, point: Snapshot | AcceptedSchema) -> AcceptedSchema:
+        if isinstance(point, AcceptedSchema):
+            return point
+        return schemas.load(self._store.objects, point.schema_digest)
+
+
+def _change_request(
+    schema: AcceptedSchema,
+    fill: str | Collection[str] | None,
+    convert: str | Collection[str] | None,
+    *,
+    engine: str | None,
+) -> ChangeRequest:
+    from omnigraph.evolution.apply import ChangeRequest
+    from omnigraph.evolution.requests import parse_conversions, parse_fills
+
+    fills = parse_fills(require_texts(fill, "fill") or ())
+    conversions = parse_conversions(require_texts(convert, "convert") or ())
+    return ChangeRequest(schema, fills, conversions, engine)
 
 
 def _accepted(schema: str | PathLike[str] | Catalog) -> AcceptedSchema:

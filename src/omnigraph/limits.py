@@ -248,5 +248,9 @@ FILL_LENGTH_MAX: Final = 4_000
 FILL_SQL_LENGTH_MAX: Final = 64_000
 """Characters of the SQL of such an expression: casts and divisions repeat their operands."""
 
+BACKFILL_LOCAL_ROWS_MAX: Final = 8_000_000
+"""Values of columns, counted once per row and column, that a schema change writes in this process;
+above, `auto` chooses Spark."""
+
 BACKFILL_THREADS_MAX: Final = 4
 """Fragments whose columns are filled at once in this process; each holds a few batches."""

@@ -54,7 +54,8 @@ WRITES_DATA: Final = (
         """
         write_fragments write_dataset write_files write_table execute_uncommitted stage_append
         stage_change stage_create stage_delete stage_indexes stage_overwrite stage_reshape
-        stage_reshaped_rows stage_upsert write_column_file delete_rows put put_if_absent open write write_bytes write_text
+        stage_reshaped_rows stage_upsert write_column_file delete_rows put put_if_absent open write
+        write_bytes write_text
         """
     )
 )

@@ -14,6 +14,7 @@ class FollowUp(StrEnum):
 
     INDEX = "index"
     DELETE_BRANCH = "delete_branch"
+    SCHEMA_TEXT = "schema_text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class FollowUpFailure:
     """A failed step after a commit. The commit has landed, and must not be repeated.
 
     Attributes:
-        step: `index` or `delete_branch`.
+        step: `index`, `delete_branch` or `schema_text`.
         code: The code of the error that the step ended with.
         message: What was not done, and why.
         hint: How to make up for it.
@@ -60,6 +61,13 @@ def deletion_failure(
         case _:
             hint = _hint(error, deletion_remedy(source))
     return FollowUpFailure(FollowUp.DELETE_BRANCH, error.code, message, hint)
+
+
+def schema_text_failure(error: OmnigraphError) -> FollowUpFailure:
+    """Report that the text of the schema at the graph's root could not be brought up to date."""
+    message = f"the file _schema.pg still has the schema before this one: {error.message}"
+    hint = "nothing reads it for an answer; 'omnigraph schema show' prints the schema"
+    return FollowUpFailure(FollowUp.SCHEMA_TEXT, error.code, message, hint)
 
 
 def deletion_remedy(branch: BranchName) -> str:

@@ -1,18 +1,46 @@
-"""`omnigraph schema`: show the schema of a graph."""
+"""`omnigraph schema`: show, plan, apply and compare schemas, and list their history."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, assert_never
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
 import typer
 
 from omnigraph.cli import options, render
+from omnigraph.cli.exits import Exit
+from omnigraph.cli.spark import quick_spark
 
 if TYPE_CHECKING:
+    from omnigraph.evolution.run import SchemaResult, SchemaRevision
     from omnigraph.manifest.schemas import AcceptedSchema
+    from omnigraph.schema.plan import SchemaPlan
 
-group = typer.Typer(help="Show the schema of a graph.", no_args_is_help=True)
+group = typer.Typer(help="Show and change the schema of a graph.", no_args_is_help=True)
+
+_POINT_HELP: Final = "A branch, a commit, or a .pg file."
+
+NewSchema = Annotated[
+    Path, typer.Option("--schema", metavar="FILE", help="The new schema, a .pg file.")
+]
+Fills = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fill",
+        metavar="TYPE.PROPERTY=EXPRESSION",
+        help="The values of a new property, from other properties of the same row.",
+    ),
+]
+Conversions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--convert",
+        metavar="TYPE.PROPERTY",
+        help="Convert the values of this property, and report those that do not fit.",
+    ),
+]
 
 
 class SchemaFormat(StrEnum):
@@ -82,3 +110,121 @@ def _format_schema(accepted: AcceptedSchema, wanted: SchemaFormat) -> str:
             return schema_svg(accepted.catalog, title="schema")
         case _:
             assert_never(wanted)
+
+
+@group.command("plan")
+def plan_schema(
+    *,
+    schema: NewSchema,
+    fill: Fills = None,
+    convert: Conversions = None,
+    store: options.Store = None,
+    branch: options.AtBranch = None,
+    json: options.Json = False,
+) -> None:
+    """List the steps to a new schema, and what each costs; nothing is changed."""
+    from omnigraph import graph
+
+    handle = graph.open(options.require_store(store), read_only=True)
+    plan = handle.schema.plan(schema, branch=branch, fill=fill, convert=convert)
+    _show_plan(plan, json=json)
+    if plan.refusals or plan.errors:
+        raise typer.Exit(Exit.INVALID)
+
+
+@group.command("apply")
+def apply_schema(
+    *,
+    schema: NewSchema,
+    fill: Fills = None,
+    convert: Conversions = None,
+    store: options.Store = None,
+    branch: options.OnBranch = None,
+    engine: options.OnEngine = None,
+    actor: options.Actor = None,
+    message: options.Message = None,
+    json: options.Json = False,
+) -> None:
+    """Change the schema of a branch, and its rows with it, in one commit."""
+    from omnigraph import graph
+
+    handle = graph.open(options.require_store(store), actor=actor)
+    with quick_spark():
+        result = handle.schema.apply(
+            schema, branch=branch, fill=fill, convert=convert, engine=engine, message=message
+        )
+    if json:
+        render.show_json(_result_facts(result))
+        return
+    _show_plan(result.plan, json=False)
+    if result.commit_id is None:
+        render.say(f"branch {branch or 'main'} has this schema already")
+        return
+    render.say(f"commit {result.commit_id} on branch {branch or 'main'}")
+    render.say_warnings(result.warnings)
+
+
+@group.command("diff")
+def diff_schemas(
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help=_POINT_HELP)],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help=_POINT_HELP)],
+    *,
+    store: options.Store = None,
+    json: options.Json = False,
+) -> None:
+    """List the steps between two schemas."""
+    from omnigraph import graph
+
+    handle = graph.open(options.require_store(store), read_only=True)
+    _show_plan(handle.schema.diff(before, after), json=json)
+
+
+@group.command("history")
+def show_history(
+    *, store: options.Store = None, branch: options.AtBranch = None, json: options.Json = False
+) -> None:
+    """List the commits that changed the schema of a branch, newest first."""
+    from omnigraph import graph
+
+    handle = graph.open(options.require_store(store), read_only=True)
+    revisions = list(handle.schema.history(branch=branch))
+    if json:
+        render.show_json([_revision_facts(revision) for revision in revisions])
+        return
+    if not revisions:
+        render.say("the schema is as the graph was made with")
+    for revision in revisions:
+        commit = revision.commit
+        when = f"{commit.created_at:%Y-%m-%d %H:%M}"
+        render.show_text(f"{commit.commit_id}  {when}  {commit.message or ''}".rstrip())
+        for line in revision.plan.describe().splitlines():
+            render.show_text(f"  {line}")
+
+
+def _show_plan(plan: SchemaPlan, *, json: bool) -> None:
+    if json:
+        render.show_json(plan.to_json())
+    else:
+        render.show_text(plan.describe())
+
+
+def _result_facts(result: SchemaResult) -> dict[str, object]:
+    return {
+        "commit_id": result.commit_id,
+        "engine": result.engine,
+        "why": result.why,
+        **result.plan.to_json(),
+        "warnings": [asdict(warning) for warning in result.warnings],
+    }
+
+
+def _revision_facts(revision: SchemaRevision) -> dict[str, object]:
+    commit = revision.commit
+    return {
+        "commit_id": commit.commit_id,
+        "created_at": commit.created_at.isoformat(),
+        "actor": commit.actor,
+        "message": commit.message,
+        "schema": commit.schema_digest,
+        **revision.plan.to_json(),
+    }

@@ -1,0 +1,315 @@
+"""The writer of schema changes: the steps become staged tables, checked rules and one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import Any
+
+from omnigraph.choices import EngineName
+from omnigraph.clock import Clock
+from omnigraph.engine.choose import Choice, Measure, by_size
+from omnigraph.engine.protocol import Data, Engines
+from omnigraph.evolution.backfill import ColumnFiller, TableFill
+from omnigraph.evolution.checks import RuleChecks
+from omnigraph.evolution.recipes import make_recipe
+from omnigraph.evolution.values import Recipe
+from omnigraph.integrity.violations import require_clean
+from omnigraph.limits import BACKFILL_LOCAL_ROWS_MAX
+from omnigraph.manifest.schemas import AcceptedSchema
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.identities import TypeIdentity, free_origin
+from omnigraph.model.tables import TableKey
+from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.catalog import Catalog, SchemaType
+from omnigraph.schema.change_requests import PropertyPath
+from omnigraph.schema.matching import property_names
+from omnigraph.schema.plan import SchemaPlan, plan_by_hints
+from omnigraph.schema.steps import RuleCheck, RuleWord
+from omnigraph.schema.type_changes import ColumnChange, ColumnSource
+from omnigraph.storage import heads
+from omnigraph.storage.column_files import Column
+from omnigraph.storage.reshape import plan_shape, stage_reshape
+from omnigraph.storage.staging import StagedWrite
+from omnigraph.storage.store import Store
+from omnigraph.storage.tables import Table
+from omnigraph.transaction.view import View
+from omnigraph.transaction.work import (
+    CreatedTable,
+    SchemaChange,
+    StagedTables,
+    TypeChange,
+    Work,
+)
+
+Fillers = Callable[[EngineName], ColumnFiller]
+"""Returns what fills columns on the engine of a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRequest:
+    """What a caller wants of a schema change.
+
+    Attributes:
+        fills: By type and property, the expression for the values of a new property.
+        conversions: The properties whose values may be converted, though some may fail.
+        engine: `local`, `spark` or `auto`.
+    """
+
+    schema: AcceptedSchema
+    fills: Mapping[PropertyPath, str] = field(default_factory=dict)
+    conversions: frozenset[PropertyPath] = frozenset()
+    engine: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeReport:
+    """What a schema change does, before it is done.
+
+    Attributes:
+        choice: The engine that writes new values, and why it was chosen.
+    """
+
+    plan: SchemaPlan
+    choice: Choice
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaApplication:
+    """One schema change, planned on a view of its branch."""
+
+    store: Store
+    clock: Clock
+    request: ChangeRequest
+    engines: Engines
+    fillers: Fillers
+
+    def steps(self, view: View) -> SchemaPlan:
+        """The steps from the schema of a view to the requested one; nothing is read or written."""
+        return plan_by_hints(
+            view.catalog,
+            self.request.schema.catalog,
+            row_counts={key: pin.row_count for key, pin in view.snapshot.pins.items()},
+            fills=self.request.fills.keys(),
+            conversions=self.request.conversions,
+        )
+
+    def plan(self, view: View) -> Work[ChangeReport]:
+        """What the change does to each table.
+
+        Raises:
+            MigrationRefusedError: a step is refused, or a hint or a request is wrong.
+            InvalidInputError: a fill is not an expression that is allowed.
+        """
+        plan = self.steps(view)
+        plan.require_allowed()
+        tables = tuple(self._tables(plan, view))
+        choice = by_size(self.request.engine, _measure(tables))
+        report = ChangeReport(plan, choice)
+        if self.request.schema.digest == view.snapshot.schema_digest:
+            return Work(report)
+        self._require_values(plan, view)
+        filler = self.fillers(choice.engine)
+        checks = self._checks(plan.new, _later_checks(plan))
+        return Work(
+            report,
+            changes={
+                table.old.table_key: partial(table.stage, filler, self.clock) for table in tables
+            },
+            guards=_guards(plan, checks),
+            replans=True,
+            schema_change=_schema_change(plan, view.snapshot, self.request.schema),
+            verify=partial(self._verify, plan, checks, view),
+        )
+
+    def _tables(self, plan: SchemaPlan, view: View) -> Iterator[_TableChange]:
+        """The tables whose columns change."""
+        for type_ in plan.new.types:
+            old_key = plan.matching.types.get(type_.table_key)
+            if old_key is None:
+                continue
+            old = plan.old.type_of(old_key)
+            columns = plan.columns(type_)
+            if not _is_reshaped(old, type_, columns):
+                continue
+            recipes = tuple(
+                make_recipe(old, type_, column, self.request.fills.get((type_.name, column.name)))
+                for column in columns
+                if column.needs_values
+            )
+            yield _TableChange(old, type_, columns, recipes, view.snapshot.row_count(old_key))
+
+    def _checks(self, catalog: Catalog, checks: Iterable[RuleCheck]) -> RuleChecks:
+        return RuleChecks(catalog, tuple(checks), self.engines, self.request.engine)
+
+    def _require_values(self, plan: SchemaPlan, view: View) -> None:
+        """Refuse a plan that requires values which rows do not have; it is checked by old names.
+
+        Before anything is staged: the new column may have no nulls, so none can be looked for.
+
+        Raises:
+            IntegrityError: rows have nulls; the report lists them.
+        """
+        checks = tuple(_null_checks(plan))
+        catalog = _requiring(plan.old, checks)
+        require_clean(self._checks(catalog, checks).run(view.data))
+
+    def _verify(
+        self, plan: SchemaPlan, checks: RuleChecks, view: View, staged: StagedTables
+    ) -> None:
+        """Check new and tighter rules on the rows as they will be, before anything is visible.
+
+        Raises:
+            IntegrityError: rows break rules; the report lists them.
+        """
+
+        @cache
+        def open_table(key: TableKey) -> Table:
+            if key in staged.created:
+                return self.store.tables.open_pin(staged.created[key])
+            old_key = plan.matching.types[key]
+            if old_key in staged.changes:
+                return heads.preview(staged.changes[old_key])
+            return view.data.table(old_key)
+
+        require_clean(checks.run(Data(open_table)))
+
+
+@dataclass(frozen=True, slots=True)
+class _TableChange:
+    """What a schema change does to the columns of one table.
+
+    Attributes:
+        recipes: How to compute the values of columns that need some.
+        row_count: How many rows the table has.
+    """
+
+    old: SchemaType
+    new: SchemaType
+    columns: tuple[ColumnChange, ...]
+    recipes: tuple[Recipe, ...]
+    row_count: int
+
+    def stage(self, filler: ColumnFiller, clock: Clock, table: Table) -> StagedWrite:
+        """Write the new values of the table's rows, and assemble its transaction.
+
+        Raises:
+            IntegrityError: a value does not convert, or does not fit its property.
+        """
+        filled = {recipe.target.field.name for recipe in self.recipes}
+        shape = plan_shape(table, _storage_columns(self.new, self.columns), filled=filled)
+        if not self.recipes:
+            return stage_reshape(table, shape.columns)
+        fill = TableFill(table, self.recipes, shape.copies)
+        [result] = filler.fill_columns([fill], clock)
+        require_clean(result.report)
+        return stage_reshape(table, shape.columns, result.files)
+
+
+def _storage_columns(type_: SchemaType, columns: tuple[ColumnChange, ...]) -> list[Column]:
+    """The columns as storage has them."""
+    fields = table_schema(type_)
+    return [
+        Column(
+            fields.field(column.name),
+            column.old_name if column.source is ColumnSource.KEPT else None,
+        )
+        for column in columns
+    ]
+
+
+def _null_checks(plan: SchemaPlan) -> Iterator[RuleCheck]:
+    """The checks for nulls of columns that stay, by the names of the old schema.
+
+    Columns that get new values are checked when those are made.
+    """
+    for check in plan.checks:
+        if check.rule is not RuleWord.REQUIRED:
+            continue
+        for column in plan.tables[check.table]:
+            if column.name in check.properties and column.source is ColumnSource.KEPT:
+                assert column.old_name is not None, "it is kept"
+                yield RuleCheck(check.rule, plan.matching.types[check.table], (column.old_name,))
+
+
+def _later_checks(plan: SchemaPlan) -> Iterator[RuleCheck]:
+    """The checks of rows as they will be."""
+    return (check for check in plan.checks if check.rule is not RuleWord.REQUIRED)
+
+
+def _requiring(catalog: Catalog, checks: Iterable[RuleCheck]) -> Catalog:
+    """The catalog with these properties required."""
+    required = {(check.table, name) for check in checks for name in check.properties}
+
+    def require(type_: SchemaType) -> Any:
+        properties = tuple(
+            replace(property_, nullable=False)
+            if (type_.table_key, property_.name) in required
+            else property_
+            for property_ in type_.properties
+        )
+        return replace(type_, properties=properties)
+
+    return replace(
+        catalog,
+        node_types=tuple(map(require, catalog.node_types)),
+        edge_types=tuple(map(require, catalog.edge_types)),
+    )
+
+
+def _is_reshaped(old: SchemaType, new: SchemaType, columns: tuple[ColumnChange, ...]) -> bool:
+    """Whether the table gets other columns, and not only other rules."""
+    is_renamed = any(column.old_name not in (None, column.name) for column in columns)
+    has_new = any(column.needs_values for column in columns)
+    return is_renamed or has_new or table_schema(old) != table_schema(new)
+
+
+def _measure(tables: tuple[_TableChange, ...]) -> Iterator[Measure]:
+    """How many values are written; a row counts once for each of its new values."""
+    count = sum(table.row_count * len(table.recipes) for table in tables)
+    yield Measure(count, BACKFILL_LOCAL_ROWS_MAX, "{:,} values are written")
+
+
+def _guards(plan: SchemaPlan, checks: RuleChecks) -> frozenset[TableKey]:
+    """The tables that nobody may write to between the first effect and the publish.
+
+    Their types change, are dropped, or have rows that new rules depend on. What a step costs
+    depends on the number of rows, too: a type without any accepts everything.
+    """
+    before = plan.matching.types
+    changed = {
+        before[type_.table_key]
+        for type_ in plan.new.types
+        if type_.table_key in before and type_ != plan.old.type_of(before[type_.table_key])
+    }
+    dropped = {type_.table_key for type_ in plan.matching.dropped_types(plan.old)}
+    checked = {before[key] for key in checks.tables() if key in before}
+    return frozenset(changed | dropped | checked)
+
+
+def _schema_change(plan: SchemaPlan, snapshot: Snapshot, schema: AcceptedSchema) -> SchemaChange:
+    matching = plan.matching
+    changed = {}
+    for key, old_key in matching.types.items():
+        pin, new = snapshot.pin(old_key), plan.new.type_of(key)
+        before = property_names(plan.old.type_of(old_key))
+        identity = pin.identity.evolve(before, matching.names_before(new))
+        if (key, identity) != (old_key, pin.identity):
+            changed[old_key] = TypeChange(key, identity)
+    return SchemaChange(
+        schema,
+        created=tuple(_created(plan, snapshot)),
+        changed=changed,
+        dropped=frozenset(type_.table_key for type_ in matching.dropped_types(plan.old)),
+    )
+
+
+def _created(plan: SchemaPlan, snapshot: Snapshot) -> Iterator[CreatedTable]:
+    """The new types, each with an origin that no type of its kind has or had."""
+    origins = {(pin.key.kind, pin.identity.origin) for pin in snapshot.pins.values()}
+    origins |= {(dead.key.kind, dead.origin) for dead in snapshot.tombstones}
+    for type_ in plan.matching.new_types(plan.new):
+        kind = type_.table_key.kind
+        taken = {origin for other, origin in origins if other is kind}
+        yield CreatedTable(type_, TypeIdentity(free_origin(type_.name, taken)))

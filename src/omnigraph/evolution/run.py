@@ -1,0 +1,149 @@
+"""Schema changes from request to result: plan them, apply them, and find them in the history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from omnigraph.choices import EngineName
+from omnigraph.clock import Clock
+from omnigraph.engine.protocol import Engine
+from omnigraph.errors import OmnigraphError
+from omnigraph.evolution.apply import ChangeReport, ChangeRequest, SchemaApplication
+from omnigraph.evolution.backfill import ColumnFiller
+from omnigraph.manifest import lineage
+from omnigraph.manifest.layout import SCHEMA_TEXT
+from omnigraph.manifest.reader import Manifest
+from omnigraph.manifest.schemas import AcceptedSchema, Catalogs
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.commits import Commit
+from omnigraph.model.followups import FollowUpFailure, schema_text_failure
+from omnigraph.schema.catalog import Catalog
+from omnigraph.schema.matching import match_by_identity
+from omnigraph.schema.plan import SchemaPlan, plan_by_hints, plan_change
+from omnigraph.transaction.protocol import Order, Transactions
+from omnigraph.transaction.view import view_at
+from omnigraph.transaction.work import TransactionResult
+
+
+class SchemaBackend(Engine, ColumnFiller, Protocol):
+    """What an engine does for schema changes: it runs plans and fills columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaResult:
+    """What a schema change did.
+
+    Attributes:
+        commit_id: The commit that it made; None if the branch had this schema already.
+        plan: The steps that were carried out.
+        engine: The engine that wrote new values, and `why` it was chosen.
+        warnings: What failed after the commit, which has landed all the same.
+    """
+
+    commit_id: str | None
+    plan: SchemaPlan
+    engine: EngineName
+    why: str
+    warnings: tuple[FollowUpFailure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRevision:
+    """A commit that changed the schema of its branch, and the steps since the commit before it."""
+
+    commit: Commit
+    plan: SchemaPlan
+
+
+class SchemaChanges:
+    """The schema changes of one graph."""
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        clock: Clock,
+        transactions: Transactions,
+        catalogs: Catalogs,
+        backends: Callable[[EngineName], SchemaBackend],
+    ) -> None:
+        self._manifest = manifest
+        self._clock = clock
+        self._transactions = transactions
+        self._catalogs = catalogs
+        self._backends = backends
+
+    def plan(self, snapshot: Snapshot, request: ChangeRequest) -> SchemaPlan:
+        """The steps that a change would take at a snapshot; no rows are read."""
+        view = view_at(self._manifest.store, self._catalogs, snapshot)
+        return self._application(request).steps(view)
+
+    def apply(self, order: Order, request: ChangeRequest) -> SchemaResult:
+        """Carry out a schema change in one commit.
+
+        Raises:
+            MigrationRefusedError: a step is refused, or a hint or a request is wrong.
+            IntegrityError: rows break rules of the new schema, or values do not convert.
+            ConflictError: others kept changing the tables. Nothing changed.
+        """
+        landed = self._transactions.run(order, self._application(request).plan)
+        return _result(landed, self._write_text(order, request, landed.commit))
+
+    def _application(self, request: ChangeRequest) -> SchemaApplication:
+        return SchemaApplication(
+            self._manifest.store, self._clock, request, self._backends, self._backends
+        )
+
+    def _write_text(
+        self, order: Order, request: ChangeRequest, commit: Commit | None
+    ) -> tuple[FollowUpFailure, ...]:
+        """Write the copy of main's schema that is for people; nothing reads it for an answer."""
+        if commit is None or not order.branch.is_main:
+            return ()
+        try:
+            self._manifest.store.objects.put(SCHEMA_TEXT, request.schema.text.encode())
+        except OmnigraphError as failure:
+            return (schema_text_failure(failure),)
+        return ()
+
+    def between(self, before: Snapshot, after: Snapshot) -> SchemaPlan:
+        """The steps between the schemas of two commits, which names have no part in."""
+        old, new = self._catalog(before), self._catalog(after)
+        matching = match_by_identity(
+            old,
+            {key: pin.identity for key, pin in before.pins.items()},
+            new,
+            {key: pin.identity for key, pin in after.pins.items()},
+        )
+        return plan_change(old, new, matching, row_counts=dict.fromkeys(before.pins, 0))
+
+    def history(self, snapshot: Snapshot) -> Iterator[SchemaRevision]:
+        """The commits of a branch that changed its schema, newest first."""
+        history = self._manifest.history(snapshot)
+        newer: Commit | None = None
+        for commit in lineage.first_parents(snapshot.head.commit_id, history.find):
+            if newer is not None and newer.schema_digest != commit.schema_digest:
+                before, after = self._manifest.at(commit), self._manifest.at(newer)
+                yield SchemaRevision(newer, self.between(before, after))
+            newer = commit
+
+    def _catalog(self, snapshot: Snapshot) -> Catalog:
+        return self._catalogs.of(snapshot.schema_digest)
+
+
+def compare_schemas(before: AcceptedSchema, after: AcceptedSchema) -> SchemaPlan:
+    """The steps between two schemas of which nothing is known but their texts.
+
+    A type without rows accepts everything, so no step of it is refused.
+    """
+    counts = dict.fromkeys((type_.table_key for type_ in before.catalog.types), 0)
+    return plan_by_hints(before.catalog, after.catalog, row_counts=counts)
+
+
+def _result(
+    landed: TransactionResult[ChangeReport], warnings: tuple[FollowUpFailure, ...]
+) -> SchemaResult:
+    choice = landed.report.choice
+    commit_id = None if landed.commit is None else str(landed.commit.commit_id)
+    return SchemaResult(commit_id, landed.report.plan, choice.engine, choice.why, warnings)
