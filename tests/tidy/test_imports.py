@@ -19,6 +19,7 @@ ROOMS: Final = {
         "connector/*",
         "load/spark/*",
         "changes/spark/*",
+        "evolution/spark/*",
         "export/spark/*",
         "integrity/proofs/by_key_counts.py",
         "maintenance/spark/*",

@@ -29,9 +29,12 @@ def format_values(type_: Scalar, values: pa.Array) -> pa.Array:
         case Scalar.BOOL | Scalar.I32 | Scalar.I64 | Scalar.U32 | Scalar.U64 | Scalar.DATE:
             return values.cast(pa.utf8())
         case Scalar.DATETIME:
-            # Arrow always has six digits, and a space where we have a T.
-            texts = pc.replace_substring(values.cast(pa.utf8()), " ", "T")
-            return pc.replace_substring(texts, ".000000Z", "Z")
+            # Arrow always has six digits, and a space where we have a T; without a zone it is
+            # faster.
+            texts = values.view(pa.timestamp("us")).cast(pa.utf8())
+            texts = pc.replace_substring(texts, " ", "T")
+            texts = pc.replace_substring(texts, ".000000", "")
+            return pc.binary_join_element_wise(texts, "Z", "")
         case Scalar.F32:
             # Arrow has the fewest digits that a 32-bit float needs, in another notation: the
             # 64-bit float that they denote has no other ones.

@@ -59,7 +59,7 @@ class ColumnResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RecipeTarget:
     """The property that a recipe makes values of.
 
     Attributes:
@@ -80,10 +80,10 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class ConstantRecipe:
     """The same value in every row: a default."""
 
-    target: Target
+    target: RecipeTarget
     value: PlainValue | None
 
     @property
@@ -98,10 +98,10 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversion:
+class ConversionRecipe:
     """The values of a column of another type, each exactly or not at all."""
 
-    target: Target
+    target: RecipeTarget
     source: str
     source_type: PropertyType
 
@@ -126,10 +126,10 @@ class Conversion:
 
 
 @dataclass(frozen=True, slots=True)
-class Expression:
+class ExpressionRecipe:
     """The values of an expression of the same row, converted as a load converts them."""
 
-    target: Target
+    target: RecipeTarget
     fill: CompiledFill
 
     @property
@@ -159,7 +159,7 @@ class Expression:
         return _finish(self.target, typed.values, refused, describe)
 
 
-Recipe: TypeAlias = Constant | Conversion | Expression
+Recipe: TypeAlias = ConstantRecipe | ConversionRecipe | ExpressionRecipe
 """How to make the values of one column. Tasks carry them to other processes."""
 
 
@@ -172,7 +172,7 @@ def describe_offender(breach: Breach, offender: Offender, row_id: str) -> Violat
 
 
 def _finish(
-    target: Target,
+    target: RecipeTarget,
     values: pa.Array,
     refused: np.ndarray = NONE_REFUSED,
     describe: Callable[[int], Offender] | None = None,

@@ -12,7 +12,13 @@ from omnigraph.clock import SystemClock
 from omnigraph.engine.spark import relations
 from omnigraph.evolution.backfill import ColumnFiller, FilledTable, TableFill
 from omnigraph.evolution.fills import compile_fill
-from omnigraph.evolution.values import Constant, Conversion, Expression, Recipe, Target
+from omnigraph.evolution.values import (
+    ConstantRecipe,
+    ConversionRecipe,
+    ExpressionRecipe,
+    Recipe,
+    RecipeTarget,
+)
 from omnigraph.model.types import Scalar
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Property
@@ -27,11 +33,11 @@ from tests.support.tables import applied
 SCHEMA: Final = "node Person { age: String?  first: String  last: String? }"
 PERSON: Final = parse_schema(SCHEMA).type_named("Person")
 PARTS: Final = (
-    [("p1", "41", "Ada", "Byron"), ("p2", "7", "Bo", None)],
+    [("p0", "0", "Al", "Yi"), ("p1", "41", "Ada", "Byron"), ("p2", "7", "Bo", None)],
     [("p3", "x", "Cy", "Li"), ("p4", None, "Di", "Wu"), ("p5", "3.5", "Ed", "Oz")],
     [("p6", "12", "Flo", "Ray")],
 )
-"""The rows of each fragment; p4 is deleted later."""
+"""The rows of each fragment; p0 and p4 are deleted later."""
 
 AGE, FULL, LEVEL = (
     Property("years", Scalar.I32, nullable=True),
@@ -65,7 +71,7 @@ def table(tmp_path: Path) -> Table:
     made = applied(staging.stage_create(store.tables, "nodes/person", parts[0]))
     for part in parts[1:]:
         made = applied(staging.stage_append(made, part))
-    return applied(staging.stage_delete(made, ids=["p4"]))
+    return applied(staging.stage_delete(made, ids=["p0", "p4"]))
 
 
 @pytest.fixture
@@ -80,9 +86,9 @@ def other(tmp_path: Path) -> Table:
 def recipes(years: Property) -> tuple[Recipe, ...]:
     fill = compile_fill(PERSON, FULL, "concat(first, ' ', upper(last))")
     return (
-        Conversion(Target("Person", years), "age", Scalar.STRING),
-        Expression(Target("Person", FULL), fill),
-        Constant(Target("Person", LEVEL), 3),
+        ConversionRecipe(RecipeTarget("Person", years), "age", Scalar.STRING),
+        ExpressionRecipe(RecipeTarget("Person", FULL), fill),
+        ConstantRecipe(RecipeTarget("Person", LEVEL), 3),
     )
 
 
@@ -138,7 +144,7 @@ def test_a_value_that_may_not_be_null_is_a_violation_and_not_a_failure(table):
 
     required = Property("surname", Scalar.STRING)
     fill = compile_fill(PERSON, required, "last")
-    fills = [TableFill(table, (Expression(Target("Person", required), fill),))]
+    fills = [TableFill(table, (ExpressionRecipe(RecipeTarget("Person", required), fill),))]
 
     [filled] = LocalBackend().fill_columns(fills, SystemClock())
 

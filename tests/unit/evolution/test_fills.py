@@ -11,7 +11,7 @@ import pytest
 
 from omnigraph.errors import InvalidInputError, LimitExceededError
 from omnigraph.evolution.fills import Fill, compile_fill, parse_fill
-from omnigraph.evolution.values import ColumnResult, Expression, Target
+from omnigraph.evolution.values import ColumnResult, ExpressionRecipe, RecipeTarget
 from omnigraph.model.types import EnumType, PropertyType, Scalar, VectorType
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Property
@@ -46,10 +46,12 @@ F32, F64, DATE, DATETIME = Scalar.F32, Scalar.F64, Scalar.DATE, Scalar.DATETIME
 
 def compute(text: str, type_: PropertyType, *, nullable: bool = True) -> ColumnResult:
     property_ = Property("new", type_, nullable=nullable)
-    recipe = Expression(Target("Person", property_), compile_fill(PERSON, property_, text))
+    recipe = ExpressionRecipe(
+        RecipeTarget("Person", property_), compile_fill(PERSON, property_, text)
+    )
     # Executors get a copy.
     recipe = pickle.loads(pickle.dumps(recipe))
-    assert isinstance(recipe, Expression)
+    assert isinstance(recipe, ExpressionRecipe)
     batch = pa.RecordBatch.from_pylist([ROW], table_schema(PERSON)).select(list(recipe.reads))
     if not recipe.reads:
         batch = pa.record_batch({"_rowaddr": pa.array([0], pa.uint64())})
@@ -212,7 +214,7 @@ def test_an_edge_has_ends():
     fill = compile_fill(CATALOG.type_named("Knows"), property_, "concat(src, '->', dst, since)")
     rows = pa.record_batch({"src": ["a"], "dst": ["b"], "since": pa.array([None], pa.int32())})
 
-    result = Expression(Target("Knows", property_), fill).compute(rows)
+    result = ExpressionRecipe(RecipeTarget("Knows", property_), fill).compute(rows)
 
     assert result.values.to_pylist() == ["a->b"]
 

@@ -11,15 +11,20 @@ import pytest
 from omnigraph.evolution.backfill import ColumnValues
 from omnigraph.evolution.fills import compile_fill
 from omnigraph.evolution.keys import check_kept_ids
-from omnigraph.evolution.values import Constant, Conversion, Expression, Target
+from omnigraph.evolution.values import (
+    ConstantRecipe,
+    ConversionRecipe,
+    ExpressionRecipe,
+    RecipeTarget,
+)
 from omnigraph.limits import OFFENDERS_SHOWN_MAX
 from omnigraph.model.types import EnumType, Scalar
 from omnigraph.schema.catalog import NodeType, Property
 from omnigraph.schema.parser import parse_schema
 
 
-def target(type_, *, nullable: bool = True) -> Target:
-    return Target("Thing", Property("new", type_, nullable=nullable))
+def target(type_, *, nullable: bool = True) -> RecipeTarget:
+    return RecipeTarget("Thing", Property("new", type_, nullable=nullable))
 
 
 @pytest.mark.parametrize(
@@ -36,7 +41,7 @@ def target(type_, *, nullable: bool = True) -> Target:
     ],
 )
 def test_a_constant_is_in_every_row(type_, value):
-    recipe = pickle.loads(pickle.dumps(Constant(target(type_), value)))
+    recipe = pickle.loads(pickle.dumps(ConstantRecipe(target(type_), value)))
     result = recipe.compute(pa.record_batch({"_rowaddr": pa.array([1, 2, 3])}))
 
     assert recipe.reads == ()
@@ -48,7 +53,7 @@ def test_a_constant_is_in_every_row(type_, value):
 @pytest.mark.parametrize("type_", [s for s in Scalar if s is not Scalar.STRING])
 def test_a_column_that_may_not_be_null_has_fillers_where_values_are_missing(type_):
     rows = pa.record_batch({"old": ["bad", None]})
-    recipe = Conversion(target(type_, nullable=False), "old", Scalar.STRING)
+    recipe = ConversionRecipe(target(type_, nullable=False), "old", Scalar.STRING)
 
     result = recipe.compute(rows)
 
@@ -63,7 +68,7 @@ def test_a_column_that_may_not_be_null_has_fillers_where_values_are_missing(type
 
 def test_more_offenders_than_a_report_shows_are_counted_once():
     texts = ["bad"] * (OFFENDERS_SHOWN_MAX + 5) + [None]
-    recipe = Conversion(target(Scalar.I32, nullable=False), "old", Scalar.STRING)
+    recipe = ConversionRecipe(target(Scalar.I32, nullable=False), "old", Scalar.STRING)
 
     type_fault, required_fault = recipe.compute(pa.record_batch({"old": texts})).faults
 
@@ -72,7 +77,7 @@ def test_more_offenders_than_a_report_shows_are_counted_once():
 
 
 def test_an_enum_converts_by_its_text():
-    recipe = Conversion(target(Scalar.I64), "old", EnumType(("1", "two")))
+    recipe = ConversionRecipe(target(Scalar.I64), "old", EnumType(("1", "two")))
 
     result = recipe.compute(pa.record_batch({"old": ["1", "two", None]}))
 
@@ -85,8 +90,8 @@ def test_offenders_of_several_batches_are_named_by_the_ids_of_their_places():
     schema = parse_schema("node Thing { a: I32 }")
     broken = Property("broken", Scalar.F64)
     fill = compile_fill(schema.type_named("Thing"), broken, "10 / a")
-    number = Conversion(target(Scalar.I32, nullable=False), "text", Scalar.STRING)
-    values = ColumnValues([number, Expression(Target("Thing", broken), fill)])
+    number = ConversionRecipe(target(Scalar.I32, nullable=False), "text", Scalar.STRING)
+    values = ColumnValues([number, ExpressionRecipe(RecipeTarget("Thing", broken), fill)])
     assert values.reads == ("text", "a")
 
     first = values(pa.record_batch({"text": ["1", "x"], "a": pa.array([1, 2], pa.int32())}))
@@ -110,7 +115,7 @@ def test_offenders_of_several_batches_are_named_by_the_ids_of_their_places():
 
 
 def test_no_id_is_read_if_every_row_has_a_value():
-    values = ColumnValues([Constant(target(Scalar.I32), 7)])
+    values = ColumnValues([ConstantRecipe(target(Scalar.I32), 7)])
     values(pa.record_batch({"_rowaddr": [1, 2]}))
 
     assert values.report(lambda _: pytest.fail("nothing is to be named")).is_clean
