@@ -8,7 +8,7 @@ import pyarrow as pa
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import OperationId
 from omnigraph.storage import heads, staging
-from omnigraph.storage.column_files import Column, ColumnFile, write_column_file
+from omnigraph.storage.column_files import ColumnFile, TableColumn, write_column_file
 from omnigraph.storage.reshape import stage_reshape
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import ROW_ID, Table
@@ -57,10 +57,10 @@ def in_fragments(store: Store, *groups: Sequence[str]) -> Table:
     return table
 
 
-def kept(table: Table, *, but: Mapping[str, Column | None] | None = None) -> list[Column]:
+def kept(table: Table, *, but: Mapping[str, TableColumn | None] | None = None) -> list[TableColumn]:
     """The columns of a table as they are, except that some are changed, or dropped by None."""
     but = but or {}
-    columns = (but.get(each.name, Column(each, each.name)) for each in table.schema)
+    columns = (but.get(each.name, TableColumn(each, each.name)) for each in table.schema)
     return [each for each in columns if each is not None]
 
 
@@ -82,7 +82,7 @@ def stage_added(
 ) -> staging.StagedWrite:
     """Prepare to add columns of nulls, or of one value."""
     given = {each: (values or {})[each.name] for each in fields if each.name in (values or {})}
-    columns = [*kept(table), *map(Column, fields)]
+    columns = [*kept(table), *map(TableColumn, fields)]
     return stage_reshape(table, columns, filled(table, given) if given else ())
 
 

@@ -33,7 +33,7 @@ Compute: TypeAlias = "Callable[[pa.RecordBatch], pa.RecordBatch]"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """One column of the table afterwards.
 
     Attributes:
@@ -90,7 +90,7 @@ def write_column_file(
     *,
     reading: Sequence[str],
     compute: Compute,
-    copies: Sequence[Column] = (),
+    copies: Sequence[TableColumn] = (),
 ) -> ColumnFile:
     """Write the values of new columns for one fragment, as a file that is still unreferenced.
 
@@ -131,7 +131,7 @@ def write_column_file(
     return ColumnFile(fragment_id, tuple(places[number] for number in file.fields), file)
 
 
-def _copy(batch: pa.RecordBatch, column: Column) -> pa.Array:
+def _copy(batch: pa.RecordBatch, column: TableColumn) -> pa.Array:
     if column.source is None:
         return pa.nulls(batch.num_rows, column.field.type)
     return batch.column(column.source).cast(column.field.type)

@@ -8,7 +8,7 @@ Lance has two operations for it. Project replaces the list of columns and nothin
 replaces the list of fragments, too, so it is used where files are added. It rejects what might be a
 mistake (docs/substrate.md, Other columns): a stored column may change neither its nullability nor
 its name to one that another column had, and a new column with such a name must have values in every
-fragment. In such a write those columns are new ones, and their values are copied (`plan_shape`).
+fragment. In such a write those columns are new ones, and their values are copied (`plan_reshape`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from lance import LanceOperation
 from lance.fragment import DataFile, DeletionFile
 
 from omnigraph.errors import InvalidInputError
-from omnigraph.storage.column_files import Column, ColumnFile, describe_columns
+from omnigraph.storage.column_files import ColumnFile, TableColumn, describe_columns
 from omnigraph.storage.fields import StoredColumn, read_columns, with_columns
 from omnigraph.storage.staging import Deletions, StagedWrite
 from omnigraph.storage.tables import Fragment, Table
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ReshapePlan:
     """The columns of a table afterwards, such that Lance accepts them.
 
     Attributes:
@@ -39,13 +39,17 @@ class Shape:
             their source, or of nulls. For `write_column_file`.
     """
 
-    columns: tuple[Column, ...]
-    copies: tuple[Column, ...] = ()
+    columns: tuple[TableColumn, ...]
+    copies: tuple[TableColumn, ...] = ()
 
 
-def plan_shape(
-    table: Table, columns: Sequence[Column], *, filled: Collection[str], rows_change: bool = False
-) -> Shape:
+def plan_reshape(
+    table: Table,
+    columns: Sequence[TableColumn],
+    *,
+    filled: Collection[str],
+    rows_change: bool = False,
+) -> ReshapePlan:
     """How to give the table these columns. Reads nothing.
 
     Usually nothing is copied. A column is if the same write also has files, of values or of rows,
@@ -57,7 +61,7 @@ def plan_shape(
         rows_change: Whether `stage_reshaped_rows` will follow.
     """
     if not filled and not rows_change:
-        return Shape(tuple(columns))
+        return ReshapePlan(tuple(columns))
     current = table.schema
     copies = [
         column
@@ -65,13 +69,13 @@ def plan_shape(
         if column.name not in filled and not _is_merged(column, current)
     ]
     copied = {column.name for column in copies}
-    return Shape(
-        tuple(Column(column.field) if column.name in copied else column for column in columns),
+    return ReshapePlan(
+        tuple(TableColumn(column.field) if column.name in copied else column for column in columns),
         tuple(copies),
     )
 
 
-def _is_merged(column: Column, current: pa.Schema) -> bool:
+def _is_merged(column: TableColumn, current: pa.Schema) -> bool:
     """Whether Lance's Merge accepts a column that no file has values for."""
     if column.name != column.source and column.name in current.names:
         return False
@@ -81,7 +85,7 @@ def _is_merged(column: Column, current: pa.Schema) -> bool:
 
 
 def stage_reshape(
-    table: Table, columns: Sequence[Column], files: Sequence[ColumnFile] = ()
+    table: Table, columns: Sequence[TableColumn], files: Sequence[ColumnFile] = ()
 ) -> StagedWrite:
     """Prepare to give the table exactly these columns, in this order.
 
@@ -180,7 +184,7 @@ def _require_distinct(names: Sequence[str]) -> None:
 
 def _require_values(
     table: Table,
-    columns: Sequence[Column],
+    columns: Sequence[TableColumn],
     fragments: Sequence[Fragment],
     files: Sequence[ColumnFile],
 ) -> None:
@@ -203,7 +207,7 @@ def _require_copies(
     fragments: Sequence[Fragment],
     files: Sequence[ColumnFile],
 ) -> None:
-    """Check that `plan_shape` was followed: Lance would reject the write when it is applied."""
+    """Check that `plan_reshape` was followed: Lance would reject the write when it is applied."""
     written = {(file.fragment_id, name) for file in files for name in file.columns}
     current = read_columns(table.handle.lance_schema)
     by_ids = {column.ids: column for column in current.values()}
@@ -214,10 +218,10 @@ def _require_copies(
         else:
             is_free = name == source.name or name not in current
             is_merged = is_free and source.is_nullable == column.is_nullable
-        assert is_merged, f"column {name} has to be copied, as plan_shape says"
+        assert is_merged, f"column {name} has to be copied, as plan_reshape says"
 
 
-def _store_columns(table: Table, columns: Sequence[Column]) -> Mapping[str, StoredColumn]:
+def _store_columns(table: Table, columns: Sequence[TableColumn]) -> Mapping[str, StoredColumn]:
     """The columns as Lance will store them: by their old numbers, or by numbers never used."""
     current = read_columns(table.handle.lance_schema)
     described = describe_columns(table, [column.field for column in columns])

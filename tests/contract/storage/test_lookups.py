@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from omnigraph.limits import KEPT_FRAGMENT_ROWS_MAX
 from omnigraph.storage import lookups, values
-from omnigraph.storage.column_files import Column
+from omnigraph.storage.column_files import TableColumn
 from omnigraph.storage.indexes import IndexSpec, stage_indexes
 from omnigraph.storage.lookups import find, is_found_cheaply
 from omnigraph.storage.reshape import stage_reshape
@@ -129,10 +129,10 @@ def advance(store: Store, table: Table, kind: str, given: Any) -> tuple[Store, T
         case "column" if not has_extra:
             return store, applied(stage_added(table, [EXTRA]))
         case "swap" if has_extra:
-            swapped = {"src": Column(EXTRA, "src"), "extra": Column(SOURCE, "extra")}
+            swapped = {"src": TableColumn(EXTRA, "src"), "extra": TableColumn(SOURCE, "extra")}
             return store, applied(stage_reshape(table, kept(table, but=swapped)))
         case "replace":
-            columns = kept(table, but={"src": Column(SOURCE)})
+            columns = kept(table, but={"src": TableColumn(SOURCE)})
             files = filled(table, {SOURCE: given})
             return store, applied(stage_reshape(table, columns, files))
         case "branch" if address.ref is None:
