@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         TableConflictError,
         TypeNotFoundError,
     )
+    from omnigraph.evolution.run import SchemaResult, SchemaRevision
     from omnigraph.export.run import ExportResult
     from omnigraph.graph import Graph, init, open  # noqa: A004  # omnigraph.open is the API
     from omnigraph.integrity.violations import IntegrityError, Violation
@@ -59,7 +60,8 @@ if TYPE_CHECKING:
     from omnigraph.schema.catalog import Catalog
     from omnigraph.schema.findings import InvalidSchemaError
     from omnigraph.schema.parser import parse_schema
-    from omnigraph.schema.plan import MigrationRefusedError
+    from omnigraph.schema.plan import MigrationRefusedError, SchemaPlan
+    from omnigraph.schema.steps import SchemaStep
 
 __all__ = [
     "AcceptedSchema",
@@ -108,6 +110,10 @@ __all__ = [
     "RecoveryNeededError",
     "RepairResult",
     "RowChange",
+    "SchemaPlan",
+    "SchemaResult",
+    "SchemaRevision",
+    "SchemaStep",
     "Snapshot",
     "StaleHeadError",
     "StorageError",
@@ -167,6 +173,10 @@ _HOMES: Final = {
     "RecoveryNeededError": "omnigraph.errors",
     "RepairResult": "omnigraph.maintenance.repair",
     "RowChange": "omnigraph.changes.records",
+    "SchemaPlan": "omnigraph.schema.plan",
+    "SchemaResult": "omnigraph.evolution.run",
+    "SchemaRevision": "omnigraph.evolution.run",
+    "SchemaStep": "omnigraph.schema.steps",
     "Snapshot": "omnigraph.manifest.snapshot",
     "StaleHeadError": "omnigraph.errors",
     "StorageError": "omnigraph.errors",

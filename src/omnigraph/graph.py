@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from omnigraph.recovery.sidecars import Pending
     from omnigraph.recovery.sweep import Recovery
     from omnigraph.schema.plan import SchemaPlan
+    from omnigraph.schema.steps import SchemaStep
     from omnigraph.transaction.protocol import Order, Transactions
 
 
@@ -271,7 +272,7 @@ class Graph:
     @property
     def schema(self) -> Schema:
         """The graph's schema."""
-        return Schema(self, self._store, lambda: self._schema_changes)
+        return Schema(self, self._store, lambda: self._schema_changes, self._order)
 
     def snapshot(
         self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
@@ -780,7 +781,9 @@ class Graph:
             sizes = (moved.size for moved in moved_types(self._catalogs.of, old, new, wanted))
             choice = by_size(engine, measure_differences(sizes))
             backend = self._backends.of(choice.engine)
-            diff = compare_graphs(self._catalogs.of, old, new, backend, wanted)
+            diff = compare_graphs(
+                self._catalogs.of, old, new, backend, wanted, steps=self._schema_steps
+            )
         return replace(diff, why=choice.why)
 
     def _side(self, point: str) -> Side:
@@ -889,7 +892,16 @@ class Graph:
     def _feed(self) -> Feed:
         from omnigraph.changes.feed import Feed
 
-        return Feed(self._manifest, self._backends.local, self._side_at, self._catalogs.of)
+        return Feed(
+            self._manifest,
+            self._backends.local,
+            self._side_at,
+            self._catalogs.of,
+            self._schema_steps,
+        )
+
+    def _schema_steps(self, before: Snapshot, after: Snapshot) -> tuple[SchemaStep, ...]:
+        return self._schema_changes.between(before, after).steps
 
     def cleanup(self, *, dry_run: bool = False) -> CleanupResult:
         """Remove what killed processes left behind and nothing uses any more.
@@ -992,16 +1004,6 @@ class Graph:
             message=require_message(message),
             expect_head=None if expect_head is None else CommitId.parse(expect_head),
         )
-
-    def order_schema_change(
-        self, branch: str | None, actor: str | None, message: str | None, expect_head: str | None
-    ) -> Order:
-        """The order of a schema change, for `graph.schema`.
-
-        Raises:
-            NotAllowedError: the handle is on a point of history, or was opened read-only.
-        """
-        return self._order(OperationKind.SCHEMA_APPLY, branch, actor, message, expect_head)
 
     def require_writable(self) -> None:
         """Refuse a write through a handle that cannot write.
@@ -1188,10 +1190,17 @@ class Recoveries:
 class Schema:
     """A graph's schema: `graph.schema`."""
 
-    def __init__(self, graph: Graph, store: Store, changes: Callable[[], SchemaChanges]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        store: Store,
+        changes: Callable[[], SchemaChanges],
+        order: Callable[..., Order],
+    ) -> None:
         self._graph = graph
         self._store = store
         self._changes = changes
+        self._order = order
 
     def show(
         self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
@@ -1265,7 +1274,7 @@ class Schema:
             OutcomeUnknownError: whether the commit landed is unknown; look for it before a retry.
         """
         request = _change_request(_accepted(schema), fill, convert, engine=engine)
-        order = self._graph.order_schema_change(branch, actor, message, expect_head)
+        order = self._order(OperationKind.SCHEMA_APPLY, branch, actor, message, expect_head)
         return self._changes().apply(order, request)
 
     def diff(self, before: str | PathLike[str], after: str | PathLike[str]) -> SchemaPlan:
@@ -1287,13 +1296,13 @@ class Schema:
             return self._changes().between(old, new)
         return compare_schemas(*map(self._accepted_at, (old, new)))
 
-    def history(self, *, branch: str | None = None) -> Iterator[SchemaRevision]:
+    def history(self, *, branch: str | None = None) -> tuple[SchemaRevision, ...]:
         """The commits of a branch that changed its schema, newest first, with their steps.
 
         Raises:
             BranchNotFoundError: there is no such branch.
         """
-        return self._changes().history(self._graph.snapshot(branch=branch))
+        return tuple(self._changes().history(self._graph.snapshot(branch=branch)))
 
     def _point_or_text(self, point: str | PathLike[str]) -> Snapshot | AcceptedSchema:
         if isinstance(point, str) and not point.endswith(".pg"):

@@ -64,7 +64,7 @@ class Reopen:
     """The graph is reopened."""
 
 
-Step = Write | Merge | Create | Delete | Read | Reopen
+SchemaStep = Write | Merge | Create | Delete | Read | Reopen
 
 
 class Walk:
@@ -96,7 +96,7 @@ class Walk:
         """Whether others may build on a branch."""
         return any(branch in others for others in self.builds_on.values())
 
-    def take(self, step: Step) -> None:
+    def take(self, step: SchemaStep) -> None:
         """Do a step, and compare the branches and commits that it touched."""
         match step:
             case Write():

@@ -14,7 +14,7 @@ from omnigraph.model.names import MAIN
 from tests.contract.merge import oracle
 from tests.contract.merge.oracle import Row, Rows
 from tests.contract.merge.worlds import Changes, edge, node
-from tests.property.histories import Create, Delete, Merge, Read, Reopen, Step, Walk, Write
+from tests.property.histories import Create, Delete, Merge, Read, Reopen, SchemaStep, Walk, Write
 
 NODES: Final = ("a", "b", "c", "d")
 EDGES: Final = ("e", "f", "g")
@@ -36,7 +36,7 @@ class Draws:
     def __init__(self, random: Random, walk: Walk) -> None:
         self._random = random
         self._walk = walk
-        self._kinds: dict[Callable[[], Iterator[Step]], int] = {
+        self._kinds: dict[Callable[[], Iterator[SchemaStep]], int] = {
             self._write: 30,
             self._merge: 26,
             self._cross: 10,
@@ -46,7 +46,7 @@ class Draws:
             self._reopen: 2,
         }
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[SchemaStep]:
         """An endless stream of steps; each must be taken before the next is drawn."""
         for name in NAMES[:2]:
             yield Create(name, branch=MAIN)
@@ -71,10 +71,10 @@ class Draws:
     def _crash(self) -> Failpoint | None:
         return self._one(CRASHES) if self._is(0.05) else None
 
-    def _write(self) -> Iterator[Step]:
+    def _write(self) -> Iterator[SchemaStep]:
         yield from self._writes(self._one(self._branches()))
 
-    def _writes(self, branch: str) -> Iterator[Step]:
+    def _writes(self, branch: str) -> Iterator[SchemaStep]:
         draw = self._one([self._undo, self._undo, self._put_cells, self._put_cells, self._turn])
         if changes := draw(branch, self._walk.rows(branch)):
             yield Write(branch, changes, self._crash())
@@ -116,7 +116,7 @@ class Draws:
             return {}
         return {name: {id_: row}}
 
-    def _merge(self) -> Iterator[Step]:
+    def _merge(self) -> Iterator[SchemaStep]:
         """Two branches, mostly such that there is something to merge."""
         pairs = list(permutations(self._branches(), 2))
         apart = [pair for pair in pairs if self._is_apart(*pair)]
@@ -132,7 +132,7 @@ class Draws:
         history, heads = self._walk.history, self._walk.heads
         return heads[source] not in history.ancestors([heads[into]])
 
-    def _merges(self, source: str, into: str) -> Iterator[Step]:
+    def _merges(self, source: str, into: str) -> Iterator[SchemaStep]:
         """One merge; if it conflicts without a decision, one more with a decision."""
         resolve = None if self._is(0.6) else self._decision()
         _, expected = self._walk.expected(source, into, resolve)
@@ -145,7 +145,7 @@ class Draws:
     def _decision(self) -> str:
         return self._one(["ours", "theirs"])
 
-    def _cross(self) -> Iterator[Step]:
+    def _cross(self) -> Iterator[SchemaStep]:
         """Merge two branches into each other as both were before; sometimes a third into both."""
         names, branches = self._free_names(), self._branches()
         if not names or len(branches) < 3:
@@ -163,7 +163,7 @@ class Draws:
         if self._is(0.5):
             yield Delete(aside)
 
-    def _create(self) -> Iterator[Step]:
+    def _create(self) -> Iterator[SchemaStep]:
         """A branch at another one, or at any commit that can be read."""
         if names := self._free_names():
             name = self._one(names)
@@ -172,7 +172,7 @@ class Draws:
             else:
                 yield Create(name, branch=self._one([MAIN, *self._branches()]))
 
-    def _delete(self) -> Iterator[Step]:
+    def _delete(self) -> Iterator[SchemaStep]:
         """Delete a branch that may be deleted, or one that others may build on."""
         if some := self._removable() if self._is(0.9) else self._needed():
             yield Delete(self._one(some))
@@ -184,11 +184,11 @@ class Draws:
     def _needed(self) -> list[str]:
         return [name for name in self._branches() if name != MAIN and self._walk.is_needed(name)]
 
-    def _read(self) -> Iterator[Step]:
+    def _read(self) -> Iterator[SchemaStep]:
         commits = self._walk.reachable()
         yield Read(self._one(commits), self._one(commits))
 
-    def _reopen(self) -> Iterator[Step]:
+    def _reopen(self) -> Iterator[SchemaStep]:
         yield Reopen()
 
 

@@ -17,7 +17,7 @@ from tests.contract.merge.history import History
 from tests.contract.merge.oracle import Base, Gap, Row
 from tests.contract.merge.subjects import EngineGraph, ModelGraph, Subject
 from tests.contract.merge.worlds import node
-from tests.property.histories import Create, Merge, Step, Walk, Write
+from tests.property.histories import Create, Merge, SchemaStep, Walk, Write
 from tests.property.history_draws import Draws
 
 GATE: Final = range(20)
@@ -27,7 +27,7 @@ STEPS: Final = 60
 def check(subject: Subject, seed: int, *, steps: int = STEPS) -> None:
     """Take random steps on a graph; a failure names the seed and all steps up to it."""
     walk = Walk(subject)
-    taken: list[Step] = []
+    taken: list[SchemaStep] = []
     try:
         for step in islice(Draws(Random(seed), walk).steps(), steps):
             taken.append(step)

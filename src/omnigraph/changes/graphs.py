@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeAlias, TypeVar
+from typing import Protocol, Self, TypeAlias, TypeVar
 
 from omnigraph.changes.lifts import Lift, LiftPair
 from omnigraph.changes.records import Changes, RowChange, row_changes
@@ -23,6 +23,7 @@ from omnigraph.model.arguments import require_texts
 from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TableKey, TablePin
 from omnigraph.schema.catalog import Catalog, SchemaType
+from omnigraph.schema.steps import SchemaStep
 from omnigraph.storage.pairs import DataSize, size_of, unequal_pairs
 from omnigraph.storage.tables import Table
 
@@ -63,18 +64,6 @@ class Comparer(Protocol):
         Raises:
             StorageError: a table could not be read.
         """
-        ...
-
-
-class SchemaStep(Protocol):
-    """One step from the schema of one point to the schema of another one."""
-
-    def describe(self) -> str:
-        """The step, on one line."""
-        ...
-
-    def to_json(self) -> dict[str, Any]:
-        """The step, with values that JSON has."""
         ...
 
 

@@ -30,7 +30,7 @@ _UNLIKE: Final = "@unlike "
 
 
 @dataclass(frozen=True, slots=True)
-class StoredColumn:
+class SourceColumn:
     """A column whose values are taken as they are."""
 
     name: str
@@ -60,7 +60,7 @@ class ConstantColumn:
     value: Value | None
 
 
-LiftColumn: TypeAlias = StoredColumn | ConvertedColumn | ConstantColumn
+LiftColumn: TypeAlias = SourceColumn | ConvertedColumn | ConstantColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Lift:
     @classmethod
     def identity(cls, type_: SchemaType) -> Self:
         """The lift of rows of the type itself: each column is its own source."""
-        return cls(type_, tuple(StoredColumn(name, name) for name in table_schema(type_).names))
+        return cls(type_, tuple(SourceColumn(name, name) for name in table_schema(type_).names))
 
     @classmethod
     def between(
@@ -100,7 +100,7 @@ class Lift:
         have = {identity.origin_of(own.name): own for own in type_.properties}
         wanted_names = {own.name for own in wanted.properties}
         columns: list[LiftColumn] = [
-            StoredColumn(name, name)
+            SourceColumn(name, name)
             for name in table_schema(wanted).names
             if name not in wanted_names
         ]
@@ -113,7 +113,7 @@ class Lift:
     def is_identity(self) -> bool:
         """Whether it changes nothing."""
         return all(
-            isinstance(column, StoredColumn) and column.name == column.source
+            isinstance(column, SourceColumn) and column.name == column.source
             for column in self.columns
         )
 
@@ -126,7 +126,7 @@ class Lift:
         sources: dict[str, None] = {}
         for name in names:
             match columns.get(name):
-                case StoredColumn(_, source) | ConvertedColumn(_, source):
+                case SourceColumn(_, source) | ConvertedColumn(_, source):
                     sources[source] = None
                 case ConstantColumn():
                     pass
@@ -137,7 +137,7 @@ class Lift:
     def source_of(self, name: str) -> str | None:
         """The column of the table that has the values of a column as they are; None if none has."""
         for column in self.columns:
-            if column.name == name and isinstance(column, StoredColumn):
+            if column.name == name and isinstance(column, SourceColumn):
                 return column.source
         return None
 
@@ -219,13 +219,13 @@ def _column(wanted: Property, have: Property | None) -> LiftColumn:
         return ConstantColumn(wanted.name, wanted.default)
     kinds = [value_field("", own.type, nullable=True).type for own in (have, wanted)]
     if kinds[0] == kinds[1]:
-        return StoredColumn(wanted.name, have.name)
+        return SourceColumn(wanted.name, have.name)
     return ConvertedColumn(wanted.name, have.name, have.type, wanted.type)
 
 
 def _values(column: LiftColumn, rows: pa.Table, kind: pa.DataType) -> pa.ChunkedArray:
     match column:
-        case StoredColumn(_, source):
+        case SourceColumn(_, source):
             return rows[source].cast(kind)
         case ConvertedColumn(_, source, source_type, type_):
             return cast_exactly(rows[source], source_type, type_, kind)
@@ -247,7 +247,7 @@ def _column_pair(old: LiftColumn, new: LiftColumn) -> ColumnPair:
         old.name,
         None if isinstance(old, ConstantColumn) else old.source,
         None if isinstance(new, ConstantColumn) else new.source,
-        is_stored_alike=all(isinstance(side, StoredColumn) for side in sides),
+        is_stored_alike=all(isinstance(side, SourceColumn) for side in sides),
         is_null=all(not isinstance(side, ConstantColumn) or side.value is None for side in sides),
     )
 

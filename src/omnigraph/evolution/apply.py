@@ -29,17 +29,17 @@ from omnigraph.schema.plan import SchemaPlan, plan_by_hints
 from omnigraph.schema.steps import RuleCheck, RuleWord
 from omnigraph.schema.type_changes import ColumnChange, ColumnSource
 from omnigraph.storage import heads
-from omnigraph.storage.column_files import Column
-from omnigraph.storage.reshape import plan_shape, stage_reshape
+from omnigraph.storage.column_files import TableColumn
+from omnigraph.storage.reshape import plan_reshape, stage_reshape
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
 from omnigraph.transaction.work import (
     CreatedTable,
+    PinChange,
     SchemaChange,
     StagedTables,
-    TypeChange,
     Work,
 )
 
@@ -198,20 +198,20 @@ class _TableChange:
             IntegrityError: a value does not convert, or does not fit its property.
         """
         filled = {recipe.target.field.name for recipe in self.recipes}
-        shape = plan_shape(table, _storage_columns(self.new, self.columns), filled=filled)
+        reshape = plan_reshape(table, _storage_columns(self.new, self.columns), filled=filled)
         if not self.recipes:
-            return stage_reshape(table, shape.columns)
-        fill = TableFill(table, self.recipes, shape.copies)
+            return stage_reshape(table, reshape.columns)
+        fill = TableFill(table, self.recipes, reshape.copies)
         [result] = filler.fill_columns([fill], clock)
         require_clean(result.report)
-        return stage_reshape(table, shape.columns, result.files)
+        return stage_reshape(table, reshape.columns, result.files)
 
 
-def _storage_columns(type_: SchemaType, columns: tuple[ColumnChange, ...]) -> list[Column]:
+def _storage_columns(type_: SchemaType, columns: tuple[ColumnChange, ...]) -> list[TableColumn]:
     """The columns as storage has them."""
     fields = table_schema(type_)
     return [
-        Column(
+        TableColumn(
             fields.field(column.name),
             column.old_name if column.source is ColumnSource.KEPT else None,
         )
@@ -296,7 +296,7 @@ def _schema_change(plan: SchemaPlan, snapshot: Snapshot, schema: AcceptedSchema)
         before = property_names(plan.old.type_of(old_key))
         identity = pin.identity.evolve(before, matching.names_before(new))
         if (key, identity) != (old_key, pin.identity):
-            changed[old_key] = TypeChange(key, identity)
+            changed[old_key] = PinChange(key, identity)
     return SchemaChange(
         schema,
         created=tuple(_created(plan, snapshot)),

@@ -16,7 +16,7 @@ from omnigraph.clock import Clock
 from omnigraph.evolution.values import Offender, Recipe, describe_offender
 from omnigraph.integrity.violations import Breach, IntegrityReport, Tally
 from omnigraph.limits import BACKFILL_THREADS_MAX, OFFENDERS_SHOWN_MAX
-from omnigraph.storage.column_files import Column, ColumnFile, write_column_file
+from omnigraph.storage.column_files import ColumnFile, TableColumn, write_column_file
 from omnigraph.storage.tables import Table
 
 Follow: TypeAlias = Callable[[int, int], None]
@@ -28,12 +28,12 @@ class TableFill:
     """The columns that one table gets.
 
     Attributes:
-        copies: Further columns that the files must have (`storage.reshape.plan_shape`).
+        copies: Further columns that the files must have (`storage.reshape.plan_reshape`).
     """
 
     table: Table
     recipes: tuple[Recipe, ...]
-    copies: tuple[Column, ...] = ()
+    copies: tuple[TableColumn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class ColumnValues:
 
 
 def fill_fragment(
-    table: Table, fragment_id: int, recipes: Sequence[Recipe], copies: Sequence[Column] = ()
+    table: Table, fragment_id: int, recipes: Sequence[Recipe], copies: Sequence[TableColumn] = ()
 ) -> FilledFragment:
     """Write the columns of one fragment. Safe to run in any process, and to run twice.
 

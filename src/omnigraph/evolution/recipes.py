@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import assert_never
 
 from omnigraph.evolution.fills import compile_fill
-from omnigraph.evolution.values import Constant, Conversion, Expression, Recipe, Target
+from omnigraph.evolution.values import (
+    ConstantRecipe,
+    ConversionRecipe,
+    ExpressionRecipe,
+    Recipe,
+    RecipeTarget,
+)
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.schema.type_changes import ColumnChange, ColumnSource
 
@@ -22,17 +28,17 @@ def make_recipe(
         InvalidInputError: the fill is not an expression that is allowed.
     """
     assert column.definition is not None, "system columns are kept"
-    target = Target(new.name, column.definition)
+    target = RecipeTarget(new.name, column.definition)
     match column.source:
         case ColumnSource.DEFAULT:
-            return Constant(target, column.definition.default)
+            return ConstantRecipe(target, column.definition.default)
         case ColumnSource.CONVERTED:
             assert column.old_name is not None, "it is converted from a column"
             source = old.property_named(column.old_name)
-            return Conversion(target, source.name, source.type)
+            return ConversionRecipe(target, source.name, source.type)
         case ColumnSource.EXPRESSION:
             assert expression is not None, "that is why it is its source"
-            return Expression(target, compile_fill(old, column.definition, expression))
+            return ExpressionRecipe(target, compile_fill(old, column.definition, expression))
         case ColumnSource.KEPT | ColumnSource.NULLS:
             message = f"{column.name} needs no values"
             raise AssertionError(message)

@@ -69,7 +69,7 @@ def check_table_rows(
     Raises:
         StorageError: the table could not be read.
     """
-    return evaluate.check_rows(
+    return evaluate.check_row_rules(
         rules, _overwrite_all(catalog), lambda question: run(_over_tables(question))
     )
 

@@ -45,7 +45,7 @@ def evaluate(
     tally = Tally()
     for rules in rule_set.row_rules_for(check.shape):
         if not is_proven(rules):
-            tally.add_report(check_rows(rules, check.shape, check.answer, to_origin))
+            tally.add_report(check_row_rules(rules, check.shape, check.answer, to_origin))
     for rule in rule_set.set_rules_for(check.shape):
         if not is_proven(rule):
             tally.add_report(check_set(rule, check.shape, check.answer, to_origin))
@@ -69,7 +69,7 @@ def check_set(
     return tally.report()
 
 
-def check_rows(
+def check_row_rules(
     rules: RowRules,
     shape: Shape,
     answer: Callable[[Question], pa.Table],

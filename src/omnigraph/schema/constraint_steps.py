@@ -26,11 +26,11 @@ from omnigraph.schema.printer import (
     print_range,
 )
 from omnigraph.schema.retyping import stored_scalar
-from omnigraph.schema.steps import Cost, Refusal, RuleCheck, RuleWord, Step, StepKind
+from omnigraph.schema.steps import Cost, Refusal, RuleCheck, RuleWord, SchemaStep, StepKind
 from omnigraph.schema.type_changes import TypeChange
 
 
-def constraint_steps(change: TypeChange) -> Iterator[Step]:
+def constraint_steps(change: TypeChange) -> Iterator[SchemaStep]:
     """The steps about what a type requires of its rows, compared after renaming."""
     yield from _key_steps(change)
     yield from _unique_steps(change)
@@ -40,7 +40,7 @@ def constraint_steps(change: TypeChange) -> Iterator[Step]:
     yield from _length_steps(change)
 
 
-def _key_steps(change: TypeChange) -> Iterator[Step]:
+def _key_steps(change: TypeChange) -> Iterator[SchemaStep]:
     old, new = change.old.key, change.new.key
     if tuple(change.new_names.get(name, "") for name in old) == new:
         return
@@ -62,7 +62,7 @@ def _key_steps(change: TypeChange) -> Iterator[Step]:
     yield change.refused(kind, refusal, before=before, after=after)
 
 
-def _unique_steps(change: TypeChange) -> Iterator[Step]:
+def _unique_steps(change: TypeChange) -> Iterator[SchemaStep]:
     # No property has a name with a tilde: a dropped member makes a set that nothing equals.
     renamed = {
         frozenset(change.new_names.get(name, f"~{name}") for name in members): members
@@ -81,7 +81,7 @@ def _unique_steps(change: TypeChange) -> Iterator[Step]:
             yield change.step(StepKind.DROP_UNIQUE, before=before)
 
 
-def _index_steps(change: TypeChange) -> Iterator[Step]:
+def _index_steps(change: TypeChange) -> Iterator[SchemaStep]:
     renamed = {change.new_names.get(name): name for name in change.old.indexes}
     for name in change.new.indexes:
         if name not in renamed:
@@ -96,7 +96,7 @@ def _index_steps(change: TypeChange) -> Iterator[Step]:
 _BoundsT = TypeVar("_BoundsT", Range, Length)
 
 
-def _range_steps(change: TypeChange) -> Iterator[Step]:
+def _range_steps(change: TypeChange) -> Iterator[SchemaStep]:
     def show_old(range_: Range) -> str:
         return print_range(change.old.property_named(range_.property).type, range_)
 
@@ -113,7 +113,7 @@ def _range_steps(change: TypeChange) -> Iterator[Step]:
     yield from _bound_steps(change, RuleWord.RANGE, kinds, (old, new), (show_old, show_new))
 
 
-def _length_steps(change: TypeChange) -> Iterator[Step]:
+def _length_steps(change: TypeChange) -> Iterator[SchemaStep]:
     kinds = (
         StepKind.ADD_LENGTH,
         StepKind.TIGHTEN_LENGTH,
@@ -137,7 +137,7 @@ def _bound_steps(
     kinds: tuple[StepKind, StepKind, StepKind, StepKind],
     bounds: tuple[dict[str, _BoundsT], Sequence[_BoundsT]],
     shows: tuple[Callable[[_BoundsT], str], Callable[[_BoundsT], str]],
-) -> Iterator[Step]:
+) -> Iterator[SchemaStep]:
     add, tighten, loosen, drop = kinds
     (old_bounds, new_bounds), (show_old, show_new) = bounds, shows
     for new in new_bounds:
@@ -178,7 +178,7 @@ def _have_one_order(change: TypeChange, old_name: str, new_name: str) -> bool:
     return old is new or (old.is_numeric and new.is_numeric)
 
 
-def _check_steps(change: TypeChange) -> Iterator[Step]:
+def _check_steps(change: TypeChange) -> Iterator[SchemaStep]:
     renamed = {
         replace(check, property=change.new_names[check.property]): check
         for check in change.old.checks
@@ -193,7 +193,7 @@ def _check_steps(change: TypeChange) -> Iterator[Step]:
             yield change.step(StepKind.DROP_CHECK, check_now.property, before=print_check(old))
 
 
-def edge_steps(change: TypeChange, matching: Matching) -> Iterator[Step]:
+def edge_steps(change: TypeChange, matching: Matching) -> Iterator[SchemaStep]:
     """The steps to other ends and to another cardinality."""
     old, new = change.old, change.new
     if not isinstance(old, EdgeType) or not isinstance(new, EdgeType):
@@ -215,7 +215,7 @@ def _node_before(matching: Matching, name: str) -> TableKey | None:
     return matching.types.get(TableKey(TableKind.NODE, TypeName(name)))
 
 
-def _ends_step(change: TypeChange, old: EdgeType, new: EdgeType, *, moved: bool) -> Step:
+def _ends_step(change: TypeChange, old: EdgeType, new: EdgeType, *, moved: bool) -> SchemaStep:
     before, after = f"{old.source} -> {old.target}", f"{new.source} -> {new.target}"
     if change.rows:
         refusal = Refusal(
@@ -230,7 +230,7 @@ def _ends_step(change: TypeChange, old: EdgeType, new: EdgeType, *, moved: bool)
     return step
 
 
-def _cardinality_step(change: TypeChange, old: EdgeType, new: EdgeType) -> Step:
+def _cardinality_step(change: TypeChange, old: EdgeType, new: EdgeType) -> SchemaStep:
     low, high = old.cardinality, new.cardinality
     before = None if low == UNLIMITED else print_cardinality(low)
     after = None if high == UNLIMITED else print_cardinality(high)
@@ -244,21 +244,21 @@ def _cardinality_step(change: TypeChange, old: EdgeType, new: EdgeType) -> Step:
     return _checked_cardinality(step, new, rows) if rows else step
 
 
-def new_edge_step(step: Step, edge: EdgeType, source_rows: int) -> Step:
+def new_edge_step(step: SchemaStep, edge: EdgeType, source_rows: int) -> SchemaStep:
     """The step to a new edge type: a minimum is broken by every source that exists."""
     if edge.cardinality.minimum and source_rows:
         return _checked_cardinality(step, edge, source_rows)
     return step
 
 
-def _checked_cardinality(step: Step, edge: EdgeType, rows: int) -> Step:
+def _checked_cardinality(step: SchemaStep, edge: EdgeType, rows: int) -> SchemaStep:
     check = RuleCheck(RuleWord.CARDINALITY, edge.table_key, ("src",))
     return replace(step, cost=Cost.VALIDATED, rows=rows, checks=(check,))
 
 
 def implementation_steps(
-    change: TypeChange, new: Catalog, others: Sequence[Step]
-) -> Iterator[Step]:
+    change: TypeChange, new: Catalog, others: Sequence[SchemaStep]
+) -> Iterator[SchemaStep]:
     """The steps to other interfaces of a node type.
 
     What an interface promises is part of the node type, so `others` has the steps that make the

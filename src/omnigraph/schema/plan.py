@@ -23,7 +23,7 @@ from omnigraph.schema.matching import Matching
 from omnigraph.schema.printer import print_declaration, print_header
 from omnigraph.schema.property_steps import annotation_steps, description_steps, property_steps
 from omnigraph.schema.rename_hints import match_by_hints
-from omnigraph.schema.steps import Cost, RuleCheck, Step, StepKind
+from omnigraph.schema.steps import Cost, RuleCheck, SchemaStep, StepKind
 from omnigraph.schema.type_changes import ColumnChange, ColumnSource, TypeChange
 
 _NAMED_MAX: Final = 5
@@ -38,7 +38,7 @@ class MigrationRefusedError(OmnigraphError):
 
     default_code = ErrorCode.MIGRATION_REFUSED
 
-    def __init__(self, steps: Sequence[Step], findings: Sequence[ChangeFinding] = ()) -> None:
+    def __init__(self, steps: Sequence[SchemaStep], findings: Sequence[ChangeFinding] = ()) -> None:
         self.steps = tuple(steps)
         self.findings = tuple(findings)
         super().__init__(
@@ -53,7 +53,7 @@ class MigrationRefusedError(OmnigraphError):
         return MigrationRefusedError, (self.steps, self.findings), vars(self)
 
 
-def _summary(steps: Sequence[Step], findings: Sequence[ChangeFinding]) -> str:
+def _summary(steps: Sequence[SchemaStep], findings: Sequence[ChangeFinding]) -> str:
     reasons = [str(finding) for finding in findings]
     reasons += [
         f"{step.refusal.code}: {step.refusal.reason} ({step.refusal.way})"
@@ -80,7 +80,7 @@ class SchemaPlan:
     old: Catalog
     new: Catalog
     matching: Matching
-    steps: tuple[Step, ...]
+    steps: tuple[SchemaStep, ...]
     findings: tuple[ChangeFinding, ...] = ()
     tables: Mapping[TableKey, tuple[ColumnChange, ...]] = field(default_factory=dict, hash=False)
 
@@ -90,7 +90,7 @@ class SchemaPlan:
         return not self.steps
 
     @property
-    def refusals(self) -> tuple[Step, ...]:
+    def refusals(self) -> tuple[SchemaStep, ...]:
         """The steps that are refused."""
         return tuple(step for step in self.steps if step.cost is Cost.REFUSED)
 
@@ -127,10 +127,11 @@ class SchemaPlan:
             raise MigrationRefusedError(self.refusals, self.errors)
 
     def describe(self) -> str:
-        """The findings and the steps for people, one in each line."""
+        """The findings and the steps with their costs, for people, one in each line."""
         if not self.steps and not self.findings:
             return "the schema does not change"
-        return "\n".join([*map(str, self.findings), *(step.describe() for step in self.steps)])
+        lines = [*map(str, self.findings), *(step.describe_with_cost() for step in self.steps)]
+        return "\n".join(lines)
 
     def to_json(self) -> dict[str, object]:
         """The plan as plain values that JSON can represent."""
@@ -196,7 +197,9 @@ def plan_change(
             steps += _type_steps(change, new, matching)
     for type_ in matching.dropped_types(old):
         key = type_.table_key
-        drop = Step(StepKind.DROP_TYPE, str(key), before=print_header(type_), rows=row_counts[key])
+        drop = SchemaStep(
+            StepKind.DROP_TYPE, str(key), before=print_header(type_), rows=row_counts[key]
+        )
         steps.append(drop)
     tables = {
         type_.table_key: changes[type_.table_key].columns()
@@ -235,7 +238,7 @@ def _source_rows(type_: SchemaType, matching: Matching, row_counts: Mapping[Tabl
     return 0 if source is None else row_counts[source]
 
 
-def _type_steps(change: TypeChange, new: Catalog, matching: Matching) -> Iterator[Step]:
+def _type_steps(change: TypeChange, new: Catalog, matching: Matching) -> Iterator[SchemaStep]:
     if change.old.name != change.new.name:
         yield change.step(StepKind.RENAME_TYPE, before=change.old.name, after=change.new.name)
     yield from edge_steps(change, matching)
@@ -246,8 +249,8 @@ def _type_steps(change: TypeChange, new: Catalog, matching: Matching) -> Iterato
     yield from annotation_steps(change, None, change.old.annotations, change.new.annotations)
 
 
-def _new_type(type_: SchemaType, source_rows: int) -> Step:
-    step = Step(StepKind.ADD_TYPE, str(type_.table_key), after=print_header(type_))
+def _new_type(type_: SchemaType, source_rows: int) -> SchemaStep:
+    step = SchemaStep(StepKind.ADD_TYPE, str(type_.table_key), after=print_header(type_))
     return new_edge_step(step, type_, source_rows) if isinstance(type_, EdgeType) else step
 
 
@@ -263,19 +266,19 @@ def _new_columns(type_: SchemaType) -> tuple[ColumnChange, ...]:
     )
 
 
-def _interface_steps(old: Catalog, new: Catalog) -> Iterator[Step]:
+def _interface_steps(old: Catalog, new: Catalog) -> Iterator[SchemaStep]:
     """Interfaces have no rows and no identity: one of another name is another one."""
     before = {interface.name: _print_interface(interface) for interface in old.interfaces}
     after = {interface.name: _print_interface(interface) for interface in new.interfaces}
     for name, text in after.items():
         if name not in before:
-            yield Step(StepKind.ADD_INTERFACE, f"interface:{name}", after=text)
+            yield SchemaStep(StepKind.ADD_INTERFACE, f"interface:{name}", after=text)
         elif before[name] != text:
             key = f"interface:{name}"
-            yield Step(StepKind.CHANGE_INTERFACE, key, before=before[name], after=text)
+            yield SchemaStep(StepKind.CHANGE_INTERFACE, key, before=before[name], after=text)
     for name, text in before.items():
         if name not in after:
-            yield Step(StepKind.DROP_INTERFACE, f"interface:{name}", before=text)
+            yield SchemaStep(StepKind.DROP_INTERFACE, f"interface:{name}", before=text)
 
 
 def _print_interface(interface: Interface) -> str:

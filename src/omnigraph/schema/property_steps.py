@@ -11,11 +11,11 @@ from omnigraph.schema.catalog import Annotation, Embed, Property
 from omnigraph.schema.change_codes import ChangeCode
 from omnigraph.schema.printer import print_annotation, print_default, print_embed, print_property
 from omnigraph.schema.retyping import Retyping, keeps_distinctness
-from omnigraph.schema.steps import Cost, Refusal, RuleCheck, RuleWord, Step, StepKind
+from omnigraph.schema.steps import Cost, Refusal, RuleCheck, RuleWord, SchemaStep, StepKind
 from omnigraph.schema.type_changes import ColumnSource, TypeChange
 
 
-def property_steps(change: TypeChange) -> Iterator[Step]:
+def property_steps(change: TypeChange) -> Iterator[SchemaStep]:
     """The steps about the properties of a type, except those about its constraints."""
     for property_ in change.new.properties:
         old = change.old_property(property_.name)
@@ -32,7 +32,7 @@ def property_steps(change: TypeChange) -> Iterator[Step]:
     yield from _reordering(change)
 
 
-def _addition(change: TypeChange, property_: Property) -> Step:
+def _addition(change: TypeChange, property_: Property) -> SchemaStep:
     after = print_property(change.new, property_)
     step = change.step(StepKind.ADD_PROPERTY, property_.name, after=after)
     source = change.source_of(property_)
@@ -61,7 +61,7 @@ def _checks_of_values(change: TypeChange, property_: Property) -> Iterator[RuleC
         yield change.check(RuleWord.TYPE, property_.name)
 
 
-def _changes(change: TypeChange, old: Property, new: Property) -> Iterator[Step]:
+def _changes(change: TypeChange, old: Property, new: Property) -> Iterator[SchemaStep]:
     name = new.name
     if old.name != name:
         yield change.step(StepKind.RENAME_PROPERTY, name, before=old.name, after=name)
@@ -80,7 +80,7 @@ def _changes(change: TypeChange, old: Property, new: Property) -> Iterator[Step]
     yield from annotation_steps(change, name, old.annotations, new.annotations)
 
 
-def _type_step(change: TypeChange, old: Property, new: Property) -> Step:
+def _type_step(change: TypeChange, old: Property, new: Property) -> SchemaStep:
     kind, before, after = _type_kind(old, new), str(old.type), str(new.type)
     step = change.step(kind, new.name, before=before, after=after)
     retyping = change.retyping(new.name)
@@ -148,14 +148,14 @@ def _checks_of_conversion(change: TypeChange, old: Property, new: Property) -> I
         yield change.check(RuleWord.RANGE, new.name)
 
 
-def _default_steps(change: TypeChange, old: Property, new: Property) -> Iterator[Step]:
+def _default_steps(change: TypeChange, old: Property, new: Property) -> Iterator[SchemaStep]:
     before = None if old.default is None else print_default(old.type, old.default)
     after = None if new.default is None else print_default(new.type, new.default)
     kinds = (StepKind.ADD_DEFAULT, StepKind.CHANGE_DEFAULT, StepKind.DROP_DEFAULT)
     yield from _annotation_step(change, kinds, new.name, before, after)
 
 
-def _embed_steps(change: TypeChange, old: Property, new: Property) -> Iterator[Step]:
+def _embed_steps(change: TypeChange, old: Property, new: Property) -> Iterator[SchemaStep]:
     before = None if old.embed is None else print_embed(old.embed)
     after = None if new.embed is None else print_embed(new.embed)
     kinds = (StepKind.ADD_EMBED, StepKind.CHANGE_EMBED, StepKind.DROP_EMBED)
@@ -176,7 +176,7 @@ def _annotation_step(
     name: str,
     before: str | None,
     after: str | None,
-) -> Iterator[Step]:
+) -> Iterator[SchemaStep]:
     add, alter, drop = kinds
     if before != after:
         kind = add if before is None else drop if after is None else alter
@@ -185,7 +185,7 @@ def _annotation_step(
 
 def description_steps(
     change: TypeChange, name: str | None, old: str | None, new: str | None
-) -> Iterator[Step]:
+) -> Iterator[SchemaStep]:
     """The step to another description of a property, or of the type if there is no name."""
     if old != new:
         before = None if old is None else f"@description({quote(old)})"
@@ -198,7 +198,7 @@ def annotation_steps(
     name: str | None,
     old: tuple[Annotation, ...],
     new: tuple[Annotation, ...],
-) -> Iterator[Step]:
+) -> Iterator[SchemaStep]:
     """The steps to other metadata, one for each annotation by its name, which may be repeated."""
     for word in sorted({annotation.name for annotation in (*old, *new)}):
         before, after = _print_annotations(old, word), _print_annotations(new, word)
@@ -211,7 +211,7 @@ def _print_annotations(annotations: tuple[Annotation, ...], word: str) -> str | 
     return " ".join(texts) or None
 
 
-def _reordering(change: TypeChange) -> Iterator[Step]:
+def _reordering(change: TypeChange) -> Iterator[SchemaStep]:
     kept = set(change.names.values())
     old_order = [old.name for old in change.old.properties if old.name in kept]
     new_order = [new.name for new in change.new.properties if new.name in change.names]

@@ -114,7 +114,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SchemaStep:
     """One change of a schema.
 
     Attributes:
@@ -148,17 +148,16 @@ class Step:
     def place(self) -> str:
         """What changes, for people.
 
-        >>> Step(StepKind.ALLOW_NULL, "node:Person", "age").place
+        >>> SchemaStep(StepKind.ALLOW_NULL, "node:Person", "age").place
         'Person.age'
         """
         return f"{self.type_name}.{self.property_name}" if self.property_name else self.type_name
 
     def describe(self) -> str:
-        """The step in one line, and in a second one why it is refused.
+        """What changes, in one line.
 
-        >>> step = Step(StepKind.ALLOW_NULL, "node:Person", "age", "I32", "I32?")
-        >>> step.describe()
-        'allow null Person.age: I32 -> I32?  [metadata]'
+        >>> SchemaStep(StepKind.ALLOW_NULL, "node:Person", "age", "I32", "I32?").describe()
+        'allow null Person.age: I32 -> I32?'
         """
         words = str(self.kind).replace("_", " ")
         match self.before, self.after:
@@ -170,8 +169,17 @@ class Step:
                 change = f": {before}"
             case before, after:
                 change = f": {before} -> {after}"
+        return f"{words} {self.place}{change}"
+
+    def describe_with_cost(self) -> str:
+        """What changes and what that costs, and in a second line why it is refused.
+
+        >>> step = SchemaStep(StepKind.ALLOW_NULL, "node:Person", "age", "I32", "I32?")
+        >>> step.describe_with_cost()
+        'allow null Person.age: I32 -> I32?  [metadata]'
+        """
         count = f", {self.rows:,} row{'s' * (self.rows != 1)}" if self.rows else ""
-        line = f"{words} {self.place}{change}  [{self.cost}{count}]"
+        line = f"{self.describe()}  [{self.cost}{count}]"
         if self.refusal is None:
             return line
         return f"{line}\n  {self.refusal.code}: {self.refusal.reason}; {self.refusal.way}"

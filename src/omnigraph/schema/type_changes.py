@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, Property, SchemaType
 from omnigraph.schema.retyping import Retyping, retyping
-from omnigraph.schema.steps import Cost, Refusal, RuleCheck, RuleWord, Step, StepKind
+from omnigraph.schema.steps import Cost, Refusal, RuleCheck, RuleWord, SchemaStep, StepKind
 
 
 class ColumnSource(StrEnum):
@@ -126,20 +126,20 @@ class TypeChange:
         *,
         before: str | None = None,
         after: str | None = None,
-    ) -> Step:
+    ) -> SchemaStep:
         """A step that costs nothing."""
-        return Step(kind, str(self.new.table_key), name, before, after)
+        return SchemaStep(kind, str(self.new.table_key), name, before, after)
 
     def validated(
         self, kind: StepKind, check: RuleCheck, *, before: str | None = None, after: str | None
-    ) -> Step:
+    ) -> SchemaStep:
         """A step that adds or tightens a rule: checked where rows can break it."""
         single = check.properties[0] if len(check.properties) == 1 else None
         name = None if single in ENDPOINTS else single
         if not self.have_values(check.properties):
             return self.step(kind, name, before=before, after=after)
         key = str(self.new.table_key)
-        return Step(kind, key, name, before, after, Cost.VALIDATED, self.rows, (check,))
+        return SchemaStep(kind, key, name, before, after, Cost.VALIDATED, self.rows, (check,))
 
     def refused(
         self,
@@ -149,7 +149,7 @@ class TypeChange:
         *,
         before: str | None,
         after: str | None,
-    ) -> Step:
+    ) -> SchemaStep:
         """A step that is refused because the type has rows."""
         key = str(self.new.table_key)
-        return Step(kind, key, name, before, after, Cost.REFUSED, self.rows, refusal=refusal)
+        return SchemaStep(kind, key, name, before, after, Cost.REFUSED, self.rows, refusal=refusal)

@@ -37,7 +37,7 @@ class CreatedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class TypeChange:
+class PinChange:
     """What changes in the pin of a type that stays: its key, its identity, or both."""
 
     key: TableKey
@@ -57,7 +57,7 @@ class SchemaChange:
 
     schema: AcceptedSchema
     created: tuple[CreatedTable, ...] = ()
-    changed: Mapping[TableKey, TypeChange] = field(default_factory=dict)
+    changed: Mapping[TableKey, PinChange] = field(default_factory=dict)
     dropped: frozenset[TableKey] = frozenset()
 
 

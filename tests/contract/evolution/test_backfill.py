@@ -24,7 +24,7 @@ from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Property
 from omnigraph.schema.parser import parse_schema
 from omnigraph.storage import staging
-from omnigraph.storage.column_files import Column
+from omnigraph.storage.column_files import TableColumn
 from omnigraph.storage.reshape import stage_reshape
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import Table
@@ -96,8 +96,8 @@ def read_filled(
     table: Table, filled: FilledTable, fields: list[pa.Field]
 ) -> list[tuple[object, ...]]:
     """The rows of the table with the new columns, by id."""
-    kept = [Column(field, field.name) for field in table_schema(PERSON)]
-    shaped = applied(stage_reshape(table, [*kept, *map(Column, fields)], filled.files))
+    kept = [TableColumn(field, field.name) for field in table_schema(PERSON)]
+    shaped = applied(stage_reshape(table, [*kept, *map(TableColumn, fields)], filled.files))
     rows = shaped.read(["id", *(field.name for field in fields)]).to_pylist()
     return sorted(tuple(row.values()) for row in rows)
 

@@ -10,7 +10,7 @@ from omnigraph.changes.lifts import (
     ConvertedColumn,
     Lift,
     LiftPair,
-    StoredColumn,
+    SourceColumn,
     unlike_columns,
 )
 from omnigraph.model.identities import TypeIdentity
@@ -36,11 +36,11 @@ def lift() -> Lift:
 
 def test_columns_come_from_the_property_of_their_origin(lift):
     assert lift.columns == (
-        StoredColumn("id", "id"),
-        StoredColumn("c", "b"),
+        SourceColumn("id", "id"),
+        SourceColumn("c", "b"),
         ConvertedColumn("a", "a", Scalar.I32, Scalar.I64),
         ConstantColumn("again", None),
-        StoredColumn("e", "e"),
+        SourceColumn("e", "e"),
         ConstantColumn("d", 5),
     )
     assert lift.sources(["id", "c", "again", "d", "a", ROW_ADDRESS]) == [

@@ -176,7 +176,16 @@ def diff_schemas(
     from omnigraph import graph
 
     handle = graph.open(options.require_store(store), read_only=True)
-    _show_plan(handle.schema.diff(before, after), json=json)
+    plan = handle.schema.diff(before, after)
+    if json:
+        render.show_json([step.to_json() for step in plan.steps])
+        return
+    for finding in plan.findings:
+        render.say(str(finding))
+    if plan.is_empty:
+        render.say("the schemas do not differ")
+    for step in plan.steps:
+        render.show_text(step.describe())
 
 
 @group.command("history")
@@ -187,7 +196,7 @@ def show_history(
     from omnigraph import graph
 
     handle = graph.open(options.require_store(store), read_only=True)
-    revisions = list(handle.schema.history(branch=branch))
+    revisions = handle.schema.history(branch=branch)
     if json:
         render.show_json([_revision_facts(revision) for revision in revisions])
         return
@@ -197,8 +206,8 @@ def show_history(
         commit = revision.commit
         when = f"{commit.created_at:%Y-%m-%d %H:%M}"
         render.show_text(f"{commit.commit_id}  {when}  {commit.message or ''}".rstrip())
-        for line in revision.plan.describe().splitlines():
-            render.show_text(f"  {line}")
+        for step in revision.plan.steps:
+            render.show_text(f"  {step.describe()}")
 
 
 def _show_plan(plan: SchemaPlan, *, json: bool) -> None:
@@ -226,5 +235,5 @@ def _revision_facts(revision: SchemaRevision) -> dict[str, object]:
         "actor": commit.actor,
         "message": commit.message,
         "schema": commit.schema_digest,
-        **revision.plan.to_json(),
+        "steps": [step.to_json() for step in revision.plan.steps],
     }

@@ -27,7 +27,7 @@ from omnigraph.evolution.backfill import (
     join_fragments,
 )
 from omnigraph.evolution.values import Recipe
-from omnigraph.storage.column_files import Column
+from omnigraph.storage.column_files import TableColumn
 from omnigraph.storage.scans import open_address
 from omnigraph.storage.tables import Table, TableAddress
 
@@ -38,7 +38,7 @@ class FillTask:
 
     address: TableAddress
     recipes: tuple[Recipe, ...]
-    copies: tuple[Column, ...]
+    copies: tuple[TableColumn, ...]
 
 
 @dataclass(frozen=True, slots=True)
