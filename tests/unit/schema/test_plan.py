@@ -9,9 +9,13 @@ import pytest
 
 from omnigraph.cli.exits import Exit, exit_code
 from omnigraph.errors import ErrorCode, MigrationRefusedError
+from omnigraph.integrity.violations import Rule
+from omnigraph.lang.diagnostics import Severity
 from omnigraph.model.tables import TableKey
+from omnigraph.schema.change_codes import ChangeCode
 from omnigraph.schema.parser import parse_schema
 from omnigraph.schema.plan import plan_by_hints
+from omnigraph.schema.steps import RuleWord
 
 EDGE = "node A {} node B {} "
 
@@ -354,3 +358,13 @@ def test_a_plan_knows_what_continues_what():
     new = TableKey.parse("node:B")
     assert matching.types == {new: TableKey.parse("node:A")}
     assert matching.properties == {new: {}}
+
+
+def test_the_rules_to_check_have_the_words_of_violations():
+    assert {str(word) for word in RuleWord} <= {str(rule) for rule in Rule}
+
+
+def test_every_code_has_a_sentence_and_says_whether_it_refuses():
+    assert len({code.sentence for code in ChangeCode}) == len(ChangeCode)
+    warnings = [str(code) for code in ChangeCode if code.severity is Severity.WARNING]
+    assert warnings == ["OG-WN-01", "OG-WN-02", "OG-WN-03"]

@@ -113,6 +113,18 @@ MERGES = {
         "node A { p: I32 q: String @unique(p, q) z: I32 }",
         "node A { q: String z: I32 }",
     ),
+    "equal numbers of two types": (
+        "node A { p: F64 @default(1.0) }",
+        "node A { p: I64 @default(1) }",
+        "node A { p: F64 @default(1.0) q: I32 }",
+        "node A { p: I64 @default(1) q: I32 }",
+    ),
+    "hints that claim one name": (
+        "node A { y: I32 }",
+        'node A { y: I32 x: I32? @rename_from("z") }',
+        'node A { y: I32 @rename_from("z") }',
+        "node A { y: I32 x: I32? }",
+    ),
     "two orders": (
         A,
         "node A { q: String p: I32 }",
