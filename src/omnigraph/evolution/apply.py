@@ -118,6 +118,7 @@ class SchemaApplication:
                 table.old.table_key: partial(table.stage, filler, self.clock) for table in tables
             },
             guards=_guards(plan, checks),
+            note=_describe_fills(self.request.fills),
             replans=True,
             schema_change=_schema_change(plan, view.snapshot, self.request.schema),
             verify=partial(self._verify, plan, checks, view),
@@ -263,6 +264,11 @@ def _is_reshaped(old: SchemaType, new: SchemaType, columns: tuple[ColumnChange, 
     is_renamed = any(column.old_name not in (None, column.name) for column in columns)
     has_new = any(column.needs_values for column in columns)
     return is_renamed or has_new or table_schema(old) != table_schema(new)
+
+
+def _describe_fills(fills: Mapping[PropertyPath, str]) -> str:
+    """What the commit says about its fills: the schema alone does not explain these values."""
+    return "\n".join(f"filled {'.'.join(path)} with {text}" for path, text in fills.items())
 
 
 def _measure(tables: tuple[_TableChange, ...]) -> Iterator[Measure]:
