@@ -51,6 +51,10 @@ class TableColumn:
         name: str = self.field.name
         return name
 
+    def with_nulls(self, *, allowed: bool) -> TableColumn:
+        """The same column with another nullability."""
+        return TableColumn(self.field.with_nullable(allowed), self.source)
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnFile:
@@ -98,6 +102,7 @@ def write_column_file(
     named in a staged write count.
 
     Args:
+        fields: The new columns. One that may be null here may be required of the table later.
         reading: The columns of the table that the values are computed from; may be empty.
         compute: Makes a batch of exactly `fields` from a batch of live rows, row by row. The batch
             has the columns of `reading` and `ROW_ADDRESS`. What it raises is raised here.
@@ -247,7 +252,8 @@ def _spread(
 
 
 def _make_filler(field: pa.Field) -> pa.Array:
-    return pa.array([None if field.nullable else _zero(field.type)], field.type)
+    # Not a null: the column of the table may be one that has none.
+    return pa.array([_zero(field.type)], field.type)
 
 
 def _zero(type_: pa.DataType) -> Any:

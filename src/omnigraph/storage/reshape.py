@@ -13,10 +13,9 @@ fragment. In such a write those columns are new ones, and their values are copie
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from lance import LanceOperation
@@ -63,8 +62,9 @@ def plan_reshape(
     if not filled and not rows_change:
         return ReshapePlan(tuple(columns))
     current = table.schema
+    # Rules find the nulls of a column that is to have none; it is not the copy that fails.
     copies = [
-        column
+        column.with_nulls(allowed=True)
         for column in columns
         if column.name not in filled and not _is_merged(column, current)
     ]
@@ -73,6 +73,21 @@ def plan_reshape(
         tuple(TableColumn(column.field) if column.name in copied else column for column in columns),
         tuple(copies),
     )
+
+
+def relax(table: Table, columns: Sequence[TableColumn]) -> tuple[TableColumn, ...]:
+    """The same columns, but nullable wherever the stored or new values may have nulls.
+
+    For the preview that rules are checked on: in a column that may not have nulls, Lance finds none
+    by a filter, and fails to read them (docs/substrate.md, Other columns). The files of one staged
+    reshape are valid for the other.
+    """
+
+    def may_have_nulls(column: TableColumn) -> bool:
+        stored = None if column.source is None else table.schema.field(column.source)
+        return column.field.nullable or stored is None or stored.nullable
+
+    return tuple(column.with_nulls(allowed=may_have_nulls(column)) for column in columns)
 
 
 def _is_merged(column: TableColumn, current: pa.Schema) -> bool:
@@ -114,7 +129,7 @@ def stage_reshape(
         for file in files:
             numbered.setdefault(file.fragment_id, []).append(file.numbered(stored))
         changed = [
-            dataclasses.replace(fragment, files=[*fragment.files, *numbered.get(fragment.id, ())])
+            replace(fragment, files=[*fragment.files, *numbered.get(fragment.id, ())])
             for fragment in fragments
         ]
         operation = LanceOperation.Merge(changed, schema)
@@ -155,11 +170,11 @@ def stage_reshaped_rows(
     # New fragments come last and keep the id 0 that they are written with: Lance gives them ids
     # that no index ever covered. With an id that one did cover, their rows would not be found by it
     # (docs/substrate.md, Other columns).
-    inserted = [dataclasses.replace(file, row_id_meta=None) for file in files]
+    inserted = [replace(file, row_id_meta=None) for file in files]
     operation = LanceOperation.Merge([*remaining, *inserted], reshape.schema)
     inserted_count = sum(file.physical_rows for file in files)
     row_count = staged.row_count + inserted_count - deletions.row_count
-    return dataclasses.replace(staged, operation=operation, row_count=row_count)
+    return replace(staged, operation=operation, row_count=row_count)
 
 
 def _without_rows(fragment: Fragment) -> Fragment:
@@ -172,7 +187,7 @@ def _without_rows(fragment: Fragment) -> Fragment:
         num_deleted_rows=fragment.physical_rows,
         base_id=None,
     )
-    return dataclasses.replace(fragment, deletion_file=deletions)
+    return replace(fragment, deletion_file=deletions)
 
 
 def _require_distinct(names: Sequence[str]) -> None:

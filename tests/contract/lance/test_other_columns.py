@@ -132,6 +132,30 @@ def test_a_project_forgets_files_of_which_no_column_is_left(table):
     assert landed.max_field_id == 2
 
 
+@pytest.fixture
+def with_null(uri: str) -> LanceDataset:
+    """A column with a value and a null."""
+    return lance.write_dataset(pa.table({"k": [1, 2], "a": ["x", None]}), uri)
+
+
+def test_nulls_of_a_column_that_may_not_have_them_are_neither_read_nor_found(with_null):
+    schema = schema_of(with_null, {"k": "k", "a": "a"}, a=False)
+    landed = commit(with_null, LanceOperation.Project(schema))
+
+    assert landed.count_rows("a IS NULL") == 0
+    with pytest.raises(OSError, match='unmasked nulls for non-nullable StructArray field "a"'):
+        landed.to_table()
+
+
+def test_nulls_of_deleted_rows_do_no_harm_to_such_a_column(with_null):
+    with_null.delete("k = 2")
+    schema = schema_of(with_null, {"k": "k", "a": "a"}, a=False)
+    landed = commit(with_null, LanceOperation.Project(schema))
+
+    assert landed.to_table().to_pydict() == {"k": [1], "a": ["x"]}
+    assert landed.to_table(filter="a > 'a'", columns=["k"]).to_pydict() == {"k": [1]}
+
+
 REJECTED: dict[str, tuple[dict[str, str | int], dict[str, bool], str]] = {
     "name of another": ({"a": "b"}, {}, "remaps field id 1"),
     "names exchanged": ({"a": "b", "b": "a"}, {}, "remaps field id"),

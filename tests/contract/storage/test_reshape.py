@@ -28,7 +28,12 @@ from omnigraph.storage.indexes import (
     stage_indexes,
 )
 from omnigraph.storage.lookups import find
-from omnigraph.storage.reshape import plan_reshape, stage_reshape, stage_reshaped_rows
+from omnigraph.storage.reshape import (
+    plan_reshape,
+    relax,
+    stage_reshape,
+    stage_reshaped_rows,
+)
 from omnigraph.storage.scans import open_address
 from omnigraph.storage.staging import (
     StagedWrite,
@@ -467,6 +472,39 @@ def test_names_that_pass_to_other_columns_are_copied_where_files_are_written(loc
     assert by_id(changed, "n") == dict.fromkeys("acd")
     assert by_id(changed, "weight") == dict.fromkeys("acd", 9.0)
     assert plan_reshape(table, columns, filled=()).copies == ()
+
+
+REQUIRED: Final = pa.field("n", pa.int64(), nullable=False)
+
+
+@pytest.mark.parametrize("is_copied", [False, True], ids=["kept", "copied"])
+def test_a_column_whose_rows_with_nulls_were_deleted_may_become_required(local, is_copied):
+    change = pa.concat_tables([rows("ab", n=1), rows("cde", n=None), rows("f", n=2)])
+    table = applied(stage_append(create(local), change))
+    table = applied(stage_delete(table, ids=["c", "d", "e"]))
+    columns = kept(table, but={"n": TableColumn(REQUIRED, "n")})
+    staged = staged_with_ages(table, columns) if is_copied else stage_reshape(table, columns)
+    changed = applied(staged)
+
+    assert not changed.schema.field("n").nullable
+    assert numbers(changed) == {"a": 1, "b": 1, "f": 2}
+    assert (ids(changed, "n = 2"), ids(changed, "n IS NULL")) == (["f"], [])
+    assert numbers(compacted(local)) == {"a": 1, "b": 1, "f": 2}
+
+
+@pytest.mark.parametrize("is_copied", [False, True], ids=["kept", "copied"])
+def test_nulls_in_a_column_that_becomes_required_show_in_a_relaxed_preview(local, is_copied):
+    table = applied(stage_append(create(local, "a"), rows("b", n=None)))
+    columns = [*kept(table, but={"n": TableColumn(REQUIRED, "n")}), TableColumn(AGE)]
+    plan = plan_reshape(table, columns, filled={"age"} if is_copied else ())
+    files = [
+        write_column_file(table, each.id, [AGE], reading=[], compute=ages, copies=plan.copies)
+        for each in table.fragments()
+    ]
+    shown = preview(stage_reshape(table, relax(table, plan.columns), files if is_copied else ()))
+
+    assert numbers(shown) == {"a": 0, "b": None}
+    assert ids(shown, "n IS NULL") == ["b"]
 
 
 def test_a_reshape_on_a_ref_leaves_main_alone(store):
