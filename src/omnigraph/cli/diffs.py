@@ -1,9 +1,10 @@
-"""Diffs as they are printed: counts by type, and row by row."""
+"""Diffs as they are printed: steps of the schema, then counts by type, or row by row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,15 +32,27 @@ _SIDES = ("before", "after")
 
 
 def write_diff(diff: GraphDiff, wanted: Format, *, rows: bool) -> None:
-    """Write the counts of a diff, or its rows, to standard output."""
+    """Write the schema steps of a diff, then its counts or rows, to standard output.
+
+    CSV and Arrow have the counts or the rows alone.
+    """
+    if wanted is Format.TABLE and diff.schema:
+        render.show_text("\n".join(step.describe() for step in diff.schema))
+        if not counts(diff):
+            return
     if rows:
         _write_rows(diff, wanted)
     elif wanted is Format.JSON:
         engine = {"engine": diff.engine, "why": diff.why} if diff.why else {}
         points = {"before": diff.before, "after": diff.after}
-        render.show_json({**points, **engine, "changes": counts(diff)})
+        render.show_json({**points, **engine, **schema_facts(diff), "changes": counts(diff)})
     else:
         write_result(_summary(diff), wanted)
+
+
+def schema_facts(diff: GraphDiff) -> dict[str, list[dict[str, Any]]]:
+    """The schema steps under their name; nothing if the schema is the same."""
+    return {"schema": [step.to_json() for step in diff.schema]} if diff.schema else {}
 
 
 def counts(diff: GraphDiff) -> dict[str, dict[str, int]]:
@@ -69,7 +82,8 @@ def row_cells(row: dict[str, Any]) -> tuple[str, ...]:
 def _write_rows(diff: GraphDiff, wanted: Format) -> None:
     objects = row_objects(diff)
     if wanted in (Format.JSON, Format.JSONL):
-        write_objects(objects, is_list=wanted is Format.JSON)
+        steps: Iterator[dict[str, Any]] = ({"schema": step.to_json()} for step in diff.schema)
+        write_objects(chain(steps, objects), is_list=wanted is Format.JSON)
     elif wanted is Format.TABLE:
         render.show_table(["type", "op", "id", *_SIDES], map(row_cells, objects))
     else:

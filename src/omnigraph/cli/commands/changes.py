@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -73,9 +74,9 @@ def _show(batch: Batch, *, rows: bool) -> None:
         render.show_table(
             ["commit", "type", "op", "id", "before", "after"],
             [
-                (changes.commit.commit_id, *diffs.row_cells(row))
+                (changes.commit.commit_id, *cells)
                 for changes in batch.commits
-                for row in diffs.row_objects(changes.diff)
+                for cells in _cells(changes)
             ],
         )
         return
@@ -95,13 +96,22 @@ def _show(batch: Batch, *, rows: bool) -> None:
 
 
 def _summary(changes: CommitChanges) -> str:
-    """What a commit changed, on one line: `Person +2 ~1, Knows -3`."""
+    """What a commit changed, on one line: `schema 1 step, Person +2 ~1, Knows -3`."""
+    count = len(changes.diff.schema)
+    steps = [f"schema {count} step{'s' if count > 1 else ''}"] if count else []
     marks = {"inserted": "+", "updated": "~", "deleted": "-"}
     types = (
         " ".join([name, *(f"{marks[kind]}{count}" for kind, count in counts.items() if count)])
         for name, counts in diffs.counts(changes.diff).items()
     )
-    return ", ".join(types)
+    return ", ".join([*steps, *types])
+
+
+def _cells(changes: CommitChanges) -> Iterator[tuple[str, ...]]:
+    """The lines of a commit in a table of rows: steps of the schema first."""
+    for step in changes.diff.schema:
+        yield "", "schema", "", "", step.describe()
+    yield from map(diffs.row_cells, diffs.row_objects(changes.diff))
 
 
 def _facts(batch: Batch, *, rows: bool) -> dict[str, Any]:
@@ -109,6 +119,7 @@ def _facts(batch: Batch, *, rows: bool) -> dict[str, Any]:
     for changes in batch.commits:
         facts: dict[str, Any] = {
             "commit": commit_facts(changes.commit),
+            **diffs.schema_facts(changes.diff),
             "changes": diffs.counts(changes.diff),
         }
         if rows:

@@ -24,7 +24,10 @@ def diff(
     format_: options.ResultFormat = None,
     json: options.Json = False,
 ) -> None:
-    """Show inserts, updates and deletes between two points: counts, or rows with --rows."""
+    """Show inserts, updates and deletes between two points: counts, or rows with --rows.
+
+    Where the schema changed, its steps come first.
+    """
     from omnigraph import graph
 
     wanted = options.choose_format(format_, json=json)
@@ -34,7 +37,7 @@ def diff(
     if wanted is Format.TABLE:
         render.say(f"from commit {difference.before} to commit {difference.after}")
         render.say(f"compared by the {difference.engine} engine, because {difference.why}")
-        if not diffs.counts(difference):
+        if not difference.schema and not diffs.counts(difference):
             render.say("nothing differs")
             return
     diffs.write_diff(difference, wanted, rows=rows)
