@@ -102,9 +102,9 @@ def difference(
         if pair.columns:
             assert comparison is not None, "pairs with columns were made for a comparison"
             unlike = shared.unlike_offsets(pair.columns, comparison)
-        lost, gained = shared.lost_offsets()
-        before_parts += _part_at(old, lost, unlike)
-        after_parts += _part_at(new, gained, unlike)
+        gone, come = shared.offsets_to_read(unlike)
+        before_parts += _part_at(old, gone)
+        after_parts += _part_at(new, come)
     return Difference(_sort_parts(before_parts), _sort_parts(after_parts))
 
 
@@ -161,10 +161,9 @@ def _whole_part(placed: _PlacedFragment) -> FragmentPart:
     return FragmentPart(place, fragment.num_rows)
 
 
-def _part_at(placed: _PlacedFragment, *offsets: np.ndarray) -> list[FragmentPart]:
+def _part_at(placed: _PlacedFragment, offsets: np.ndarray) -> list[FragmentPart]:
     """The part of a fragment at these offsets; empty if there are none."""
-    every = np.union1d(*offsets).astype(np.uint64)
-    return [FragmentPart(placed[0], len(every), every)] if len(every) else []
+    return [FragmentPart(placed[0], len(offsets), offsets)] if len(offsets) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,25 +175,26 @@ class _SharedRows:
     after: Table
     new: _PlacedFragment
 
-    def lost_offsets(self) -> tuple[np.ndarray, np.ndarray]:
-        """The offsets of rows that only the earlier version has, and of those of the later one."""
+    def offsets_to_read(self, unlike: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The offsets of rows of either version that the other one lacks or has with other values.
+
+        Args:
+            unlike: Offsets of rows with other values; of rows that only one version has, too.
+        """
         if deletions_of(self.old[1]) == deletions_of(self.new[1]):
-            return _NO_OFFSETS, _NO_OFFSETS
-        is_old, is_new = self._live()
-        return np.flatnonzero(is_old & ~is_new), np.flatnonzero(is_new & ~is_old)
+            return unlike, unlike
+        is_old, is_new = _live_mask(self.before, self.old), _live_mask(self.after, self.new)
+        is_wanted = _mask(self.old[1], unlike) | (is_old != is_new)
+        gone, come = np.flatnonzero(is_old & is_wanted), np.flatnonzero(is_new & is_wanted)
+        return gone.astype(np.uint64), come.astype(np.uint64)
 
     def unlike_offsets(self, names: Sequence[str], comparison: ColumnComparison) -> np.ndarray:
-        """The offsets of rows that both versions have and in which some columns differ."""
+        """The offsets of rows in which some columns differ, in their order."""
         parts = [_NO_OFFSETS]
         for old, new in self._read_both(*comparison.reads(names)):
             is_unlike = comparison.unlike(names, old, new)
             parts.append(offsets_of(old[ROW_ADDRESS].to_numpy())[is_unlike])
-        offsets = np.concatenate(parts)
-        if not len(offsets) or deletions_of(self.old[1]) == deletions_of(self.new[1]):
-            return offsets
-        is_old, is_new = self._live()
-        shared: np.ndarray = offsets[(is_old & is_new)[offsets]]
-        return shared
+        return np.concatenate(parts)
 
     def _read_both(
         self, olds: Sequence[str], news: Sequence[str]
@@ -210,10 +210,6 @@ class _SharedRows:
         else:
             for rows in _scan(self.after, self.new[0], news):
                 yield rows.select([ROW_ADDRESS]), rows
-
-    def _live(self) -> tuple[np.ndarray, np.ndarray]:
-        """For each physical row, whether either version has it. Reads no data."""
-        return _live_mask(self.before, self.old), _live_mask(self.after, self.new)
 
 
 def _scan(table: Table, place: int, names: Sequence[str]) -> Iterator[pa.Table]:
@@ -248,7 +244,7 @@ def _take(rows: pa.Table, places: np.ndarray) -> pa.Table:
 
 
 def _live_mask(table: Table, placed: _PlacedFragment) -> np.ndarray:
-    """For each physical row of a fragment, whether it is not deleted in this version."""
+    """For each physical row of a fragment, whether this version has it. Reads no data."""
     place, fragment = placed
     if fragment.deletion_file is None:
         return np.ones(fragment.physical_rows, np.bool_)

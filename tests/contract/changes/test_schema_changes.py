@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.backends.protocol import Backend
-from omnigraph.changes.graphs import GraphDiff, Side, compare_graphs
+from omnigraph.changes.graphs import GraphDiff, Side, compare_graphs, moved_types
 from omnigraph.choices import Op
 from omnigraph.engine.snapshots import data_at
 from omnigraph.errors import NotFoundError
@@ -99,6 +99,11 @@ def add_default(line: Line) -> None:
     line.rows({"P": {name: row(name, a=1, b="b", c=c) for name, c in (("x", 6), ("y", 5))}})
 
 
+def leave_default_out(line: Line) -> None:
+    """As where rows of a branch that did not know the default were written before."""
+    line.schema(P.replace("}", " c: I64? @default(5) }"), {"P": (add("c", pa.int64()),)})
+
+
 def drop_property(line: Line) -> None:
     line.schema("node P { name: String @key  a: I32? }", {"P": (drop("b"),)})
     line.rows({"P": {"x": row("x", a=9)}})
@@ -163,6 +168,9 @@ CASES = {
         add_default,
         {("update", "P", "x"): {"c": (5, 6)}, ("update", "P", "y"): {"a": (2, 1)}},
         {("update", "P", "y"): {"a": (1, 2)}},
+    ),
+    "a default that no row has": Case(
+        leave_default_out, {("update", "P", name): {"c": (5, None)} for name in "xyz"}, {}
     ),
     "a dropped property": Case(
         drop_property,
@@ -249,7 +257,8 @@ node New { name: String @key  ok: Bool? }
 
 
 def wide_row(number: int) -> dict[str, Any]:
-    return row(f"t{number}", n=number, v=[number, 0.5], b=b"%d" % number if number % 3 else None)
+    n = None if number == 6 else number
+    return row(f"t{number}", n=n, v=[number, 0.5], b=b"%d" % number if number % 3 else None)
 
 
 def evolve_wide(graph: Graph) -> None:
@@ -269,6 +278,7 @@ def evolve_wide(graph: Graph) -> None:
         "t3": row("t3", b=[0, 0], v=b"other", n=3, m="m", e=None),
         "t4": row("t4", b=[4, 0.5], v=b"4", n=4, m="m", e=None),
         "t5": None,
+        "t6": row("t6", b=[6, 0.5], v=None, n=2**41, m="m", e=None),
     }
     change(graph, {"U": changes, "New": {"n": row("n", ok=True)}})
 
@@ -276,6 +286,7 @@ def evolve_wide(graph: Graph) -> None:
 WIDE_CHANGES = {
     ("update", "U", "t2"): {"n": (2, 2**40), "e": (None, [1, 1])},
     ("update", "U", "t3"): {"b": ([3, 0.5], [0, 0]), "v": (None, b"other")},
+    ("update", "U", "t6"): {"n": (None, 2**41)},
     ("delete", "U", "t1"): row("t1", b=[1, 0.5], v=b"1", n=1, m="m", e=None),
     ("delete", "U", "t5"): row("t5", b=[5, 0.5], v=b"5", n=5, m="m", e=None),
     ("insert", "New", "n"): row("n", ok=True),
@@ -307,8 +318,9 @@ def test_vectors_blobs_and_whole_types_are_compared_on_every_engine(
     assert shown(back) == {
         ("insert", "T", "t1"): wide_row(1),
         ("insert", "T", "t5"): wide_row(5),
-        # An I32 does not have 2**40.
+        # An I32 has neither of 2**40 and 2**41, and null equals none of them.
         ("update", "T", "t2"): {"n": (None, 2)},
+        ("update", "T", "t6"): {},
         ("update", "T", "t3"): {"v": ([0, 0], [3, 0.5]), "b": (b"other", None)},
         ("delete", "New", "n"): row("n", ok=True),
         ("insert", "Old", "o"): row("o"),
@@ -372,6 +384,25 @@ def test_only_rows_with_other_values_are_read_whole(
     }
     assert {count for name, count in reads if name == "id"} == {2}
     assert [count for name, count in reads if name == "c"] == [3, 2]
+
+
+def test_rows_to_read_are_those_that_a_version_has(graph: Graph) -> None:
+    change(graph, {"P": {"x": None}})
+    before = graph.snapshot()
+    drop_property(Line(graph))
+    change(graph, {"P": {"y": None}})
+    after = graph.snapshot()
+    later, earlier = (Side(each, data_at(graph._store, each)) for each in (after, before))
+    (moved,) = moved_types(graph._catalogs.of, later, earlier)
+    found = differences.difference(moved.before, moved.after, comparison=moved.lifts)
+    for table, parts, ids in (
+        (moved.before, found.before, ["x", "z"]),
+        (moved.after, found.after, ["y", "z"]),
+    ):
+        assert table is not None
+        rows = pa.Table.from_batches(list(differences.read_parts(table, parts, ["id"])))
+        assert sorted(rows["id"].to_pylist()) == ids
+        assert differences.count_rows(parts) == len(ids)
 
 
 def test_a_copy_follows_a_branch_across_schema_changes(graph: Graph) -> None:
