@@ -13,6 +13,7 @@ from omnigraph.errors import ConflictError
 from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
 from omnigraph.graph import Graph
 from omnigraph.model.names import MAIN
+from omnigraph.model.tables import TableKey
 from omnigraph.recovery.audit import RecoveryKind
 from tests.support import crashes
 from tests.support.clocks import LaterClock
@@ -26,6 +27,7 @@ from tests.support.crashes import (
     has_sidecar,
     picture,
     put_to_death,
+    rows_of,
     trace,
     write_by_name,
 )
@@ -79,8 +81,8 @@ def much_later(uri: str) -> Graph:
     return omnigraph.open(uri, clock=LaterClock(NEVER_ENDING))
 
 
-def ids(uri: str, key: object = PERSON, branch: str = MAIN) -> set[str]:
-    return {each["id"] for each in picture(uri).rows[branch, str(key)]}
+def ids(uri: str, key: TableKey = PERSON, branch: str = MAIN) -> set[str]:
+    return {each["id"] for each in rows_of(uri, key, branch)}
 
 
 def settled(uri: str) -> None:

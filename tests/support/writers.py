@@ -7,6 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from omnigraph.graph import Graph
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
@@ -20,6 +21,24 @@ from tests.support.graphs import graph_with
 from tests.support.publishing import CITY, KNOWS, PERSON, SCHEMA
 
 DRAFT: Final = "draft"
+
+RESHAPED: Final = """
+node Human @rename_from("Person") {
+    name: String @key  years: I64? @rename_from("age")  kind: String @default("old")  note: String?
+}
+edge Knows: Human -> Human
+node Pet { name: String @key }
+"""
+"""Every kind of step from the schema of `furnished`: a type and a property are renamed, others are
+dropped and added, with values and without, and a column is converted."""
+
+RENAMED: Final = """
+node Person { name: String @key  age: I32? }
+node Town @rename_from("City") { name: String @key }
+edge Knows: Person -> Person { since: Date? }
+node Pet { name: String @key }
+"""
+"""A change from the schema of `furnished` that moves no head."""
 
 
 def furnished(uri: str) -> Graph:
@@ -43,10 +62,14 @@ def knows(source: str, target: str) -> dict[str, Any]:
 
 
 def upserts(*rows: Mapping[str, Any]) -> Stage:
-    """Stage these rows, replacing those with their ids."""
+    """Stage these rows, replacing those with their ids.
+
+    Of each row, the table takes the columns that it has.
+    """
+    complete = [{"kind": "new", **row} for row in rows]
 
     def stage(table: Table) -> staging.StagedWrite:
-        return staging.stage_upsert(table, pa.Table.from_pylist(list(rows), table.schema))
+        return staging.stage_upsert(table, pa.Table.from_pylist(complete, table.schema))
 
     return stage
 
@@ -54,6 +77,16 @@ def upserts(*rows: Mapping[str, Any]) -> Stage:
 def deletes(*ids: str) -> Stage:
     """Stage the deletion of the rows with these ids."""
     return lambda table: staging.stage_delete(table, ids=ids)
+
+
+def current_key(snapshot: Snapshot, key: TableKey) -> TableKey:
+    """The key of the type that was introduced by this key; it may have been renamed."""
+    (current,) = (
+        pin.key
+        for pin in snapshot.pins.values()
+        if (pin.key.kind, pin.identity.origin) == (key.kind, key.type_name)
+    )
+    return current
 
 
 def write(
@@ -68,10 +101,19 @@ def write(
     branch: str = MAIN,
     kind: OperationKind = OperationKind.MUTATION,
 ) -> TransactionResult[None]:
-    """Run one write, planned without reading anything."""
+    """Run one write, planned without reading anything. Types are named as they were introduced."""
 
-    def plan(_: View) -> Work[None]:
-        return Work(None, changes, reads=reads, guards=guards, replans=replans)
+    def plan(view: View) -> Work[None]:
+        def now(key: TableKey) -> TableKey:
+            return current_key(view.snapshot, key)
+
+        return Work(
+            None,
+            {now(key): stage for key, stage in changes.items()},
+            reads=frozenset(map(now, reads)),
+            guards=frozenset(map(now, guards)),
+            replans=replans,
+        )
 
     head = None if expect_head is None else CommitId(expect_head)
     order = Order(kind, BranchName(branch), actor=actor, expect_head=head)
@@ -95,6 +137,7 @@ class Writer:
 
     Attributes:
         tables: How many heads it moves.
+        created: How many tables it creates while it stages.
         replans: Whether it is planned again when its tables moved.
         branch: Where it writes. All but main have to be created first.
         confirms: Whether it records that all heads have moved, and is rolled forward only then.
@@ -105,6 +148,7 @@ class Writer:
     replans: bool
     branch: str = MAIN
     confirms: bool = False
+    created: int = 0
 
 
 def _insert_one(graph: Graph) -> object:
@@ -138,6 +182,18 @@ def _merge(graph: Graph) -> object:
     return write(graph, changes, kind=OperationKind.MERGE)
 
 
+def _reshape(graph: Graph) -> object:
+    return graph.schema.apply(RESHAPED)
+
+
+def _reshape_draft(graph: Graph) -> object:
+    return graph.schema.apply(RESHAPED, branch=DRAFT)
+
+
+def _rename(graph: Graph) -> object:
+    return graph.schema.apply(RENAMED)
+
+
 WRITERS: Final[Mapping[str, Writer]] = {
     "insert one": Writer(_insert_one, tables=1, replans=True),
     "insert two": Writer(_insert_two, tables=2, replans=True),
@@ -146,4 +202,9 @@ WRITERS: Final[Mapping[str, Writer]] = {
     "index": Writer(_index, tables=3, replans=True),
     "first of a branch": Writer(_insert_two_on_draft, tables=2, replans=True, branch=DRAFT),
     "merge": Writer(_merge, tables=2, replans=False, confirms=True),
+    "schema": Writer(_reshape, tables=2, replans=True, confirms=True, created=1),
+    "schema of a branch": Writer(
+        _reshape_draft, tables=2, replans=True, branch=DRAFT, confirms=True, created=1
+    ),
+    "schema without heads": Writer(_rename, tables=0, replans=True, confirms=True, created=1),
 }

@@ -290,7 +290,8 @@ def _collect_references(
     pinned = {
         OrphanedRef(pin.location, pin.ref or MAIN)
         for opened in histories.values()
-        for pin in opened.contents.pins
+        # A dropped type, too: the branch's earlier commits pin its table.
+        for pin in (*opened.contents.pins, *opened.contents.tombstones)
     }
     locations = frozenset(ref.location for ref in pinned)
     pinned |= {

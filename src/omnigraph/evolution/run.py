@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from omnigraph.choices import EngineName
@@ -13,7 +14,7 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.evolution.apply import ChangeReport, ChangeRequest, SchemaApplication
 from omnigraph.evolution.backfill import ColumnFiller
 from omnigraph.manifest import lineage
-from omnigraph.manifest.layout import SCHEMA_TEXT
+from omnigraph.manifest.lifecycle import write_schema_text
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import AcceptedSchema, Catalogs
 from omnigraph.manifest.snapshot import Snapshot
@@ -23,8 +24,8 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.matching import match_by_identity
 from omnigraph.schema.plan import SchemaPlan, plan_by_hints, plan_change
 from omnigraph.transaction.protocol import Order, Transactions
-from omnigraph.transaction.view import view_at
-from omnigraph.transaction.work import TransactionResult
+from omnigraph.transaction.view import View, view_at
+from omnigraph.transaction.work import TransactionResult, Work
 
 
 class SchemaBackend(Engine, ColumnFiller, Protocol):
@@ -87,25 +88,28 @@ class SchemaChanges:
             IntegrityError: rows break rules of the new schema, or values do not convert.
             ConflictError: others kept changing the tables. Nothing changed.
         """
-        landed = self._transactions.run(order, self._application(request).plan)
-        return _result(landed, self._write_text(order, request, landed.commit))
+        application = self._application(request)
+        warnings: list[FollowUpFailure] = []
+
+        def plan(view: View) -> Work[ChangeReport]:
+            work = application.plan(view)
+            if not order.branch.is_main:
+                return work
+            return replace(work, follow_up=partial(self._write_text, warnings))
+
+        landed = self._transactions.run(order, plan)
+        return _result(landed, tuple(warnings))
 
     def _application(self, request: ChangeRequest) -> SchemaApplication:
         return SchemaApplication(
             self._manifest.store, self._clock, request, self._backends, self._backends
         )
 
-    def _write_text(
-        self, order: Order, request: ChangeRequest, commit: Commit | None
-    ) -> tuple[FollowUpFailure, ...]:
-        """Write the copy of main's schema that is for people; nothing reads it for an answer."""
-        if commit is None or not order.branch.is_main:
-            return ()
+    def _write_text(self, warnings: list[FollowUpFailure]) -> None:
         try:
-            self._manifest.store.objects.put(SCHEMA_TEXT, request.schema.text.encode())
+            write_schema_text(self._manifest)
         except OmnigraphError as failure:
-            return (schema_text_failure(failure),)
-        return ()
+            warnings.append(schema_text_failure(failure))
 
     def between(self, before: Snapshot, after: Snapshot) -> SchemaPlan:
         """The steps between the schemas of two commits, which names have no part in."""

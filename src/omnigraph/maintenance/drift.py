@@ -65,9 +65,10 @@ def head_of(manifest: Manifest, recovery: Recovery, snapshot: Snapshot, pin: Tab
     claimed_by = _claim(recovery, pin)
     # Read after the sidecars: a writer publishes before it removes its sidecar, so a version with
     # neither a sidecar nor a pin by now belongs to no writer.
-    current = manifest.current(snapshot.branch).pins.get(pin.key)
-    if current is not None and (current.location, current.ref) == (pin.location, pin.ref):
-        pin = current
+    for current in manifest.current(snapshot.branch).pins.values():
+        # Not by its key: its type may have been renamed meanwhile.
+        if (current.location, current.ref) == (pin.location, pin.ref):
+            pin = current
     if pin.version >= version:
         return Head(pin, version, HeadState.AT_PIN)
     if claimed_by is not None:

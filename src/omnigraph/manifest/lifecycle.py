@@ -5,6 +5,7 @@ from __future__ import annotations
 from omnigraph.clock import Clock
 from omnigraph.errors import AlreadyExistsError, ErrorCode, StorageError, TableConflictError
 from omnigraph.failpoints import Failpoint, hit
+from omnigraph.limits import PUBLISH_ATTEMPTS_MAX
 from omnigraph.manifest import rows, schemas
 from omnigraph.manifest.layout import MANIFEST, SCHEMA_TEXT, SCHEMAS
 from omnigraph.manifest.migrations import migrate
@@ -93,6 +94,26 @@ def prepare(store: Store, clock: Clock) -> None:
         digest = manifest.current(MAIN).schema_digest
         text = schemas.load(store.objects, digest).text
         store.objects.put_if_absent(SCHEMA_TEXT, text.encode())
+
+
+def write_schema_text(manifest: Manifest) -> None:
+    """Write the copy of main's schema that is for people; nothing reads it for an answer.
+
+    Writers of schema changes do so between their publish and the deletion of their sidecar, and
+    recoveries after them, so that a crash does not leave the text of an earlier schema.
+
+    Raises:
+        StorageError: it could not be written. The graph is not affected.
+    """
+    objects = manifest.store.objects
+    digest = manifest.current(MAIN).schema_digest
+    for _ in range(PUBLISH_ATTEMPTS_MAX):
+        objects.put(SCHEMA_TEXT, schemas.load(objects, digest).text.encode())
+        # Another change may have landed meanwhile, and have written its text before this one.
+        newest = manifest.current(MAIN).schema_digest
+        if newest == digest:
+            return
+        digest = newest
 
 
 def _require_vacant(store: Store) -> None:

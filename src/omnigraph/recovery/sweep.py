@@ -7,6 +7,7 @@ again.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -19,12 +20,14 @@ from omnigraph.errors import (
     BranchNotFoundError,
     CommitNotFoundError,
     ConflictError,
+    OmnigraphError,
     RecoveryNeededError,
 )
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import RESOLVE_ATTEMPTS_MAX
 from omnigraph.manifest.deletions import finish_deletion
 from omnigraph.manifest.expectations import BranchIs, Expectation, HeadIs, SchemaIs, TableAt
+from omnigraph.manifest.lifecycle import write_schema_text
 from omnigraph.manifest.publisher import Publication, publish
 from omnigraph.manifest.reader import Manifest, OpenManifest
 from omnigraph.manifest.snapshot import Snapshot
@@ -54,6 +57,8 @@ from omnigraph.recovery.sidecars import (
 )
 from omnigraph.storage import heads
 from omnigraph.storage.tables import Table
+
+_log: Final = logging.getLogger(__name__)
 
 _locks: Final[defaultdict[str, threading.Lock]] = defaultdict(threading.Lock)
 """Threads of one process take turns; processes exclude each other by their sidecars."""
@@ -164,6 +169,7 @@ class Recovery:
                 return None
             with release_on_failure(self.sidecars, own):
                 outcome = self._end(intent, own, _earlier_recoveries(sidecars, intent))
+                self._write_schema_text(intent)
                 entry = self._entry(intent, own, outcome)
                 if entry is not None:
                     self.audit.record(entry)
@@ -353,6 +359,16 @@ class Recovery:
         commit = publish(self._manifest, self._clock, publication)
         hit(Failpoint.RECOVERY_AFTER_ROLL_BACK)
         return commit
+
+    def _write_schema_text(self, intent: Intent) -> None:
+        """Do the last step of a schema change of main, whether it was published or not."""
+        if intent.schema_intent is None or not intent.branch.is_main:
+            return
+        try:
+            write_schema_text(self._manifest)
+        except OmnigraphError as failure:
+            # Nothing reads it for an answer, so it must not keep others from writing.
+            _log.warning("the text of main's schema may be that of an earlier one: %s", failure)
 
     def _entry(self, intent: Intent, own: Intent, outcome: _Outcome | None) -> RecoveryEntry | None:
         if outcome is None:

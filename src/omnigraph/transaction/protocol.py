@@ -191,6 +191,8 @@ class Transactions:
                 hit(Failpoint.WRITE_AFTER_PUBLISH)
             except OmnigraphError as failure:
                 return self._resolve_failure(intent, failure)
+            if work.follow_up is not None:
+                work.follow_up()
             self._settle(intent)
             hit(Failpoint.WRITE_AFTER_SETTLE)
             return commit

@@ -96,6 +96,8 @@ class Work(Generic[Report]):
         lineage: Commits of the merged branch, which become part of this history.
         schema_change: What changes in the schema; None if it stays.
         verify: Called after staging, before the first trace of the write.
+        follow_up: Called after the publish, before the sidecar is deleted. It reports failures by
+            itself: the commit has landed. A recovery of the write has to do the same.
     """
 
     report: Report
@@ -108,6 +110,7 @@ class Work(Generic[Report]):
     lineage: tuple[Commit, ...] = ()
     schema_change: SchemaChange | None = None
     verify: Verify | None = None
+    follow_up: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
