@@ -1,7 +1,7 @@
 """Diffs in print: the steps of the schema come first."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,27 +19,20 @@ from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.parser import parse_schema
+from omnigraph.schema.steps import SchemaStep, StepKind
 
-
-@dataclass(frozen=True)
-class Step:
-    text: str
-
-    def describe(self) -> str:
-        return self.text
-
-    def to_json(self) -> dict[str, Any]:
-        return {"kind": "rename_property", "text": self.text}
-
-
-STEPS = (Step("rename P.a to P.b"), Step("drop P.c"))
+STEPS = (
+    SchemaStep(StepKind.RENAME_PROPERTY, "node:P", "b", "a", "b"),
+    SchemaStep(StepKind.DROP_PROPERTY, "node:P", "c", "c: I32"),
+)
 TYPE = parse_schema("node P { name: String @key }").type_named("P")
 NOTHING = table_schema(TYPE).empty_table()
 INSERTED = pa.Table.from_pylist([{"id": "x", "name": "x"}], table_schema(TYPE))
 DIFF = GraphDiff(
     "c1", "c2", (TableChanges(TYPE, INSERTED, NOTHING, NOTHING, NOTHING),), schema=STEPS
 )
-FIRST = ["rename P.a to P.b", "drop P.c"]
+FIRST = ["rename property P.b: a -> b", "drop property P.c: c: I32"]
+KINDS = ["rename_property", "drop_property"]
 
 
 def written(capsys, diff: GraphDiff, wanted: Format, *, rows: bool) -> Any:
@@ -63,10 +56,10 @@ def test_steps_alone_have_no_table_of_nothing(capsys):
 
 def test_json_has_the_steps_as_data(capsys):
     facts = json.loads(written(capsys, DIFF, Format.JSON, rows=False))
-    assert [each["text"] for each in facts["schema"]] == FIRST
+    assert [each["step"] for each in facts["schema"]] == KINDS
     assert list(facts) == ["before", "after", "schema", "changes"]
     steps_and_rows = json.loads(written(capsys, DIFF, Format.JSON, rows=True))
-    assert [each.get("schema", {}).get("text") for each in steps_and_rows] == [*FIRST, None]
+    assert [each.get("schema", {}).get("step") for each in steps_and_rows] == [*KINDS, None]
     assert steps_and_rows[-1]["id"] == "x"
     without = json.loads(written(capsys, replace(DIFF, schema=()), Format.JSON, rows=False))
     assert "schema" not in without
@@ -93,9 +86,9 @@ def test_a_commit_of_the_feed_has_its_steps(capsys):
         "digest",
     )
     batch = Batch((CommitChanges(commit, DIFF),), "0" * 26, is_newest=True)
-    assert [each["text"] for each in _facts(batch, rows=False)["commits"][0]["schema"]] == FIRST
+    assert [each["step"] for each in _facts(batch, rows=False)["commits"][0]["schema"]] == KINDS
     _show(batch, rows=False)
     assert capsys.readouterr().out.splitlines()[-1].endswith("schema 2 steps, P +1")
     _show(batch, rows=True)
     steps = capsys.readouterr().out.splitlines()[1:3]
-    assert [line.split("schema")[1].strip() for line in steps] == FIRST
+    assert [line.split("schema", 1)[1].strip() for line in steps] == FIRST
