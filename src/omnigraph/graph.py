@@ -1231,7 +1231,8 @@ class Schema:
 
         Raises:
             DiagnosticsError: the schema has errors.
-            InvalidInputError: a fill or a conversion has not its form.
+            InvalidInputError: a fill or a conversion has not its form, or a fill is no expression
+                that is allowed.
             BranchNotFoundError: there is no such branch.
         """
         request = _change_request(_accepted(schema), fill, convert, engine=None)

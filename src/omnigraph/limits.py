@@ -254,3 +254,7 @@ above, `auto` chooses Spark."""
 
 BACKFILL_THREADS_MAX: Final = 4
 """Fragments whose columns are filled at once in this process; each holds a few batches."""
+
+VALUES_WRITTEN_PER_SECOND: Final = 1_000_000
+ROWS_CHECKED_PER_SECOND: Final = 5_000_000
+"""About what one process with two cores and its own disk does, for estimates of schema changes."""

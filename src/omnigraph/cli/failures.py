@@ -122,10 +122,11 @@ def _say_report(report: IntegrityReport) -> None:
         ],
     )
     say("")
-    say_table(
-        ["where", "rule", "what"],
-        [(violation.origin, violation.rule, violation.message) for violation in report.violations],
-    )
+    if any(violation.origin for violation in report.violations):
+        lines = [(each.origin, each.rule, each.message) for each in report.violations]
+        say_table(["where", "rule", "what"], lines)
+    else:
+        say_table(["rule", "what"], [(each.rule, each.message) for each in report.violations])
     if (more := report.total - len(report.violations)) > 0:
         say(f"and {more:,} more like these")
 

@@ -19,6 +19,13 @@ def report_errors_as_json(context: typer.Context) -> None:
         style.json = True
 
 
+def tabulate_violations(context: typer.Context) -> None:
+    """Print violations of this run as a table, one line each: there may be many to be fixed."""
+    style = context.find_object(ErrorStyle)
+    if style is not None:
+        style.tabulates = True
+
+
 def _remember_json(context: typer.Context, value: bool) -> bool:  # noqa: FBT001  # typer's call
     if value:
         report_errors_as_json(context)

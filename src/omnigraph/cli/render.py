@@ -33,8 +33,8 @@ class ErrorStyle:
     Attributes:
         json: Whether as JSON.
         debug: Whether with the stack trace.
-        tabulates: Whether violations are a table, one line each: they are in files, to be fixed
-            there.
+        tabulates: Whether violations are a table, one line each: they are in files or in the graph,
+            to be fixed there.
     """
 
     json: bool = False

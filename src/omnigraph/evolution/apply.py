@@ -12,10 +12,10 @@ from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice, Measure, by_size
 from omnigraph.engine.protocol import Data, Engines
 from omnigraph.evolution.backfill import ColumnFiller, TableFill
-from omnigraph.evolution.checks import RuleChecks
+from omnigraph.evolution.checks import RuleChecks, require_kept
+from omnigraph.evolution.fills import compile_fill
 from omnigraph.evolution.recipes import make_recipe
 from omnigraph.evolution.values import Recipe
-from omnigraph.integrity.violations import require_clean
 from omnigraph.limits import BACKFILL_LOCAL_ROWS_MAX
 from omnigraph.manifest.schemas import AcceptedSchema
 from omnigraph.manifest.snapshot import Snapshot
@@ -86,14 +86,34 @@ class SchemaApplication:
     fillers: Fillers
 
     def steps(self, view: View) -> SchemaPlan:
-        """The steps from the schema of a view to the requested one; nothing is read or written."""
-        return plan_by_hints(
+        """The steps from the schema of a view to the requested one; nothing is read or written.
+
+        Raises:
+            InvalidInputError: a fill is not an expression that is allowed.
+        """
+        plan = plan_by_hints(
             view.catalog,
             self.request.schema.catalog,
             row_counts={key: pin.row_count for key, pin in view.snapshot.pins.items()},
             fills=self.request.fills.keys(),
             conversions=self.request.conversions,
         )
+        if not plan.errors:
+            self._require_expressions(plan)
+        return plan
+
+    def _require_expressions(self, plan: SchemaPlan) -> None:
+        """Refuse fills that are no expressions, also those of types without rows."""
+        for type_ in plan.new.types:
+            old_key = plan.matching.types.get(type_.table_key)
+            for column in plan.tables.get(type_.table_key, ()):
+                text = self.request.fills.get((type_.name, column.name))
+                is_new = column.definition is not None and column.old_name is None
+                if text is None or old_key is None or not is_new:
+                    continue
+                assert column.definition is not None, "it is new"
+                old = plan.old.type_of(old_key)
+                compile_fill(old, column.definition, text, new_name=type_.name)
 
     def plan(self, view: View) -> Work[ChangeReport]:
         """What the change does to each table.
@@ -154,7 +174,7 @@ class SchemaApplication:
         """
         checks = tuple(_null_checks(plan))
         catalog = _requiring(plan.old, checks)
-        require_clean(self._checks(catalog, checks).run(view.data))
+        require_kept(self._checks(catalog, checks).run(view.data))
 
     def _verify(
         self, plan: SchemaPlan, checks: RuleChecks, view: View, staged: StagedTables
@@ -174,7 +194,7 @@ class SchemaApplication:
                 return heads.preview(staged.changes[old_key])
             return view.data.table(old_key)
 
-        require_clean(checks.run(Data(open_table)))
+        require_kept(checks.run(Data(open_table)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +224,7 @@ class _TableChange:
             return stage_reshape(table, reshape.columns)
         fill = TableFill(table, self.recipes, reshape.copies)
         [result] = filler.fill_columns([fill], clock)
-        require_clean(result.report)
+        require_kept(result.report)
         return stage_reshape(table, reshape.columns, result.files)
 
 

@@ -14,7 +14,7 @@ from omnigraph.evolution.keys import check_kept_ids
 from omnigraph.integrity.committed import check_table_rows, check_tables, tables_of
 from omnigraph.integrity.rows import RowRules
 from omnigraph.integrity.rules import RuleSet, SetRule
-from omnigraph.integrity.violations import Breach, IntegrityReport, Rule, Tally
+from omnigraph.integrity.violations import Breach, IntegrityError, IntegrityReport, Rule, Tally
 from omnigraph.model.tables import TableKey
 from omnigraph.relational.plans import Plan
 from omnigraph.schema.catalog import Catalog
@@ -35,6 +35,17 @@ _RULES: Final = {
     RuleWord.CARDINALITY: Rule.CARDINALITY,
 }
 """Every word but `key`, which is not a rule about a delta: writers make ids from keys."""
+
+
+def require_kept(report: IntegrityReport) -> None:
+    """Refuse a schema change that rows of the graph do not obey.
+
+    Raises:
+        IntegrityError: the report has violations.
+    """
+    if not report.is_clean:
+        hint = "fix the rows, or the new schema, and apply it again; nothing was changed"
+        raise IntegrityError(report, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,19 +129,22 @@ def parse_fill(text: str) -> Fill:
     return Fill(*parts)
 
 
-def compile_fill(type_: SchemaType, property_: Property, text: str) -> CompiledFill:
+def compile_fill(
+    type_: SchemaType, property_: Property, text: str, *, new_name: str | None = None
+) -> CompiledFill:
     """The expression of a fill, if it is allowed and gives values for the property.
 
     Args:
         type_: The type before the change; the expression names its properties.
         property_: The property of the new schema that gets the values.
+        new_name: The name of the type after the change, for messages, where it differs.
 
     Raises:
         InvalidInputError: the text is no expression, uses something else than `ALLOWED`, names a
             property that the type does not have, or has values of another kind.
         LimitExceededError: the expression is too long.
     """
-    compiler = _Compiler(type_, f"{type_.name}.{property_.name}", text)
+    compiler = _Compiler(type_, f"{new_name or type_.name}.{property_.name}", text)
     try:
         tree = compiler.lower(compiler.parse())
         compiler.require_kind(tree, property_.type)
@@ -225,7 +228,8 @@ class _Compiler:
         if name not in known:
             named = f"the fill of {self.place} names {name[:200]}"
             message = f"{named}, and {self.type.name} has no such property"
-            hint = did_you_mean(name, known, otherwise=f"it has {', '.join(list(known)[:20])}")
+            present = f"before the change it has {', '.join(list(known)[:20])}"
+            hint = did_you_mean(name, known, otherwise=present)
             raise InvalidInputError(message, hint=hint)
         type_ = known[name]
         if not isinstance(type_, Scalar | EnumType):

@@ -38,7 +38,8 @@ def make_recipe(
             return ConversionRecipe(target, source.name, source.type)
         case ColumnSource.EXPRESSION:
             assert expression is not None, "that is why it is its source"
-            return ExpressionRecipe(target, compile_fill(old, column.definition, expression))
+            fill = compile_fill(old, column.definition, expression, new_name=new.name)
+            return ExpressionRecipe(target, fill)
         case ColumnSource.KEPT | ColumnSource.NULLS:
             message = f"{column.name} needs no values"
             raise AssertionError(message)

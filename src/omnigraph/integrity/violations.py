@@ -193,10 +193,15 @@ class IntegrityError(OmnigraphError):
 
     default_code = ErrorCode.INTEGRITY
 
-    def __init__(self, report: IntegrityReport) -> None:
+    def __init__(
+        self,
+        report: IntegrityReport,
+        *,
+        hint: str = "fix the data and write it again; nothing was changed",
+    ) -> None:
         super().__init__(
             _summary(report),
-            hint="fix the data and write it again; nothing was changed",
+            hint=hint,
             total=report.total,
             counts=[
                 {

@@ -128,15 +128,16 @@ class SchemaPlan:
 
     def describe(self) -> str:
         """The findings and the steps with their costs, for people, one in each line."""
-        if not self.steps and not self.findings:
-            return "the schema does not change"
-        lines = [*map(str, self.findings), *(step.describe_with_cost() for step in self.steps)]
-        return "\n".join(lines)
+        steps = [step.describe_with_cost() for step in self.steps]
+        if not steps and not self.errors:
+            steps = ["the schema does not change"]
+        return "\n".join([*map(str, self.findings), *steps])
 
     def to_json(self) -> dict[str, object]:
         """The plan as plain values that JSON can represent."""
         return {
             "allowed": not self.refusals and not self.errors,
+            "seconds_estimated": round(sum(step.seconds_estimated for step in self.steps), 1),
             "steps": [step.to_json() for step in self.steps],
             "findings": [finding.to_json() for finding in self.findings],
         }

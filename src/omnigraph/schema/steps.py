@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final, assert_never
 
+from omnigraph.limits import ROWS_CHECKED_PER_SECOND, VALUES_WRITTEN_PER_SECOND
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.change_codes import ChangeCode
+
+_SECONDS_SHOWN_MAX: Final = 90
+_MINUTES_SHOWN_MAX: Final = 90
+"""Longer estimates are in the next unit."""
 
 
 class StepKind(StrEnum):
@@ -104,6 +110,24 @@ class RuleCheck:
         }
 
 
+def describe_estimate(seconds: float) -> str:
+    """An estimated duration for people, as vague as it is.
+
+    >>> [describe_estimate(seconds) for seconds in (0.2, 12.4, 150, 9000)]
+    ['under a second', 'about 12 s', 'about 2 min', 'about 2.5 h']
+    """
+    if seconds < 1:
+        return "under a second"
+    if seconds < _SECONDS_SHOWN_MAX:
+        return f"about {seconds:.0f} s"
+    minutes = seconds / 60
+    return (
+        f"about {minutes:.0f} min"
+        if minutes < _MINUTES_SHOWN_MAX
+        else f"about {minutes / 60:.1f} h"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """Why a step is refused, and what to do instead."""
@@ -160,16 +184,34 @@ class SchemaStep:
         'allow null Person.age: I32 -> I32?'
         """
         words = str(self.kind).replace("_", " ")
+        # The declaration of a property starts with its name, which the place ends with.
+        repeated = f"{self.property_name}: "
         match self.before, self.after:
             case None, None:
                 change = ""
-            case None, after:
-                change = f": {after}"
-            case before, None:
-                change = f": {before}"
+            case None, str(after):
+                change = f": {after.removeprefix(repeated)}"
+            case str(before), None:
+                change = f": {before.removeprefix(repeated)}"
+            case before, after if self.kind is StepKind.CHANGE_ENDS:
+                # The ends have an arrow of their own.
+                change = f": from {before} to {after}"
             case before, after:
                 change = f": {before} -> {after}"
         return f"{words} {self.place}{change}"
+
+    @property
+    def seconds_estimated(self) -> float:
+        """About how long the step takes on one machine with its own disk; 0 if it reads no rows."""
+        match self.cost:
+            case Cost.METADATA | Cost.REFUSED:
+                return 0.0
+            case Cost.VALIDATED:
+                return self.rows / ROWS_CHECKED_PER_SECOND
+            case Cost.REWRITTEN:
+                return self.rows / VALUES_WRITTEN_PER_SECOND
+            case _:
+                assert_never(self.cost)
 
     def describe_with_cost(self) -> str:
         """What changes and what that costs, and in a second line why it is refused.
@@ -177,9 +219,18 @@ class SchemaStep:
         >>> step = SchemaStep(StepKind.ALLOW_NULL, "node:Person", "age", "I32", "I32?")
         >>> step.describe_with_cost()
         'allow null Person.age: I32 -> I32?  [metadata]'
+        >>> step = SchemaStep(
+        ...     *(StepKind.CHANGE_TYPE, "node:Person", "age", "I32", "I64"),
+        ...     cost=Cost.REWRITTEN,
+        ...     rows=90_000_000,
+        ... )
+        >>> step.describe_with_cost()
+        'change type Person.age: I32 -> I64  [rewritten, 90,000,000 rows, about 2 min]'
         """
         count = f", {self.rows:,} row{'s' * (self.rows != 1)}" if self.rows else ""
-        line = f"{self.describe()}  [{self.cost}{count}]"
+        estimate = self.seconds_estimated
+        duration = f", {describe_estimate(estimate)}" if estimate else ""
+        line = f"{self.describe()}  [{self.cost}{count}{duration}]"
         if self.refusal is None:
             return line
         return f"{line}\n  {self.refusal.code}: {self.refusal.reason}; {self.refusal.way}"
@@ -190,6 +241,8 @@ class SchemaStep:
         optional = {"property": self.property_name, "before": self.before, "after": self.after}
         document |= {name: value for name, value in optional.items() if value is not None}
         document |= {"cost": str(self.cost), "rows": self.rows}
+        if self.seconds_estimated:
+            document["seconds_estimated"] = round(self.seconds_estimated, 1)
         if self.checks:
             document["checks"] = [check.to_json() for check in self.checks]
         if self.refusal is not None:

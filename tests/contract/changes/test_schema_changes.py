@@ -467,7 +467,7 @@ def test_steps_of_the_schema_come_with_the_commit_that_made_them(graph: Graph) -
     batch = graph.changes(after=cursor)
     assert [[step.describe() for step in commit.diff.schema] for commit in batch.commits] == [
         [],
-        ["add property P.b: b: String?", "drop property P.b: b: String?"],
+        ["add property P.b: String?", "drop property P.b: String?"],
         [],
     ]
     assert [commit.diff.counts["P"].updated for commit in batch.commits[::2]] == [1, 1]

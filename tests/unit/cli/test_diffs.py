@@ -31,7 +31,7 @@ INSERTED = pa.Table.from_pylist([{"id": "x", "name": "x"}], table_schema(TYPE))
 DIFF = GraphDiff(
     "c1", "c2", (TableChanges(TYPE, INSERTED, NOTHING, NOTHING, NOTHING),), schema=STEPS
 )
-FIRST = ["rename property P.b: a -> b", "drop property P.c: c: I32"]
+FIRST = ["rename property P.b: a -> b", "drop property P.c: I32"]
 KINDS = ["rename_property", "drop_property"]
 
 

@@ -323,11 +323,12 @@ def test_a_refused_plan_says_why_and_what_to_do():
 def test_a_plan_is_plain_data_and_lines_for_people():
     planned = plan("node A { p: I32? q: I32 }", "node A { p: I32 }", rows=1200)
     assert planned.describe().splitlines() == [
-        "require value A.p: I32? -> I32  [validated, 1,200 rows]",
-        "drop property A.q: q: I32  [metadata, 1,200 rows]",
+        "require value A.p: I32? -> I32  [validated, 1,200 rows, under a second]",
+        "drop property A.q: I32  [metadata, 1,200 rows]",
     ]
     assert planned.to_json() == {
         "allowed": True,
+        "seconds_estimated": 0.0,
         "findings": [],
         "steps": [
             {
@@ -338,6 +339,7 @@ def test_a_plan_is_plain_data_and_lines_for_people():
                 "after": "I32",
                 "cost": "validated",
                 "rows": 1200,
+                "seconds_estimated": 0.0,
                 "checks": [{"rule": "required", "type": "node:A", "properties": ["p"]}],
             },
             {
@@ -351,6 +353,30 @@ def test_a_plan_is_plain_data_and_lines_for_people():
         ],
     }
     assert plan("node A {}", "node A {}").describe() == "the schema does not change"
+
+
+def test_an_estimate_grows_with_the_rows_and_writing_costs_more_than_checking():
+    old, new = "node A { p: I32? q: I32 }", "node A { p: I32 q: I64 r: I32? }"
+    planned = plan(old, new, rows=60_000_000)
+    assert [step.seconds_estimated for step in planned.steps] == [12.0, 60.0, 0.0]
+    assert planned.describe().splitlines() == [
+        "require value A.p: I32? -> I32  [validated, 60,000,000 rows, about 12 s]",
+        "change type A.q: I32 -> I64  [rewritten, 60,000,000 rows, about 60 s]",
+        "add property A.r: I32?  [metadata]",
+    ]
+    assert planned.to_json()["seconds_estimated"] == 72.0
+
+
+def test_a_hint_without_use_does_not_hide_that_nothing_changes():
+    lines = plan("node A {}", 'node A @rename_from("B") {}').describe().splitlines()
+    assert lines[0].startswith("warning[OG-WN-01]")
+    assert lines[1:] == ["the schema does not change"]
+
+
+def test_the_ends_of_an_edge_before_and_after_are_told_apart():
+    old = "node A {} node B {} edge E: A -> B"
+    [step] = plan(old, "node A {} node B {} edge E: B -> A", rows=0).steps
+    assert step.describe() == "change ends E: from A -> B to B -> A"
 
 
 def test_a_plan_knows_what_continues_what():

@@ -100,7 +100,7 @@ def load(
     """Load files of any size in one commit: all rows or none."""
     from omnigraph import graph
 
-    _tabulate_violations(context)
+    options.tabulate_violations(context)
     uri = _graph_uri(context, graph_uri or (), store)
     source = _source(data or (), maps or ())
     place = Place(branch, start)
@@ -132,12 +132,6 @@ def load(
         else:
             _show(result, rejects)
         render.say_warnings(result.warnings)
-
-
-def _tabulate_violations(context: typer.Context) -> None:
-    style = context.find_object(render.ErrorStyle)
-    if style is not None:
-        style.tabulates = True
 
 
 def _graph_uri(context: typer.Context, named: Sequence[str], store: str | None) -> str:

@@ -134,6 +134,7 @@ def plan_schema(
 
 @group.command("apply")
 def apply_schema(
+    context: typer.Context,
     *,
     schema: NewSchema,
     fill: Fills = None,
@@ -148,6 +149,7 @@ def apply_schema(
     """Change the schema of a branch, and its rows with it, in one commit."""
     from omnigraph import graph
 
+    options.tabulate_violations(context)
     handle = graph.open(options.require_store(store), actor=actor)
     with quick_spark():
         result = handle.schema.apply(
