@@ -35,6 +35,13 @@ def test_an_answer_comes_in_every_form(graph: Graph, engine: str) -> None:
     assert answer.why == "it was asked for"
 
 
+def test_a_type_that_never_had_rows_has_no_values_of_any_type(tmp_path: Path, engine: str) -> None:
+    schema = "node V { a: Blob?  b: [Blob]?  c: Vector(2)?  d: [I32]?  e: U64?  f: DateTime? }"
+    empty = graph_with(tmp_path / "empty", schema, {})
+    query = "query q() { match { $v: V } return { $v.a $v.b $v.c $v.d $v.e $v.f } }"
+    assert empty.query(query, engine=engine).rows() == []
+
+
 def test_an_answer_as_a_frame_has_the_same_rows(graph: Graph, engine: str, spark: object) -> None:
     assert spark is not None
     answer = graph.query(PEOPLE_BY_NAME, engine=engine)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from omnigraph.schema.arrow import BLOB_MARK
 from omnigraph.storage.streams import Relay, translate_stream
 from omnigraph.storage.tables import Table
 
@@ -18,7 +19,7 @@ def scannable(table: Table, columns: tuple[str, ...], relay: Relay) -> pa.Table 
     Args:
         relay: Receives the errors that occur while DuckDB reads.
     """
-    if any(_is_blob(table.schema.field(name).type) for name in columns):
+    if any(_is_blob(table.schema.field(name)) for name in columns):
         # A plain scan returns descriptors of blobs in the place of their bytes.
         return table.read(columns)
     return ScannedTable(table, columns, relay)
@@ -84,7 +85,10 @@ def _refuses_filters(kind: pa.DataType) -> bool:
     return bool(pa.types.is_unsigned_integer(kind) or pa.types.is_fixed_size_list(kind))
 
 
-def _is_blob(kind: pa.DataType) -> bool:
-    if pa.types.is_list(kind):
-        return _is_blob(kind.value_type)
-    return isinstance(kind, pa.BaseExtensionType) or bool(pa.types.is_struct(kind))
+def _is_blob(field: pa.Field) -> bool:
+    if pa.types.is_list(field.type):
+        return _is_blob(field.type.value_field)
+    # A table that was created without rows has only the mark (docs/substrate.md, Other columns).
+    if BLOB_MARK.keys() & (field.metadata or {}).keys():
+        return True
+    return isinstance(field.type, pa.BaseExtensionType) or bool(pa.types.is_struct(field.type))
