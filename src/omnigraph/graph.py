@@ -789,7 +789,7 @@ class Graph:
     def _side(self, point: str) -> Side:
         from omnigraph.changes.graphs import Side
 
-        snapshot = self.point(require_text(point, "a branch or a commit"))
+        snapshot = self.point(point)
         return Side(snapshot, data_at(self._store, snapshot))
 
     def _side_at(self, commit: Commit) -> Side:
@@ -804,6 +804,7 @@ class Graph:
         Raises:
             NotFoundError: there is neither a branch of that name nor such a commit.
         """
+        require_text(text, "a branch or a commit")
         # No branch has a name in the form of a minted id; one may be like an id in lower case.
         if is_ulid(text):
             return self.snapshot(commit=text)
@@ -1308,7 +1309,7 @@ class Schema:
     def _point_or_text(self, point: str | PathLike[str]) -> Snapshot | AcceptedSchema:
         if isinstance(point, str) and not point.endswith(".pg"):
             return self._graph.point(point)
-        return _accepted(Path(point))
+        return _accepted(Path(require_path(point, "a branch, a commit or a file")))
 
     def _accepted_at(self, point: Snapshot | AcceptedSchema) -> AcceptedSchema:
         if isinstance(point, AcceptedSchema):

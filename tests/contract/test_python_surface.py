@@ -133,6 +133,9 @@ PLAIN: Final[dict[str, dict[str, object]]] = {
     "branches.delete": {"name": "gone"},
     "commits.show": {"commit_id": "0" * 26},
     "commits.changes": {"commit_id": "0" * 26},
+    "schema.plan": {"schema": SCHEMA},
+    "schema.apply": {"schema": SCHEMA},
+    "schema.diff": {"before": "main", "after": "main"},
 }
 """What each method needs before one of its arguments can be wrong."""
 

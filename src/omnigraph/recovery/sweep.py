@@ -158,6 +158,7 @@ class Recovery:
         own = replace(
             self._intent(intent.branch, intent.tables),
             branch_ref=intent.branch_ref,
+            schema_digest=intent.schema_digest,
             resolves=intent.operation_id,
         )
         with track_operation(own.operation_id):
@@ -251,7 +252,8 @@ class Recovery:
         pin = next((pin for pin in now.pins.values() if pin.location == intent.location), None)
         if pin is None and any(dead.location == intent.location for dead in now.tombstones):
             return None
-        if pin is None:
+        has_new_schema = write.schema_digest not in (None, now.schema_digest)
+        if pin is None or (pin.key != intent.key and not has_new_schema):
             reason = f"it names {intent.key} at {intent.location}, not of branch {now.branch}"
             raise _unusable_error(write, reason)
         if intent.forks_from is not None and pin.ref not in (intent.ref, intent.pinned_ref):

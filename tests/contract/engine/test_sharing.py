@@ -45,7 +45,7 @@ def test_threads_that_ask_at_the_same_moment_make_one_database(
     made: list[int] = []
 
     @cache
-    def slowly(pid: int) -> duckdb.DuckDBPyConnection:
+    def slowly(pid: int, _: tuple[str, ...]) -> duckdb.DuckDBPyConnection:
         time.sleep(0.1)
         made.append(pid)
         return duckdb.connect(":memory:")
