@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
 _CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_TIME_DIGITS: Final = 10
 _RANDOM_BITS: Final = 80
 _STEP_BITS: Final = 64
 _BACKOFF_SECONDS: Final = 0.005
@@ -79,6 +80,18 @@ def encode_ulid(value: int) -> str:
     """
     digits = [_CROCKFORD[value >> shift & 31] for shift in range(5 * (ULID_LENGTH - 1), -1, -5)]
     return "".join(digits)
+
+
+def creation_time(ulid: str) -> datetime:
+    """When an id was minted.
+
+    >>> creation_time("01ARZ3NDEKTSV4RRFFQ69G5FAV")
+    datetime.datetime(2016, 7, 30, 23, 54, 10, 259000, tzinfo=datetime.timezone.utc)
+    """
+    milliseconds = 0
+    for digit in ulid[:_TIME_DIGITS]:
+        milliseconds = milliseconds * len(_CROCKFORD) + _CROCKFORD.index(digit)
+    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)
 
 
 def is_ulid(text: str) -> bool:

@@ -156,6 +156,9 @@ EXCLUSION_BACKOFF_SECONDS_MAX: Final = 0.5
 QUEUE_SECONDS_MAX: Final = 10.0
 """How long a writer queues behind others on its machine before its sidecar races theirs."""
 
+NEW_TABLE_SECONDS_MAX: Final = 12 * 3_600.0
+"""How old a new table may be when its write claims others. `cleanup` takes it for garbage later."""
+
 REPLANS_MAX: Final = 20
 """Times a write that only inserts is planned again because its tables moved."""
 

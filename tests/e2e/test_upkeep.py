@@ -59,6 +59,7 @@ def test_cleanup_shows_what_would_go_and_removes_it_when_confirmed(
     expected = {
         "refs": [{"location": "__manifest", "ref": ref}],
         "scratch": [f"__staging/{load_id}"],
+        "tables": [],
         "troubles": [],
     }
     assert here("cleanup", "--store", store, "--json").json == {**expected, "removed": False}

@@ -1,7 +1,6 @@
 """Sleepers: a writer or a recovery that others took for dead wakes up, and spoils nothing."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -11,12 +10,10 @@ import pytest
 import omnigraph
 from omnigraph.errors import ConflictError
 from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
-from omnigraph.graph import Graph
 from omnigraph.model.names import MAIN
 from omnigraph.model.tables import TableKey
 from omnigraph.recovery.audit import RecoveryKind
 from tests.support import crashes
-from tests.support.clocks import LaterClock
 from tests.support.concurrency import at_once, in_processes
 from tests.support.crashes import (
     Cut,
@@ -25,9 +22,11 @@ from tests.support.crashes import (
     at_rest,
     cut_off,
     has_sidecar,
+    much_later,
     picture,
     put_to_death,
     rows_of,
+    sleeping_at,
     trace,
     write_by_name,
 )
@@ -43,7 +42,6 @@ from tests.support.writers import (
     write,
 )
 
-NEVER_ENDING = 3_600.0
 _numbers = count()
 
 
@@ -61,24 +59,6 @@ def place(base: str, tmp_path: Path) -> Callable[[], str]:
 def _apart(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with as_other_machine(monkeypatch):
         yield
-
-
-def sleeping_at(cut: Cut, meanwhile: Callable[[], object]) -> AbstractContextManager[None]:
-    """Let whoever comes to this pass sleep there once, while something else happens."""
-    slept = False
-
-    def sleep() -> None:
-        nonlocal slept
-        if not slept:
-            slept = True
-            meanwhile()
-
-    return arm(cut.point, sleep, after_hits=cut.nth - 1)
-
-
-def much_later(uri: str) -> Graph:
-    """A handle for which every lease has run out; opening it sweeps."""
-    return omnigraph.open(uri, clock=LaterClock(NEVER_ENDING))
 
 
 def ids(uri: str, key: TableKey = PERSON, branch: str = MAIN) -> set[str]:

@@ -4,7 +4,7 @@ import shutil
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ import pytest
 import omnigraph
 from omnigraph import failpoints
 from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
+from omnigraph.graph import Graph
 from omnigraph.maintenance.checking.report import Invariant
 from omnigraph.manifest.layout import RECOVERY
 from omnigraph.manifest.snapshot import Snapshot
@@ -23,10 +24,12 @@ from omnigraph.model.tables import TableKey
 from omnigraph.recovery.audit import RecoveryEntry
 from omnigraph.storage.indexes import IndexSpec, covered_fragments
 from omnigraph.storage.store import Store
+from tests.support.clocks import LaterClock
 from tests.support.concurrency import fork_context
 from tests.support.publishing import PERSON
 from tests.support.writers import WRITERS, current_key, insert
 
+NEVER_ENDING = 3_600.0
 COLUMNS = ("id", "name", "src", "dst")
 
 
@@ -85,6 +88,24 @@ def write_by_name(uri: str, writer: str) -> None:
 def reopen(uri: str) -> None:
     """A read-write open, which sweeps."""
     omnigraph.open(uri)
+
+
+def sleeping_at(cut: Cut, meanwhile: Callable[[], object]) -> AbstractContextManager[None]:
+    """Let whoever comes to this pass sleep there once, while something else happens."""
+    slept = False
+
+    def sleep() -> None:
+        nonlocal slept
+        if not slept:
+            slept = True
+            meanwhile()
+
+    return arm(cut.point, sleep, after_hits=cut.nth - 1)
+
+
+def much_later(uri: str) -> Graph:
+    """A handle for which every lease has run out; opening it sweeps."""
+    return omnigraph.open(uri, clock=LaterClock(NEVER_ENDING))
 
 
 @contextmanager

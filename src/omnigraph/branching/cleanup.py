@@ -1,4 +1,4 @@
-"""Cleanup: deletes refs and scratch that killed processes and deleted branches left behind.
+"""Cleanup: deletes what killed processes and deleted branches left behind.
 
 Scratch belongs to one load, and is garbage once that has ended. A ref's name is used once and says
 when it was created and for which branch (docs/decisions/0007), so the only question is whether
@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from omnigraph.branching.retirement import find_releasable
-from omnigraph.clock import Clock, is_ulid
+from omnigraph.branching.unused_tables import find_unused_tables
+from omnigraph.clock import Clock, creation_time, is_ulid
 from omnigraph.errors import (
     BranchNotFoundError,
     ConflictError,
@@ -44,10 +45,8 @@ of having read the name of its source."""
 STAGED_AGE_MIN: Final = timedelta(days=1)
 """The minimum age of an unused table ref of an existing branch. A first write creates it before it
 stages its rows, and nothing refers to it until they are published: only age distinguishes it from
-garbage. Also the minimum age of scratch, which may belong to a load on another machine."""
-
-_DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_TIME_DIGITS: Final = 10
+garbage. Also the minimum age of a table that no commit has, which a write creates before it claims
+others, and of scratch, which may belong to a load on another machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class OrphanedRef:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a ref, all refs of a table, or scratch was not deleted; the next cleanup tries again."""
+    """Why a ref, all refs of a table, a table or scratch was not deleted; try again later."""
 
     location: str
     ref: str | None
@@ -92,11 +91,13 @@ class CleanupResult:
     Attributes:
         refs: The deleted refs; in a dry run, those that would be deleted.
         scratch: The deleted scratch folders, as paths below the graph's root.
+        tables: The deleted tables that no commit had, likewise.
         troubles: What could not be checked or deleted. Everything else was.
     """
 
     refs: tuple[OrphanedRef, ...] = ()
     scratch: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
     troubles: tuple[Trouble, ...] = ()
 
 
@@ -108,7 +109,7 @@ def clean(
     dry_run: bool = False,
     age_min: timedelta | None = None,
 ) -> CleanupResult:
-    """Delete unused refs and scratch that are too old to belong to an operation in progress.
+    """Delete unused refs, tables and scratch, too old to belong to an operation in progress.
 
     Args:
         age_min: As for `clean_refs`.
@@ -121,7 +122,29 @@ def clean(
     least = STAGED_AGE_MIN if age_min is None else age_min
     before = clock.now() - least
     scratch, troubles = _clean_scratch(manifest.store.objects, before, dry_run=dry_run)
-    return CleanupResult(refs.reclaimed, scratch, (*refs.troubles, *troubles))
+    # After the refs: those of deleted branches name the tables that were created on them.
+    tables, more = _clean_tables(manifest, sidecars, before, dry_run=dry_run)
+    return CleanupResult(refs.reclaimed, scratch, tables, (*refs.troubles, *troubles, *more))
+
+
+def _clean_tables(
+    manifest: Manifest, sidecars: Sidecars, before: datetime, *, dry_run: bool
+) -> tuple[tuple[str, ...], list[Trouble]]:
+    deleted: list[str] = []
+    troubles: list[Trouble] = []
+    try:
+        unused = find_unused_tables(manifest, sidecars, before=before)
+    except OmnigraphError as failure:
+        return (), [Trouble(MANIFEST, None, failure.message)]
+    for location in unused:
+        try:
+            if not dry_run:
+                manifest.store.objects.clear(location)
+        except OmnigraphError as failure:
+            troubles.append(Trouble(location, None, failure.message))
+        else:
+            deleted.append(location)
+    return tuple(deleted), troubles
 
 
 def _clean_scratch(
@@ -290,8 +313,13 @@ def _collect_references(
     pinned = {
         OrphanedRef(pin.location, pin.ref or MAIN)
         for opened in histories.values()
-        # A dropped type, too: the branch's earlier commits pin its table.
-        for pin in (*opened.contents.pins, *opened.contents.tombstones)
+        for pin in opened.contents.pins
+    }
+    # The branch's earlier commits pin the tables of types that it dropped.
+    pinned |= {
+        OrphanedRef(tombstone.location, tombstone.ref or MAIN)
+        for opened in histories.values()
+        for tombstone in opened.contents.tombstones
     }
     locations = frozenset(ref.location for ref in pinned)
     pinned |= {
@@ -347,15 +375,3 @@ def _reclaim(store: Store, orphan: OrphanedRef) -> None:
         if absent.code is not ErrorCode.NOT_FOUND:
             raise
         store.refs.reclaim(orphan.location, orphan.ref)
-
-
-def creation_time(ulid: str) -> datetime:
-    """When an id was minted.
-
-    >>> creation_time("01ARZ3NDEKTSV4RRFFQ69G5FAV")
-    datetime.datetime(2016, 7, 30, 23, 54, 10, 259000, tzinfo=datetime.timezone.utc)
-    """
-    milliseconds = 0
-    for digit in ulid[:_TIME_DIGITS]:
-        milliseconds = milliseconds * len(_DIGITS) + _DIGITS.index(digit)
-    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)

@@ -10,7 +10,7 @@ from typing import Protocol
 from omnigraph.choices import EngineName
 from omnigraph.clock import Clock
 from omnigraph.engine.protocol import Engine
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import ConflictError, ErrorCode, OmnigraphError
 from omnigraph.evolution.apply import ChangeReport, ChangeRequest, SchemaApplication
 from omnigraph.evolution.backfill import ColumnFiller
 from omnigraph.manifest import lineage
@@ -20,6 +20,7 @@ from omnigraph.manifest.schemas import AcceptedSchema, Catalogs
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import Commit
 from omnigraph.model.followups import FollowUpFailure, schema_text_failure
+from omnigraph.model.names import BranchName
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.matching import match_by_identity
 from omnigraph.schema.plan import SchemaPlan, plan_by_hints, plan_change
@@ -86,12 +87,19 @@ class SchemaChanges:
         Raises:
             MigrationRefusedError: a step is refused, or a hint or a request is wrong.
             IntegrityError: rows break rules of the new schema, or values do not convert.
-            ConflictError: others kept changing the tables. Nothing changed.
+            ConflictError: others kept changing the tables, or another schema change landed first.
+                Nothing changed.
         """
         application = self._application(request)
         warnings: list[FollowUpFailure] = []
+        first_digest: str | None = None
 
         def plan(view: View) -> Work[ChangeReport]:
+            nonlocal first_digest
+            digest = view.snapshot.schema_digest
+            first_digest = first_digest or digest
+            if digest not in (first_digest, request.schema.digest):
+                raise _overtaken_error(order.branch)
             work = application.plan(view)
             if not order.branch.is_main:
                 return work
@@ -143,6 +151,16 @@ def compare_schemas(before: AcceptedSchema, after: AcceptedSchema) -> SchemaPlan
     """
     counts = dict.fromkeys((type_.table_key for type_ in before.catalog.types), 0)
     return plan_by_hints(before.catalog, after.catalog, row_counts=counts)
+
+
+def _overtaken_error(branch: BranchName) -> ConflictError:
+    """The error for a change that lost its race with another one.
+
+    It is not planned again: its text is a whole schema, and would undo the steps of the other.
+    """
+    message = f"another schema change of branch {branch} landed while this one was carried out"
+    hint = "see 'omnigraph schema plan': steps that undo the other change are among them now"
+    return ConflictError(message, hint=hint, code=ErrorCode.SCHEMA_CHANGED)
 
 
 def _result(

@@ -155,6 +155,15 @@ class Objects:
         """The paths below the folder `prefix`, sorted."""
         return tuple(sorted(self.times(prefix)))
 
+    def folders(self, prefix: str) -> tuple[str, ...]:
+        """The paths of the folders right below the folder `prefix`, sorted."""
+        self._meter.count(reads=1)
+        if not self._has_root():
+            return ()
+        with self._translate_errors("listing", prefix):
+            entries = obstore.list_with_delimiter(self._store, prefix)
+        return tuple(sorted(entries["common_prefixes"]))
+
     def times(self, prefix: str) -> dict[str, datetime]:
         """The paths below the folder `prefix`, each with the time it was last written."""
         return dict(self._list_entries(prefix))

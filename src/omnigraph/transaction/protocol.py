@@ -11,9 +11,10 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Final
 
-from omnigraph.clock import Clock, back_off
+from omnigraph.clock import Clock, back_off, creation_time
 from omnigraph.errors import (
     BranchNotFoundError,
     ConflictError,
@@ -26,7 +27,12 @@ from omnigraph.errors import (
     TableConflictError,
 )
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.limits import EXCLUSION_BACKOFF_SECONDS_MAX, QUEUE_SECONDS_MAX, REPLANS_MAX
+from omnigraph.limits import (
+    EXCLUSION_BACKOFF_SECONDS_MAX,
+    NEW_TABLE_SECONDS_MAX,
+    QUEUE_SECONDS_MAX,
+    REPLANS_MAX,
+)
 from omnigraph.manifest import schemas
 from omnigraph.manifest.expectations import (
     BranchIs,
@@ -308,6 +314,7 @@ class Transactions:
         opened = self._manifest.open(order.branch)
         now = self._manifest.snapshot(opened, order.branch)
         self._require_source(order)
+        self._require_young(staged)
         changes = staged.changes
         keys = {*changes, *work.guards, *work.reads}
         require((*_expectations(planned_on, keys), *_conditions(order)), now)
@@ -321,6 +328,16 @@ class Transactions:
             message = "a recovery that slept has restored tables of this write"
             raise ConflictError(message, hint="try again", code=ErrorCode.STRAY_RESTORE)
         raise _drift_error(order.branch, *ahead[0])
+
+    def _require_young(self, staged: StagedTables) -> None:
+        """Reject new tables that are so old that `cleanup` may soon consider them garbage."""
+        age_max = timedelta(seconds=NEW_TABLE_SECONDS_MAX)
+        for key, pin in staged.created.items():
+            if self._clock.now() - creation_time(pin.table_id) > age_max:
+                message = (
+                    f"the table of {key} was created more than {age_max} ago, and no commit has it"
+                )
+                raise ConflictError(message, hint="try again")
 
     def _head(self, pin: TablePin) -> int:
         return self._store.tables.head_version(pin.location, ref=pin.ref)

@@ -19,6 +19,7 @@ from omnigraph.branching.cleanup import (
     RefCleanup,
     clean_refs,
 )
+from omnigraph.choices import TableKind
 from omnigraph.clock import SystemClock
 from omnigraph.errors import RecoveryNeededError, StorageError
 from omnigraph.failpoints import Failpoint
@@ -30,9 +31,17 @@ from omnigraph.recovery.scratch import SCRATCH, find_scratch, hold_scratch, scra
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.refs import Refs
 from tests.support.clocks import LaterClock
-from tests.support.crashes import Cut, assert_next_writes_work, at_rest, cut_off, picture
+from tests.support.crashes import (
+    Cut,
+    assert_next_writes_work,
+    at_rest,
+    cut_off,
+    past_rows,
+    picture,
+    sleeping_at,
+)
 from tests.support.publishing import PERSON
-from tests.support.writers import furnished, insert
+from tests.support.writers import RESHAPED, furnished, insert
 
 NOW = timedelta()
 CLOCK = SystemClock()
@@ -364,3 +373,76 @@ def test_trouble_with_scratch_keeps_nothing_else(graph, monkeypatch):
         assert [each.location for each in scrub(graph).troubles] == ["__staging"]
     assert graph.cleanup(dry_run=True).scratch == ()
     assert scrub(graph).scratch == (first,)
+
+
+def tables_of(graph: Graph) -> set[str]:
+    return {place for kind in TableKind for place in graph._store.objects.folders(kind.folder)}
+
+
+def clean_all(graph: Graph, *, later: float = LATER, dry_run: bool = False) -> CleanupResult:
+    sidecars = graph._transactions.recovery.sidecars
+    return cleanup.clean(graph._manifest, sidecars, LaterClock(later), dry_run=dry_run)
+
+
+def test_tables_that_a_killed_schema_change_created_are_reclaimed_once_they_are_old(graph):
+    used = tables_of(graph)
+    cut = Cut(Failpoint.WRITE_AFTER_EACH_TABLE)
+    cut_off(cut, lambda: graph.schema.apply(RESHAPED))
+    (unused,) = tables_of(graph) - used
+
+    assert clean_all(graph, later=STAGED_AGE_MIN.total_seconds() - 60).tables == ()
+    assert clean_all(graph, dry_run=True).tables == (unused,)
+    assert tables_of(graph) == {*used, unused}
+    assert clean_all(graph) == CleanupResult(tables=(unused,))
+    assert tables_of(graph) == used
+    assert_next_writes_work(graph.uri)
+
+
+def test_tables_that_any_history_or_sidecar_names_stay(graph):
+    # One was created on a branch, another was dropped there and on main, and a third belongs to a
+    # write that recovery is going to finish.
+    start = graph.snapshot().head.commit_id
+    graph.branches.create("draft")
+    graph.schema.apply(RESHAPED, branch="draft")
+    graph.schema.apply("node Person { name: String @key }")
+    with_horse = "node Person { name: String @key }  node Horse { name: String @key }"
+    cut_off(Cut(Failpoint.WRITE_AFTER_CONFIRM), lambda: graph.schema.apply(with_horse))
+    tables = tables_of(graph)
+
+    assert clean_all(graph).tables == ()
+
+    assert tables_of(graph) == tables
+    assert len(tables) == 5
+    assert past_rows(graph.uri, start)["node:City"] == [{"id": "rome", "name": "rome"}]
+    at_rest(omnigraph.open(graph.uri).uri, rows=True)
+
+
+def test_the_ref_of_a_type_that_its_branch_dropped_stays(graph):
+    # Main still pins the table, and earlier commits of the branch read it on their own ref.
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    before = graph.snapshot(branch="draft").head.commit_id
+    rows = past_rows(graph.uri, before)
+    graph.schema.apply("node City { name: String @key }", branch="draft")
+
+    assert clean_all(graph) == CleanupResult()
+
+    assert [row["id"] for row in rows["node:Person"]] == ["ada", "bob", "eva"]
+    assert past_rows(graph.uri, before) == rows
+
+
+def test_a_schema_change_that_slept_for_half_a_day_creates_its_tables_again(graph, monkeypatch):
+    monkeypatch.setattr("omnigraph.transaction.protocol.NEW_TABLE_SECONDS_MAX", 0.0)
+    made = len(tables_of(graph))
+
+    def wake_up() -> None:
+        monkeypatch.undo()
+
+    with sleeping_at(Cut(Failpoint.WRITE_AFTER_EACH_TABLE, 2), wake_up):
+        graph.schema.apply(RESHAPED)
+
+    pinned = {pin.location for pin in graph.snapshot().pins.values()}
+    assert len(tables_of(graph)) == made + 2
+    assert len(clean_all(graph).tables) == 1
+    assert pinned <= tables_of(graph)
+    assert_next_writes_work(graph.uri)

@@ -151,6 +151,11 @@ def add_column(dataset: LanceDataset, name: str = "extra") -> LanceOperation.Mer
     return LanceOperation.Merge(fragments_of(dataset), schema, preserves_nullability=True)
 
 
+def keep_columns(dataset: LanceDataset) -> LanceOperation.Project:
+    """Replace the list of columns, here by itself."""
+    return LanceOperation.Project(dataset.lance_schema)
+
+
 def index(dataset: LanceDataset, column: str = "key", **options: Any) -> Any:
     """Stage a BTREE over every fragment."""
     options.setdefault("fragment_ids", [each.fragment_id for each in dataset.get_fragments()])
@@ -178,6 +183,7 @@ OPERATIONS: Final[Mapping[str, Callable[[LanceDataset], LanceOperation.BaseOpera
     "delete": lambda dataset: delete(dataset, "a"),
     "update": lambda dataset: upsert(dataset, "a", value=1),
     "merge": add_column,
+    "project": keep_columns,
     "config": update_config,
     "index": create_index,
     "overwrite": lambda dataset: overwrite(dataset, "whole"),

@@ -14,6 +14,7 @@ FENCED: Final = {
     "delete": False,
     "update": False,
     "merge": False,
+    "project": False,
     "index": False,
     "overwrite": True,
 }

@@ -23,7 +23,12 @@ def cleanup(
     else:
         refs = [("ref", leftover.ref, leftover.location) for leftover in result.refs]
         folders = [path.rpartition("/") for path in result.scratch]
-        leftovers = [*refs, *(("scratch", name, place) for place, _, name in folders)]
+        tables = [path.rpartition("/") for path in result.tables]
+        leftovers = [
+            *refs,
+            *(("scratch", name, place) for place, _, name in folders),
+            *(("table", name, place) for place, _, name in tables),
+        ]
         if leftovers:
             render.show_table(["kind", "name", "in"], leftovers)
         render.say(_summary(len(leftovers), confirm=confirm))
