@@ -118,28 +118,37 @@ def clean(
         StorageError: the branches, or what they pin, could not be read. Nothing was deleted.
         RecoveryNeededError: a sidecar cannot be read, and might name any ref. Nothing was deleted.
     """
-    refs = clean_refs(manifest, sidecars, clock, dry_run=dry_run, age_min=age_min)
     least = STAGED_AGE_MIN if age_min is None else age_min
     before = clock.now() - least
-    scratch, troubles = _clean_scratch(manifest.store.objects, before, dry_run=dry_run)
-    # After the refs: those of deleted branches name the tables that were created on them.
-    tables, more = _clean_tables(manifest, sidecars, before, dry_run=dry_run)
-    return CleanupResult(refs.reclaimed, scratch, tables, (*refs.troubles, *troubles, *more))
+    # Before refs are deleted, so that a dry run reports the same tables. Those that were created on
+    # a branch whose refs are deleted now are left to the next cleanup.
+    unused, troubles = _find_tables(manifest, sidecars, before)
+    refs = clean_refs(manifest, sidecars, clock, dry_run=dry_run, age_min=age_min)
+    objects = manifest.store.objects
+    scratch, scratch_troubles = _clean_scratch(objects, before, dry_run=dry_run)
+    tables, table_troubles = _clean_tables(objects, unused, dry_run=dry_run)
+    every = (*refs.troubles, *scratch_troubles, *troubles, *table_troubles)
+    return CleanupResult(refs.reclaimed, scratch, tables, every)
+
+
+def _find_tables(
+    manifest: Manifest, sidecars: Sidecars, before: datetime
+) -> tuple[tuple[str, ...], list[Trouble]]:
+    try:
+        return find_unused_tables(manifest, sidecars, before=before), []
+    except OmnigraphError as failure:
+        return (), [Trouble(MANIFEST, None, failure.message)]
 
 
 def _clean_tables(
-    manifest: Manifest, sidecars: Sidecars, before: datetime, *, dry_run: bool
+    objects: Objects, unused: Collection[str], *, dry_run: bool
 ) -> tuple[tuple[str, ...], list[Trouble]]:
     deleted: list[str] = []
     troubles: list[Trouble] = []
-    try:
-        unused = find_unused_tables(manifest, sidecars, before=before)
-    except OmnigraphError as failure:
-        return (), [Trouble(MANIFEST, None, failure.message)]
     for location in unused:
         try:
             if not dry_run:
-                manifest.store.objects.clear(location)
+                objects.clear(location)
         except OmnigraphError as failure:
             troubles.append(Trouble(location, None, failure.message))
         else:
