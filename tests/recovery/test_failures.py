@@ -105,8 +105,14 @@ def person_ids(uri: str) -> set[str]:
 @pytest.mark.parametrize(
     ("named", "said"),
     [
-        ({"key": TableKey.parse("node:Nobody")}, "names node:Nobody at nodes/.*, not of branch main"),
-        ({"location": "nodes/elsewhere"}, "names node:Person at nodes/elsewhere, not of branch main"),
+        (
+            {"key": TableKey.parse("node:Nobody")},
+            "names node:Nobody at nodes/.*, not of branch main",
+        ),
+        (
+            {"location": "nodes/elsewhere"},
+            "names node:Person at nodes/elsewhere, not of branch main",
+        ),
     ],
 )
 def test_a_sidecar_that_does_not_fit_its_branch_is_named_and_stays(uri, named, said):
