@@ -217,7 +217,9 @@ class Graph:
     def _merges(self) -> Merges:
         from omnigraph.merge.run import Merges
 
-        return Merges(self._manifest, self._transactions, self._catalogs, self._backends.of)
+        return Merges(
+            self._manifest, self._clock, self._transactions, self._catalogs, self._backends.of
+        )
 
     @cached_property
     def _schema_changes(self) -> SchemaChanges:

@@ -52,6 +52,7 @@ def conflict_facts(conflict: Conflict) -> dict[str, object]:
         "ours": plain_value(conflict.ours),
         "theirs": plain_value(conflict.theirs),
         "message": str(conflict),
+        **({} if conflict.facet is None else {"facet": conflict.facet}),
     }
 
 
@@ -75,7 +76,12 @@ def say_conflicts(conflicts: Iterable[Conflict], count: int) -> None:
         say(f"and {more:,} more")
     if listed:
         first = listed[0]
-        place = {"type": first.type_name, "id": first.id, "property": first.property}
+        place = {
+            "type": first.type_name,
+            "id": first.id,
+            "property": first.property,
+            "facet": first.facet,
+        }
         named = {name: value for name, value in place.items() if value is not None}
         say("to decide one by one, give a file to --resolve, such as")
         say(f"  {_json_line([{**named, 'take': 'theirs'}])}")

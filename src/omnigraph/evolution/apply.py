@@ -152,7 +152,7 @@ class SchemaApplication:
                 continue
             old = plan.old.type_of(old_key)
             columns = plan.columns(type_)
-            if not _is_reshaped(old, type_, columns):
+            if not is_reshaped(old, type_, columns):
                 continue
             recipes = tuple(
                 make_recipe(old, type_, column, self.request.fills.get((type_.name, column.name)))
@@ -219,7 +219,7 @@ class _TableChange:
             IntegrityError: a value does not convert, or does not fit its property.
         """
         filled = {recipe.target.field.name for recipe in self.recipes}
-        reshape = plan_reshape(table, _storage_columns(self.new, self.columns), filled=filled)
+        reshape = plan_reshape(table, storage_columns(self.new, self.columns), filled=filled)
         if not self.recipes:
             return stage_reshape(table, reshape.columns)
         fill = TableFill(table, self.recipes, reshape.copies)
@@ -228,7 +228,7 @@ class _TableChange:
         return stage_reshape(table, reshape.columns, result.files)
 
 
-def _storage_columns(type_: SchemaType, columns: tuple[ColumnChange, ...]) -> list[TableColumn]:
+def storage_columns(type_: SchemaType, columns: tuple[ColumnChange, ...]) -> list[TableColumn]:
     """The columns as storage has them."""
     fields = table_schema(type_)
     return [
@@ -279,7 +279,7 @@ def _requiring(catalog: Catalog, checks: Iterable[RuleCheck]) -> Catalog:
     )
 
 
-def _is_reshaped(old: SchemaType, new: SchemaType, columns: tuple[ColumnChange, ...]) -> bool:
+def is_reshaped(old: SchemaType, new: SchemaType, columns: tuple[ColumnChange, ...]) -> bool:
     """Whether the table gets other columns, and not only other rules."""
     is_renamed = any(column.old_name not in (None, column.name) for column in columns)
     has_new = any(column.needs_values for column in columns)

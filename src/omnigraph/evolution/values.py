@@ -8,7 +8,6 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.engine.local.row_expressions import evaluate, explain
 from omnigraph.evolution.casts import complaint_in
@@ -25,6 +24,7 @@ from omnigraph.schema.arrow import property_field
 from omnigraph.schema.catalog import Property
 from omnigraph.schema.catalog import Value as PlainValue
 from omnigraph.schema.values import Misfit
+from omnigraph.storage.column_files import make_filler
 
 _NULL: Final = "may not be null"
 
@@ -189,13 +189,13 @@ def _finish(
         nulls = missing[:OFFENDERS_SHOWN_MAX].tolist()
         first = tuple(Offender(row, None, _NULL) for row in nulls)
         faults.append(Fault(target.breach(Rule.REQUIRED), len(missing), first))
-    return ColumnResult(pc.fill_null(values, _filler(values.type)), tuple(faults))
+    return ColumnResult(_fill_nulls(values), tuple(faults))
 
 
-def _filler(kind: pa.DataType) -> pa.Scalar:
-    if pa.types.is_string(kind):
-        return pa.scalar("")
-    return pa.scalar(False if pa.types.is_boolean(kind) else 0, kind)
+def _fill_nulls(values: pa.Array) -> pa.Array:
+    """The values with a filler for each null; of any type, so they are taken by position."""
+    places = np.where(values.is_null(), len(values), np.arange(len(values)))
+    return pa.concat_arrays([values, make_filler(values.type)]).take(pa.array(places))
 
 
 def _reason(misfit: Misfit) -> str:

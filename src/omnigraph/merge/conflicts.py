@@ -23,6 +23,7 @@ class ConflictKind(StrEnum):
     UNIQUE_VIOLATION = "unique_violation"
     CARDINALITY_VIOLATION = "cardinality_violation"
     VALUE_CONSTRAINT_VIOLATION = "value_constraint_violation"
+    SCHEMA = "schema"
 
 
 _KINDS: Final = {
@@ -41,12 +42,15 @@ _OF_BOTH_SIDES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A value or row that both sides changed, or a rule that the merged graph would break.
+    """What both sides changed in a row or in the schema, or a rule the merged graph would break.
 
     Attributes:
+        id: The id of the row; None for a conflict of schemas.
         property: The property in conflict; None for a whole row.
         base: The value in the base; `ours` is that of the target, `theirs` that of the source. For
-            a whole row, its columns; None where there is no row or nothing is known.
+            a whole row, its columns; for schemas, a text in their language. None where there is
+            no row, nothing is declared, or nothing is known.
+        facet: For a conflict of schemas, what of the type or property is in conflict.
     """
 
     kind: ConflictKind
@@ -57,6 +61,7 @@ class Conflict:
     ours: object = None
     theirs: object = None
     message: str = ""
+    facet: str | None = None
 
     def __str__(self) -> str:
         if self.message:
@@ -120,5 +125,7 @@ def refused(
     hint = "decide with --resolve ours|theirs or a file of resolutions, or change a branch"
     if any(each.kind in _OF_BOTH_SIDES for each in conflicts):
         hint += "; where rows of both sides break a rule together, take ours or give a value"
+    if any(each.kind is ConflictKind.SCHEMA for each in conflicts):
+        hint += "; schemas are decided first, and rows are compared after that"
     found = tuple(conflicts)
     return MergeConflictError(message, hint=hint, conflicts=found, conflict_count=count)

@@ -1,31 +1,33 @@
-"""Merging one branch into another: every table, then the rules that the result must keep."""
+"""Merging one branch into another: the schemas, every table, the rules that the result keeps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
 
-from omnigraph.changes.graphs import Side, has_moved, require_one_schema
+from omnigraph.changes.graphs import Side
+from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice
-from omnigraph.integrity import footprint
-from omnigraph.integrity.deltas import Shape
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.merge.bases import Base
+from omnigraph.merge.breaches import MergeChecks
 from omnigraph.merge.conflicts import Conflict, refused
+from omnigraph.merge.drops import DroppedUnits
 from omnigraph.merge.resolutions import Resolutions
-from omnigraph.merge.rows import RowMerger, Sides
-from omnigraph.merge.rules import Rules
+from omnigraph.merge.rows import RowMerger
+from omnigraph.merge.schemas import MergedSchema, SchemaSides, side_of
+from omnigraph.merge.targets import MergeTarget
+from omnigraph.merge.versions import TableVersions
+from omnigraph.merge.works import FindSchema, MergeWork
 from omnigraph.model.commits import Commit
 from omnigraph.model.counts import Counts
 from omnigraph.model.ids import CommitId
-from omnigraph.model.tables import TableKey
-from omnigraph.schema.catalog import SchemaType
-from omnigraph.storage.tables import Table
+from omnigraph.schema.catalog import Catalog
+from omnigraph.schema.steps import Step
 from omnigraph.transaction.view import View
-from omnigraph.transaction.work import Stage, Work
+from omnigraph.transaction.work import Work
 
 
 class Outcome(StrEnum):
@@ -45,6 +47,7 @@ class MergeReport:
         conflicts: What has to be decided first; a merge with any is refused. Of very many, Spark
             names the first, and `conflict_count` says how many there are.
         choice: The engine that it is planned on, and why.
+        steps: What it changes in the schema of the target.
     """
 
     outcome: Outcome
@@ -52,15 +55,22 @@ class MergeReport:
     counts: Mapping[str, Counts] = field(default_factory=dict)
     conflicts: tuple[Conflict, ...] = ()
     conflict_count: int = 0
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class TableWork:
-    """What a merge does to one table, and how to stage it."""
+class SchemaSource:
+    """Where a merge finds schemas.
 
-    type: SchemaType
-    counts: Counts
-    stage: Stage
+    Attributes:
+        catalog: Returns the catalog of a schema by its digest.
+        rules: Returns the rules that a merge checks, of a catalog.
+        accepted: Returns a schema by its digest, with its text.
+    """
+
+    catalog: Callable[[str], Catalog]
+    rules: Callable[[Catalog], RuleSet]
+    accepted: FindSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +92,8 @@ class Merge:
     merger: RowMerger
     choice: Choice
     cleanup: ExitStack
-    rule_set: RuleSet
+    schemas: SchemaSource
+    clock: Clock
     resolutions: Resolutions
     strict_rows: bool = False
 
@@ -94,94 +105,89 @@ class Merge:
                 break a rule, and nobody decided. Nothing was written.
             InvalidInputError: a resolution is about what does not conflict.
         """
-        report, tables = self.decide(view)
-        if report.conflicts:
+        report, work = self.decide(view)
+        if work is None or report.conflicts:
             source, target = self.source.snapshot.branch, view.snapshot.branch
             error = refused(source, target, report.conflicts, report.conflict_count)
             if unused := self.resolutions.unused():
                 error.add_note(f"the resolutions name what does not conflict so far: {unused}")
             raise error
         self.resolutions.require_used()
-        footprints = footprint.footprints(self.rule_set, _shape(tables))
         return Work(
             report,
-            changes={key: work.stage for key, work in tables.items()},
-            reads=footprint.reads(footprints),
-            guards=footprint.guards(footprints),
+            changes=work.stages(),
+            reads=work.reads(),
+            guards=work.guards(),
             replans=True,
             is_history=True,
             lineage=self.lineage,
+            schema_change=work.schema_change(self.schemas.accepted),
         )
 
-    def decide(self, view: View) -> tuple[MergeReport, dict[TableKey, TableWork]]:
-        """What the merge would do to each table that changes, and what stands in its way."""
-        for side in (self.source, *self.points.values()):
-            require_one_schema(side.snapshot, view.snapshot)
+    def decide(self, view: View) -> tuple[MergeReport, MergeWork | None]:
+        """What the merge would do to each table that changes, and what stands in its way.
+
+        There is no work if schemas conflict: rows are not compared before it is known what they
+        are rows of.
+        """
+        is_behind = self.base.commit == view.snapshot.head.commit_id
+        # Where only the source went on, the target becomes what the source is, rules and all.
+        outcome = Outcome.FAST_FORWARD if is_behind else Outcome.MERGED
+        schema = self._schema(view, is_behind=is_behind)
+        if not isinstance(schema, MergedSchema):
+            return MergeReport(outcome, self.choice, {}, schema, len(schema)), None
+        ours, theirs = view.snapshot.head.commit_id, self.source.snapshot.head.commit_id
+        target = None
+        if not (schema.is_that_of(ours) and schema.is_that_of(theirs)):
+            target = MergeTarget(view, self.source, schema, self.merger, self.clock)
         rows = self.merger.begin_merge(
-            self.source.snapshot.head.commit_id,
-            view.data,
-            self.resolutions,
-            strict_rows=self.strict_rows,
+            theirs, view.data, self.resolutions, strict_rows=self.strict_rows
         )
         self.cleanup.callback(rows.close)
+        versions = TableVersions(
+            schema, self.base, self.points, Side(view.snapshot, view.data), self.source
+        )
         tables = {
             sides.type.table_key: merged
-            for sides in self._moved_tables(view)
+            for sides in versions.moved()
             if (merged := rows.decide(sides)) is not None
         }
         undecided, count = list(rows.conflicts), rows.conflict_count
+        rule_set = self.schemas.rules(schema.catalog)
         # What is undecided stands as ours has it, so that all other conflicts show at once.
-        is_behind = self.base.commit == view.snapshot.head.commit_id
         if not is_behind:
-            rules = Rules(self.rule_set, self.source, view, self.merger, self.resolutions, rows)
-            kept = rules.keep(tables)
+            checks = MergeChecks(
+                versions, target, view, self.merger, self.resolutions, rule_set, rows
+            )
+            kept = checks.run(tables)
             tables = kept.tables
             undecided, count = [*undecided, *kept.conflicts], count + kept.conflict_count
-        # Where only the source went on, the target becomes what the source is, rules and all.
-        outcome = Outcome.FAST_FORWARD if is_behind else Outcome.MERGED
-        works = {
-            key: TableWork(merged.type, counts, partial(rows.stage, merged))
-            for key, merged in tables.items()
+        conflicts = sorted(undecided, key=_by_place)[: rows.conflicts_max]
+        changes = {
+            merged.type.name: counts
+            for merged in tables.values()
             if (counts := rows.counts(merged))
         }
-        conflicts = sorted(undecided, key=_by_place)[: rows.conflicts_max]
-        changes = {work.type.name: work.counts for work in works.values()}
-        return MergeReport(outcome, self.choice, changes, tuple(conflicts), count), works
+        steps = () if target is None else target.steps.steps
+        report = MergeReport(outcome, self.choice, changes, tuple(conflicts), count, steps)
+        return report, MergeWork(rows, tables, target, rule_set)
 
-    def _moved_tables(self, view: View) -> Iterator[Sides]:
-        """The tables that the source, or a commit of a virtual base, has at another version."""
-        ours, theirs = view.snapshot.head.commit_id, self.source.snapshot.head.commit_id
-        for type_ in view.catalog.types:
-            key = type_.table_key
-            base = self._base_of(key)
-            anchor, is_commit = self.points[base.anchor].snapshot, base.commit is not None
-            if is_commit and not has_moved(anchor, self.source.snapshot, key):
-                continue
-            is_target_base = is_commit and not has_moved(anchor, view.snapshot, key)
-            tables = self._tables(base, view, key)
-            yield Sides(type_, base, tables, theirs, ours, is_target_base=is_target_base)
-
-    def _base_of(self, key: TableKey) -> Base:
-        """The base of one table: most are alike in all commits of a virtual base."""
-        return self.base.for_table(lambda commit: self.points[commit].snapshot.pin(key).place)
-
-    def _tables(self, base: Base, view: View, key: TableKey) -> dict[CommitId, Table]:
-        """The table at every commit that a merge of it looks at."""
-        tables = {commit: self.points[commit].data.table(key) for commit in base.commits}
-        for side in (self.source, view):
-            tables[side.snapshot.head.commit_id] = side.data.table(key)
-        return tables
+    def _schema(self, view: View, *, is_behind: bool) -> MergedSchema | tuple[Conflict, ...]:
+        """The schema that the target gets, or the conflicts of schemas that nobody decided."""
+        ours = Side(view.snapshot, view.data)
+        commits = (*self.points.values(), ours, self.source)
+        points = {
+            side.snapshot.head.commit_id: side_of(side.snapshot, self.schemas.catalog)
+            for side in commits
+        }
+        ours_id, theirs_id = (side.snapshot.head.commit_id for side in (ours, self.source))
+        if is_behind:
+            return MergedSchema.of(points[theirs_id], points)
+        sides = SchemaSides(self.base, points, ours_id, theirs_id)
+        anchor = self.points[self.base.anchor]
+        dropped = DroppedUnits(anchor, ours, self.source, self.schemas.catalog, self.merger)
+        return sides.merge(self.resolutions, dropped.used())
 
 
 def _by_place(conflict: Conflict) -> tuple[str, ...]:
     return (conflict.type_name, conflict.id or "", conflict.property or "", conflict.kind)
-
-
-def _shape(changed: Mapping[TableKey, TableWork]) -> Shape:
-    """What the merge brings to the tables, for the rules that apply to it."""
-    return Shape(
-        upserted=frozenset(
-            key for key, work in changed.items() if work.counts.inserted or work.counts.updated
-        ),
-        deleted=frozenset(key for key, work in changed.items() if work.counts.deleted),
-    )

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any, Final
 
 from omnigraph.errors import InvalidInputError
 from omnigraph.integrity.convert import convert_value
@@ -14,7 +15,10 @@ from omnigraph.integrity.violations import shorten
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.model.types import Scalar, VectorType
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
+from omnigraph.schema.schema_facts import Facet
 from omnigraph.schema.values import Misfit
+
+_SCHEMA_HINT: Final = 'write {"type": …, "property": …, "facet": …, "take": "ours"}'
 
 
 class Choice(StrEnum):
@@ -64,6 +68,7 @@ def _is_end(type_: SchemaType, name: str) -> bool:
 
 Decision = Choice | Given
 _Place = tuple[str, str | None, str | None]
+_SchemaPlace = tuple[str, str | None, str]
 
 
 @dataclass(slots=True)
@@ -71,12 +76,16 @@ class Resolutions:
     """Decisions by type, id and property, and one for all other conflicts.
 
     Attributes:
-        used: The places that were in conflict; a decision about any other is a mistake.
+        schema: Decisions about schemas, by type, property and facet.
+        used: The places that were in conflict; a decision about any other is a mistake. For
+            `schema`, these are `used_schema`.
     """
 
     everything: Choice | None = None
     named: Mapping[_Place, Decision] = field(default_factory=dict)
     used: set[_Place] = field(default_factory=set)
+    schema: Mapping[_SchemaPlace, Choice] = field(default_factory=dict)
+    used_schema: set[_SchemaPlace] = field(default_factory=set)
 
     def decide(self, conflict: Conflict) -> Decision | None:
         """The decision about a conflict, or None."""
@@ -92,6 +101,14 @@ class Resolutions:
             if place in self.named:
                 self.used.add(place)
                 return self.named[place]
+        return self.everything
+
+    def decide_schema(self, type_name: str, name: str | None, facet: str) -> Choice | None:
+        """The decision about a facet of a type or of one of its properties, or None."""
+        place = (type_name, name, facet)
+        if place in self.schema:
+            self.used_schema.add(place)
+            return self.schema[place]
         return self.everything
 
     def given(self, type_name: str, id_: str | None, properties: Iterable[str]) -> str | None:
@@ -111,15 +128,17 @@ class Resolutions:
 
     def unused(self) -> str:
         """The first decisions that were not needed, as text; empty if there are none."""
-        places = sorted(self.named.keys() - self.used, key=str)
-        return ", ".join(map(_spelt, places[:5]))
+        places = [_format_schema_place(place) for place in self.schema.keys() - self.used_schema]
+        places += map(_spelt, self.named.keys() - self.used)
+        return ", ".join(sorted(places)[:5])
 
 
 def read_resolutions(text: str | None) -> Resolutions:
     """Parse the value of `--resolve`: `ours`, `theirs`, or the JSON text of a file of resolutions.
 
     The file is a list of `{"type", "id", "property"?, "take": "ours"|"theirs"}` or, with `"value"`
-    instead of `"take"`, a value of neither side.
+    instead of `"take"`, a value of neither side. A decision about schemas has no `"id"`:
+    `{"type", "property"?, "facet", "take"}`.
 
     Raises:
         InvalidInputError: it is none of these; the message names the entry.
@@ -136,17 +155,58 @@ def read_resolutions(text: str | None) -> Resolutions:
     if not isinstance(entries, list):
         message = "the resolutions are not a list"
         raise InvalidInputError(message, hint='write [{"type": …, "id": …, "take": "ours"}]')
+    numbered = list(enumerate(entries, start=1))
+    about_schemas = [(number, entry) for number, entry in numbered if _is_about_schema(entry)]
+    about_rows = [(number, entry) for number, entry in numbered if not _is_about_schema(entry)]
     named: dict[_Place, Decision] = {}
-    for place, decision in _decisions(entries):
+    for place, decision in _decisions(about_rows):
         if place in named:
-            message = f"the resolutions decide about {_spelt(place)} twice"
-            raise InvalidInputError(message, hint="leave one of the two")
+            raise _repetition(_spelt(place))
         named[place] = decision
-    return Resolutions(named=named)
+    schema: dict[_SchemaPlace, Choice] = {}
+    for schema_place, choice in _schema_decisions(about_schemas):
+        if schema_place in schema:
+            raise _repetition(_format_schema_place(schema_place))
+        schema[schema_place] = choice
+    return Resolutions(named=named, schema=schema)
 
 
-def _decisions(entries: Iterable[object]) -> Iterable[tuple[_Place, Decision]]:
-    for number, entry in enumerate(entries, start=1):
+def _repetition(place: str) -> InvalidInputError:
+    message = f"the resolutions decide about {place} twice"
+    return InvalidInputError(message, hint="leave one of the two")
+
+
+def _is_about_schema(entry: object) -> bool:
+    return isinstance(entry, dict) and "facet" in entry
+
+
+def _schema_decisions(
+    entries: Iterable[tuple[int, Any]],
+) -> Iterable[tuple[_SchemaPlace, Choice]]:
+    for number, entry in entries:
+        type_name, name, facet = (entry.get(word) for word in ("type", "property", "facet"))
+        if not isinstance(type_name, str):
+            message = f"resolution {number}, about a schema, names no type"
+            raise InvalidInputError(message, hint=_SCHEMA_HINT)
+        if "id" in entry:
+            message = f"resolution {number}, of {type_name}, names a row and a facet of the schema"
+            raise InvalidInputError(message, hint="leave out the id or the facet")
+        if not isinstance(name, str | None):
+            message = f"resolution {number}, of {type_name}, names no property by its name"
+            raise InvalidInputError(message, hint=_SCHEMA_HINT)
+        if facet not in list(Facet):
+            message = f"resolution {number}, of {type_name}, names the facet {shorten(facet)}"
+            hint = f"there are {', '.join(Facet)}; the conflict names its own"
+            raise InvalidInputError(message, hint=hint)
+        if entry.get("take") not in list(Choice) or "value" in entry:
+            message = f"resolution {number}, about the schema of {type_name}, takes no side"
+            hint = "take ours or theirs; for something else, change the schema of a branch"
+            raise InvalidInputError(message, hint=hint)
+        yield (type_name, name, facet), Choice(entry["take"])
+
+
+def _decisions(entries: Iterable[tuple[int, object]]) -> Iterable[tuple[_Place, Decision]]:
+    for number, entry in entries:
         if not isinstance(entry, dict) or not isinstance(entry.get("type"), str):
             message = f"resolution {number} names no type"
             raise InvalidInputError(message, hint='write {"type": …, "id": …, "take": "ours"}')
@@ -168,6 +228,11 @@ def _decisions(entries: Iterable[object]) -> Iterable[tuple[_Place, Decision]]:
         else:
             message = f"resolution {number} takes {shorten(entry['take'])}"
             raise InvalidInputError(message, hint="take ours or theirs")
+
+
+def _format_schema_place(place: _SchemaPlace) -> str:
+    type_name, property_, facet = place
+    return f"{facet} of {type_name}" + (f" {property_}" if property_ else "")
 
 
 def _spelt(place: _Place) -> str:

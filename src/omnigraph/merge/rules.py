@@ -26,11 +26,11 @@ from omnigraph.merge.conflicts import Conflict, broken
 from omnigraph.merge.decisions import Merged, with_value
 from omnigraph.merge.resolutions import Choice, Decision, Given, Resolutions
 from omnigraph.merge.rows import MergeRows, TouchedRows
+from omnigraph.merge.schemas import MergedSchema
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import EdgeType, NodeType, SchemaType
 from omnigraph.storage import lookups
-from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
 
 _ROUNDS_MAX: Final = 100
@@ -51,16 +51,38 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
+class MergeSource:
+    """The source of a merge: its rows become rows of the merged types."""
+
+    side: Side
+    schema: MergedSchema
+
+    def find(self, merged: Merged, ids: pa.Array) -> pa.Table:
+        """Rows of the source, to be brought together with those of a merge."""
+        type_, commit_id = merged.type, self.side.snapshot.head.commit_id
+        key, schema = self.schema.key_at(commit_id, type_.table_key), table_schema(type_)
+        if key is None:
+            return merged.added.slice(0, 0)
+        table, lift = self.side.data.table(key), self.schema.lift(commit_id, type_)
+        names = read_columns(schema) if merged.is_referring else schema.names
+        found = lookups.find(table, "id", ids, columns=lift.sources(names))
+        if not merged.is_referring:
+            return rows_of(type_, found.to_batches(), lift=lift).select(schema.names)
+        return merged.wide.refer(schema, table, lift.apply(found, names))
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
     """Keeps the rules of the target in a merge.
 
     Attributes:
         source: What is merged, for rows that a decision takes from there.
+        view: The target, with the columns of the merged schema.
         rows: The rows of the merge, which may be in other processes, too.
     """
 
     rule_set: RuleSet
-    source: Side
+    source: MergeSource
     view: View
     engine: Engine
     resolutions: Resolutions
@@ -171,7 +193,7 @@ class Rules:
         """An edge of the target leads to a node that the source deleted."""
         if decision is Choice.THEIRS:
             merged = offence.merged
-            row = _rows(merged, self.source.data.table(offence.type.table_key), offence.id)
+            row = self.source.find(merged, offence.id)
             if not row.num_rows:
                 return offence.with_table(merged.deleting(offence.id))
             # Ours led it to that node, and theirs has it with another end.
@@ -194,7 +216,7 @@ class Rules:
         if pc.any(pc.is_in(merged.added["id"], value_set=offence.value)).as_py():
             # It was brought back already, for another edge that needs it.
             return offence.tables
-        row = _rows(merged, self.source.data.table(node.table_key), offence.value)
+        row = self.source.find(merged, offence.value)
         if not row.num_rows:
             # Its end is ours, and it has another in theirs.
             return self._as_theirs(offence)
@@ -214,8 +236,8 @@ class Rules:
 
     def _as_theirs(self, offence: _Offence) -> dict[TableKey, Merged] | None:
         """The whole row as the source has it."""
-        type_, merged = offence.type, offence.merged
-        row = _rows(merged, self.source.data.table(type_.table_key), offence.id)
+        merged = offence.merged
+        row = self.source.find(merged, offence.id)
         if not row.num_rows or not pc.any(pc.is_in(merged.replaced["id"], offence.id)).as_py():
             return None
         others = exclude_ids(merged.replaced, offence.id)
@@ -276,12 +298,3 @@ class _Offence:
                 changed = with_value(self.type, rows, name, place, decision)
                 return self.with_table(replace(merged, **{part: changed}))
         return None
-
-
-def _rows(merged: Merged, table: Table, ids: pa.Array) -> pa.Table:
-    """Rows of a table, to be brought together with those of a merge."""
-    schema = table_schema(merged.type)
-    if merged.is_referring:
-        rows = lookups.find(table, "id", ids, columns=read_columns(schema))
-        return merged.wide.refer(schema, table, rows)
-    return rows_of(merged.type, lookups.find(table, "id", ids, columns=schema.names).to_batches())

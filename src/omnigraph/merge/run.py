@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Final, TypeAlias
 
-from omnigraph.changes.graphs import Side, difference_sizes, has_moved, measure_differences
-from omnigraph.choices import EngineName
+from omnigraph.changes.graphs import Filter, Side, measure_differences, moved_types, pair_pins
+from omnigraph.choices import EngineName, TableKind
+from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice, asked_engine, by_size
 from omnigraph.engine.snapshots import data_at
 from omnigraph.errors import CommitNotFoundError, ErrorCode, InvalidInputError, StorageError
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import Rule
 from omnigraph.limits import CATALOGS_MAX
+from omnigraph.manifest import schemas
 from omnigraph.manifest.lineage import Ancestry, Divergence
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.merge.bases import Base, find_base
 from omnigraph.merge.conflicts import Conflict
-from omnigraph.merge.graphs import Merge, MergeReport, Outcome
+from omnigraph.merge.graphs import Merge, MergeReport, Outcome, SchemaSource
 from omnigraph.merge.resolutions import read_resolutions
 from omnigraph.merge.rows import RowMerger
 from omnigraph.model.commits import OperationKind
@@ -30,6 +32,8 @@ from omnigraph.model.counts import Counts
 from omnigraph.model.followups import FollowUpFailure
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
+from omnigraph.schema.catalog import Catalog
+from omnigraph.schema.steps import Step
 from omnigraph.transaction.protocol import Order, Transactions
 from omnigraph.transaction.view import View, detect_deleted_branch, view_of
 from omnigraph.transaction.work import Work
@@ -43,11 +47,13 @@ class MergeOutcome:
         source_commit: The commit of the source that was merged.
         commit_id: The commit that it made; None if there was nothing to merge, or in a dry run.
         changes: By type, what it changed in the target.
+        steps: What it changed in the schema of the target.
         conflicts: Only in a dry run: what would have to be decided; of very many, Spark names the
             first, and `conflict_count` says how many there are.
         deleted_source: Whether the source was deleted, as asked; one that moved on stays.
         engine: The engine that merged, and `why` it was chosen.
-        warnings: Why the source was not deleted, though asked; the merge has landed all the same.
+        warnings: What failed after the merge, which has landed all the same, such as the deletion
+            of the source.
     """
 
     outcome: Outcome
@@ -62,6 +68,7 @@ class MergeOutcome:
     engine: EngineName = EngineName.LOCAL
     why: str = ""
     warnings: tuple[FollowUpFailure, ...] = ()
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +100,21 @@ class Merges:
     def __init__(
         self,
         manifest: Manifest,
+        clock: Clock,
         transactions: Transactions,
         catalogs: Catalogs,
         mergers: RowMergers,
     ) -> None:
         self._manifest = manifest
+        self._clock = clock
         self._transactions = transactions
         self._catalogs = catalogs
         self._mergers = mergers
-        self._rule_set = lru_cache(maxsize=CATALOGS_MAX)(self._compile_rules)
+        self._schemas = SchemaSource(
+            catalogs.of,
+            lru_cache(maxsize=CATALOGS_MAX)(_compile_rules),
+            partial(schemas.load, manifest.store.objects),
+        )
 
     def run(
         self,
@@ -168,7 +181,7 @@ class Merges:
             return None
         base, points = self._base(divergence, ancestry)
         source = self._side(theirs)
-        choice = _choose(source, base, points, view, options.engine)
+        choice = self._choose(source, base, points, view, options.engine)
         return Merge(
             source,
             base,
@@ -177,7 +190,8 @@ class Merges:
             self._mergers(choice.engine),
             choice,
             cleanup,
-            self._rule_set(view.snapshot.schema_digest),
+            self._schemas,
+            self._clock,
             read_resolutions(options.resolve),
             options.strict_rows,
         )
@@ -217,10 +231,40 @@ class Merges:
             raise InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_PARAMETER)
         return self._manifest.current(source)
 
-    def _compile_rules(self, digest: str) -> RuleSet:
-        # A merge takes each vector whole: from a side, which kept the rules, or from a decision,
-        # which was checked. Its numbers need not be read again.
-        return RuleSet.compile(self._catalogs.of(digest)).without(Rule.TYPE)
+    def _choose(
+        self,
+        source: Side,
+        base: Base,
+        points: Mapping[CommitId, Side],
+        view: View,
+        wanted: str | None,
+    ) -> Choice:
+        """The engine for as much as both sides changed in tables that the source changed."""
+        anchor, target = points[base.anchor], Side(view.snapshot, view.data)
+        moved = Filter(origins=frozenset(_moved_origins(anchor.snapshot, source.snapshot)))
+        compared = [(anchor, source), (anchor, target)]
+        compared += [(points[old], points[new]) for old, new in base.pairs()]
+        sizes = (
+            comparison.size
+            for old, new in compared
+            for comparison in moved_types(self._catalogs.of, old, new, moved)
+        )
+        return by_size(wanted, measure_differences(sizes))
+
+
+def _compile_rules(catalog: Catalog) -> RuleSet:
+    # A merge takes each vector whole: from a side, which kept the rules, or from a decision, which
+    # was checked. Its numbers need not be read again.
+    return RuleSet.compile(catalog).without(Rule.TYPE)
+
+
+def _moved_origins(before: Snapshot, after: Snapshot) -> Iterator[tuple[TableKind, str]]:
+    """The identities of the types whose tables are not the same at two points."""
+    for old, new in pair_pins(before, after):
+        pin = new or old
+        assert pin is not None, "a pair has a pin"
+        if old is None or new is None or old.place != new.place:
+            yield pin.key.kind, pin.identity.origin
 
 
 def _unreadable_base(cause: CommitNotFoundError) -> StorageError:
@@ -230,22 +274,6 @@ def _unreadable_base(cause: CommitNotFoundError) -> StorageError:
         "'omnigraph diff', and write to the target what it lacks"
     )
     return StorageError(message, hint=hint, code=ErrorCode.MERGE_BASE_UNREADABLE)
-
-
-def _choose(
-    source: Side, base: Base, points: Mapping[CommitId, Side], view: View, wanted: str | None
-) -> Choice:
-    """The engine for as much as both sides changed in tables that the source changed."""
-    anchor, target = points[base.anchor], Side(view.snapshot, view.data)
-    keys = [
-        type_.table_key
-        for type_ in view.catalog.types
-        if has_moved(anchor.snapshot, source.snapshot, type_.table_key)
-    ]
-    compared = [(anchor, source), (anchor, target)]
-    compared += [(points[old], points[new]) for old, new in base.pairs()]
-    sizes = (size for old, new in compared for size in difference_sizes(old, new, keys))
-    return by_size(wanted, measure_differences(sizes))
 
 
 def _outcome(report: MergeReport, theirs: Snapshot, target: BranchName) -> MergeOutcome:
@@ -259,4 +287,5 @@ def _outcome(report: MergeReport, theirs: Snapshot, target: BranchName) -> Merge
         conflict_count=report.conflict_count,
         engine=report.choice.engine,
         why=report.choice.why,
+        steps=report.steps,
     )

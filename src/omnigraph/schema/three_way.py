@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -47,14 +47,23 @@ def _leave_open(conflict: SchemaConflict) -> None:  # noqa: ARG001
 
 
 def merge_schemas(
-    base: SchemaSide, ours: SchemaSide, theirs: SchemaSide, *, decide: Decide = _leave_open
+    base: SchemaSide,
+    ours: SchemaSide,
+    theirs: SchemaSide,
+    *,
+    decide: Decide = _leave_open,
+    used: Collection[tuple[SideName, Unit]] = (),
 ) -> SchemaMerge | tuple[SchemaConflict, ...]:
     """Combine what either side changed since the base, or return every conflict without a decision.
 
     Separate changes combine and equal changes are one. Sets of constraints merge by element. The
     order of properties never conflicts. The merged schema is the same whichever side is ours.
+
+    Args:
+        used: Types and properties of the base whose rows or values a side changed: the other side
+            cannot drop them without a decision.
     """
-    merge = _Merge(facts_of(base), facts_of(ours), facts_of(theirs), decide)
+    merge = _Merge(facts_of(base), facts_of(ours), facts_of(theirs), decide, frozenset(used))
     facts = merge.run()
     if merge.conflicts:
         return _sorted(merge.conflicts)
@@ -139,6 +148,7 @@ class _Merge:
     ours: SchemaFacts
     theirs: SchemaFacts
     decide: Decide
+    used: frozenset[tuple[SideName, Unit]]
     conflicts: list[SchemaConflict] = field(default_factory=list)
 
     def run(self) -> SchemaFacts:
@@ -168,7 +178,8 @@ class _Merge:
         if base is None or self._has_owner_of_one_side(unit):
             return dict(present)
         side: SideName = "ours" if ours is not None else "theirs"
-        if not self._is_changed(unit, self.ours if side == "ours" else self.theirs):
+        facts = self.ours if side == "ours" else self.theirs
+        if (side, unit) not in self.used and not self._is_changed(unit, facts):
             return None
         conflict = SchemaConflict(
             *self._place(unit),

@@ -188,7 +188,7 @@ def _spread_batches(
     batches: Iterable[pa.RecordBatch], make: Compute, schema: pa.Schema, *, row_count: int
 ) -> Iterator[pa.RecordBatch]:
     """The new values of the live rows, each at its offset, with fillers for the other rows."""
-    fillers = [_make_filler(field) for field in schema]
+    fillers = [make_filler(field.type) for field in schema]
     first = 0
     for batch in batches:
         if not batch.num_rows:
@@ -251,9 +251,9 @@ def _spread(
         yield pa.RecordBatch.from_arrays(columns, schema=values.schema)
 
 
-def _make_filler(field: pa.Field) -> pa.Array:
-    # Not a null: the column of the table may be one that has none.
-    return pa.array([_zero(field.type)], field.type)
+def make_filler(type_: pa.DataType) -> pa.Array:
+    """One value that nothing reads; not a null: the column may be one that has none."""
+    return pa.array([_zero(type_)], type_)
 
 
 def _zero(type_: pa.DataType) -> Any:

@@ -97,11 +97,6 @@ def unequal_pairs(
     return (*gone, *pairs)
 
 
-def places_by_files(table: Table) -> dict[_Files, int]:
-    """The position of each fragment, by the fragment's files."""
-    return {files_of(fragment): place for place, fragment in enumerate(table.fragments())}
-
-
 def files_of(fragment: Fragment) -> _Files:
     """The files of a fragment: they identify its rows permanently, apart from deletions."""
     return tuple(file.path for file in fragment.files)

@@ -84,6 +84,10 @@ def conflict_keys(conflicts: tuple[Conflict, ...]) -> set[ConflictKey]:
 def use(graph: Graph, backend: Backend) -> Graph:
     """Merge on this engine from now on, whatever engine is requested."""
     graph._merges = Merges(
-        graph._manifest, graph._transactions, graph._catalogs, lambda _name: backend
+        graph._manifest,
+        graph._clock,
+        graph._transactions,
+        graph._catalogs,
+        lambda _name: backend,
     )
     return graph

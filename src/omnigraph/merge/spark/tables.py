@@ -18,11 +18,12 @@ from omnigraph.engine.spark.messages import MESSAGE, collect_messages
 from omnigraph.engine.spark.pieces import PART, PIECES, ROWS, open_pieces, route_pieces
 from omnigraph.engine.spark.relations import given_frame
 from omnigraph.engine.spark.writing import cut_deletions, delete_groups, fragment_groups
-from omnigraph.errors import LimitExceededError
+from omnigraph.errors import InvalidInputError, LimitExceededError
 from omnigraph.integrity.deltas import Delta, TableDelta
 from omnigraph.limits import MERGE_CONFLICTS_MAX, MERGE_DECISIONS_MAX
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.decisions import Merged
+from omnigraph.merge.lost_values import partial_conversions
 from omnigraph.merge.resolutions import Resolutions
 from omnigraph.merge.rows import Sides, TouchedRows, delta_of
 from omnigraph.merge.spark.decisions import (
@@ -38,7 +39,9 @@ from omnigraph.model.counts import Counts
 from omnigraph.model.ids import CommitId
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import SchemaType
-from omnigraph.storage.pairs import files_of, places_by_files
+from omnigraph.storage import heads
+from omnigraph.storage.pairs import files_of
+from omnigraph.storage.reshape import stage_reshaped_rows
 from omnigraph.storage.staging import (
     Deletions,
     StagedWrite,
@@ -95,12 +98,18 @@ class SparkRows:
         """Have executors decide about a table; None if the merge does nothing to it.
 
         Raises:
-            InvalidInputError: a resolution gives a value that does not fit.
+            InvalidInputError: a resolution gives a value that does not fit, or the schemas differ
+                in a way that only the local engine merges.
             StorageError: a table could not be read.
         """
+        _require_mergeable(sides)
         pairs = _compared_pairs(sides)
-        versions = [Versions.of(sides.tables[old], sides.tables[new]) for old, new in pairs]
-        if sides.is_target_base and versions[0].only_adds:
+        versions = [
+            Versions.of(sides.tables[old], sides.tables[new], sides.lift_pair(old, new))
+            for old, new in pairs
+        ]
+        is_copied = sides.is_target_base and sides.lift(sides.theirs).is_identity
+        if is_copied and versions[0].only_adds:
             source: RowSource = self._copied(sides, versions[0])
         else:
             source = self._decided(sides, pairs, versions)
@@ -154,10 +163,15 @@ class SparkRows:
                 raise LimitExceededError(message, hint="change a branch so that fewer are needed")
         return tables
 
-    def stage(self, here: Merged, table: Table) -> StagedWrite:
+    def stage(
+        self, merged: Merged, table: Table, reshaped: StagedWrite | None = None
+    ) -> StagedWrite:
         """Have executors write the table's files and deletions, and assemble them."""
+        here = merged
         source = self.sources.get(here.type.table_key)
         without = self._brought(here.type.table_key)[0]
+        if reshaped is not None:
+            table = heads.preview(reshaped)
         files, gone = write_rows(
             table, inserted=here.added, updated=here.replaced, deleted=here.deleted
         )
@@ -167,11 +181,16 @@ class SparkRows:
         if len(gone):
             pieces.append(self._pieces(cut_deletions(pa.table({ROW_ADDRESS: gone}), groups)))
         deletions = self._deleted(table, [frame for frame in pieces if frame is not None])
-        return stage_change(table, files=[*files, *written], deletions=deletions)
+        every = [*files, *written]
+        if reshaped is not None:
+            return stage_reshaped_rows(reshaped, files=every, deletions=deletions)
+        return stage_change(table, files=every, deletions=deletions)
 
     def _copied(self, sides: Sides, theirs: Versions) -> CopiedRows:
         fragments = [pair.after for pair in theirs.pairs if pair.after is not None]
-        return CopiedRows.of(self._session, sides.type, sides.tables[sides.theirs], fragments)
+        table = sides.tables[sides.theirs]
+        assert table is not None, "the rows are those of the source"
+        return CopiedRows.of(self._session, sides.type, table, fragments)
 
     def _decided(self, sides: Sides, pairs: Pairs, versions: Sequence[Versions]) -> DecidedRows:
         changed = ChangedRows.of(sides.type, versions, PLACES)
@@ -254,13 +273,36 @@ def _collect_reports(session: SparkSession, type_: SchemaType, frame: DataFrame)
     return DecidedRows(session, type_, frame, tuple(reports))
 
 
-def _same_fragments(base: Table, target: Table) -> Iterator[tuple[int, int]]:
-    """The ids of fragments that both have, in the one and in the other."""
-    places, fragments = places_by_files(target), target.fragments()
+def _same_fragments(base: Table | None, target: Table | None) -> Iterator[tuple[int, int]]:
+    """The ids of fragments that both have, in the one and in the other.
+
+    A schema change adds files to a fragment, and each file belongs to one fragment only.
+    """
+    if base is None or target is None:
+        return
+    owners = {file: fragment.id for fragment in target.fragments() for file in files_of(fragment)}
     for fragment in base.fragments():
-        place = places.get(files_of(fragment))
-        if place is not None:
-            yield fragment.id, fragments[place].id
+        owner = next((owners[file] for file in files_of(fragment) if file in owners), None)
+        if owner is not None:
+            yield fragment.id, owner
+
+
+def _require_mergeable(sides: Sides) -> None:
+    """Refuse what needs more than the rows of one id at a time.
+
+    Raises:
+        InvalidInputError: a value of a side may not convert, or a column that a side has dropped
+            is kept.
+    """
+    commits = (sides.ours, sides.theirs)
+    reason = None
+    if any(partial_conversions(sides.lift(commit)) for commit in commits):
+        reason = "values of one branch may not convert to the type that the other one declares"
+    if any(sides.dropped.get(commit) for commit in commits):
+        reason = "a property that one branch has dropped is kept"
+    if reason is not None:
+        message = f"the spark engine cannot merge {sides.type.name}: {reason}"
+        raise InvalidInputError(message, hint="merge with --engine local, or change a branch")
 
 
 def _tables(merged: Merged) -> tuple[pa.Table, ...]:
