@@ -715,7 +715,8 @@ class Graph:
             head = CommitId(outcome.source_commit)
             lifecycle.delete_unmoved(self._manifest, self._clock, branch, head)
         except OmnigraphError as failure:
-            return replace(outcome, warnings=(deletion_failure(theirs, ours, failure),))
+            warning = deletion_failure(theirs, ours, failure)
+            return replace(outcome, warnings=(*outcome.warnings, warning))
         except BaseException as interruption:
             if outcome.commit_id is not None:
                 note = f"the merge itself is done, as commit {outcome.commit_id}"
