@@ -16,6 +16,7 @@ from omnigraph.errors import ErrorCode, OmnigraphError
 from omnigraph.integrity.violations import IntegrityError
 from omnigraph.merge.conflicts import MergeConflictError
 from omnigraph.query.codes import QueryCode
+from omnigraph.schema.change_codes import ChangeCode
 from omnigraph.schema.findings import SchemaCode
 from tools import python_reference
 
@@ -169,7 +170,7 @@ def commands() -> Iterator[tuple[str, Any]]:
 
 
 def errors_page() -> str:
-    """Every error code, every exit code, and every rule of both languages."""
+    """Every error code, every exit code, and every rule of both languages and of schema changes."""
     undocumented = set(ErrorCode) - _SENTENCES.keys()
     assert not undocumented, f"give {sorted(undocumented)} a sentence in tools/reference.py"
     causes = [
@@ -178,6 +179,7 @@ def errors_page() -> str:
     ]
     exits = [(each.value, _EXITS[each]) for each in Exit]
     schema = [(f"`{each}`", each.severity, each.sentence) for each in SchemaCode]
+    changes = [(f"`{each}`", each.severity, each.sentence) for each in ChangeCode]
     query = [(f"`{each}`", each.severity, each.sentence) for each in QueryCode]
     lines = [
         "# Errors",
@@ -201,6 +203,10 @@ def errors_page() -> str:
         "## Rules of schemas",
         "",
         *_table(("code", "severity", "rule"), schema),
+        "",
+        "## Rules of schema changes",
+        "",
+        *_table(("code", "severity", "rule"), changes),
         "",
         "## Rules of queries",
         "",

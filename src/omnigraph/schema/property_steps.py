@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from omnigraph.lang.spelling import quote
-from omnigraph.model.types import EnumType, ListType, VectorType
+from omnigraph.model.types import EnumType, ListType, Scalar, VectorType
 from omnigraph.schema.catalog import Annotation, Embed, Property
 from omnigraph.schema.change_codes import ChangeCode
 from omnigraph.schema.printer import print_annotation, print_default, print_embed, print_property
@@ -26,7 +26,8 @@ def property_steps(change: TypeChange) -> Iterator[SchemaStep]:
     kept = set(change.names.values())
     for old in change.old.properties:
         if old.name not in kept:
-            before = print_property(change.old, old)
+            # A hint is no part of what a property means.
+            before = print_property(change.old, replace(old, rename_from=None))
             drop = change.step(StepKind.DROP_PROPERTY, old.name, before=before)
             yield replace(drop, rows=change.rows)
     yield from _reordering(change)
@@ -46,7 +47,7 @@ def _addition(change: TypeChange, property_: Property) -> SchemaStep:
     refusal = Refusal(
         ChangeCode.NO_VALUE,
         f"{place} is required, and the {_count(change.rows)} of {change.new.name} have no value",
-        f"give it a @default, or pass --fill {place}=<expression>, or make it {property_.type}?",
+        _value_way(place, property_),
     )
     return change.refused(StepKind.ADD_PROPERTY, refusal, property_.name, before=None, after=after)
 
@@ -123,8 +124,7 @@ def _type_refusal(
         return Refusal(
             ChangeCode.NO_CONVERSION,
             f"there is no conversion of {place} from {pair}",
-            f"add a property of another name with --fill and drop {new.name}, "
-            f"or {_export_way(change)}",
+            f"{_replacement_way(old, new)}, or {_export_way(change)}",
         )
     if retyping is Retyping.CONVERT and new.name not in change.conversions:
         return Refusal(
@@ -223,6 +223,23 @@ def _reordering(change: TypeChange) -> Iterator[SchemaStep]:
 
 def _count(rows: int) -> str:
     return "1 row" if rows == 1 else f"{rows:,} rows"
+
+
+def _value_way(place: str, property_: Property) -> str:
+    if not _is_computable(property_):
+        return f"make it {property_.type}?, and load its values"
+    return f"give it a @default, or pass --fill {place}=<expression>, or make it {property_.type}?"
+
+
+def _replacement_way(old: Property, new: Property) -> str:
+    if _is_computable(old) and _is_computable(new):
+        return f"add a property of another name with --fill and drop {new.name}"
+    return f"add a property of another name, load its values, and drop {new.name}"
+
+
+def _is_computable(property_: Property) -> bool:
+    """Whether defaults and expressions can have its values: not those of lists, vectors, blobs."""
+    return isinstance(property_.type, Scalar | EnumType)
 
 
 def _export_way(change: TypeChange) -> str:

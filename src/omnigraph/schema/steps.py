@@ -66,6 +66,10 @@ class StepKind(StrEnum):
     CHANGE_ANNOTATION = "change_annotation"
 
 
+_OPTIONAL_CHANGES: Final = frozenset({StepKind.CHANGE_DESCRIPTION, StepKind.CHANGE_ANNOTATION})
+"""Kinds of steps that also stand for an addition and a removal."""
+
+
 class Cost(StrEnum):
     """What a step does to the rows of a type, from nothing to not at all."""
 
@@ -189,6 +193,8 @@ class SchemaStep:
         match self.before, self.after:
             case None, None:
                 change = ""
+            case (None, str(given)) | (str(given), None) if self.kind in _OPTIONAL_CHANGES:
+                change = f": none -> {given}" if self.before is None else f": {given} -> none"
             case None, str(after):
                 change = f": {after.removeprefix(repeated)}"
             case str(before), None:

@@ -320,6 +320,21 @@ def test_a_refused_plan_says_why_and_what_to_do():
     assert (again.steps, str(again)) == (error.steps, str(error))
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "way"),
+    [
+        ("p: Date", "p: I32", "add a property of another name with --fill and drop p, or export"),
+        ("p: Vector(2)", "p: Vector(3)", "add a property of another name, load its values, and"),
+        ("q: I32", "q: I32 p: [String]", "make it [String]?, and load its values"),
+        ("q: I32", "q: I32 p: I32", "give it a @default, or pass --fill A.p=<expression>, or make"),
+    ],
+)
+def test_the_way_out_of_a_refusal_is_one_that_the_type_has(old, new, way):
+    [step] = plan(f"node A {{ {old} }}", f"node A {{ {new} }}", rows=1).refusals
+    assert step.refusal is not None
+    assert step.refusal.way.startswith(way)
+
+
 def test_a_plan_is_plain_data_and_lines_for_people():
     planned = plan("node A { p: I32? q: I32 }", "node A { p: I32 }", rows=1200)
     assert planned.describe().splitlines() == [
@@ -371,6 +386,13 @@ def test_a_hint_without_use_does_not_hide_that_nothing_changes():
     lines = plan("node A {}", 'node A @rename_from("B") {}').describe().splitlines()
     assert lines[0].startswith("warning[OG-WN-01]")
     assert lines[1:] == ["the schema does not change"]
+
+
+def test_a_description_that_is_added_is_told_from_one_that_is_removed():
+    plain, described = "node A {}", 'node A @description("x") {}'
+    [added], [removed] = plan(plain, described).steps, plan(described, plain).steps
+    assert added.describe() == 'change description A: none -> @description("x")'
+    assert removed.describe() == 'change description A: @description("x") -> none'
 
 
 def test_the_ends_of_an_edge_before_and_after_are_told_apart():

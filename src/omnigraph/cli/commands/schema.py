@@ -203,11 +203,12 @@ def show_history(
         render.show_json([_revision_facts(revision) for revision in revisions])
         return
     if not revisions:
-        render.say("the schema is as the graph was made with")
+        render.say("the schema is the one that the graph was made with")
     for revision in revisions:
         commit = revision.commit
         when = f"{commit.created_at:%Y-%m-%d %H:%M}"
-        render.show_text(f"{commit.commit_id}  {when}  {commit.message or ''}".rstrip())
+        subject = (commit.message or "").partition("\n")[0]
+        render.show_text(f"{commit.commit_id}  {when}  {subject}".rstrip())
         for step in revision.plan.steps:
             render.show_text(f"  {step.describe()}")
 
