@@ -127,7 +127,7 @@ class Loop:
 
 def rows(uri: str) -> Picture:
     found = picture(uri)
-    return Picture(found.rows, {}, {})
+    return Picture(found.rows, {}, found.schemas)
 
 
 def in_process(cut: Cut, work: Callable[..., object], *arguments: object) -> None:

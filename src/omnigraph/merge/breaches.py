@@ -20,7 +20,7 @@ from omnigraph.merge.versions import TableVersions
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.change_codes import ChangeCode
 from omnigraph.schema.schema_facts import Facet
-from omnigraph.schema.steps import Step
+from omnigraph.schema.steps import SchemaStep
 from omnigraph.storage import heads
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
@@ -106,7 +106,7 @@ class MergeChecks:
         return Kept(tables, tuple(map(broken, report.violations)), report.total)
 
 
-def _refusal(step: Step) -> Conflict:
+def _refusal(step: SchemaStep) -> Conflict:
     """A step that the source could take, since it had no rows, and the target cannot."""
     assert step.refusal is not None, "that is why it is refused"
     message = f"{step.refusal.reason} in ours: {step.refusal.way}"

@@ -25,7 +25,7 @@ from omnigraph.model.commits import Commit
 from omnigraph.model.counts import Counts
 from omnigraph.model.ids import CommitId
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.steps import Step
+from omnigraph.schema.steps import SchemaStep
 from omnigraph.transaction.view import View
 from omnigraph.transaction.work import Work
 
@@ -55,7 +55,7 @@ class MergeReport:
     counts: Mapping[str, Counts] = field(default_factory=dict)
     conflicts: tuple[Conflict, ...] = ()
     conflict_count: int = 0
-    steps: tuple[Step, ...] = ()
+    steps: tuple[SchemaStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

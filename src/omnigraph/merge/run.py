@@ -40,7 +40,7 @@ from omnigraph.model.followups import FollowUpFailure, schema_text_failure
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.steps import Step
+from omnigraph.schema.steps import SchemaStep
 from omnigraph.transaction.protocol import Order, Transactions
 from omnigraph.transaction.view import View, detect_deleted_branch, view_of
 from omnigraph.transaction.work import Work
@@ -75,7 +75,7 @@ class MergeOutcome:
     engine: EngineName = EngineName.LOCAL
     why: str = ""
     warnings: tuple[FollowUpFailure, ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[SchemaStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

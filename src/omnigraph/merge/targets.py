@@ -15,7 +15,7 @@ from omnigraph.engine.protocol import Data
 from omnigraph.evolution.apply import is_reshaped, storage_columns
 from omnigraph.evolution.backfill import ColumnFiller, TableFill
 from omnigraph.evolution.recipes import make_recipe
-from omnigraph.evolution.values import Constant, Recipe, Target
+from omnigraph.evolution.values import ConstantRecipe, Recipe, RecipeTarget
 from omnigraph.merge.schemas import MergedSchema
 from omnigraph.model.ids import CommitId
 from omnigraph.model.tables import TableKey
@@ -24,7 +24,7 @@ from omnigraph.schema.catalog import SchemaType
 from omnigraph.schema.change_codes import ChangeCode
 from omnigraph.schema.plan import SchemaPlan, plan_change
 from omnigraph.schema.retyping import Retyping, retyping
-from omnigraph.schema.steps import RuleCheck, RuleWord, Step
+from omnigraph.schema.steps import RuleCheck, RuleWord, SchemaStep
 from omnigraph.schema.type_changes import ColumnChange, ColumnSource
 from omnigraph.storage import heads
 from omnigraph.storage.column_files import ColumnFile
@@ -129,7 +129,7 @@ class MergeTarget:
         return View(self.view.snapshot, self.schema.catalog, Data(self.table))
 
     @property
-    def refusals(self) -> tuple[Step, ...]:
+    def refusals(self) -> tuple[SchemaStep, ...]:
         """The steps that rows of the target rule out."""
         return tuple(
             step
@@ -224,7 +224,7 @@ class MergeTarget:
         }
         converted = {
             column.name
-            for column in replan.columns
+            for column in reshape.columns
             if column.source is ColumnSource.CONVERTED
             and column.definition is not None
             and not column.definition.nullable
@@ -264,7 +264,7 @@ def _recipes(
             yield make_recipe(old, new, column, None)
         elif column.name in missing:
             assert column.definition is not None, "system columns are kept"
-            yield Constant(Target(new.name, column.definition), None)
+            yield ConstantRecipe(RecipeTarget(new.name, column.definition), None)
 
 
 def _without_conversion(old: SchemaType, column: ColumnChange) -> ColumnChange:

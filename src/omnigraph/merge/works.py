@@ -19,7 +19,7 @@ from omnigraph.schema import codec
 from omnigraph.schema.printer import print_schema
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table
-from omnigraph.transaction.work import CreatedTable, SchemaChange, Stage, TypeChange
+from omnigraph.transaction.work import CreatedTable, PinChange, SchemaChange, Stage
 
 FindSchema = Callable[[str], AcceptedSchema]
 """Returns a schema by its digest, with its text."""
@@ -69,7 +69,7 @@ class MergeWork:
         for key, old_key in schema.matching(target.commit_id).types.items():
             identity = schema.identities[key]
             if (key, identity) != (old_key, pins[old_key].identity):
-                changed[old_key] = TypeChange(key, identity)
+                changed[old_key] = PinChange(key, identity)
         dropped = schema.matching(target.commit_id).dropped_types(target.view.catalog)
         return SchemaChange(
             self._accepted(target, find_schema),
