@@ -291,6 +291,7 @@ def test_values_are_filled_while_names_and_nullability_change(graph):
         ("name: String?", 'label: String @rename_from("name")  full: String'),
         ("colour: String", "colour: String?"),
         ("  b: I64\n", '  c: I64? @rename_from("b")  level: F32 @default(0.5)  note: String?\n'),
+        ("tags: [String]?", 'tags: [String]?  kind: String? @default("k")'),
         ("{ metres: F64? }", "{ metres: F64?  weight: U32 @default(7) }"),
     )
     rows = items(
@@ -299,6 +300,7 @@ def test_values_are_filled_while_names_and_nullability_change(graph):
         c=[10, 20, 10],
         level=[0.5, 0.5, 0.5],
         note=[None, None, None],
+        kind=["k", "k", "k"],
     )
     rows = without(rows, "b", "name")
     near: dict[str, dict[str, Any]] = {
