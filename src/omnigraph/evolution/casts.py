@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
+from omnigraph.conversion.texts import FLOAT_TEXT
 from omnigraph.model.types import Scalar
+from omnigraph.relational.trees import fill_in
 
 
 class Kind(Enum):
@@ -92,13 +94,6 @@ _NUMBER: Final = r"-?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,9})?|NaN|-?I
 _DAY: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME: Final = r"[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?"
 _INSTANT: Final = f"{_DAY}({_TIME})?"
-
-FLOAT_TEXT: Final = (
-    "CASE WHEN x = 0 THEN '0' WHEN isnan(x) THEN 'NaN'"
-    " WHEN isinf(x) THEN CASE WHEN x > 0 THEN 'Infinity' ELSE '-Infinity' END"
-    r" ELSE regexp_replace(CAST(x AS VARCHAR), '\.0$', '') END"
-)
-"""The canonical text of a 64-bit float: DuckDB's, like Python's, has the fewest digits."""
 
 _INSTANT_TEXT: Final = r"regexp_replace(strftime(x, '%Y-%m-%dT%H:%M:%S.%fZ'), '\.000000Z$', 'Z')"
 _PLAIN: Final = "CAST(x AS {sql})"
@@ -180,17 +175,6 @@ def cast_to(operand: exp.Expr, kind: Kind, target: Scalar) -> exp.Expr | None:
     refuse = _REFUSE.format_map(parts)
     text = template.format_map({**parts, "refuse": f"CASE WHEN NOT x IS NULL THEN {refuse} END"})
     return fill_in(text, operand)
-
-
-def fill_in(template: str, operand: exp.Expr) -> exp.Expr:
-    """The expression of a template, with an operand for each `x`."""
-    tree = parse_one(template, dialect="duckdb")
-
-    def substitute(node: exp.Expr) -> exp.Expr:
-        is_operand = isinstance(node, exp.Column) and node.name == "x"
-        return exp.Paren(this=operand.copy()) if is_operand else node
-
-    return tree.transform(substitute)
 
 
 def complaint_in(failure: str) -> str:

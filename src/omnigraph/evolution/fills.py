@@ -21,10 +21,11 @@ from sqlglot.errors import SqlglotError
 
 from omnigraph.engine.local.row_expressions import RowExpression, infer_type
 from omnigraph.errors import InvalidInputError, LimitExceededError
-from omnigraph.evolution.casts import KIND_OF, SQL_TYPES, Kind, cast_to, fill_in, kind_of
+from omnigraph.evolution.casts import KIND_OF, SQL_TYPES, Kind, cast_to, kind_of
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.limits import FILL_LENGTH_MAX, FILL_SQL_LENGTH_MAX
 from omnigraph.model.types import EnumType, PropertyType, Scalar
+from omnigraph.relational.trees import fill_in
 from omnigraph.schema.arrow import value_field
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, Property, SchemaType
 

@@ -9,14 +9,14 @@ from typing import Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.conversion.conversions import convert_values, explain_conversion, stored_type
+from omnigraph.conversion.raw_values import to_python
+from omnigraph.conversion.readings import NONE_REFUSED, explain_value, read_column
+from omnigraph.conversion.texts import format_values
+from omnigraph.conversion.typed_columns import Notation
 from omnigraph.engine.local.row_expressions import evaluate, explain
 from omnigraph.evolution.casts import complaint_in
-from omnigraph.evolution.conversions import convert_values, explain_conversion, stored_type
 from omnigraph.evolution.fills import CompiledFill, Input
-from omnigraph.evolution.readings import NONE_REFUSED, explain_value, read_column
-from omnigraph.evolution.texts import format_values
-from omnigraph.integrity.raw_values import to_python
-from omnigraph.integrity.typed_columns import Notation
 from omnigraph.integrity.violations import Breach, Rule, Violation, shorten
 from omnigraph.limits import OFFENDERS_SHOWN_MAX
 from omnigraph.model.types import EnumType, PropertyType, Scalar

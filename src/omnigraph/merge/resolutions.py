@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from omnigraph.conversion.exact_values import convert_value
 from omnigraph.errors import InvalidInputError
-from omnigraph.integrity.convert import convert_value
 from omnigraph.integrity.violations import shorten
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.model.types import Scalar, VectorType

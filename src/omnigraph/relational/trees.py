@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
 
 def column(name: str, table: str) -> exp.Column:
@@ -28,3 +28,14 @@ def subquery(query: exp.Query, alias_name: str) -> exp.Subquery:
 def alias(name: str) -> exp.TableAlias:
     """The alias of a table."""
     return exp.TableAlias(this=exp.to_identifier(name))
+
+
+def fill_in(template: str, operand: exp.Expr) -> exp.Expr:
+    """The expression of a template in SQL of DuckDB, with an operand for each `x`."""
+    tree = parse_one(template, dialect="duckdb")
+
+    def substitute(node: exp.Expr) -> exp.Expr:
+        is_operand = isinstance(node, exp.Column) and node.name == "x"
+        return exp.Paren(this=operand.copy()) if is_operand else node
+
+    return tree.transform(substitute)

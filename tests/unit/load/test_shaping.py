@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnigraph.conversion.typed_columns import Notation
 from omnigraph.errors import InvalidInputError
 from omnigraph.integrity.deltas import POSITION
-from omnigraph.integrity.typed_columns import Notation
 from omnigraph.load.positions import Origins, positions
 from omnigraph.load.shaping import attempts, batches
 from omnigraph.load.shaping.batches import ShapedBatch, Shaping

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from omnigraph.integrity.convert import convert_value
+from omnigraph.conversion.exact_values import convert_value
 from omnigraph.model.types import ListType, PropertyType, Scalar, VectorType
 from omnigraph.schema.conversion import Reading, convert, convert_scalar
 from omnigraph.schema.values import Misfit

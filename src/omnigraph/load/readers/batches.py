@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from omnigraph.conversion.typed_columns import Notation
 from omnigraph.integrity.deltas import POSITION
-from omnigraph.integrity.typed_columns import Notation
 from omnigraph.load.positions import positions
 from omnigraph.load.shaping.batches import ShapedBatch, Shaping
 from omnigraph.load.shaping.columns import shape_columns

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
+from omnigraph.conversion.typed_columns import Notation
 from omnigraph.errors import InvalidInputError
-from omnigraph.integrity.typed_columns import Notation
 from omnigraph.load.positions import position
 from omnigraph.load.readers.batches import SplitBatch, with_positions
 from omnigraph.load.readers.opening import open_file, translate_errors

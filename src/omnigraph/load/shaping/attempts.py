@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.conversion.typed_columns import Doubt
 from omnigraph.integrity.deltas import POSITION, delta_schema
-from omnigraph.integrity.typed_columns import Doubt
 from omnigraph.limits import LOAD_BISECTED_ROWS_MIN, LOAD_DOUBTS_MAX
 from omnigraph.load.shaping.batches import Shaping, TypedRows
 from omnigraph.load.shaping.identities import identities

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.conversion.raw_values import from_text, to_python
+from omnigraph.conversion.typed_columns import Notation, convert_column
 from omnigraph.errors import InvalidInputError
 from omnigraph.integrity.deltas import POSITION, delta_schema
-from omnigraph.integrity.raw_values import from_text, to_python
-from omnigraph.integrity.typed_columns import Notation, convert_column
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.load.shaping.attempts import DoubtSearch, Indices, assemble_rows
 from omnigraph.load.shaping.batches import (

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.conversion.typed_columns import Doubt
 from omnigraph.errors import InvalidInputError
 from omnigraph.integrity.key_texts import format_keys, key_types
-from omnigraph.integrity.typed_columns import Doubt
 from omnigraph.load.positions import minted_ids
 from omnigraph.schema.catalog import SchemaType
 

@@ -13,14 +13,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.integrity.deltas import POSITION, delta_schema
-from omnigraph.integrity.typed_columns import (
+from omnigraph.conversion.typed_columns import (
     Doubt,
     Notation,
     convert_column,
     json_type,
     read_objects,
 )
+from omnigraph.integrity.deltas import POSITION, delta_schema
 from omnigraph.limits import LOAD_GROUPS_MAX
 from omnigraph.load.positions import place_of
 from omnigraph.load.shaping.attempts import (

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from omnigraph.integrity.typed_columns import Doubt
+from omnigraph.conversion.typed_columns import Doubt
 
 _NOTHING: Final = type(None)
 _KINDS: Final[dict[type, pa.DataType]] = {

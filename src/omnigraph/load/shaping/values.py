@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.conversion.typed_columns import Doubt, Notation
 from omnigraph.errors import InvalidInputError
 from omnigraph.integrity.deltas import POSITION, delta_schema
-from omnigraph.integrity.typed_columns import Doubt, Notation
 from omnigraph.load.shaping.attempts import DoubtSearch, Indices
 from omnigraph.load.shaping.batches import (
     BatchBuilder,

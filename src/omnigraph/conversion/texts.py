@@ -9,8 +9,15 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from omnigraph.engine.local.row_expressions import RowExpression, evaluate
-from omnigraph.evolution.casts import FLOAT_TEXT, fill_in
 from omnigraph.model.types import Scalar
+from omnigraph.relational.trees import fill_in
+
+FLOAT_TEXT: Final = (
+    "CASE WHEN x = 0 THEN '0' WHEN isnan(x) THEN 'NaN'"
+    " WHEN isinf(x) THEN CASE WHEN x > 0 THEN 'Infinity' ELSE '-Infinity' END"
+    r" ELSE regexp_replace(CAST(x AS VARCHAR), '\.0$', '') END"
+)
+"""The canonical text of a 64-bit float: DuckDB's, like Python's, has the fewest digits."""
 
 _FLOAT: Final = RowExpression(
     fill_in(FLOAT_TEXT, exp.column("c0")).sql(dialect="duckdb"), ("DOUBLE",)

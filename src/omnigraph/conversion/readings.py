@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.integrity.convert import convert_value
-from omnigraph.integrity.raw_values import from_text, to_python
-from omnigraph.integrity.typed_columns import Doubt, Notation, convert_column
+from omnigraph.conversion.exact_values import convert_value
+from omnigraph.conversion.raw_values import from_text, to_python
+from omnigraph.conversion.typed_columns import Doubt, Notation, convert_column
 from omnigraph.limits import LOAD_BISECTED_ROWS_MIN, LOAD_DOUBTS_MAX
 from omnigraph.model.types import EnumType, Scalar
 from omnigraph.schema.arrow import value_field

@@ -16,10 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.evolution.readings import NONE_REFUSED, TypedColumn, explain_value, read_column
-from omnigraph.evolution.texts import format_values
-from omnigraph.integrity.convert import convert_value
-from omnigraph.integrity.typed_columns import Notation
+from omnigraph.conversion.exact_values import convert_value
+from omnigraph.conversion.readings import NONE_REFUSED, TypedColumn, explain_value, read_column
+from omnigraph.conversion.texts import format_values
+from omnigraph.conversion.typed_columns import Notation
 from omnigraph.model.types import INTEGER_BOUNDS, EnumType, PropertyType, Scalar
 from omnigraph.schema.arrow import value_field
 from omnigraph.schema.values import Misfit

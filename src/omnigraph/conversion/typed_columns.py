@@ -1,8 +1,8 @@
 """Columns: values of one property made into its type all at once, where nothing is in doubt.
 
-The exact converter (`integrity.convert`) decides what a value means and what is wrong with it. This
-is a faster way to its answer for values that plainly have one: a column in which any value might be
-refused, rounded or read differently raises `Doubt`, and is left to the converter.
+The exact converter (`conversion.exact_values`) decides what a value means and what is wrong with
+it. This is a faster way to its answer for values that plainly have one: a column in which any value
+might be refused, rounded or read differently raises `Doubt`, and is left to the converter.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.evolution.conversions import convert_values, explain_conversion, is_convertible
-from omnigraph.evolution.texts import format_values
+from omnigraph.conversion.conversions import convert_values, explain_conversion, is_convertible
+from omnigraph.conversion.texts import format_values
 from omnigraph.model.identity import format_member
 from omnigraph.model.types import EnumType, ListType, Scalar, VectorType
 from omnigraph.schema.arrow import value_field
