@@ -2,6 +2,7 @@
 
 An engine that joins rows holds all their columns. A vector or a blob is only compared for equality,
 for which 16 bytes are enough. The references of `changes.wide` already contain their digests.
+Values that the type of their column lacks are compared by texts.
 """
 
 from __future__ import annotations
@@ -46,6 +47,21 @@ def is_wide(kind: pa.DataType) -> bool:
 def digests_of(values: pa.Array) -> Iterator[str | None]:
     """The digest of each vector or blob; null has none."""
     return _of_vectors(values) if pa.types.is_fixed_size_list(values.type) else _of_bytes(values)
+
+
+def describe_values(values: pa.ChunkedArray, is_wanted: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts that are equal for equal values; null where they are not wanted.
+
+    >>> numbers = pa.chunked_array([[1, 2], [3]])
+    >>> describe_values(numbers, pc.greater(numbers, 1)).to_pylist()
+    [None, '2', '3']
+    """
+    wanted = values.filter(is_wanted)
+    texts = _digests(wanted) if is_wide(values.type) else map(repr, wanted.to_pylist())
+    nothing = pa.nulls(len(values), pa.utf8())
+    mask = pa.array(is_wanted.to_numpy())
+    described = pc.replace_with_mask(nothing, mask, pa.array(texts, pa.utf8()))
+    return pa.chunked_array([described], pa.utf8())
 
 
 def _digests(column: pa.ChunkedArray) -> Iterator[str | None]:

@@ -1,9 +1,10 @@
 """Lifts: rows of a table of one schema as rows of a type of another schema.
 
 Rows of two commits are compared as rows of one type. Properties are matched by their origins
-(`model.identities`), so it does not matter what either commit calls them. A value that is not
-exactly a value of the wanted type is null, and a column beside the others has it as a text: it
-equals no value of the wanted type, not even null, and the row counts as updated.
+(`model.identities`), so it does not matter what either commit calls them. A value of another type
+is converted as a schema change converts it, so it equals the value that it was converted to. One
+that does not convert is null, and a column beside the others has it as a text: it equals no value
+of the wanted type, not even null, and the row counts as updated.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.changes.casts import cast_exactly, describe_values, is_total
-from omnigraph.changes.digests import slim
+from omnigraph.changes.digests import describe_values, slim
+from omnigraph.conversion.conversions import convert_values
 from omnigraph.model.identities import TypeIdentity
 from omnigraph.model.types import PropertyType
 from omnigraph.schema.arrow import table_schema, value_field
 from omnigraph.schema.catalog import Property, SchemaType, Value
+from omnigraph.schema.retyping import CONVERSIONS, TOTAL_CONVERSIONS, stored_scalar
 from omnigraph.storage.pairs import ColumnPair
 
 _UNLIKE: Final = "@unlike "
@@ -49,7 +51,17 @@ class ConvertedColumn:
     @property
     def is_total(self) -> bool:
         """Whether every value converts."""
-        return is_total(self.source_type, self.type)
+        source = stored_scalar(self.source_type)
+        return source is not None and stored_scalar(self.type) in TOTAL_CONVERSIONS[source]
+
+    def convert(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The values as a schema change converts them; null where the type has no such value."""
+        kind = value_field("", self.type, nullable=True).type
+        source, target = stored_scalar(self.source_type), stored_scalar(self.type)
+        if source is None or target is None or target not in CONVERSIONS[source]:
+            return pa.chunked_array([pa.nulls(len(values), kind)], kind)
+        parts = [convert_values(source, target, part).values for part in values.chunks]
+        return pa.chunked_array(parts, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +239,8 @@ def _values(column: LiftColumn, rows: pa.Table, kind: pa.DataType) -> pa.Chunked
     match column:
         case SourceColumn(_, source):
             return rows[source].cast(kind)
-        case ConvertedColumn(_, source, source_type, type_):
-            return cast_exactly(rows[source], source_type, type_, kind)
+        case ConvertedColumn(_, source):
+            return column.convert(rows[source])
         case ConstantColumn(_, value):
             count = rows.num_rows
             constant = pa.nulls(count, kind) if value is None else pa.repeat(value, count)

@@ -20,8 +20,9 @@ from omnigraph.conversion.exact_values import convert_value
 from omnigraph.conversion.readings import NONE_REFUSED, TypedColumn, explain_value, read_column
 from omnigraph.conversion.texts import format_values
 from omnigraph.conversion.typed_columns import Notation
-from omnigraph.model.types import INTEGER_BOUNDS, EnumType, PropertyType, Scalar
+from omnigraph.model.types import INTEGER_BOUNDS, Scalar
 from omnigraph.schema.arrow import value_field
+from omnigraph.schema.retyping import CONVERSIONS
 from omnigraph.schema.values import Misfit
 
 _Truths = npt.NDArray[np.bool_]
@@ -34,32 +35,9 @@ _BITS: Final[Mapping[Scalar, Callable[[np.ndarray], np.ndarray]]] = {
 }
 
 
-def stored_type(type_: PropertyType) -> Scalar | None:
-    """The plain type whose values a column of a type has; None for lists, vectors and blobs."""
-    match type_:
-        case Scalar():
-            return type_
-        case EnumType():
-            return Scalar.STRING
-        case _:
-            return None
-
-
-def is_convertible(source: PropertyType, target: PropertyType) -> bool:
-    """Whether a column of one type can become one of another that is stored differently.
-
-    >>> is_convertible(Scalar.I32, Scalar.STRING), is_convertible(Scalar.I32, Scalar.DATE)
-    (True, False)
-    """
-    before, after = stored_type(source), stored_type(target)
-    if before is None or after is None or before is after:
-        return False
-    return Scalar.STRING in (before, after) or before.is_temporal == after.is_temporal
-
-
 def convert_values(source: Scalar, target: Scalar, values: pa.Array) -> TypedColumn:
-    """The values of a type as those of another, to which it is convertible."""
-    assert is_convertible(source, target), f"{source} does not become {target}"
+    """The values of a type as those of another, which is among its `CONVERSIONS`."""
+    assert target in CONVERSIONS[source], f"{source} does not become {target}"
     if target is Scalar.STRING:
         return TypedColumn(format_values(source, values), NONE_REFUSED)
     if source is Scalar.STRING:

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.conversion.conversions import convert_values, explain_conversion, stored_type
+from omnigraph.conversion.conversions import convert_values, explain_conversion
 from omnigraph.conversion.raw_values import to_python
 from omnigraph.conversion.readings import NONE_REFUSED, explain_value, read_column
 from omnigraph.conversion.texts import format_values
@@ -23,6 +23,7 @@ from omnigraph.model.types import EnumType, PropertyType, Scalar
 from omnigraph.schema.arrow import property_field
 from omnigraph.schema.catalog import Property
 from omnigraph.schema.catalog import Value as PlainValue
+from omnigraph.schema.retyping import stored_scalar
 from omnigraph.schema.values import Misfit
 from omnigraph.storage.column_files import make_filler
 
@@ -112,7 +113,7 @@ class ConversionRecipe:
 
     def compute(self, batch: pa.RecordBatch) -> ColumnResult:
         """The values of the rows of a batch, which has the columns of `reads`."""
-        source, target = stored_type(self.source_type), stored_type(self.target.definition.type)
+        source, target = map(stored_scalar, (self.source_type, self.target.definition.type))
         assert source is not None, f"{self.source_type} is convertible"
         assert target is not None, f"{self.target.definition.type} is convertible"
         values = batch.column(self.source)

@@ -29,6 +29,20 @@ CONVERSIONS: Final[dict[Scalar, frozenset[Scalar]]] = {
 Neither numbers nor booleans convert to times or back: which instant a number means is a guess.
 """
 
+TOTAL_CONVERSIONS: Final[dict[Scalar, frozenset[Scalar]]] = {
+    Scalar.STRING: frozenset(),
+    Scalar.BOOL: _TEXT | _NUMBERS,
+    Scalar.I32: _TEXT | {Scalar.I64, Scalar.F64},
+    Scalar.I64: _TEXT,
+    Scalar.U32: _TEXT | {Scalar.I64, Scalar.U64, Scalar.F64},
+    Scalar.U64: _TEXT,
+    Scalar.F32: _TEXT | {Scalar.F64},
+    Scalar.F64: _TEXT,
+    Scalar.DATE: _TEXT | {Scalar.DATETIME},
+    Scalar.DATETIME: _TEXT,
+}
+"""By its type, the types that every value converts to."""
+
 WIDENINGS: Final = frozenset(
     {
         (Scalar.I32, Scalar.I64),
@@ -39,7 +53,7 @@ WIDENINGS: Final = frozenset(
         *((number, Scalar.STRING) for number in _NUMBERS),
     }
 )
-"""Conversions of which every value has an exact result, so that nobody has to request them."""
+"""The total conversions that nobody has to request."""
 
 
 class Retyping(Enum):

@@ -1,6 +1,8 @@
 """Lifts: where the columns of a type come from in a table of another schema."""
 
+import math
 import pickle
+from datetime import date
 
 import pyarrow as pa
 import pytest
@@ -14,7 +16,9 @@ from omnigraph.changes.lifts import (
     unlike_columns,
 )
 from omnigraph.model.identities import TypeIdentity
-from omnigraph.model.types import Scalar
+from omnigraph.model.types import EnumType, ListType, Scalar, VectorType
+from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.catalog import NodeType, Property
 from omnigraph.schema.parser import parse_schema
 from omnigraph.storage.pairs import ColumnPair
 from omnigraph.storage.tables import ROW_ADDRESS
@@ -114,3 +118,33 @@ def test_lists_are_compared_too():
         for lists in ([[1], None], [[2], None])
     ]
     assert LiftPair.identity(type_).unlike(["l"], *rows).tolist() == [True, False]
+
+
+def test_values_convert_as_a_schema_change_converts_them():
+    texts = pa.chunked_array([["3.0", "007"], ["3.5", None], []], pa.utf8())
+    converted = ConvertedColumn("a", "a", Scalar.STRING, Scalar.I32).convert(texts)
+    assert converted.type == pa.int32()
+    assert converted.to_pylist() == [3, 7, None, None]
+    number = ConvertedColumn("a", "a", Scalar.F64, EnumType(("1", "2")))
+    assert number.convert(pa.chunked_array([[2.0, math.nan]])).to_pylist() == ["2", "NaN"]
+    assert number.is_total
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted", "values"),
+    [
+        (Scalar.DATE, Scalar.I32, [date(2024, 1, 1), None]),
+        (Scalar.I32, ListType(Scalar.I32), [1, None]),
+        (ListType(Scalar.I32), ListType(Scalar.I64), [[1], None]),
+        (VectorType(2), VectorType(3), [[1.0, 2.0], None]),
+    ],
+    ids=str,
+)
+def test_types_without_a_conversion_have_no_value_in_common(source, wanted, values):
+    types = [NodeType("P", (Property("a", type_, nullable=True),)) for type_ in (source, wanted)]
+    lift = Lift.between(types[0], IDENTITY, wanted=types[1], wanted_identity=IDENTITY)
+    rows = pa.table({"a": pa.array(values, table_schema(types[0]).field("a").type)})
+    lifted = lift.apply(rows, ["a"])
+    (name,) = unlike_columns(lifted)
+    assert lifted["a"].to_pylist() == [None, None]
+    assert lifted[name].is_valid().to_pylist() == [True, False]
