@@ -80,7 +80,9 @@ def deletes(*ids: str) -> Stage:
 
 
 def current_key(snapshot: Snapshot, key: TableKey) -> TableKey:
-    """The key of the type that was introduced by this key; it may have been renamed."""
+    """The key itself if a type has it, else that of the type that was introduced by it."""
+    if key in snapshot.pins:
+        return key
     (current,) = (
         pin.key
         for pin in snapshot.pins.values()
