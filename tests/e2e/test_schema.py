@@ -82,6 +82,8 @@ def test_a_refused_plan_becomes_a_commit_once_its_values_are_given(
         "  rename type Human: Person -> Human",
         "  add property Human.home: String",
     ]
+    assert here("log", "-n", "1", "--store", store).out.rstrip().endswith("  homes")
+    assert "filled Human.home with" in here("commit", "show", head, "--store", store).out
     again = schema("apply", text)
     assert again.code == Exit.DONE
     assert "branch main has this schema already" in again.err

@@ -14,3 +14,8 @@ _INTERNAL: Final = frozenset({"ref", "generation"})
 def commit_facts(commit: Commit) -> dict[str, object]:
     """The public fields of a commit, by name."""
     return {name: fact for name, fact in asdict(commit).items() if name not in _INTERNAL}
+
+
+def subject(commit: Commit) -> str:
+    """The first line of a commit's message, for lists; `commit show` and JSON have the others."""
+    return (commit.message or "").partition("\n")[0]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from omnigraph.cli import diffs, options, render
-from omnigraph.cli.commits import commit_facts
+from omnigraph.cli.commits import commit_facts, subject
 from omnigraph.errors import InvalidParameterError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def list_commits(
                 f"{commit.created_at:%Y-%m-%d %H:%M:%S}",
                 commit.operation,
                 commit.actor,
-                commit.message,
+                subject(commit),
             )
             for commit in matching
         ],

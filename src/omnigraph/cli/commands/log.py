@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnigraph.cli import options, output, render
-from omnigraph.cli.commits import commit_facts
+from omnigraph.cli.commits import commit_facts, subject
 
 if TYPE_CHECKING:
     from omnigraph.drawings.lanes import Row
@@ -115,7 +115,7 @@ def _cells(commit: Commit, tips: Tips) -> tuple[object, ...]:
         f"{commit.created_at:%Y-%m-%d %H:%M:%S}",
         commit.operation,
         commit.actor,
-        commit.message,
+        subject(commit),
     )
 
 
@@ -134,7 +134,7 @@ def _draw(rows: Sequence[Row], tips: Tips) -> Iterator[str]:
 def _words(commit: Commit, tips: Tips) -> str:
     names = "".join(f"({name}) " for name in tips.get(commit.commit_id, ()))
     who = f" by {commit.actor}" if commit.actor else ""
-    title = (commit.message or "").partition("\n")[0]
+    title = subject(commit)
     when = f"{commit.created_at:%Y-%m-%d %H:%M:%S}"
     words = f"{commit.commit_id} {names}{when} {commit.operation}{who}{title and f': {title}'}"
     return render.printable(words)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, assert_never
 import typer
 
 from omnigraph.cli import options, render
+from omnigraph.cli.commits import subject
 from omnigraph.cli.exits import Exit
 from omnigraph.cli.spark import quick_spark
 
@@ -206,9 +207,8 @@ def show_history(
         render.say("the schema is the one that the graph was made with")
     for revision in revisions:
         commit = revision.commit
-        when = f"{commit.created_at:%Y-%m-%d %H:%M}"
-        subject = (commit.message or "").partition("\n")[0]
-        render.show_text(f"{commit.commit_id}  {when}  {subject}".rstrip())
+        when = f"{commit.created_at:%Y-%m-%d %H:%M:%S}"
+        render.show_text(f"{commit.commit_id}  {when}  {subject(commit)}".rstrip())
         for step in revision.plan.steps:
             render.show_text(f"  {step.describe()}")
 
