@@ -1,7 +1,8 @@
-"""Memory of a load on Spark and of a merge, in a process of its own, as system and JVM tell it.
+"""Memory of loads, merges and schema changes, in a process of its own, as system and JVM tell it.
 
 python -m benchmarks.memory load GRAPH SOURCE MODE
 python -m benchmarks.memory merge GRAPH BRANCH
+python -m benchmarks.memory change GRAPH SCHEMA
 """
 
 import json
@@ -47,6 +48,15 @@ def measure_merge(made: Path, branch: str) -> int:
     return int(_asked("merge", str(made), branch)["above_idle"])
 
 
+def measure_change(made: Path, schema: str) -> int:
+    """The most bytes that the driver of a schema change on Spark takes above an idle one.
+
+    Raises:
+        CalledProcessError: the schema did not change.
+    """
+    return int(_asked("change", str(made), schema)["above_idle"])
+
+
 def _asked(*command: str) -> dict[str, int]:
     """What a new process prints at last."""
     asked = [sys.executable, "-m", "benchmarks.memory", *command]
@@ -61,6 +71,16 @@ def merge(made: str, branch: str) -> None:
     opened = graph.open(made)
     idle = _status("self", "VmRSS")
     opened.merge(branch, engine="local")
+    print(json.dumps({"above_idle": _peak("self") - idle}))
+
+
+def change(made: str, schema: str) -> None:
+    """Change the schema on Spark, and print what the driver took."""
+    opened = graph.open(made)
+    open_session().range(10).count()
+    opened.snapshot()
+    idle = _peak("self")
+    opened.schema.apply(schema, engine="spark")
     print(json.dumps({"above_idle": _peak("self") - idle}))
 
 
@@ -117,4 +137,4 @@ def _is_python(process: str) -> bool:
 
 
 if __name__ == "__main__":
-    {"load": load, "merge": merge}[sys.argv[1]](*sys.argv[2:])
+    {"load": load, "merge": merge, "change": change}[sys.argv[1]](*sys.argv[2:])

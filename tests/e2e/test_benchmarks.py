@@ -84,11 +84,15 @@ def test_a_start_is_that_of_a_command_that_answers(tmp_path):
         ("write", [], "delete a node and its edges"),
         ("load", ["--no-spark"], "ours, Parquet, and indexes"),
         ("merge", [], "ours, left in columns"),
+        ("schema", ["--no-spark"], "DuckDB, ALTER TABLE"),
     ],
 )
 def test_the_programs_run_without_peers(program, options, line, tmp_path):
-    options = [*options, "--inputs", str(tmp_path)] if program in ("load", "merge") else options
-    command = [sys.executable, "-m", f"benchmarks.{program}", "--quick", "--no-peers", *options]
+    if program in ("load", "merge", "schema"):
+        options = [*options, "--inputs", str(tmp_path)]
+    if program != "schema":
+        options = [*options, "--no-peers"]
+    command = [sys.executable, "-m", f"benchmarks.{program}", "--quick", *options]
     root = Path(query.__file__).parents[1]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
