@@ -103,8 +103,8 @@ def test_a_fill_reads_its_own_columns_and_writes_one(graph: omnigraph.Graph) -> 
     counted = cost(graph, "fill", schema, fill="Person.home=upper(city)")
 
     column = CITY_BYTES * ROWS
-    assert column / 2 <= counted.bytes_read <= 1.5 * column + FILE_BYTES
-    assert column / 2 <= counted.bytes_written <= 1.5 * column + FILE_BYTES
+    assert column / 2 <= counted.bytes_read <= 1.2 * column + FILE_BYTES
+    assert column / 2 <= counted.bytes_written <= 1.2 * column + FILE_BYTES
 
 
 @pytest.mark.parametrize(
@@ -119,5 +119,6 @@ def test_a_new_rule_reads_the_column_that_it_is_about(
 ) -> None:
     counted = cost(graph, name, schema)
 
-    assert counted.bytes_read <= 1.2 * 4 * ROWS + FILE_BYTES
+    # Lance packs these numbers into seven bits each.
+    assert 7 / 8 * ROWS <= counted.bytes_read <= 1.2 * 4 * ROWS + FILE_BYTES
     assert counted.bytes_written <= FILE_BYTES

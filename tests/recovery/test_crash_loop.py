@@ -185,7 +185,14 @@ def test_the_loop_passes_every_failpoint_of_the_protocol(local):
     assert passed == {each for each in Failpoint if each.startswith(PROTOCOL)}
 
 
-@pytest.mark.parametrize("writer", WRITERS)
+# A schema change of main passes what others pass: that of a branch, and one that moves no head.
+GATED = [
+    pytest.param(writer, marks=pytest.mark.soak) if writer == "schema" else writer
+    for writer in WRITERS
+]
+
+
+@pytest.mark.parametrize("writer", GATED)
 def test_a_crash_is_all_or_nothing(local, writer, say):
     loop = Loop(local, writer)
     for cut in loop.cuts:
@@ -219,7 +226,7 @@ def test_recovery_may_be_interrupted_after_any_interruption(local, writer, say):
     for cut in loop.leaving_a_sidecar:
         loop.twice(cut, by=_in_process)
     say(f"{loop.tried} double cuts of {writer}")
-    assert loop.tried > 100
+    assert loop.tried > (100 if WRITERS[writer].tables else 40)
 
 
 @pytest.mark.parametrize("writer", ["insert two", "index"])
@@ -242,7 +249,7 @@ def test_a_killed_process_is_all_or_nothing_at_every_pass(local, writer, say):
     for cut in loop.leaving_a_sidecar:
         loop.twice(cut, by=put_to_death)
     say(f"{loop.tried} kills of {writer}, alone and during recovery")
-    assert loop.tried > 100
+    assert loop.tried > (100 if WRITERS[writer].tables else 40)
 
 
 def test_a_crash_on_an_object_store_is_all_or_nothing(s3, say):

@@ -21,7 +21,6 @@ from omnigraph.manifest.layout import RECOVERY
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import OperationId
 from omnigraph.model.names import MAIN
-from omnigraph.model.tables import TableKey
 from omnigraph.recovery.audit import Audit, RecoveryKind
 from omnigraph.recovery.intents import Intent, TableIntent
 from omnigraph.recovery.sidecars import Sidecars
@@ -112,6 +111,10 @@ def person_ids(uri: str) -> set[str]:
         (
             {"location": "nodes/elsewhere"},
             "names node:Person at nodes/elsewhere, not of branch main",
+        ),
+        (
+            {"ref": "elsewhere"},
+            "has node:Person on ref elsewhere, and branch main has it on ref main",
         ),
     ],
 )
