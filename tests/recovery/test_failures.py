@@ -21,6 +21,7 @@ from omnigraph.manifest.layout import RECOVERY
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import OperationId
 from omnigraph.model.names import MAIN
+from omnigraph.model.tables import TableKey
 from omnigraph.recovery.audit import Audit, RecoveryKind
 from omnigraph.recovery.intents import Intent, TableIntent
 from omnigraph.recovery.sidecars import Sidecars
