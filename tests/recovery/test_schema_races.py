@@ -9,7 +9,13 @@ from typing import Any, Final
 import pytest
 
 import omnigraph
-from omnigraph.errors import ConflictError, DiagnosticsError, ErrorCode, OmnigraphError
+from omnigraph.errors import (
+    ConflictError,
+    DiagnosticsError,
+    ErrorCode,
+    OmnigraphError,
+    TypeNotFoundError,
+)
 from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
 from omnigraph.graph import Graph
 from omnigraph.model.names import MAIN
@@ -124,7 +130,7 @@ def race_a_change(uri: str, writer: str, cut: Cut, schema: str) -> OmnigraphErro
     with sleeping_at(cut, lambda: reopen(uri).schema.apply(schema)):
         try:
             WRITERS[writer](graph)
-        except (ConflictError, DiagnosticsError) as refusal:
+        except (ConflictError, DiagnosticsError, TypeNotFoundError) as refusal:
             return refusal
     return None
 

@@ -183,7 +183,6 @@ OPERATIONS: Final[Mapping[str, Callable[[LanceDataset], LanceOperation.BaseOpera
     "delete": lambda dataset: delete(dataset, "a"),
     "update": lambda dataset: upsert(dataset, "a", value=1),
     "merge": add_column,
-    "project": keep_columns,
     "config": update_config,
     "index": create_index,
     "overwrite": lambda dataset: overwrite(dataset, "whole"),

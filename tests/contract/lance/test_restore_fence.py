@@ -7,7 +7,10 @@ import pytest
 from lance import LanceDataset, LanceOperation
 from lance.commit import CommitConflictError
 
-from tests.contract.lance.builders import OPERATIONS, append, commit, create, keys_of, restore
+from tests.contract.lance import builders
+from tests.contract.lance.builders import append, commit, create, keep_columns, keys_of, restore
+
+OPERATIONS: Final = {**builders.OPERATIONS, "project": keep_columns}
 
 FENCED: Final = {
     "append": False,
