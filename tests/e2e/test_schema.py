@@ -72,7 +72,7 @@ def test_a_refused_plan_becomes_a_commit_once_its_values_are_given(
     head = here("changes", "baseline", "--store", store).out.strip()
     assert applied.err.splitlines() == [f"commit {head} on branch main"]
 
-    asked = 'query q() { match { $p: Human } where $p.name = "p07" return { $p.home } }'
+    asked = 'query q() { match { $p: Human { name: "p07" } } return { $p.home } }'
     answer = here("query", "-e", asked, "--store", store, "--json")
     assert answer.json == [{"p.home": "ROME p07"}]
     lines = here("schema", "history", "--store", store).out.splitlines()
