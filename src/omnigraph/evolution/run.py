@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Protocol
 
 from omnigraph.choices import EngineName
 from omnigraph.clock import Clock
 from omnigraph.engine.protocol import Engine
-from omnigraph.errors import ConflictError, ErrorCode, OmnigraphError
+from omnigraph.errors import ConflictError, ErrorCode
 from omnigraph.evolution.apply import ChangeReport, ChangeRequest, SchemaApplication
 from omnigraph.evolution.backfill import ColumnFiller
 from omnigraph.manifest import lineage
-from omnigraph.manifest.lifecycle import write_schema_text
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import AcceptedSchema, Catalogs
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import Commit
-from omnigraph.model.followups import FollowUpFailure, schema_text_failure
+from omnigraph.model.followups import FollowUpFailure
 from omnigraph.model.names import BranchName
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.matching import match_by_identity
@@ -91,7 +89,6 @@ class SchemaChanges:
                 Nothing changed.
         """
         application = self._application(request)
-        warnings: list[FollowUpFailure] = []
         first_digest: str | None = None
 
         def plan(view: View) -> Work[ChangeReport]:
@@ -100,24 +97,14 @@ class SchemaChanges:
             first_digest = first_digest or digest
             if digest not in (first_digest, request.schema.digest):
                 raise _overtaken_error(order.branch)
-            work = application.plan(view)
-            if not order.branch.is_main:
-                return work
-            return replace(work, follow_up=partial(self._write_text, warnings))
+            return application.plan(view)
 
-        landed = self._transactions.run(order, plan)
-        return _result(landed, tuple(warnings))
+        return _result(self._transactions.run(order, plan))
 
     def _application(self, request: ChangeRequest) -> SchemaApplication:
         return SchemaApplication(
             self._manifest.store, self._clock, request, self._backends, self._backends
         )
-
-    def _write_text(self, warnings: list[FollowUpFailure]) -> None:
-        try:
-            write_schema_text(self._manifest)
-        except OmnigraphError as failure:
-            warnings.append(schema_text_failure(failure))
 
     def between(self, before: Snapshot, after: Snapshot) -> SchemaPlan:
         """The steps between the schemas of two commits, which names have no part in."""
@@ -163,9 +150,7 @@ def _overtaken_error(branch: BranchName) -> ConflictError:
     return ConflictError(message, hint=hint, code=ErrorCode.SCHEMA_CHANGED)
 
 
-def _result(
-    landed: TransactionResult[ChangeReport], warnings: tuple[FollowUpFailure, ...]
-) -> SchemaResult:
+def _result(landed: TransactionResult[ChangeReport]) -> SchemaResult:
     choice = landed.report.choice
     commit_id = None if landed.commit is None else str(landed.commit.commit_id)
-    return SchemaResult(commit_id, landed.report.plan, choice.engine, choice.why, warnings)
+    return SchemaResult(commit_id, landed.report.plan, choice.engine, choice.why, landed.warnings)

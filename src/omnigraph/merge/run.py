@@ -17,14 +17,12 @@ from omnigraph.errors import (
     CommitNotFoundError,
     ErrorCode,
     InvalidInputError,
-    OmnigraphError,
     StorageError,
 )
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import Rule
 from omnigraph.limits import CATALOGS_MAX
 from omnigraph.manifest import schemas
-from omnigraph.manifest.lifecycle import write_schema_text
 from omnigraph.manifest.lineage import Ancestry, Divergence
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import Catalogs
@@ -36,7 +34,7 @@ from omnigraph.merge.resolutions import read_resolutions
 from omnigraph.merge.rows import RowMerger
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.counts import Counts
-from omnigraph.model.followups import FollowUpFailure, schema_text_failure
+from omnigraph.model.followups import FollowUpFailure
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 from omnigraph.schema.catalog import Catalog
@@ -146,13 +144,12 @@ class Merges:
             message=f"merge {source} into {target}" if message is None else message,
             source=theirs,
         )
-        warnings: list[FollowUpFailure] = []
         with ExitStack() as cleanup:
-            plan = partial(self._plan, theirs, options, cleanup, warnings)
+            plan = partial(self._plan, theirs, options, cleanup)
             landed = self._transactions.run(order, plan)
         commit_id = None if landed.commit is None else str(landed.commit.commit_id)
         outcome = _outcome(landed.report, theirs, target)
-        return replace(outcome, commit_id=commit_id, warnings=tuple(warnings))
+        return replace(outcome, commit_id=commit_id, warnings=landed.warnings)
 
     def preview(self, source: BranchName, target: BranchName, options: Options) -> MergeOutcome:
         """What a merge would do, with every conflict; nothing is written."""
@@ -171,28 +168,13 @@ class Merges:
         return _outcome(report, theirs, target)
 
     def _plan(
-        self,
-        theirs: Snapshot,
-        options: Options,
-        cleanup: ExitStack,
-        warnings: list[FollowUpFailure],
-        view: View,
+        self, theirs: Snapshot, options: Options, cleanup: ExitStack, view: View
     ) -> Work[MergeReport]:
         # What was kept for an earlier plan is of no use for this one.
         cleanup.close()
         with detect_deleted_branch(self._manifest.store, theirs):
             merge = self._merge(theirs, view, options, cleanup)
-            work = Work(_UP_TO_DATE) if merge is None else merge.plan(view)
-        if work.schema_change is None or not view.snapshot.branch.is_main:
-            return work
-        return replace(work, follow_up=partial(self._write_text, warnings))
-
-    def _write_text(self, warnings: list[FollowUpFailure]) -> None:
-        """Write the copy of main's schema that is for people."""
-        try:
-            write_schema_text(self._manifest)
-        except OmnigraphError as failure:
-            warnings.append(schema_text_failure(failure))
+            return Work(_UP_TO_DATE) if merge is None else merge.plan(view)
 
     def _merge(
         self, theirs: Snapshot, view: View, options: Options, cleanup: ExitStack

@@ -75,21 +75,6 @@ def plan_reshape(
     )
 
 
-def relax(table: Table, columns: Sequence[TableColumn]) -> tuple[TableColumn, ...]:
-    """The same columns, but nullable wherever the stored or new values may have nulls.
-
-    For the preview that rules are checked on: in a column that may not have nulls, Lance finds none
-    by a filter, and fails to read them (docs/substrate.md, Other columns). The files of one staged
-    reshape are valid for the other.
-    """
-
-    def may_have_nulls(column: TableColumn) -> bool:
-        stored = None if column.source is None else table.schema.field(column.source)
-        return column.field.nullable or stored is None or stored.nullable
-
-    return tuple(column.with_nulls(allowed=may_have_nulls(column)) for column in columns)
-
-
 def _is_merged(column: TableColumn, current: pa.Schema) -> bool:
     """Whether Lance's Merge accepts a column that no file has values for."""
     if column.name != column.source and column.name in current.names:

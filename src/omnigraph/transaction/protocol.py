@@ -43,13 +43,14 @@ from omnigraph.manifest.expectations import (
     branch_deleted_error,
     require,
 )
-from omnigraph.manifest.lifecycle import create_table
+from omnigraph.manifest.lifecycle import create_table, write_schema_text
 from omnigraph.manifest.migrations import migrate
 from omnigraph.manifest.publisher import Publication, publish
 from omnigraph.manifest.reader import Manifest, OpenManifest
 from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import Commit, OperationKind
+from omnigraph.model.followups import FollowUpFailure, schema_text_failure
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import BranchName
 from omnigraph.model.tables import TableKey, TablePin, Tombstone
@@ -146,7 +147,7 @@ class Transactions:
                     queue.enter_context(self._take_turns(view.snapshot, work))
                 try:
                     with self._on_branch(view.snapshot):
-                        commit = self._land(order, view.snapshot, work, staged)
+                        commit, warnings = self._land(order, view.snapshot, work, staged)
                 except ConflictError as conflict:
                     is_stray = conflict.code is ErrorCode.STRAY_RESTORE
                     if is_stray and attempt < REPLANS_MAX:
@@ -158,7 +159,7 @@ class Transactions:
                     attempt += 1
                 else:
                     row_counts = {key: write.row_count for key, write in staged.changes.items()}
-                    return TransactionResult(work.report, view, commit, row_counts)
+                    return TransactionResult(work.report, view, commit, row_counts, warnings)
 
     def _view(self, branch: BranchName) -> View:
         """The branch's current view, in the newest format: older ones may have wrong row counts."""
@@ -174,7 +175,7 @@ class Transactions:
         planned_on: Snapshot,
         work: Work[Report],
         staged: StagedTables,
-    ) -> Commit:
+    ) -> tuple[Commit, tuple[FollowUpFailure, ...]]:
         """The part of a write that a crash can interrupt: from its first trace to its last."""
         commit_id = CommitId(self._clock.ulid())
         publication = _publication(order, planned_on, work, staged, commit_id)
@@ -196,12 +197,21 @@ class Transactions:
                 self._require_branch(planned_on)
                 hit(Failpoint.WRITE_AFTER_PUBLISH)
             except OmnigraphError as failure:
-                return self._resolve_failure(intent, failure)
-            if work.follow_up is not None:
-                work.follow_up()
+                return self._resolve_failure(intent, failure), ()
+            warnings = self._write_schema_text(order, work)
             self._settle(intent)
             hit(Failpoint.WRITE_AFTER_SETTLE)
-            return commit
+            return commit, warnings
+
+    def _write_schema_text(self, order: Order, work: Work[Report]) -> tuple[FollowUpFailure, ...]:
+        """Write the copy of main's schema that is for people; the commit has landed."""
+        if work.schema_change is None or not order.branch.is_main:
+            return ()
+        try:
+            write_schema_text(self._manifest)
+        except OmnigraphError as failure:
+            return (schema_text_failure(failure),)
+        return ()
 
     def _record(self, order: Order, planned_on: Snapshot, work: Work[Report]) -> Commit | None:
         """The commit of a write that changes no table but belongs in the history."""

@@ -8,6 +8,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from omnigraph.manifest.schemas import AcceptedSchema
 from omnigraph.model.commits import Commit
+from omnigraph.model.followups import FollowUpFailure
 from omnigraph.model.identities import TypeIdentity
 from omnigraph.model.tables import TableKey, TablePin
 from omnigraph.schema.catalog import SchemaType
@@ -96,8 +97,6 @@ class Work(Generic[Report]):
         lineage: Commits of the merged branch, which become part of this history.
         schema_change: What changes in the schema; None if it stays.
         verify: Called after staging, before the first trace of the write.
-        follow_up: Called after the publish, before the sidecar is deleted. It reports failures by
-            itself: the commit has landed. A recovery of the write has to do the same.
     """
 
     report: Report
@@ -110,7 +109,6 @@ class Work(Generic[Report]):
     lineage: tuple[Commit, ...] = ()
     schema_change: SchemaChange | None = None
     verify: Verify | None = None
-    follow_up: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +119,11 @@ class TransactionResult(Generic[Report]):
         commit: The commit that it made; None if there was nothing to change.
         view: The view that the final plan was made on.
         row_counts: How many rows each changed table holds now.
+        warnings: What failed after the commit, which has landed all the same.
     """
 
     report: Report
     view: View
     commit: Commit | None = None
     row_counts: Mapping[TableKey, int] = field(default_factory=dict)
+    warnings: tuple[FollowUpFailure, ...] = ()

@@ -30,7 +30,6 @@ from omnigraph.storage.indexes import (
 from omnigraph.storage.lookups import find
 from omnigraph.storage.reshape import (
     plan_reshape,
-    relax,
     stage_reshape,
     stage_reshaped_rows,
 )
@@ -490,21 +489,6 @@ def test_a_column_whose_rows_with_nulls_were_deleted_may_become_required(local, 
     assert numbers(changed) == {"a": 1, "b": 1, "f": 2}
     assert (ids(changed, "n = 2"), ids(changed, "n IS NULL")) == (["f"], [])
     assert numbers(compacted(local)) == {"a": 1, "b": 1, "f": 2}
-
-
-@pytest.mark.parametrize("is_copied", [False, True], ids=["kept", "copied"])
-def test_nulls_in_a_column_that_becomes_required_show_in_a_relaxed_preview(local, is_copied):
-    table = applied(stage_append(create(local, "a"), rows("b", n=None)))
-    columns = [*kept(table, but={"n": TableColumn(REQUIRED, "n")}), TableColumn(AGE)]
-    plan = plan_reshape(table, columns, filled={"age"} if is_copied else ())
-    files = [
-        write_column_file(table, each.id, [AGE], reading=[], compute=ages, copies=plan.copies)
-        for each in table.fragments()
-    ]
-    shown = preview(stage_reshape(table, relax(table, plan.columns), files if is_copied else ()))
-
-    assert numbers(shown) == {"a": 0, "b": None}
-    assert ids(shown, "n IS NULL") == ["b"]
 
 
 def test_a_reshape_on_a_ref_leaves_main_alone(store):
