@@ -12,10 +12,11 @@ from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice, Measure, by_size
 from omnigraph.engine.protocol import Data, Engines
 from omnigraph.evolution.backfill import ColumnFiller, TableFill
-from omnigraph.evolution.checks import RuleChecks, require_kept
+from omnigraph.evolution.checks import RowFaults, RuleChecks, require_kept
 from omnigraph.evolution.fills import compile_fill
 from omnigraph.evolution.recipes import make_recipe
 from omnigraph.evolution.values import Recipe
+from omnigraph.integrity.violations import IntegrityReport
 from omnigraph.limits import BACKFILL_LOCAL_ROWS_MAX
 from omnigraph.manifest.schemas import AcceptedSchema
 from omnigraph.manifest.snapshot import Snapshot
@@ -129,19 +130,22 @@ class SchemaApplication:
         report = ChangeReport(plan, choice)
         if self.request.schema.digest == view.snapshot.schema_digest:
             return Work(report)
-        self._require_values(plan, view)
+        faults = RowFaults()
+        nulls = self._find_nulls(plan, view)
+        faults.add(nulls, *(breach.type_name for breach in nulls.counts))
         filler = self.fillers(choice.engine)
         checks = self._checks(plan.new, _later_checks(plan))
         return Work(
             report,
             changes={
-                table.old.table_key: partial(table.stage, filler, self.clock) for table in tables
+                table.old.table_key: partial(table.stage, filler, self.clock, faults)
+                for table in tables
             },
             guards=_guards(plan, checks),
             note=_describe_fills(self.request.fills),
             replans=True,
             schema_change=_schema_change(plan, view.snapshot, self.request.schema),
-            verify=partial(self._verify, plan, checks, view),
+            verify=partial(self._verify, plan, checks, view, faults),
         )
 
     def _tables(self, plan: SchemaPlan, view: View) -> Iterator[_TableChange]:
@@ -164,25 +168,31 @@ class SchemaApplication:
     def _checks(self, catalog: Catalog, checks: Iterable[RuleCheck]) -> RuleChecks:
         return RuleChecks(catalog, tuple(checks), self.engines, self.request.engine)
 
-    def _require_values(self, plan: SchemaPlan, view: View) -> None:
-        """Refuse a plan that requires values which rows do not have; it is checked by old names.
+    def _find_nulls(self, plan: SchemaPlan, view: View) -> IntegrityReport:
+        """Report the rows without a value that the plan requires, by the names of the old schema.
 
         Before anything is staged: the new column may have no nulls, so none can be looked for.
-
-        Raises:
-            IntegrityError: rows have nulls; the report lists them.
         """
         checks = tuple(_null_checks(plan))
-        catalog = _requiring(plan.old, checks)
-        require_kept(self._checks(catalog, checks).run(view.data))
+        return self._checks(_requiring(plan.old, checks), checks).run(view.data)
 
     def _verify(
-        self, plan: SchemaPlan, checks: RuleChecks, view: View, staged: StagedTables
+        self,
+        plan: SchemaPlan,
+        checks: RuleChecks,
+        view: View,
+        faults: RowFaults,
+        staged: StagedTables,
     ) -> None:
         """Check new and tighter rules on the rows as they will be, before anything is visible.
 
+        Rules of types whose rows lack values are not checked: there are no such rows.
+
+        Args:
+            faults: What is known about the rows that lack values.
+
         Raises:
-            IntegrityError: rows break rules; the report lists them.
+            IntegrityError: rows break rules, or lack values; the report lists them all.
         """
 
         @cache
@@ -194,7 +204,10 @@ class SchemaApplication:
                 return heads.preview(staged.changes[old_key])
             return view.data.table(old_key)
 
-        require_kept(checks.run(Data(open_table)))
+        before = plan.matching.types
+        failed = {key for key, old_key in before.items() if old_key.type_name in faults.types}
+        faults.add(checks.without(failed).run(Data(open_table)))
+        require_kept(faults.report())
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,19 +225,24 @@ class _TableChange:
     recipes: tuple[Recipe, ...]
     row_count: int
 
-    def stage(self, filler: ColumnFiller, clock: Clock, table: Table) -> StagedWrite:
+    def stage(
+        self, filler: ColumnFiller, clock: Clock, faults: RowFaults, table: Table
+    ) -> StagedWrite | None:
         """Write the new values of the table's rows, and assemble its transaction.
 
-        Raises:
-            IntegrityError: a value does not convert, or does not fit its property.
+        Returns None if rows lack values; `faults` has them, and the change will be refused.
         """
+        if self.old.name in faults.types:
+            return None
         filled = {recipe.target.field.name for recipe in self.recipes}
         reshape = plan_reshape(table, storage_columns(self.new, self.columns), filled=filled)
         if not self.recipes:
             return stage_reshape(table, reshape.columns)
         fill = TableFill(table, self.recipes, reshape.copies)
         [result] = filler.fill_columns([fill], clock)
-        require_kept(result.report)
+        if not result.report.is_clean:
+            faults.add(result.report, self.old.name)
+            return None
         return stage_reshape(table, reshape.columns, result.files)
 
 

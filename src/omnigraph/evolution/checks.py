@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -48,6 +48,27 @@ def require_kept(report: IntegrityReport) -> None:
         raise IntegrityError(report, hint=hint)
 
 
+class RowFaults:
+    """Collects what is wrong with rows, so that a refusal lists all of it.
+
+    Attributes:
+        types: By their names in the old schema, the types whose rows lack values.
+    """
+
+    def __init__(self) -> None:
+        self._tally = Tally()
+        self.types: set[str] = set()
+
+    def add(self, report: IntegrityReport, *types: str) -> None:
+        """Add violations, and the types whose rows lack values because of them."""
+        self._tally.add_report(report)
+        self.types.update(types)
+
+    def report(self) -> IntegrityReport:
+        """Everything that was added."""
+        return self._tally.report()
+
+
 @dataclass(frozen=True, slots=True)
 class RuleChecks:
     """Checks some rules of a new schema.
@@ -88,6 +109,12 @@ class RuleChecks:
             if check.rule is RuleWord.KEY:
                 tally.add_report(self._check_key(check, data))
         return tally.report()
+
+    def without(self, keys: Collection[TableKey]) -> RuleChecks:
+        """The checks of other types than these."""
+        return replace(
+            self, checks=tuple(check for check in self.checks if check.table not in keys)
+        )
 
     def tables(self) -> frozenset[TableKey]:
         """The tables that the checks read."""

@@ -405,3 +405,14 @@ def test_spark_fills_converts_and_checks_as_the_local_engine_does(graph, monkeyp
         ("range", "Item", ("b",)): {"i1", "i3"},
     }
     apply_change(graph, schema, {"Item": rows}, untouched=OTHERS, fill=fill, engine="spark")
+
+
+def test_a_refusal_lists_nulls_misfits_and_broken_rules_of_all_types(graph):
+    changed = BEFORE.replace("metres: F64?", "metres: F64")
+    changed = changed.replace("word: String  place: I32", "word: I32  place: I32")
+    changed = changed.replace("size: I32?", "size: I32? @range(size, 0..6)")
+    assert refused_rows(graph, changed, convert="Loose.word") == {
+        ("required", "Near", ("metres",)): {"n2": None},
+        ("type", "Loose", ("word",)): {"w1": "w1", "w2": "w2", "w3": "other"},
+        ("range", "Item", ("size",)): {"i3": 7},
+    }
