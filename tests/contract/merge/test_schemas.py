@@ -8,12 +8,14 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from omnigraph.choices import EngineName
 from omnigraph.errors import InvalidInputError
 from omnigraph.graph import Graph
 from omnigraph.merge.conflicts import MergeConflictError
 from omnigraph.merge.graphs import Outcome
 from omnigraph.schema.parser import parse_schema
-from tests.contract.merge.worlds import Changes, change, rows_of, world
+from tests.contract.merge.conftest import open_backend
+from tests.contract.merge.worlds import Changes, change, rows_of, use, world
 
 P = "node P { name: String @key  a: I32?  b: String? }"
 K = "edge K: P -> P { w: I32? }"
@@ -468,6 +470,32 @@ def test_branches_that_merged_each_other_merge_again(tmp_path):
     assert rows["n"] == row("n", a=4, b=None, c=None, d=None)
 
 
+def test_schemas_without_a_common_base_conflict_until_both_are_alike(tmp_path):
+    graph = diverge(tmp_path, add_c("I64?"), add_c("String?"))
+    graph.branches.create("other", branch="main")
+    graph.branches.create("third", branch="draft")
+    graph.merge("draft", resolve="ours")
+    graph.merge("other", into="third", resolve="ours")
+    change(graph, {"P": {"n": row("n", a=4, b=None, c=7)}})
+    change(graph, {"P": {"m": row("m", a=4, b=None, c="8")}}, branch="third")
+    with pytest.raises(MergeConflictError, match="the type has no base") as caught:
+        graph.merge("third")
+    assert places(caught.value) == [("schema", "P", None, "c")]
+    graph.schema.apply(whole(p("a: I32?  b: String?  c: String?")))
+    graph.merge("third")
+    assert rows_of(graph)["P"]["n"] == row("n", a=4, b=None, c="7")
+    assert rows_of(graph)["P"]["m"] == row("m", a=4, b=None, c="8")
+
+
+def test_a_decision_brings_back_a_row_of_the_source_as_a_row_of_the_merged_type(tmp_path):
+    edge = {"id": "f", "src": "y", "dst": "z", "w": 2}
+    ours = apply(p('size: I64? @rename_from("a")  b: String?'), insert(z=None))
+    graph = diverge(tmp_path, ours, insert("K", f=edge))
+    assert places(refused(graph)) == [("orphan_edge", "K", "f", "dst")]
+    graph.merge("draft", resolve="theirs")
+    assert rows_of(graph)["P"]["z"] == row("z", size=3, b="b")
+
+
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
@@ -484,3 +512,34 @@ def test_a_wrong_decision_about_a_schema_is_named(tmp_path, entry, words):
     graph = diverge(tmp_path, add_c("I64?"), insert(n=row("n", a=4, b=None)))
     with pytest.raises(InvalidInputError, match=words):
         graph.merge("draft", resolve=decisions(entry))
+
+
+IN_EVERY_RUN = ("separate properties", "a rename and an update")
+ON_SPARK = [
+    pytest.param(name, marks=() if name in IN_EVERY_RUN else pytest.mark.soak) for name in CASES
+]
+
+
+@pytest.fixture
+def on_spark(request: pytest.FixtureRequest) -> Callable[[Graph], Graph]:
+    """Makes a graph merge on Spark."""
+    return lambda graph: use(graph, open_backend(EngineName.SPARK, request))
+
+
+@pytest.mark.parametrize("name", ON_SPARK)
+def test_spark_merges_schemas_as_the_local_engine_does(name, tmp_path, on_spark):
+    case = CASES[name]
+    graph = on_spark(diverge(tmp_path, case.one, case.other))
+    graph.merge("draft")
+    assert rows_of(graph) == expected(case)
+    assert graph.check().findings == ()
+    assert graph.merge("main", into="draft").outcome is Outcome.FAST_FORWARD
+    assert rows_of(graph, "draft") == rows_of(graph)
+    assert schema_of(graph, "draft") == schema_of(graph)
+
+
+def test_spark_refuses_what_only_the_local_engine_merges(tmp_path, on_spark):
+    graph = on_spark(diverge(tmp_path, apply(p("a: I32?")), insert(x=row("x", a=1, b="new"))))
+    with pytest.raises(InvalidInputError, match="a property that one branch has dropped") as caught:
+        graph.merge("draft", resolve="theirs")
+    assert "--engine local" in caught.value.hint
