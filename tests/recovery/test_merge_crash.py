@@ -15,6 +15,7 @@ from omnigraph.graph import Graph
 from omnigraph.merge.conflicts import MergeConflictError
 from omnigraph.merge.graphs import Outcome
 from omnigraph.model.names import MAIN
+from omnigraph.model.tables import TableKey
 from omnigraph.recovery.audit import RecoveryKind
 from tests.support.concurrency import in_processes
 from tests.support.crashes import (
@@ -31,12 +32,22 @@ from tests.support.crashes import (
     trace,
 )
 from tests.support.publishing import CITY, KNOWS, PERSON
-from tests.support.writers import deletes, furnished, insert, knows, person, upserts, write
+from tests.support.writers import (
+    RESHAPED,
+    deletes,
+    furnished,
+    insert,
+    knows,
+    person,
+    upserts,
+    write,
+)
 
 _numbers = count()
 Place = Callable[[], str]
 SOURCE = "source"
 TARGETS = (MAIN, "target")
+PET = TableKey.parse("node:Pet")
 
 
 @pytest.fixture
@@ -174,6 +185,33 @@ def test_the_recovery_of_a_merge_may_be_cut_off_too(place, target, cut):
         in_process(second, reopen, uri)
         reopen(uri)
         loop.check(uri, cut)
+
+
+def furnish_schemas(uri: str) -> str:
+    """A source with another schema, and a target that has gone its own way."""
+    graph = furnished(uri)
+    graph.branches.create(SOURCE)
+    graph.schema.apply(RESHAPED, branch=SOURCE)
+    write(graph, {PET: upserts({"id": "rex", "name": "rex"})}, branch=SOURCE)
+    write(graph, {PERSON: upserts(person("bob", 5), person("sue"))})
+    return uri
+
+
+def test_a_merge_that_changes_the_schema_is_all_or_nothing(tmp_path):
+    uri = furnish_schemas(str(tmp_path / "whole.omni"))
+    before = rows(uri)
+    cuts = trace(lambda: merge(uri, MAIN))
+    after = rows(uri)
+    assert after.schemas[MAIN] != before.schemas[MAIN]
+    confirmed = [cut.point for cut in cuts].index(Failpoint.WRITE_AFTER_CONFIRM)
+    for number, cut in enumerate(cuts):
+        uri = furnish_schemas(str(tmp_path / f"{number}.omni"))
+        in_process(cut, merge, uri, MAIN)
+        reopen(uri)
+        assert rows(uri) == (after if number >= confirmed else before), cut
+        at_rest(uri)
+        merge(uri, MAIN)
+        assert rows(uri) == after, cut
 
 
 def test_a_merge_is_rolled_forward_after_its_source_was_deleted(place):
