@@ -667,13 +667,16 @@ class Graph:
         """Merge what one branch changed into another, in one commit with two parents.
 
         Changes of both sides to different properties of one row are merged property by property.
+        Schemas are merged first, by the identities of types and properties; rows that lack a
+        property get its default.
 
         Args:
             into: The branch to merge into; the handle's own when None.
             resolve: How to decide where both changed the same: `ours` keeps the target's value,
                 `theirs` takes the source's; or the JSON text of a list of decisions.
             strict_rows: Whether rows that both sides changed conflict even in different properties.
-            dry_run: Report what would happen, with every conflict, and write nothing. Other
+            dry_run: Report what would happen, with every conflict, and change nothing. Where
+                schemas differ, rules are checked on scratch files, which `cleanup` removes. Other
                 errors are raised as without it.
             delete_branch: Delete the source once it is merged. If that fails, for example because
                 it has moved since, the merge has landed all the same, and the outcome has a
@@ -682,11 +685,10 @@ class Graph:
 
         Raises:
             MergeConflictError: there are conflicts that `resolve` does not decide. Nothing changed.
-            ConflictError: the target kept moving meanwhile, or the branches have different
-                schemas. Nothing changed.
+            ConflictError: the target kept moving meanwhile. Nothing changed.
             BranchNotFoundError: the graph has no such branch.
-            InvalidInputError: source and target are one branch, or `resolve` is invalid. Nothing
-                changed.
+            InvalidInputError: source and target are one branch, `resolve` is invalid, or Spark
+                cannot merge schemas that differ in this way. Nothing changed.
             NotAllowedError: the handle cannot write, or the source cannot be deleted. Nothing
                 changed.
             RecoveryNeededError: an earlier write cannot be recovered without a person. Nothing

@@ -16,12 +16,12 @@ from omnigraph.changes.records import Changes, RowChange, row_changes
 from omnigraph.choices import EngineName, Op, TableKind
 from omnigraph.engine.choose import Measure
 from omnigraph.engine.protocol import Data
-from omnigraph.errors import ConflictError, ErrorCode, InvalidParameterError
+from omnigraph.errors import InvalidParameterError
 from omnigraph.limits import CHANGES_LOCAL_BYTES_MAX, CHANGES_LOCAL_ROWS_MAX
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.arguments import require_texts
 from omnigraph.model.counts import Counts
-from omnigraph.model.tables import TableKey, TablePin
+from omnigraph.model.tables import TablePin
 from omnigraph.schema.catalog import Catalog, SchemaType
 from omnigraph.schema.steps import SchemaStep
 from omnigraph.storage.pairs import DataSize, size_of, unequal_pairs
@@ -294,36 +294,8 @@ def has_same_schema(before: Snapshot, after: Snapshot) -> bool:
     )
 
 
-def difference_sizes(before: Side, after: Side, keys: Iterable[TableKey]) -> Iterator[DataSize]:
-    """Estimate how much differs in tables of the same columns at two points. Reads no rows."""
-    for key in keys:
-        if has_moved(before.snapshot, after.snapshot, key):
-            old, new = before.data.table(key), after.data.table(key)
-            yield size_of(old, new, unequal_pairs(old, new))
-
-
 def measure_differences(sizes: Iterable[DataSize]) -> Iterator[Measure]:
     """How many rows and bytes differ in all; sizes are measured only when this is iterated."""
     total = sum(sizes, DataSize())
     yield Measure(total.row_count, CHANGES_LOCAL_ROWS_MAX, "about {:,} rows differ")
     yield Measure(total.byte_count, CHANGES_LOCAL_BYTES_MAX, "about {:,} bytes differ")
-
-
-def has_moved(before: Snapshot, after: Snapshot, key: TableKey) -> bool:
-    """Whether a table has another version in the later snapshot."""
-    return before.pin(key).place != after.pin(key).place
-
-
-def require_one_schema(before: Snapshot, after: Snapshot) -> None:
-    """Reject a comparison of rows with different columns.
-
-    Raises:
-        ConflictError: the two have different schemas.
-    """
-    if before.schema_digest == after.schema_digest:
-        return
-    message = (
-        f"commits {before.head.commit_id} and {after.head.commit_id} have different schemas, "
-        "and their rows cannot be compared"
-    )
-    raise ConflictError(message, hint="compare within one schema", code=ErrorCode.SCHEMA_CHANGED)

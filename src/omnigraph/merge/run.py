@@ -152,7 +152,10 @@ class Merges:
         return replace(outcome, commit_id=commit_id, warnings=landed.warnings)
 
     def preview(self, source: BranchName, target: BranchName, options: Options) -> MergeOutcome:
-        """What a merge would do, with every conflict; nothing is written."""
+        """What a merge would do, with every conflict; no head moves.
+
+        Where schemas differ, rules are checked on detached versions, to which nothing refers.
+        """
         theirs = self._mergeable(source, target, options)
         view = view_of(self._manifest, self._catalogs, target)
         with (

@@ -214,7 +214,7 @@ def _show_merge(outcome: MergeOutcome, *, dry_run: bool) -> None:
         merged = f"branch {outcome.source}, at {outcome.source_commit}, into {outcome.target}"
         render.say(f"merged {merged} as commit {outcome.commit_id} ({outcome.outcome})")
         render.say(f"merged by the {outcome.engine} engine, because {outcome.why}")
-    elif not dry_run or not (outcome.changes or outcome.conflicts):
+    elif not dry_run or not (outcome.changes or outcome.conflicts or outcome.steps):
         render.say(f"{outcome.outcome}: {outcome.target} has all of {outcome.source}")
     elif outcome.conflicts:
         count = outcome.conflict_count
@@ -223,6 +223,8 @@ def _show_merge(outcome: MergeOutcome, *, dry_run: bool) -> None:
         render.say(f"merging {sides} has {conflicts}{beside}")
     else:
         render.say(f"merging {sides} would change ({outcome.outcome})")
+    for step in outcome.steps:
+        render.show_text(step.describe())
     if outcome.changes:
         render.show_table(
             ["type", "inserted", "updated", "deleted"],
@@ -253,6 +255,7 @@ def _merge_facts(outcome: MergeOutcome) -> dict[str, object]:
         "engine": outcome.engine,
         "why": outcome.why,
         "changes": {name: asdict(counts) for name, counts in outcome.changes.items()},
+        **({"schema": [step.to_json() for step in outcome.steps]} if outcome.steps else {}),
         "conflict_count": outcome.conflict_count,
         "merge_conflicts": [conflict_facts(conflict) for conflict in outcome.conflicts],
         "deleted_source": outcome.deleted_source,
