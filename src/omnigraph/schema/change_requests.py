@@ -73,12 +73,10 @@ def _useless_conversion(change: TypeChange | None, name: str) -> str:
     if change.old_property(name) is None:
         return "it is new and has no values"
     match change.retyping(name):
-        case Retyping.CONVERT | Retyping.IMPOSSIBLE:
+        case Retyping.WIDEN | Retyping.CONVERT | Retyping.IMPOSSIBLE:
             return ""
         case Retyping.NONE:
             return "its type does not change"
-        case Retyping.WIDEN:
-            return "every value converts, so nothing has to be requested"
         case Retyping.RELABEL | Retyping.RESTRICT:
             return "its stored values stay as they are"
 

@@ -139,6 +139,11 @@ def _known_origins(unit: Unit, sides: tuple[SchemaSide, ...]) -> Iterator[str]:
 
 _NO_FACTS: Final[Facts] = {}
 
+_OF_THE_TYPE: Final = frozenset(
+    {Facet.DEFAULT, Facet.EMBED, Facet.RANGE, Facet.CHECK, Facet.LENGTH}
+)
+"""What only makes sense for values of the type that it was declared with."""
+
 
 @dataclass(slots=True)
 class _Merge:
@@ -198,16 +203,22 @@ class _Merge:
 
     def _combine(self, base: Facts, ours: Facts, theirs: Facts) -> dict[FactKey, object]:
         merged: dict[FactKey, object] = {}
-        for key in {**ours, **theirs}:
+        # The side whose type was chosen for a property, if both changed it.
+        chosen: SideName | None = None
+        for key in sorted({**ours, **theirs}, key=lambda key: key.facet is not Facet.TYPE):
             before, left, right = base.get(key), ours.get(key), theirs.get(key)
-            if _same(left, right) or _same(before, right):
+            if chosen is not None and key.facet in _OF_THE_TYPE:
+                value = left if chosen == "ours" else right
+            elif _same(left, right) or _same(before, right):
                 value = left
             elif _same(before, left):
                 value = right
             elif key.facet is Facet.HINT:
                 continue
             else:
-                value = left if self._choice(self._conflict(key)) == "ours" else right
+                choice = self._choice(self._conflict(key)) or "theirs"
+                value = left if choice == "ours" else right
+                chosen = choice if key.facet is Facet.TYPE else chosen
             if value is not None:
                 merged[key] = value
         return merged

@@ -275,11 +275,6 @@ REQUESTS = {
         "OG-RQ-03",
         "leave out --convert",
     ),
-    "conversion of a wider type": (
-        {"conversions": [("Person", "wide")]},
-        "OG-RQ-03",
-        "leave out --convert",
-    ),
 }
 
 

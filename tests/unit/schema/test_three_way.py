@@ -410,3 +410,12 @@ def test_a_schema_is_its_facts():
 def test_orders_merge_the_same_in_both_directions(base, ours, theirs, merged):
     assert "".join(merge_orders(tuple(base), tuple(ours), tuple(theirs))) == merged
     assert "".join(merge_orders(tuple(base), tuple(theirs), tuple(ours))) == merged
+
+
+@pytest.mark.parametrize("choice", ["ours", "theirs"])
+def test_a_type_that_was_decided_brings_what_was_declared_for_it(choice: SideName):
+    ours = "node A { x: I32? @range(x, 0..5) }"
+    theirs = 'node A { x: String @default("a") @length(x, 1..3) }'
+    result = merge_schemas(*sides("node A {}", ours, theirs), decide=always(choice))
+    assert isinstance(result, SchemaMerge)
+    assert result.catalog == parse_schema(ours if choice == "ours" else theirs)
