@@ -299,9 +299,9 @@ def _requiring(catalog: Catalog, checks: Iterable[RuleCheck]) -> Catalog:
 
 def is_reshaped(old: SchemaType, new: SchemaType, columns: tuple[ColumnChange, ...]) -> bool:
     """Whether the table gets other columns, and not only other rules."""
-    is_renamed = any(column.old_name not in (None, column.name) for column in columns)
-    has_new = any(column.needs_values for column in columns)
-    return is_renamed or has_new or table_schema(old) != table_schema(new)
+    # In a merge, a new column may have the name and the type of one that is dropped.
+    is_other = any(column.old_name != column.name or column.needs_values for column in columns)
+    return is_other or table_schema(old) != table_schema(new)
 
 
 def _describe_fills(fills: Mapping[PropertyPath, str]) -> str:

@@ -217,6 +217,12 @@ CASES = {
             }
         },
     ),
+    "another property of the name and type of a dropped one, and new rows": Case(
+        apply(p("b: String?"), apply(p("a: I32?  b: String?"), insert(x=row("x", a=7, b="b")))),
+        insert(n=row("n", a=4, b=None)),
+        P,
+        {"P": with_all(a=None) | {"x": row("x", a=7, b="b"), "n": row("n", a=None, b=None)}},
+    ),
     "a required property and rows that have it": Case(
         apply(p("a: I32  b: String?")),
         insert(n=row("n", a=4, b=None)),
