@@ -267,7 +267,8 @@ def test_a_crash_on_an_object_store_is_all_or_nothing_at_every_pass(s3, writer, 
     for cut in loop.cuts:
         loop.once(cut, by=_in_process)
     for cut in TYPICAL:
-        loop.twice(cut, by=_in_process)
+        if cut in loop.cuts:
+            loop.twice(cut, by=_in_process)
     say(f"{loop.tried} cuts of {writer} on S3, alone and during recovery")
     assert loop.tried > 40
 

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.changes.graphs import Side
-from omnigraph.changes.records import exclude_ids, ids_of
+from omnigraph.changes.lifts import ConstantColumn
+from omnigraph.changes.records import exclude_ids, ids_of, select_ids
 from omnigraph.changes.tables import rows_of
 from omnigraph.changes.wide import read_columns
 from omnigraph.engine.protocol import Engine
@@ -69,6 +70,19 @@ class MergeSource:
         if not merged.is_referring:
             return rows_of(type_, found.to_batches(), lift=lift).select(schema.names)
         return merged.wide.refer(schema, table, lift.apply(found, names))
+
+    def complete(self, merged: Merged, row: pa.Table, own: pa.Table) -> pa.Table:
+        """A row of the source, with the target's values of properties that the source never had.
+
+        Args:
+            own: The row of the target.
+        """
+        lift = self.schema.lift(self.side.snapshot.head.commit_id, merged.type)
+        for column in lift.columns:
+            if isinstance(column, ConstantColumn) and own.num_rows:
+                place = row.schema.get_field_index(column.name)
+                row = row.set_column(place, row.schema.field(place), own[column.name])
+        return row
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +212,7 @@ class Rules:
                 return offence.with_table(merged.deleting(offence.id))
             # Ours led it to that node, and theirs has it with another end.
             others = merged.leaving_out(offence.id)
+            row = self.source.complete(merged, row, self._own_row(merged, offence.id))
             replaced = pa.concat_tables([others.replaced, row])
             return offence.with_table(replace(others, replaced=replaced))
         if decision is not Choice.OURS:
@@ -241,7 +256,17 @@ class Rules:
         if not row.num_rows or not pc.any(pc.is_in(merged.replaced["id"], offence.id)).as_py():
             return None
         others = exclude_ids(merged.replaced, offence.id)
+        row = self.source.complete(merged, row, select_ids(merged.replaced, offence.id))
         return offence.with_table(replace(merged, replaced=pa.concat_tables([others, row])))
+
+    def _own_row(self, merged: Merged, ids: pa.Array) -> pa.Table:
+        """A row of the target, to be brought together with those of a merge."""
+        table, schema = self.view.data.table(merged.type.table_key), table_schema(merged.type)
+        if not merged.is_referring:
+            found = lookups.find(table, "id", ids, columns=schema.names)
+            return rows_of(merged.type, found.to_batches())
+        found = lookups.find(table, "id", ids, columns=read_columns(schema))
+        return merged.wide.refer(schema, table, found)
 
     def _node(self, edge: SchemaType, violation: Violation) -> NodeType:
         assert isinstance(edge, EdgeType), "only edges have ends"

@@ -6,7 +6,7 @@ them differently. Rows of every commit become rows of the merged types (`changes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
@@ -21,7 +21,7 @@ from omnigraph.schema import codec
 from omnigraph.schema.catalog import Catalog, SchemaType
 from omnigraph.schema.matching import Identities, Matching, match_by_identity
 from omnigraph.schema.schema_conflicts import SchemaConflict, SideName
-from omnigraph.schema.schema_facts import SchemaSide, Unit
+from omnigraph.schema.schema_facts import Facet, SchemaSide, Unit
 from omnigraph.schema.three_way import SchemaMerge, merge_schemas
 
 UsedUnits = Collection[tuple[SideName, Unit]]
@@ -145,7 +145,49 @@ class SchemaSides:
             return tuple(map(_to_conflict, dict.fromkeys(conflicts)))
         if len(sides) > 1:
             return tuple(map(_to_conflict, map(_unknown, bases.contradictions)))
-        return MergedSchema.of(sides[0], self.points)
+        merged = MergedSchema.of(sides[0], self.points)
+        return tuple(map(_to_conflict, self._rival_defaults(merged))) or merged
+
+    def _rival_defaults(self, merged: MergedSchema) -> Iterator[SchemaConflict]:
+        """Properties that both sides added to rows of the base, with different defaults.
+
+        Those rows have the default of either side, which nobody wrote there: no decision about the
+        schemas tells which of the values were meant.
+        """
+        base, ours, theirs = (
+            merged.matching(commit) for commit in (self.base.anchor, self.ours, self.theirs)
+        )
+        for type_ in merged.catalog.types:
+            key = type_.table_key
+            if not all(key in matching.types for matching in (base, ours, theirs)):
+                continue
+            for property_ in type_.properties:
+                name = property_.name
+                added = name not in base.properties[key]
+                both = name in ours.properties[key] and name in theirs.properties[key]
+                if added and both:
+                    yield from self._rivals(merged, key, name)
+
+    def _rivals(self, merged: MergedSchema, key: TableKey, name: str) -> Iterator[SchemaConflict]:
+        ours, theirs = (
+            self.points[commit]
+            .catalog.type_of(merged.matching(commit).types[key])
+            .property_named(merged.matching(commit).properties[key][name])
+            for commit in (self.ours, self.theirs)
+        )
+        if ours.default != theirs.default:
+            reason = (
+                f"both sides added {name} with different defaults, and rows that nobody wrote to "
+                "have either: drop it from a branch with 'omnigraph schema apply', and merge again"
+            )
+            yield SchemaConflict(
+                str(key),
+                name,
+                Facet.DEFAULT,
+                ours=None if ours.default is None else str(ours.default),
+                theirs=None if theirs.default is None else str(theirs.default),
+                reason=reason,
+            )
 
     def _bases(self) -> _BaseSchemas:
         """What the base's schema may be: one, unless commits of a virtual base contradict."""
