@@ -9,6 +9,7 @@ from functools import cache
 from omnigraph.engine.protocol import Data
 from omnigraph.evolution.checks import RuleChecks
 from omnigraph.integrity.rules import RuleSet
+from omnigraph.integrity.violations import Violation
 from omnigraph.merge.conflicts import Conflict, ConflictKind, broken
 from omnigraph.merge.decisions import Merged
 from omnigraph.merge.lost_values import lost_values, partial_conversions
@@ -103,7 +104,13 @@ class MergeChecks:
             return heads.preview(staged)
 
         report = checks.run(Data(open_table))
-        return Kept(tables, tuple(map(broken, report.violations)), report.total)
+        return Kept(tables, tuple(map(_broken_by_ours, report.violations)), report.total)
+
+
+def _broken_by_ours(violation: Violation) -> Conflict:
+    """A rule of the source that a row of the target breaks; no decision changes that row."""
+    conflict = broken(violation)
+    return replace(conflict, message=f"{conflict.message}; change it in a branch, and merge again")
 
 
 def _refusal(step: SchemaStep) -> Conflict:

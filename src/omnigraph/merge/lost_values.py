@@ -74,7 +74,8 @@ def _conflict(
     type_name = sides.type.name
     message = (
         f"{type_name} {id_!r} {column.name}: {shorten(value)} is a {column.source_type} "
-        f"that is no {column.type}, which the merged schema declares"
+        f"that is no {column.type}, which the merged schema declares; change it in its branch, and "
+        "merge again"
     )
     is_ours = commit == sides.ours
     return Conflict(
