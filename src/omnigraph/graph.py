@@ -141,6 +141,23 @@ def open(  # noqa: A001  # omnigraph.open reads as it should
     return graph
 
 
+def diff_schemas(
+    before: str | PathLike[str] | Catalog, after: str | PathLike[str] | Catalog
+) -> SchemaPlan:
+    """The steps between two schemas that no graph has to have. Nothing is refused.
+
+    Args:
+        before: A path to a `.pg` file, the text itself, or a catalog built in Python; so is
+            `after`. Types and properties are matched by their names and `@rename_from`.
+
+    Raises:
+        DiagnosticsError: a schema has errors.
+    """
+    from omnigraph.evolution.run import compare_schemas
+
+    return compare_schemas(_accepted(before), _accepted(after))
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """What a handle reads: a branch as it moves, or one point of history."""

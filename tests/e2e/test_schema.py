@@ -170,3 +170,15 @@ def test_a_branch_has_its_own_schema(here: Run, schema: Schema, store: str) -> N
     refused = here("query", "-e", former, "--branch", "trial", "--store", store)
     assert refused.code == Exit.INVALID
     assert "Person has no property city" in refused.err
+
+
+def test_two_files_are_compared_without_a_graph(here: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.pg").write_text("node A { n: I32 }")
+    (tmp_path / "b.pg").write_text('node A { m: I64 @rename_from("n") }')
+    files = [str(tmp_path / name) for name in ("a.pg", "b.pg")]
+    assert here("schema", "diff", *files).out.splitlines() == [
+        "rename property A.m: n -> m",
+        "change type A.m: I32 -> I64",
+    ]
+    missing = here("schema", "diff", files[0], str(tmp_path / "c.pg"))
+    assert missing.code == Exit.NOT_FOUND

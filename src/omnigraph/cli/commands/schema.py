@@ -175,11 +175,14 @@ def diff_schemas(
     store: options.Store = None,
     json: options.Json = False,
 ) -> None:
-    """List the steps between two schemas."""
+    """List the steps between two schemas; two files need no graph."""
     from omnigraph import graph
 
-    handle = graph.open(options.require_store(store), read_only=True)
-    plan = handle.schema.diff(before, after)
+    if before.endswith(".pg") and after.endswith(".pg"):
+        plan = graph.diff_schemas(Path(before), Path(after))
+    else:
+        handle = graph.open(options.require_store(store), read_only=True)
+        plan = handle.schema.diff(before, after)
     if json:
         render.show_json([step.to_json() for step in plan.steps])
         return
