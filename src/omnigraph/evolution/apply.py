@@ -322,14 +322,7 @@ def _guards(plan: SchemaPlan, checks: RuleChecks) -> frozenset[TableKey]:
     depends on the number of rows, too: a type without any accepts everything.
     """
     before = plan.matching.types
-    changed = {
-        before[type_.table_key]
-        for type_ in plan.new.types
-        if type_.table_key in before and type_ != plan.old.type_of(before[type_.table_key])
-    }
-    dropped = {type_.table_key for type_ in plan.matching.dropped_types(plan.old)}
-    checked = {before[key] for key in checks.tables() if key in before}
-    return frozenset(changed | dropped | checked)
+    return plan.changed_keys | {before[key] for key in checks.tables() if key in before}
 
 
 def _schema_change(plan: SchemaPlan, snapshot: Snapshot, schema: AcceptedSchema) -> SchemaChange:

@@ -148,16 +148,8 @@ class MergeTarget:
 
     def guards(self) -> frozenset[TableKey]:
         """The tables whose types change, are dropped, or have rows that new rules depend on."""
-        matching = self.schema.matching(self.commit_id)
-        catalog = self.view.catalog
-        changed = {
-            old_key
-            for key, old_key in matching.types.items()
-            if self.schema.catalog.type_of(key) != catalog.type_of(old_key)
-        }
-        dropped = {type_.table_key for type_ in matching.dropped_types(catalog)}
-        checked = {self.old_key(check.table) for check in self.checks()}
-        return frozenset(key for key in (changed | dropped | checked) if key is not None)
+        checked = (self.old_key(check.table) for check in self.checks())
+        return self.steps.changed_keys | {key for key in checked if key is not None}
 
     def table(self, key: TableKey) -> Table:
         """A table of the merged schema, with the rows of the target."""

@@ -113,6 +113,17 @@ class SchemaPlan:
         """Every rule to check on the result, once."""
         return tuple(dict.fromkeys(check for step in self.steps for check in step.checks))
 
+    @property
+    def changed_keys(self) -> frozenset[TableKey]:
+        """The types of the old schema that change in any way, or are dropped."""
+        changed = (
+            old_key
+            for key, old_key in self.matching.types.items()
+            if self.new.type_of(key) != self.old.type_of(old_key)
+        )
+        dropped = (type_.table_key for type_ in self.matching.dropped_types(self.old))
+        return frozenset((*changed, *dropped))
+
     def columns(self, type_: SchemaType) -> tuple[ColumnChange, ...]:
         """The columns of a type of the new schema, in order, and where each has its values from."""
         return self.tables[type_.table_key]
