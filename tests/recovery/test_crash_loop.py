@@ -266,11 +266,12 @@ def test_a_crash_on_an_object_store_is_all_or_nothing_at_every_pass(s3, writer, 
     loop = Loop(s3, writer)
     for cut in loop.cuts:
         loop.once(cut, by=_in_process)
-    for cut in TYPICAL:
-        if cut in loop.cuts:
-            loop.twice(cut, by=_in_process)
+    # Every other writer must reach all of them.
+    moves_heads = writer != "schema without heads"
+    for cut in TYPICAL if moves_heads else [cut for cut in TYPICAL if cut in loop.cuts]:
+        loop.twice(cut, by=_in_process)
     say(f"{loop.tried} cuts of {writer} on S3, alone and during recovery")
-    assert loop.tried > 40
+    assert loop.tried > (40 if moves_heads else len(loop.cuts))
 
 
 def _left_unrestored(restore: Callable[..., object]) -> Callable[..., object]:
