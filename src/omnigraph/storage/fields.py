@@ -8,13 +8,13 @@ and nullability in these messages are replaced; all else in them is kept as it i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Self, TypeAlias
+from typing import Final, Self
 
 from lance.schema import LanceSchema
 
-from omnigraph.errors import InternalError
+from omnigraph.storage.protobuf import Part, parse_message, serialize_part
 
 # The numbers that Lance's protobuf message of a field gives to its parts.
 _NAME: Final = 2
@@ -27,19 +27,15 @@ _METADATA: Final = 10
 _BLOB_MARKS: Final = (b"lance-encoding:blob", b"lance.blob.v2")
 """A table that is created empty stores blobs in the first way, all others in the second."""
 
-_VARINT: Final = 0
-_BYTES: Final = 2
 _NO_PARENT: Final = (1 << 64) - 1
 """-1, as protobuf writes it."""
-
-_Part: TypeAlias = tuple[int, int | bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class FieldMessage:
     """One field of a schema: a column, or a part of one, such as the items of a list."""
 
-    parts: tuple[_Part, ...]
+    parts: tuple[Part, ...]
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
@@ -48,7 +44,7 @@ class FieldMessage:
         >>> FieldMessage.parse(bytes([18, 2, 105, 100, 24, 7])).parts
         ((2, b'id'), (3, 7))
         """
-        return cls(tuple(_read_parts(data)))
+        return cls(tuple(parse_message(data)))
 
     def serialize(self) -> bytes:
         """The protobuf message.
@@ -56,7 +52,7 @@ class FieldMessage:
         >>> FieldMessage(((2, b"id"), (3, 300))).serialize().hex()
         '1202696418ac02'
         """
-        return b"".join(map(_write_part, self.parts))
+        return b"".join(map(serialize_part, self.parts))
 
     @property
     def id(self) -> int:
@@ -188,45 +184,3 @@ def _take_apart(schema: LanceSchema) -> tuple[Callable[..., LanceSchema], str, S
     assert isinstance(reduced, tuple), "Lance says how to make it again"
     make, (metadata, *messages) = reduced
     return make, metadata, messages
-
-
-def _read_parts(data: bytes) -> Iterator[_Part]:
-    place = 0
-    while place < len(data):
-        tag, place = _read_varint(data, place)
-        value, place = _read_varint(data, place)
-        match tag & 0b111:
-            case 0:
-                yield tag >> 3, value
-            case 2:
-                yield tag >> 3, data[place : place + value]
-                place += value
-            case wire_type:
-                message = f"Lance describes a field with a part of protobuf type {wire_type}"
-                raise InternalError(message, hint="use the release of Lance that is pinned")
-
-
-def _write_part(part: _Part) -> bytes:
-    number, value = part
-    if isinstance(value, int):
-        return _write_varint(number << 3 | _VARINT) + _write_varint(value)
-    return _write_varint(number << 3 | _BYTES) + _write_varint(len(value)) + value
-
-
-def _read_varint(data: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[place]
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        place += 1
-        if byte < 0x80:
-            return value, place
-
-
-def _write_varint(value: int) -> bytes:
-    groups = bytearray()
-    while value > 0x7F:
-        groups.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*groups, value])

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, count
+from typing import Final
 
 from lance import LanceOperation
 from lance.dataset import Index
@@ -19,6 +20,7 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.storage import truncation
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
+from omnigraph.storage.protobuf import parse_message
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table, TableAddress
 from omnigraph.storage.translate import translate_errors
@@ -26,6 +28,13 @@ from omnigraph.storage.translate import translate_errors
 Segment = Index
 """Index files over some fragments; unreferenced until they are committed. Opaque outside storage,
 and small: it can be sent to any process."""
+
+
+_PICKLED_MANIFEST: Final = 3
+"""The position of the serialized manifest among what pickle would store of a handle."""
+
+_HIGHEST_FRAGMENT_ID: Final = 11
+"""The number that Lance's protobuf message of a manifest gives to `max_fragment_id`."""
 
 
 class IndexKind(StrEnum):
@@ -87,6 +96,22 @@ def find_gaps(table: Table, specs: Iterable[IndexSpec]) -> tuple[Gap, ...]:
     coverage = _coverage(table)
     uncovered = ((spec, every - coverage.get(spec, frozenset())) for spec in specs)
     return tuple(Gap(spec, tuple(sorted(missing))) for spec, missing in uncovered if missing)
+
+
+def highest_fragment_id(table: Table) -> int:
+    """The highest id that a fragment of this table ever had; -1 where none ever had one.
+
+    A fragment with an id that some segment names is thought to be indexed, even if that segment was
+    built over another fragment of the same id: its rows would not be found. So a fragment that is
+    numbered by hand gets an id above this one.
+    """
+    _, arguments = table.handle.__reduce__()  # type: ignore[no-untyped-call]
+    parts = parse_message(arguments[_PICKLED_MANIFEST])
+    highest = next((value for number, value in parts if number == _HIGHEST_FRAGMENT_ID), -1)
+    assert isinstance(highest, int), "Lance writes a number here"
+    # Lance counts on by itself; the others are what a mistake of it would damage.
+    named = (max(index.fragments, default=-1) for index in _indexes(table))
+    return max(highest, max(table.handle.fragment_ids(), default=-1), *named, -1)
 
 
 def _coverage(table: Table) -> dict[IndexSpec, frozenset[int]]:

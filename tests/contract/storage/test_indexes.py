@@ -2,7 +2,12 @@
 
 import pytest
 
-from omnigraph.storage.indexes import IndexSpec, covered_fragments, stage_indexes
+from omnigraph.storage.indexes import (
+    IndexSpec,
+    covered_fragments,
+    highest_fragment_id,
+    stage_indexes,
+)
 from omnigraph.storage.staging import stage_append, stage_delete, stage_overwrite, stage_upsert
 from omnigraph.storage.tables import Table
 from tests.support.tables import applied, create, ids, in_fragments, latest, numbered_rows, rows
@@ -125,3 +130,19 @@ def test_an_inherited_index_answers_on_a_ref_and_is_extended_there(table, store)
 
     assert answers(fork) == [["a"], ["b", "x"], ["c", "x"], ["a", "c"], ["b", "x"], ["b", "x"], []]
     assert answers(latest(store)) == [["a"], ["b"], ["c"], ["a", "b", "c"], [], [], []]
+
+
+def test_the_highest_number_of_a_fragment_counts_those_that_are_gone(store):
+    table = in_fragments(store, "abc", "def", "ghi")
+    assert highest_fragment_id(table) == 2
+
+    table = applied(stage_delete(table, ids=["d", "e", "f", "g", "h", "i"]))
+    fork = store.refs.create(table.address.location, "draft", source=None, version=table.version)
+
+    assert fragment_ids(table) == {0}
+    assert highest_fragment_id(table) == highest_fragment_id(fork) == 2
+    assert highest_fragment_id(applied(stage_overwrite(table, rows("x")))) == 3
+
+
+def test_a_table_that_never_had_rows_has_no_number_of_a_fragment(store):
+    assert highest_fragment_id(create(store)) == -1
