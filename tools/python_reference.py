@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import omnigraph
-from omnigraph.graph import BranchList, Commits, Graph, Recoveries, Schema
+from omnigraph.graph import BranchList, Commits, Graph, GraphSettings, Recoveries, Schema
 
 _PARTS: Final = {
     "graph.branches": BranchList,
     "graph.commits": Commits,
     "graph.recoveries": Recoveries,
+    "graph.settings": GraphSettings,
     "graph.schema": Schema,
 }
 """What a graph has under names of its own."""

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from omnigraph.model.commits import Commit
     from omnigraph.model.counts import Counts
     from omnigraph.model.followups import FollowUpFailure
+    from omnigraph.model.settings import Setting
     from omnigraph.mutation.results import MutationResult
     from omnigraph.recovery.audit import RecoveryEntry
     from omnigraph.recovery.sidecars import Pending
@@ -114,6 +115,7 @@ __all__ = [
     "SchemaResult",
     "SchemaRevision",
     "SchemaStep",
+    "Setting",
     "Snapshot",
     "StaleHeadError",
     "StorageError",
@@ -177,6 +179,7 @@ _HOMES: Final = {
     "SchemaResult": "omnigraph.evolution.run",
     "SchemaRevision": "omnigraph.evolution.run",
     "SchemaStep": "omnigraph.schema.steps",
+    "Setting": "omnigraph.model.settings",
     "Snapshot": "omnigraph.manifest.snapshot",
     "StaleHeadError": "omnigraph.errors",
     "StorageError": "omnigraph.errors",

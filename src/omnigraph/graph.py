@@ -32,6 +32,7 @@ from omnigraph.errors import (
 from omnigraph.manifest import lineage, schemas
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import AcceptedSchema, Catalogs
+from omnigraph.manifest.settings import StoredSettings
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.arguments import require_number, require_path, require_text, require_texts
 from omnigraph.model.commits import Commit, OperationKind, require_actor, require_message
@@ -43,6 +44,13 @@ from omnigraph.model.followups import (
 )
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
+from omnigraph.model.settings import (
+    Setting,
+    SettingKey,
+    describe_setting,
+    describe_settings,
+    value_of,
+)
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage import lookups
@@ -201,6 +209,7 @@ class Graph:
         read_only: bool,
         actor: str | None = None,
         target: Target | None = None,
+        settings: StoredSettings | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -210,6 +219,8 @@ class Graph:
         self._queries = Queries(store, self._catalogs, clock, self._backends.of)
         self._actor = actor
         self._target = target or Target()
+        # Handles on other branches share it, so that a new handle reads no settings again.
+        self._settings = settings or StoredSettings(store.objects, clock)
         self.read_only = read_only
 
     @cached_property
@@ -265,7 +276,12 @@ class Graph:
     def _at(self, target: Target) -> Graph:
         read_only = self.read_only or target.is_past
         return Graph(
-            self._store, self._clock, read_only=read_only, actor=self._actor, target=target
+            self._store,
+            self._clock,
+            read_only=read_only,
+            actor=self._actor,
+            target=target,
+            settings=self._settings,
         )
 
     @property
@@ -292,6 +308,11 @@ class Graph:
     def schema(self) -> Schema:
         """The graph's schema."""
         return Schema(self, self._store, lambda: self._schema_changes, self._order)
+
+    @property
+    def settings(self) -> GraphSettings:
+        """The graph's settings."""
+        return GraphSettings(self, self._settings)
 
     def snapshot(
         self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
@@ -1193,6 +1214,58 @@ class BranchList:
             return
         self._graph.require_writable()
         lifecycle.delete(self._manifest, self._clock, wanted)
+
+
+class GraphSettings:
+    """A graph's settings: `graph.settings`. They hold for all its branches."""
+
+    def __init__(self, graph: Graph, stored: StoredSettings) -> None:
+        self._graph = graph
+        self._stored = stored
+
+    def get(self, key: str) -> str | int:
+        """The value of a setting: as it was set, or its default.
+
+        Raises:
+            InvalidParameterError: there is no such setting.
+            FormatError: a newer release stored a value that this one does not accept.
+        """
+        wanted = SettingKey.parse(key)
+        return value_of(self._stored.read(), wanted)
+
+    def list(self) -> tuple[Setting, ...]:
+        """Every setting with its value, its default and where the value comes from.
+
+        Settings of a newer release are listed last, with a warning.
+        """
+        return describe_settings(self._stored.read())
+
+    def set(self, key: str, value: str | int) -> Setting:
+        """Set a setting, and return it. Other processes use it within some seconds.
+
+        Raises:
+            InvalidParameterError: there is no such setting, or it does not accept the value.
+                Nothing changed.
+            ConflictError: others kept changing settings. Nothing changed.
+            NotAllowedError: the handle is on a point of history, or was opened read-only.
+        """
+        wanted = SettingKey.parse(key)
+        self._graph.require_writable()
+        self._stored.set(wanted, value)
+        return describe_setting(wanted, {wanted: value})
+
+    def unset(self, key: str) -> Setting:
+        """Give a setting its default again, and return it.
+
+        Raises:
+            InvalidParameterError: there is no such setting.
+            ConflictError: others kept changing settings. Nothing changed.
+            NotAllowedError: the handle is on a point of history, or was opened read-only.
+        """
+        wanted = SettingKey.parse(key)
+        self._graph.require_writable()
+        self._stored.unset(wanted)
+        return describe_setting(wanted, {})
 
 
 class Recoveries:

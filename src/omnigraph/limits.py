@@ -139,6 +139,18 @@ TYPE_NAME_LENGTH_MAX: Final = 128
 MESSAGE_LENGTH_MAX: Final = 64 << 10
 ACTOR_LENGTH_MAX: Final = 256
 
+SETTINGS_AGE_SECONDS_MAX: Final = 10.0
+"""How long a graph handle uses settings before it reads them again."""
+
+SETTINGS_ATTEMPTS_MAX: Final = 10
+"""Times a change of settings is tried while others change settings."""
+
+SETTINGS_BACKOFF_SECONDS_MAX: Final = 0.5
+
+KEEP_COMMITS_MAX: Final = 1_000_000_000
+KEEP_DAYS_MAX: Final = 36_500
+"""The highest values of settings for retention: as good as for ever."""
+
 OFFENDERS_SHOWN_MAX: Final = 20
 """Offenders that a report keeps per rule, type and property; the others are counted."""
 

@@ -31,6 +31,7 @@ from omnigraph.cli.commands import (
     recovery,
     repair,
     schema,
+    settings,
     snapshot,
     version,
 )
@@ -62,6 +63,7 @@ class _Commands(CommandsOnDemand):
         "check": check.check,
         "repair": repair.repair,
         "recovery": recovery.group,
+        "settings": settings.group,
         "demo": demo.demo,
         "version": version.version,
     }

@@ -11,6 +11,8 @@ SCHEMAS: Final = "__schemas"
 RECOVERY: Final = "__recovery"
 BRANCHES: Final = "__branches"
 RETIRED: Final = "__retired"
+TAGS: Final = "__tags"
+SETTINGS: Final = "__settings.json"
 SCHEMA_TEXT: Final = "_schema.pg"
 RECOVERIES: Final = "_graph_commit_recoveries.lance"
 

@@ -34,6 +34,7 @@ class Invariant(StrEnum):
     RULE = "rule"
     SIDECAR = "sidecar"
     RECOVERY = "recovery"
+    SETTING = "setting"
 
     @property
     def sentence(self) -> str:
@@ -52,6 +53,7 @@ _SENTENCES: Final = {
     Invariant.RULE: "ids, keys, uniques, ends and cardinalities hold",
     Invariant.SIDECAR: "no write was interrupted and left as it was",
     Invariant.RECOVERY: "every interrupted write was brought to an end once",
+    Invariant.SETTING: "every setting has a value that it accepts",
 }
 
 

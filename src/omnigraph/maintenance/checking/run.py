@@ -23,12 +23,14 @@ from omnigraph.maintenance.checking.history import check_branch, check_history
 from omnigraph.maintenance.checking.past import Past
 from omnigraph.maintenance.checking.report import BACKUP, CheckReport, Finding, Invariant, Notebook
 from omnigraph.maintenance.checking.rules import Progress, RowChecks
+from omnigraph.maintenance.checking.settings import check_settings
 from omnigraph.maintenance.checking.tables import Files, check_head, check_table, check_types
 from omnigraph.manifest import schemas
 from omnigraph.manifest.format import CURRENT
 from omnigraph.manifest.layout import RECOVERIES, RECOVERY, SCHEMA_TEXT, SCHEMAS
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import AcceptedSchema
+from omnigraph.manifest.settings import StoredSettings
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import Commit
 from omnigraph.model.ids import CommitId
@@ -148,6 +150,7 @@ class _Check:
                 rows.run(snapshot, RuleSet.compile(accepted.catalog), tables)
         self._check_sidecars()
         self._check_recoveries()
+        check_settings(StoredSettings(self.manifest.store.objects, self.clock), self.notebook)
         self._note_orphans()
         note_foreign_files(self.manifest.store.objects, self.notebook)
 
