@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from omnigraph.load.results import LoadResult
     from omnigraph.maintenance.checking.report import CheckReport, Finding
     from omnigraph.maintenance.indexes import IndexResult
+    from omnigraph.maintenance.optimize import OptimizeResult, TableOptimization
     from omnigraph.maintenance.repair import RepairResult
     from omnigraph.manifest.schemas import AcceptedSchema
     from omnigraph.manifest.snapshot import Snapshot
@@ -104,6 +105,7 @@ __all__ = [
     "NotAllowedError",
     "NotFoundError",
     "OmnigraphError",
+    "OptimizeResult",
     "OutcomeUnknownError",
     "Pending",
     "QueryResult",
@@ -120,6 +122,7 @@ __all__ = [
     "StaleHeadError",
     "StorageError",
     "TableConflictError",
+    "TableOptimization",
     "TypeNotFoundError",
     "Violation",
     "errors",
@@ -168,6 +171,7 @@ _HOMES: Final = {
     "NotAllowedError": "omnigraph.errors",
     "NotFoundError": "omnigraph.errors",
     "OmnigraphError": "omnigraph.errors",
+    "OptimizeResult": "omnigraph.maintenance.optimize",
     "OutcomeUnknownError": "omnigraph.errors",
     "Pending": "omnigraph.recovery.sidecars",
     "QueryResult": "omnigraph.engine.queries",
@@ -184,6 +188,7 @@ _HOMES: Final = {
     "StaleHeadError": "omnigraph.errors",
     "StorageError": "omnigraph.errors",
     "TableConflictError": "omnigraph.errors",
+    "TableOptimization": "omnigraph.maintenance.optimize",
     "TypeNotFoundError": "omnigraph.errors",
     "Violation": "omnigraph.integrity.violations",
     "init": "omnigraph.graph",

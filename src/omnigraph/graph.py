@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.checking.report import CheckReport
     from omnigraph.maintenance.checking.rules import Progress as CheckProgress
     from omnigraph.maintenance.indexes import IndexResult, IndexRun
+    from omnigraph.maintenance.optimize import Compaction, OptimizeResult
     from omnigraph.maintenance.repair import RepairResult
     from omnigraph.manifest.branches import Branch
     from omnigraph.merge.run import MergeOutcome, Merges
@@ -688,6 +689,48 @@ class Graph:
 
         indexing = Indexing(engine, begin)
         return result_of(self._transactions.run(order, indexing.plan))
+
+    def optimize(
+        self,
+        *,
+        branch: str | None = None,
+        types: str | Collection[str] | None = None,
+        if_needed: bool = False,
+        engine: str | None = None,
+        actor: str | None = None,
+        message: str | None = None,
+        progress: Progress | None = None,
+    ) -> OptimizeResult:
+        """Store the rows of a branch in fewer and fuller files, and index all of them.
+
+        No row changes: diffs, the feed and merges do not see it, and older commits read what they
+        always read. Others may write meanwhile. If there is nothing to do, there is no commit.
+
+        Args:
+            types: Only the tables of these types; all when None. Tables that the branch shares
+                with another one are left to that one.
+            if_needed: Leave tables as they are that are read almost as fast as after the work.
+            engine: `local`, `spark` or `auto`, by size; `$OMNIGRAPH_ENGINE` when None.
+            progress: Called with how far the stage `optimize` is.
+
+        Raises:
+            TypeNotFoundError: the schema has no type of a name. Nothing changed.
+            ConflictError: others kept changing a table. Nothing changed.
+            StorageError: a file could not be read or written. Nothing changed.
+        """
+        from omnigraph.maintenance.groups import group_all, group_needed
+        from omnigraph.maintenance.optimize import OptimizeResult, Optimizing, Policy
+
+        order = self._order(OperationKind.OPTIMIZE, branch, actor, message)
+        follow = None if progress is None else partial(progress, "optimize")
+
+        @cache
+        def begin(name: EngineName) -> Compaction:
+            return self._backends.of(name).begin_compaction(self._clock, follow)
+
+        policy = Policy(group_needed if if_needed else group_all, indexes_all=not if_needed)
+        optimizing = Optimizing(engine, begin, policy, require_texts(types, "types"))
+        return OptimizeResult.of(self._transactions.run(order, optimizing.plan))
 
     def merge(
         self,

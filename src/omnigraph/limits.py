@@ -168,15 +168,6 @@ EXCLUSION_BACKOFF_SECONDS_MAX: Final = 0.5
 QUEUE_SECONDS_MAX: Final = 10.0
 """How long a writer queues behind others on its machine before its sidecar races theirs."""
 
-GRACE_SECONDS: Final = 3_600.0
-"""How long a commit stays readable after it stopped being the newest of its branch."""
-
-GRACE_SECONDS_MIN: Final = 4 * LEASE_SECONDS
-"""The shortest grace that a caller may ask for. A publish that takes longer than a lease makes sure
-that it landed, because a version number that cleanup has freed can be taken again."""
-
-DURATION_DAYS_MAX: Final = 100_000
-
 NEW_TABLE_SECONDS_MAX: Final = 12 * 3_600.0
 """How old a new table may be when its write claims others. `cleanup` takes it for garbage later."""
 
@@ -242,6 +233,40 @@ Spark."""
 
 INDEX_SEGMENT_ROWS_MAX: Final = 1 << 26
 """Rows of a joined segment: one task joins it, and each lookup reads every segment."""
+
+SMALL_FRAGMENT_SHARE: Final = 0.5
+"""Share of a full file below which an optimize joins a fragment with others. Two fragments above it
+do not fit into one file, so what is optimized stays as it is."""
+
+DELETED_SHARE_MAX: Final = 0.1
+"""Share of deleted rows above which a fragment is rewritten without them."""
+
+SMALL_FRAGMENTS_MAX: Final = 32
+"""Small fragments of a table that `optimize --if-needed` leaves as they are."""
+
+FOLD_FRAGMENTS_MIN: Final = 32
+"""Fragments of similar size that a writer folds into one, after its commit: each row is rewritten
+once for every power of this that the table's size passes."""
+
+FOLD_SIZE_MAX: Final = 1 << 15
+FOLD_BYTES_PER_ROW: Final = 1 << 9
+"""Rows of a fragment that is folded; wide rows count once for each so many bytes."""
+
+FOLD_FRAGMENTS_MAX: Final = 256
+FOLD_TOTAL_MAX: Final = 1 << 17
+"""Fragments that one fold rewrites, and their rows, counted likewise: about a tenth of a second."""
+
+FOLD_DELETED_ROWS_MIN: Final = 1 << 10
+"""Deleted rows of a fragment that make a fold of it alone worth a commit."""
+
+OPTIMIZE_LOCAL_ROWS_MAX: Final = 16_000_000
+OPTIMIZE_LOCAL_BYTES_MAX: Final = 4 << 30
+"""Rows, and their size in files, that an optimize rewrites in this process."""
+
+ROW_VERSION_RUNS_MIN: Final = 4
+ROW_VERSION_RUNS_MAX: Final = 64
+ROW_VERSION_RUN_ROWS_MIN: Final = 1 << 10
+"""Runs of row versions that a rewritten fragment keeps, one for so many rows, within the bounds."""
 
 CHANGES_LOCAL_ROWS_MAX: Final = 1_000_000
 CHANGES_LOCAL_BYTES_MAX: Final = 256 << 20

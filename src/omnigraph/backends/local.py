@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from omnigraph.export.plans import ExportFiles, ExportPlan
     from omnigraph.load.plans import EngineLoad, LoadSetup
     from omnigraph.maintenance.indexes import Follow, IndexRun
+    from omnigraph.maintenance.optimize import Compaction
     from omnigraph.merge.resolutions import Resolutions
     from omnigraph.merge.rows import MergeRows
     from omnigraph.model.ids import CommitId
@@ -92,6 +93,16 @@ class LocalBackend:
         from omnigraph.maintenance.indexes import LocalIndexing
 
         return LocalIndexing(follow)
+
+    def begin_compaction(
+        self,
+        clock: Clock,  # noqa: ARG002  # the run needs no name
+        follow: Follow | None,
+    ) -> Compaction:
+        """A run that has rewritten nothing."""
+        from omnigraph.maintenance.optimize import LocalCompaction
+
+        return LocalCompaction(follow)
 
     def fill_columns(
         self,

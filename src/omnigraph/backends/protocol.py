@@ -14,8 +14,19 @@ from omnigraph.evolution.backfill import ColumnFiller
 from omnigraph.export.plans import Exporter
 from omnigraph.load.plans import Loader
 from omnigraph.maintenance.indexes import IndexBuilder
+from omnigraph.maintenance.optimize import Compactor
 from omnigraph.merge.rows import RowMerger
 
 
-class Backend(Comparer, RowMerger, Loader, IndexBuilder, ColumnFiller, Exporter, Engine, Protocol):
-    """Runs plans, compares tables, merges rows, loads, builds indexes, fills columns, exports."""
+class Backend(
+    Comparer,
+    RowMerger,
+    Loader,
+    IndexBuilder,
+    Compactor,
+    ColumnFiller,
+    Exporter,
+    Engine,
+    Protocol,
+):
+    """Runs plans, compares, merges, loads, builds indexes, compacts, fills columns, exports."""

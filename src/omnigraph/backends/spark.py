@@ -21,6 +21,8 @@ from omnigraph.export.spark.parts import export_parts
 from omnigraph.load.plans import EngineLoad, LoadSetup
 from omnigraph.load.spark.load import SparkLoad
 from omnigraph.maintenance.indexes import Follow, IndexRun
+from omnigraph.maintenance.optimize import Compaction
+from omnigraph.maintenance.spark.compaction import SparkCompaction
 from omnigraph.maintenance.spark.indexes import SparkIndexing
 from omnigraph.merge.resolutions import Resolutions
 from omnigraph.merge.rows import MergeRows
@@ -80,6 +82,10 @@ class SparkBackend:
     def begin_indexing(self, clock: Clock, follow: Follow | None) -> IndexRun:
         """A run that has built nothing."""
         return SparkIndexing(self._engine.session, clock.ulid(), follow)
+
+    def begin_compaction(self, clock: Clock, follow: Follow | None) -> Compaction:
+        """A run that has rewritten nothing."""
+        return SparkCompaction(self._engine.session, clock.ulid(), follow)
 
     def fill_columns(
         self, fills: Sequence[TableFill], clock: Clock, follow: Follow | None = None

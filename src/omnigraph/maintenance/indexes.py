@@ -5,7 +5,7 @@ Indexes are derived data: no answer needs one, and a write never waits for one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeAlias
@@ -98,7 +98,7 @@ class Indexing:
 def find_all_gaps(view: View) -> Gaps:
     """The gaps in the indexes that the catalog requires."""
     every = {
-        type_.table_key: find_gaps(view.data.table(type_.table_key), _index_specs(type_))
+        type_.table_key: find_gaps(view.data.table(type_.table_key), index_specs(type_))
         for type_ in view.catalog.types
     }
     return {key: gaps for key, gaps in every.items() if gaps}
@@ -106,11 +106,12 @@ def find_all_gaps(view: View) -> Gaps:
 
 def measure_gaps(view: View, gaps: Gaps) -> Iterator[Measure]:
     """How many rows indexes lack; a row counts once for each index that lacks it."""
-    row_count = sum(_count_rows(view.data.table(key), own) for key, own in gaps.items())
+    row_count = sum(count_missing(view.data.table(key), own) for key, own in gaps.items())
     yield Measure(row_count, INDEX_LOCAL_ROWS_MAX, "the indexes lack {:,} rows")
 
 
-def _count_rows(table: Table, gaps: tuple[Gap, ...]) -> int:
+def count_missing(table: Table, gaps: Iterable[Gap]) -> int:
+    """How many rows the gaps of a table have; a row counts once for each of them."""
     row_counts = {fragment.id: fragment.num_rows for fragment in table.fragments()}
     return sum(row_counts[fragment_id] for gap in gaps for fragment_id in gap.fragments)
 
@@ -152,7 +153,7 @@ def result_of(landed: TransactionResult[IndexReport]) -> IndexResult:
     return IndexResult(landed.commit.commit_id, choice.engine, choice.why, built)
 
 
-def _index_specs(type_: SchemaType) -> list[IndexSpec]:
+def index_specs(type_: SchemaType) -> list[IndexSpec]:
     """Ids and keys, by which writers find rows; ends, for traversals; unique properties."""
     ends = ENDPOINTS if isinstance(type_, EdgeType) else ()
     unique = [name for members in type_.uniques for name in members]

@@ -21,14 +21,19 @@ from omnigraph.model.tables import TableKey
 
 @dataclass(frozen=True, slots=True)
 class HeadIs:
-    """The branch still points at the commit the caller named."""
+    """The branch still has the rows of the commit that the caller named.
+
+    Attributes:
+        rows_from: `Commit.rows_from` of that commit, so that maintenance makes no difference.
+    """
 
     commit_id: CommitId
+    rows_from: CommitId
 
     def unmet(self, now: Snapshot) -> ConflictError | None:
         """Why this no longer holds, or None if it does."""
         actual = now.head.commit_id
-        if actual == self.commit_id:
+        if now.head.rows_from == self.rows_from:
             return None
         message = f"branch {now.branch} is at {actual}, and not at {self.commit_id}"
         hint = "read the branch again and plan again"

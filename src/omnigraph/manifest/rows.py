@@ -204,6 +204,7 @@ def _commit_row(commit: Commit) -> Row:
         "schema": commit.schema_digest,
         "ref": commit.ref,
         "generation": commit.generation,
+        "same_rows_as": commit.same_rows_as,
     }
     return {
         "object_id": commit.commit_id,
@@ -217,6 +218,7 @@ def _commit_row(commit: Commit) -> Row:
 def _commit(row: Row) -> Commit:
     facts = json.loads(row["metadata"])
     parent, merged_parent = facts.get("parent"), facts.get("merged_parent")
+    same_rows_as = facts.get("same_rows_as")
     return Commit(
         commit_id=CommitId.parse(row["object_id"]),
         branch=BranchName(row["table_branch"]),
@@ -230,6 +232,7 @@ def _commit(row: Row) -> Commit:
         schema_digest=facts["schema"],
         ref=facts.get("ref"),
         generation=facts.get("generation"),
+        same_rows_as=None if same_rows_as is None else CommitId.parse(same_rows_as),
     )
 
 

@@ -39,6 +39,10 @@ class OperationKind(StrEnum):
     """A commit written before the format recorded what it did."""
 
 
+MAINTENANCE_KINDS: Final = frozenset({OperationKind.INDEX, OperationKind.OPTIMIZE})
+"""Writes that change how rows are stored, and no row."""
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """One point of a graph's history.
@@ -52,6 +56,7 @@ class Commit:
             main's, and for a commit of another branch that an earlier release made.
         generation: One more than the highest of its parents', so that every ancestor has a lower
             one; None for a commit that an earlier release made.
+        same_rows_as: For maintenance, the newest commit before it of another kind: no row differs.
     """
 
     commit_id: CommitId
@@ -66,6 +71,12 @@ class Commit:
     schema_digest: str
     ref: str | None = None
     generation: int | None = None
+    same_rows_as: CommitId | None = None
+
+    @property
+    def rows_from(self) -> CommitId:
+        """The commit that made the rows what they are: itself, unless it is maintenance."""
+        return self.same_rows_as or self.commit_id
 
     @property
     def has_known_ref(self) -> bool:

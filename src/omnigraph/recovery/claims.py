@@ -22,12 +22,18 @@ from omnigraph.recovery.sidecars import Sidecars, SidecarSet, is_live
 
 
 def claim(
-    sidecars: Sidecars, clock: Clock, intent: Intent, *, excluding: OperationId | None = None
+    sidecars: Sidecars,
+    clock: Clock,
+    intent: Intent,
+    *,
+    excluding: OperationId | None = None,
+    seconds_max: float = EXCLUSION_SECONDS_MAX,
 ) -> SidecarSet:
     """Write the intent's sidecar, once no other operation works on the tables it claims.
 
     Args:
         excluding: An operation that is ignored: the one that a recovery resolves.
+        seconds_max: How long to wait for other operations.
 
     Returns:
         Every sidecar seen after ours was written. The claim lasts until the caller deletes its own.
@@ -36,7 +42,7 @@ def claim(
         ConflictError: another operation held the tables all the time. Our sidecar was deleted.
         RecoveryNeededError: a sidecar cannot be read. Ours was deleted.
     """
-    give_up_at = clock.now() + timedelta(seconds=EXCLUSION_SECONDS_MAX)
+    give_up_at = clock.now() + timedelta(seconds=seconds_max)
     attempt = 0
     while True:
         sidecars.put(renew_lease(intent, clock))
@@ -49,7 +55,7 @@ def claim(
             return others
         sidecars.delete(intent.operation_id)
         if clock.now() >= give_up_at:
-            raise _busy_error(intent, rival)
+            raise _busy_error(intent, rival, seconds_max)
         back_off(clock, attempt, seconds_max=EXCLUSION_BACKOFF_SECONDS_MAX)
         attempt += 1
 
@@ -82,10 +88,10 @@ def _rival(
     return None
 
 
-def _busy_error(intent: Intent, rival: Intent) -> ConflictError:
+def _busy_error(intent: Intent, rival: Intent, seconds: float) -> ConflictError:
     tables = ", ".join(str(table.key) for table in intent.tables)
     message = (
-        f"{tables} on branch {intent.branch} stayed busy for {EXCLUSION_SECONDS_MAX:.0f} s; "
+        f"{tables} on branch {intent.branch} stayed busy for {seconds:.0f} s; "
         f"last seen at work: {rival.writer_kind} {rival.operation_id}"
     )
     return ConflictError(message, hint="try again", code=ErrorCode.TABLE_BUSY)

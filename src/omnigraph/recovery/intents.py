@@ -82,7 +82,7 @@ class Intent:
         guards: Tables that it does not move, and that no other write may move meanwhile.
         schema_digest: The schema it was planned with; it may only land on that.
         schema_intent: What it changes in the schema, if anything.
-        expect_head: The commit that its caller requires the branch to be at.
+        expect_head: The commit whose rows its caller requires the branch to have.
         resolves: For a recovery, the operation it resolves.
         owner: The process that runs it.
     """

@@ -431,7 +431,8 @@ def _outcome_of(landed: Commit, states: Sequence[_TableState]) -> _Outcome:
 def _conditions(intent: Intent) -> tuple[Expectation, ...]:
     """What the write required of the branch, apart from its tables."""
     schema = () if intent.schema_digest is None else (SchemaIs(intent.schema_digest),)
-    head = () if intent.expect_head is None else (HeadIs(intent.expect_head),)
+    expected = intent.expect_head
+    head = () if expected is None else (HeadIs(expected, expected),)
     return (BranchIs(intent.branch_ref), *schema, *head)
 
 

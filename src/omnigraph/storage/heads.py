@@ -15,7 +15,7 @@ from omnigraph.limits import PREVIEW_ATTEMPTS_MAX
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import OperationId
 from omnigraph.storage.staging import StagedWrite
-from omnigraph.storage.tables import Table
+from omnigraph.storage.tables import Table, TableAddress, Tables
 from omnigraph.storage.translate import translate_errors
 
 _OPERATION: Final = "omnigraph.operation"
@@ -39,12 +39,25 @@ def apply(staged: StagedWrite, author: Authorship) -> Table:
             versions.
         StorageError: the commit failed, and whether it landed is unknown.
     """
-    address = staged.address
-    transaction = _make_transaction(address.version, staged.operation, author)
-    base = staged.base.handle if isinstance(staged.base, Table) else address.uri
+    table = _commit(staged.base, staged.address, staged.operation, author)
+    for operation in staged.followed_by:
+        table = _commit(table, table.address, operation, author)
+    return table
+
+
+def _commit(
+    base: Table | Tables,
+    address: TableAddress,
+    operation: LanceOperation.BaseOperation,
+    author: Authorship,
+) -> Table:
+    transaction = _make_transaction(address.version, operation, author)
     with translate_errors("applying a write to", address.uri):
         committed = LanceDataset.commit(
-            base, transaction, max_retries=0, enable_stable_row_ids=True
+            base.handle if isinstance(base, Table) else address.uri,
+            transaction,
+            max_retries=0,
+            enable_stable_row_ids=True,
         )
     hit(Failpoint.APPLY_AFTER_COMMIT)
     expected = address.version + 1
@@ -61,11 +74,9 @@ def apply(staged: StagedWrite, author: Authorship) -> Table:
             expected=expected,
             actual=committed.version,
         )
-    if isinstance(staged.base, Table):
-        return staged.base.successor(
-            expected, committed, changed=_changed_fragments(staged.operation)
-        )
-    return Table(replace(address, version=expected), committed, staged.base)
+    if isinstance(base, Table):
+        return base.successor(expected, committed, changed=_changed_fragments(operation))
+    return Table(replace(address, version=expected), committed, base)
 
 
 def preview(staged: StagedWrite) -> Table:
@@ -93,6 +104,10 @@ def _changed_fragments(operation: LanceOperation.BaseOperation) -> Iterable[int]
     """The fragments an operation changed or removed, if it only added others; else None."""
     if isinstance(operation, LanceOperation.Append):
         return ()
+    if isinstance(operation, LanceOperation.CreateIndex):
+        return ()
+    if isinstance(operation, LanceOperation.Rewrite):
+        return tuple(fragment.id for group in operation.groups for fragment in group.old_fragments)
     if not isinstance(operation, LanceOperation.Update):
         return None
     updated_ids = (fragment.id for fragment in operation.updated_fragments)

@@ -191,7 +191,30 @@ def discard_segments(address: TableAddress, segments: Iterable[Segment]) -> None
             objects.clear(f"{address.folder}/_indices/{segment.uuid}")
 
 
-def stage_segments(table: Table, segments: Sequence[Segment]) -> StagedWrite:
+def stage_segments(
+    table: Table, segments: Sequence[Segment], *, removed: Sequence[Segment] = ()
+) -> StagedWrite:
     """Assemble one transaction from segments already built, of one index or of several."""
-    operation = LanceOperation.CreateIndex(new_indices=list(segments), removed_indices=[])
+    operation = LanceOperation.CreateIndex(
+        new_indices=list(segments), removed_indices=list(removed)
+    )
     return StagedWrite(table.address, table, operation, table.count_rows())
+
+
+def find_dead_segments(table: Table) -> tuple[Segment, ...]:
+    """The segments whose fragments are all gone: lookups read them for nothing."""
+    every = frozenset(table.handle.fragment_ids())
+    with translate_errors("reading the indexes of", table.address.uri):
+        return tuple(
+            Index(
+                uuid=segment.uuid,
+                name=index.name,
+                fields=list(index.fields),
+                dataset_version=segment.dataset_version_at_last_update,
+                fragment_ids=segment.fragment_ids,
+                index_version=segment.index_version,
+            )
+            for index in table.handle.describe_indices()
+            for segment in index.segments
+            if every.isdisjoint(segment.fragment_ids)
+        )

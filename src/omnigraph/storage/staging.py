@@ -42,18 +42,27 @@ Rows: TypeAlias = "pa.Table | pa.RecordBatchReader"
 class StagedWrite:
     """One table's transaction, ready for `heads.apply`.
 
+    Each operation makes one version of the table.
+
     Attributes:
         address: The table at the version it was staged on: its pin. A table that does not exist
             yet has version 0.
         base: What the transaction is committed through: the pinned version, or, for a table that
             does not exist yet, the tables it will belong to.
         row_count: How many rows the table will hold.
+        followed_by: Operations after the first one that change no row.
     """
 
     address: TableAddress
     base: Table | Tables
     operation: LanceOperation.BaseOperation
     row_count: int
+    followed_by: tuple[LanceOperation.BaseOperation, ...] = ()
+
+    @property
+    def version(self) -> int:
+        """The version of the table once everything is applied."""
+        return self.address.version + 1 + len(self.followed_by)
 
     def __reduce__(self) -> NoReturn:
         # Like a Table: its handle would be unpickled as one of main (docs/substrate.md, Branches of

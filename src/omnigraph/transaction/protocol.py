@@ -29,6 +29,7 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import (
     EXCLUSION_BACKOFF_SECONDS_MAX,
+    EXCLUSION_SECONDS_MAX,
     NEW_TABLE_SECONDS_MAX,
     QUEUE_SECONDS_MAX,
     REPLANS_MAX,
@@ -81,8 +82,10 @@ class Order:
     """The caller's parameters that every kind of write has.
 
     Attributes:
-        expect_head: The commit that the branch must be at for the write to happen.
+        expect_head: The commit whose rows the branch must have for the write to happen.
+        expect_rows_from: `Commit.rows_from` of that commit, which the transaction finds.
         source: The snapshot that a merge brings in.
+        is_patient: Whether to wait for other writers of the same tables, and to plan again.
     """
 
     kind: OperationKind
@@ -90,7 +93,9 @@ class Order:
     actor: str | None = None
     message: str | None = None
     expect_head: CommitId | None = None
+    expect_rows_from: CommitId | None = None
     source: Snapshot | None = None
+    is_patient: bool = True
 
     @property
     def merged_parent(self) -> CommitId | None:
@@ -131,6 +136,7 @@ class Transactions:
                 self.recovery.heal(order.branch)
                 hit(Failpoint.WRITE_AFTER_HEAL)
                 view = self._view(order.branch)
+                order = self._complete(order, view.snapshot)
                 require(_conditions(order), view.snapshot)
                 with self._on_branch(view.snapshot):
                     work = plan(view)
@@ -144,7 +150,7 @@ class Transactions:
                     return TransactionResult(work.report, view, recorded)
                 if attempt == 0:
                     # From the second attempt on, this writer plans while it holds its turns.
-                    queue.enter_context(self._take_turns(view.snapshot, work))
+                    queue.enter_context(self._take_turns(order, view.snapshot, work))
                 try:
                     with self._on_branch(view.snapshot):
                         commit, warnings = self._land(order, view.snapshot, work, staged)
@@ -153,13 +159,48 @@ class Transactions:
                     if is_stray and attempt < REPLANS_MAX:
                         pins = _pins(view.snapshot, staged.changes)
                         self.recovery.restore_pins(order.branch, pins)
-                    elif not _may_replan(conflict, work, attempt):
+                    elif not self._may_replan(order, view.snapshot, work, conflict, attempt):
                         raise
                     back_off(self._clock, attempt, seconds_max=EXCLUSION_BACKOFF_SECONDS_MAX)
                     attempt += 1
                 else:
                     row_counts = {key: write.row_count for key, write in staged.changes.items()}
                     return TransactionResult(work.report, view, commit, row_counts, warnings)
+
+    def _complete(self, order: Order, now: Snapshot) -> Order:
+        """The order, with the commit that made the rows that its caller requires."""
+        expected = order.expect_head
+        if expected is None or order.expect_rows_from is not None:
+            return order
+        rows_from: CommitId = expected
+        if expected == now.head.commit_id:
+            rows_from = now.head.rows_from
+        elif expected != now.head.rows_from:
+            # The caller may name maintenance that other maintenance followed.
+            opened = self._manifest.open(order.branch)
+            named = self._manifest.lookup(opened, order.branch, expected)
+            rows_from = expected if named is None else named.rows_from
+        return replace(order, expect_rows_from=rows_from)
+
+    def _may_replan(
+        self,
+        order: Order,
+        planned_on: Snapshot,
+        work: Work[Report],
+        conflict: ConflictError,
+        attempt: int,
+    ) -> bool:
+        """Whether the write may be planned again on newer tables without asking the caller."""
+        if attempt >= REPLANS_MAX or not order.is_patient or isinstance(conflict, StaleHeadError):
+            return False
+        if conflict.code is ErrorCode.TABLE_BUSY:
+            # A caller that waited that long for a busy table should know.
+            return False
+        if work.replans:
+            return True
+        # If only maintenance moved the tables, the same plan is made again.
+        now = self._manifest.current(order.branch)
+        return now.ref == planned_on.ref and now.head.rows_from == planned_on.head.rows_from
 
     def _view(self, branch: BranchName) -> View:
         """The branch's current view, in the newest format: older ones may have wrong row counts."""
@@ -181,7 +222,7 @@ class Transactions:
         publication = _publication(order, planned_on, work, staged, commit_id)
         intent = self._intent(order, planned_on, work, staged, publication)
         with track_operation(intent.operation_id):
-            self._claim(intent)
+            self._claim(order, intent)
             with release_on_failure(self.recovery.sidecars, intent):
                 opened = self._require_unmoved(order, planned_on, work, staged)
             hit(Failpoint.WRITE_AFTER_CHECK)
@@ -292,14 +333,15 @@ class Transactions:
             guards=tuple(sorted(work.guards)),
             schema_digest=planned_on.schema_digest,
             schema_intent=_schema_intent(publication),
-            expect_head=order.expect_head,
+            expect_head=order.expect_rows_from,
             owner=this_process(),
         )
 
-    def _claim(self, intent: Intent) -> None:
+    def _claim(self, order: Order, intent: Intent) -> None:
         """Claim the tables exclusively, and resolve interrupted writes on them first."""
+        seconds_max = EXCLUSION_SECONDS_MAX if order.is_patient else 0.0
         while True:
-            sidecars = claim(self.recovery.sidecars, self._clock, intent)
+            sidecars = claim(self.recovery.sidecars, self._clock, intent, seconds_max=seconds_max)
             own = intent.operation_id
             others = (other for other in sidecars.intents if other.operation_id != own)
             if not any(other.overlaps(intent) for other in others):
@@ -397,11 +439,12 @@ class Transactions:
             _log.warning("the sidecar of %s stays: %s", intent.operation_id, failure)
 
     @contextmanager
-    def _take_turns(self, planned_on: Snapshot, work: Work[Report]) -> Iterator[None]:
+    def _take_turns(self, order: Order, planned_on: Snapshot, work: Work[Report]) -> Iterator[None]:
         """Queue behind other writers of the same tables; after a timeout, continue without."""
+        seconds_max = QUEUE_SECONDS_MAX if order.is_patient else 0.0
         with ExitStack() as turns:
             for pin in _pins(planned_on, {*work.changes, *work.guards}):
-                own = turn(self._store.root, _folder(pin), seconds_max=QUEUE_SECONDS_MAX)
+                own = turn(self._store.root, _folder(pin), seconds_max=seconds_max)
                 turns.enter_context(own)
             yield
 
@@ -448,20 +491,14 @@ class Transactions:
         return table
 
 
-def _may_replan(conflict: ConflictError, work: Work[Report], attempt: int) -> bool:
-    """Whether the write may be planned again on the newer rows without asking the caller."""
-    if attempt >= REPLANS_MAX or isinstance(conflict, StaleHeadError):
-        return False
-    # A caller that waited that long for a busy table should know.
-    return work.replans and conflict.code is not ErrorCode.TABLE_BUSY
-
-
 def _pins(snapshot: Snapshot, keys: Iterable[TableKey]) -> list[TablePin]:
     return [snapshot.pin(key) for key in sorted(keys)]
 
 
 def _conditions(order: Order) -> tuple[Expectation, ...]:
-    return () if order.expect_head is None else (HeadIs(order.expect_head),)
+    if order.expect_head is None or order.expect_rows_from is None:
+        return ()
+    return (HeadIs(order.expect_head, order.expect_rows_from),)
 
 
 def _expectations(planned_on: Snapshot, keys: Iterable[TableKey]) -> Iterator[Expectation]:
@@ -531,11 +568,11 @@ def _schema_intent(publication: Publication) -> SchemaIntent | None:
 
 
 def _move_pin(pin: TablePin, staged: StagedWrite) -> TablePin:
-    return replace(pin, version=pin.version + 1, ref=_ref(staged), row_count=staged.row_count)
+    return replace(pin, version=staged.version, ref=_ref(staged), row_count=staged.row_count)
 
 
 def _table_intent(pin: TablePin, staged: StagedWrite) -> TableIntent:
-    moves = TableIntent(pin.key, pin.location, _ref(staged), pin.version, pin.version + 1)
+    moves = TableIntent(pin.key, pin.location, _ref(staged), pin.version, staged.version)
     return moves if moves.ref == pin.ref else replace(moves, forks_from=ForkSource(pin.ref))
 
 

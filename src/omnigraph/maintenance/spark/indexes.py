@@ -80,7 +80,7 @@ class SparkIndexing:
     session: SparkSession
     run_id: str
     follow: Follow | None = None
-    _built: dict[TableAddress, tuple[Segment, ...]] = field(default_factory=dict)
+    _built: dict[TableAddress, list[Segment]] = field(default_factory=dict)
 
     def __call__(self, view: View, gaps: Gaps) -> dict[TableKey, Stage]:
         """How to stage each table with gaps.
@@ -98,22 +98,31 @@ class SparkIndexing:
         return stage_segments(table, self._built[table.address])
 
     def _build(self, wanted: Mapping[TableAddress, tuple[Table, tuple[Gap, ...]]]) -> None:
-        cores = self.session.sparkContext.defaultParallelism
-        new = [pair for address, pair in wanted.items() if address not in self._built]
-        parts = [part for table, gaps in new for part in plan_parts(table, gaps, cores)]
-        if not parts:
-            return
+        new = {address: pair for address, pair in wanted.items() if address not in self._built}
         jobs = Jobs(self.session, f"omnigraph-{self.run_id}", "building indexes")
-        built = jobs.run(partial(build_parts, self.session, parts, cores), self.follow)
-        bundles = bundle_segments(parts, built)
-        joined = jobs.run(partial(join_bundles, self.session, bundles), self.follow)
-        segments: dict[TableAddress, list[Segment]] = {}
-        for bundle, segment in zip(bundles, joined, strict=True):
-            segments.setdefault(bundle.address, []).append(segment)
-            if len(bundle.segments) > 1:
-                # Nothing refers to them, and all tasks that read them have ended.
-                discard_segments(bundle.address, bundle.segments)
-        self._built.update({address: tuple(own) for address, own in segments.items()})
+        self._built.update(build_on_spark(jobs, new, self.follow))
+
+
+def build_on_spark(
+    jobs: Jobs,
+    wanted: Mapping[TableAddress, tuple[Table, tuple[Gap, ...]]],
+    follow: Follow | None,
+) -> dict[TableAddress, list[Segment]]:
+    """Build the segments of the gaps of some tables, and join those of one index."""
+    cores = jobs.session.sparkContext.defaultParallelism
+    parts = [part for table, gaps in wanted.values() for part in plan_parts(table, gaps, cores)]
+    if not parts:
+        return {}
+    built = jobs.run(partial(build_parts, jobs.session, parts, cores), follow)
+    bundles = bundle_segments(parts, built)
+    joined = jobs.run(partial(join_bundles, jobs.session, bundles), follow)
+    segments: dict[TableAddress, list[Segment]] = {}
+    for bundle, segment in zip(bundles, joined, strict=True):
+        segments.setdefault(bundle.address, []).append(segment)
+        if len(bundle.segments) > 1:
+            # Nothing refers to them, and all tasks that read them have ended.
+            discard_segments(bundle.address, bundle.segments)
+    return segments
 
 
 def plan_parts(table: Table, gaps: Sequence[Gap], cores: int) -> Iterator[IndexPart]:
@@ -138,7 +147,7 @@ def build_parts(session: SparkSession, parts: Sequence[IndexPart], cores: int) -
 def build_groups(task: BuildTask, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Index the parts of these groups. Runs in an executor; safe to run twice."""
     with report_errors():
-        for place in (place for number in _read_numbers(numbers) for place in task.groups[number]):
+        for place in (place for number in read_numbers(numbers) for place in task.groups[number]):
             part = task.parts[place]
             segment = build_segment(open_address(part.address), part.gap)
             yield to_message((place, segment))
@@ -178,11 +187,12 @@ def join_numbered(
 ) -> Iterator[pa.RecordBatch]:
     """Join the bundles with these numbers. Runs in an executor; safe to run twice."""
     with report_errors():
-        for number in _read_numbers(numbers):
+        for number in read_numbers(numbers):
             bundle = bundles[number]
             segment = join_segments(open_address(bundle.address), bundle.segments)
             yield to_message((number, segment))
 
 
-def _read_numbers(numbers: Iterator[pa.RecordBatch]) -> Iterator[int]:
+def read_numbers(numbers: Iterator[pa.RecordBatch]) -> Iterator[int]:
+    """The numbers that a task was given: of groups, or of bundles."""
     return (number for batch in numbers for number in batch.column(0).to_pylist())

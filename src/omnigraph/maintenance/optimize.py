@@ -1,0 +1,329 @@
+"""The optimize writer: fewer and fuller fragments, no deleted rows, indexes over every row.
+
+It changes how rows are stored, and no row: diffs, the feed and merges do not see it
+(docs/decisions/0013).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, Self
+
+from omnigraph.choices import EngineName
+from omnigraph.clock import Clock
+from omnigraph.engine.choose import Choice, Measure, by_size
+from omnigraph.limits import (
+    INDEX_LOCAL_ROWS_MAX,
+    OPTIMIZE_LOCAL_BYTES_MAX,
+    OPTIMIZE_LOCAL_ROWS_MAX,
+)
+from omnigraph.maintenance.groups import Group
+from omnigraph.maintenance.indexes import Follow, count_missing, index_specs
+from omnigraph.model.tables import TableKey
+from omnigraph.schema.catalog import SchemaType
+from omnigraph.storage import heads
+from omnigraph.storage.compaction import (
+    FragmentSize,
+    Rewrite,
+    index_rewrites,
+    is_current,
+    measure_fragments,
+    rewrite_fragments,
+    stage_rewrites,
+)
+from omnigraph.storage.indexes import (
+    Gap,
+    Segment,
+    build_segment,
+    find_dead_segments,
+    find_gaps,
+    stage_segments,
+)
+from omnigraph.storage.staging import StagedWrite
+from omnigraph.storage.tables import Table
+from omnigraph.transaction.view import View
+from omnigraph.transaction.work import Stage, TransactionResult, Work
+
+
+@dataclass(frozen=True, slots=True)
+class TableRewrite:
+    """Fragments of one table that are rewritten together."""
+
+    table: Table
+    group: Group
+
+    @property
+    def fragment_ids(self) -> tuple[int, ...]:
+        """The fragments."""
+        return tuple(fragment.fragment_id for fragment in self.group)
+
+    @property
+    def row_count(self) -> int:
+        """How many rows are written."""
+        return sum(fragment.row_count for fragment in self.group)
+
+    @property
+    def byte_count(self) -> int:
+        """The size of the files that are read."""
+        return sum(fragment.byte_count for fragment in self.group)
+
+
+class Compaction(Protocol):
+    """One run of an engine that rewrites fragments and indexes them. No head moves."""
+
+    def rewrite(self, rewrites: Sequence[TableRewrite]) -> list[Rewrite]:
+        """Write the rows of each group to new files; the results in their order.
+
+        Raises:
+            StorageError: a table could not be read, or a file not be written.
+        """
+        ...
+
+    def index(self, table: Table, gaps: Sequence[Gap]) -> list[Segment]:
+        """Index the fragments of each gap.
+
+        Raises:
+            StorageError: a table could not be read, or an index not be written.
+        """
+        ...
+
+
+class Compactor(Protocol):
+    """What an engine does for the optimize writer."""
+
+    def begin_compaction(self, clock: Clock, follow: Follow | None) -> Compaction:
+        """A run that has rewritten nothing.
+
+        Raises:
+            InvalidInputError: the engine cannot run here.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What of a table is worth the work.
+
+    Attributes:
+        groups: The fragments to rewrite.
+        indexed_rows_min: Rows of a fragment below which no index is extended to it.
+        indexes_all: Whether fragments that are not rewritten are indexed, too.
+    """
+
+    groups: Callable[[Sequence[FragmentSize]], Sequence[Group]]
+    indexed_rows_min: int = 0
+    indexes_all: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptimization:
+    """What an optimize did to the table of one type.
+
+    Attributes:
+        fragments_before: How many fragments it had; and `fragments_after`, has now.
+        rows_rewritten: Rows that were copied to new files.
+        bytes_rewritten: The size of the files that they were copied from.
+        indexed: The columns whose index was built or extended.
+    """
+
+    fragments_before: int
+    fragments_after: int
+    rows_rewritten: int = 0
+    bytes_rewritten: int = 0
+    indexed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeResult:
+    """What an optimize did.
+
+    Attributes:
+        commit_id: The commit that it made; None if there was nothing to do.
+        tables: By type, what was done; types whose tables stay as they are are left out.
+        shared: Types that the branch has not written to: their tables belong to another branch.
+        engine: The engine that did the work; `why` says why it was chosen.
+    """
+
+    commit_id: str | None
+    engine: EngineName
+    why: str
+    tables: Mapping[str, TableOptimization] = field(default_factory=dict)
+    shared: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, landed: TransactionResult[OptimizeReport]) -> Self:
+        """The result of a plan that was carried out."""
+        report, commit = landed.report, landed.commit
+        tables = {str(key.type_name): done for key, done in report.tables.items()}
+        return cls(
+            None if commit is None else commit.commit_id,
+            report.choice.engine,
+            report.choice.why,
+            tables if commit else {},
+            report.shared,
+        )
+
+
+@dataclass(slots=True)
+class OptimizeReport:
+    """What a plan will do; complete once its tables are staged."""
+
+    choice: Choice
+    shared: tuple[str, ...]
+    tables: dict[TableKey, TableOptimization] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Optimizing:
+    """One run of the optimize writer. It may be planned several times.
+
+    What was rewritten before a table moved is used again where its fragments are still the same.
+
+    Attributes:
+        wanted: `local`, `spark` or `auto`.
+        begin: Begins the run on an engine, or continues a run that was begun there.
+        types: The names of the types whose tables are looked at; all when None.
+    """
+
+    wanted: str | None
+    begin: Callable[[EngineName], Compaction]
+    policy: Policy
+    types: tuple[str, ...] | None = None
+    _rewritten: list[Rewrite] = field(default_factory=list)
+
+    def plan(self, view: View) -> Work[OptimizeReport]:
+        """Rewrite what the policy names, and plan to make that the tables' state.
+
+        Raises:
+            InvalidParameterError: there is no engine of that name.
+            TypeNotFoundError: the schema has no type of a name.
+            StorageError: a table could not be read, or a file not be written.
+        """
+        snapshot = view.snapshot
+        types = view.catalog.types_named(self.types)
+        own = [type_ for type_ in types if snapshot.owns(snapshot.pin(type_.table_key))]
+        plans = [self._plan_table(type_, view.data.table(type_.table_key)) for type_ in own]
+        needed = [plan for plan in plans if plan.is_needed]
+        choice = by_size(self.wanted, measure_plans(needed))
+        shared = tuple(str(type_.name) for type_ in types if type_ not in own)
+        report = OptimizeReport(choice, shared)
+        if not needed:
+            return Work(report)
+        run = self.begin(choice.engine)
+        self._rewrite(run, needed)
+        stages: dict[TableKey, Stage] = {
+            plan.key: partial(self._stage, plan, run, report) for plan in needed
+        }
+        return Work(report, stages, replans=True)
+
+    def _plan_table(self, type_: SchemaType, table: Table) -> _TablePlan:
+        sizes = measure_fragments(table)
+        groups = tuple(group for group in self.policy.groups(sizes) if group)
+        gaps = find_gaps(table, index_specs(type_)) if self.policy.indexes_all else ()
+        dead = find_dead_segments(table) if self.policy.indexes_all else ()
+        return _TablePlan(type_, table, groups, gaps, is_needed=bool(groups or gaps or dead))
+
+    def _rewrite(self, run: Compaction, plans: Sequence[_TablePlan]) -> None:
+        """Rewrite the groups that no earlier plan has rewritten."""
+        missing = [
+            TableRewrite(plan.table, group)
+            for plan in plans
+            for group in plan.groups
+            if self._find(plan.table, group) is None
+        ]
+        self._rewritten.extend(run.rewrite(missing) if missing else ())
+
+    def _find(self, table: Table, group: Group) -> Rewrite | None:
+        ids = {fragment.fragment_id for fragment in group}
+        for rewrite in self._rewritten:
+            is_same = {fragment.id for fragment in rewrite.before} == ids
+            if is_same and is_current(table, rewrite):
+                return rewrite
+        return None
+
+    def _stage(
+        self, plan: _TablePlan, run: Compaction, report: OptimizeReport, table: Table
+    ) -> StagedWrite:
+        rewrites = [self._find(table, group) for group in plan.groups]
+        written = [rewrite for rewrite in rewrites if rewrite is not None]
+        assert len(written) == len(rewrites), "the table is owned, so it is the one planned on"
+        staged = stage_rewrites(table, written) if written else None
+        after = table if staged is None else heads.preview(staged)
+        gaps = tuple(self._gaps(plan, table, after))
+        segments = run.index(after, gaps) if gaps else []
+        dead = find_dead_segments(after)
+        report.tables[plan.key] = TableOptimization(
+            fragments_before=len(table.fragments()),
+            fragments_after=len(after.fragments()),
+            rows_rewritten=sum(rewrite.row_count for rewrite in written),
+            bytes_rewritten=sum(part.byte_count for group in plan.groups for part in group),
+            indexed=tuple(dict.fromkeys(gap.spec.column for gap in gaps)),
+        )
+        if staged is None:
+            return stage_segments(table, segments, removed=dead)
+        return index_rewrites(staged, segments, dead)
+
+    def _gaps(self, plan: _TablePlan, before: Table, after: Table) -> Iterator[Gap]:
+        """The fragments to index: all that are not, or the new ones that are large enough."""
+        old = frozenset(before.handle.fragment_ids())
+        rows = {fragment.id: fragment.num_rows for fragment in after.fragments()}
+        for gap in find_gaps(after, index_specs(plan.type)):
+            wanted = tuple(
+                fragment_id
+                for fragment_id in gap.fragments
+                if rows[fragment_id] >= self.policy.indexed_rows_min
+                and (self.policy.indexes_all or fragment_id not in old)
+            )
+            if wanted:
+                yield Gap(gap.spec, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class _TablePlan:
+    """What is done to the table of one type."""
+
+    type: SchemaType
+    table: Table
+    groups: tuple[Group, ...]
+    gaps: tuple[Gap, ...]
+    is_needed: bool
+
+    @property
+    def key(self) -> TableKey:
+        """The key of the type's table."""
+        return self.type.table_key
+
+
+def measure_plans(plans: Sequence[_TablePlan]) -> Iterator[Measure]:
+    """How much is rewritten, and how much is indexed."""
+    groups = [TableRewrite(plan.table, group) for plan in plans for group in plan.groups]
+    row_count = sum(group.row_count for group in groups)
+    byte_count = sum(group.byte_count for group in groups)
+    yield Measure(row_count, OPTIMIZE_LOCAL_ROWS_MAX, "{:,} rows are rewritten")
+    yield Measure(byte_count, OPTIMIZE_LOCAL_BYTES_MAX, "files of {:,} bytes are rewritten")
+    missing = sum(count_missing(plan.table, plan.gaps) for plan in plans)
+    yield Measure(missing, INDEX_LOCAL_ROWS_MAX, "the indexes lack {:,} rows")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalCompaction:
+    """Rewrites and indexes fragments in this process."""
+
+    follow: Follow | None = None
+
+    def rewrite(self, rewrites: Sequence[TableRewrite]) -> list[Rewrite]:
+        """Write the rows of each group to new files; the results in their order."""
+        results = []
+        for done, rewrite in enumerate(rewrites):
+            if self.follow is not None:
+                self.follow(done, len(rewrites))
+            results.append(rewrite_fragments(rewrite.table, rewrite.fragment_ids))
+        if self.follow is not None:
+            self.follow(len(rewrites), len(rewrites))
+        return results
+
+    def index(self, table: Table, gaps: Sequence[Gap]) -> list[Segment]:
+        """Index the fragments of each gap."""
+        return [build_segment(table, gap) for gap in gaps]

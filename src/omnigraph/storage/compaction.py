@@ -1,0 +1,244 @@
+"""Compaction: the rows of some fragments in fewer new ones, at other addresses.
+
+Rows keep their row ids. Their row versions become upper bounds: Lance writes a run of bytes for
+every change of the row version within a fragment into each further version of the table, so runs
+are joined beyond a limit (docs/decisions/0013).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import count
+from typing import Any, Final
+
+import lance
+import numpy as np
+import pyarrow as pa
+from lance import LanceOperation
+from lance.optimize import Compaction, CompactionOptions, CompactionTask
+
+from omnigraph.limits import (
+    BYTES_PER_FILE_MAX,
+    ROW_VERSION_RUN_ROWS_MIN,
+    ROW_VERSION_RUNS_MAX,
+    ROW_VERSION_RUNS_MIN,
+    ROWS_PER_FILE_MAX,
+)
+from omnigraph.storage import truncation
+from omnigraph.storage.indexes import Segment, highest_fragment_id
+from omnigraph.storage.pairs import deletions_of, files_of
+from omnigraph.storage.protobuf import serialize_part
+from omnigraph.storage.staging import StagedWrite
+from omnigraph.storage.tables import Fragment, Table
+from omnigraph.storage.translate import translate_errors
+
+ROW_VERSION: Final = "_row_last_updated_at_version"
+_CREATED: Final = "_row_created_at_version"
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentSize:
+    """How much a fragment holds.
+
+    Attributes:
+        row_count: Its rows, without deleted ones.
+        byte_count: The size of its data files.
+        is_inherited: Whether it shares files with the table that the branch was created from.
+    """
+
+    fragment_id: int
+    row_count: int
+    deleted_count: int
+    byte_count: int
+    is_inherited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Fragments of a table, and new files that hold their rows; small, for any process.
+
+    Attributes:
+        after: The new fragments; none where no row was left. They have no number yet.
+    """
+
+    before: tuple[Fragment, ...]
+    after: tuple[Fragment, ...]
+
+    @property
+    def row_count(self) -> int:
+        """How many rows were written."""
+        return sum(fragment.physical_rows for fragment in self.after)
+
+
+def rewrite_fragments(table: Table, fragment_ids: Sequence[int]) -> Rewrite:
+    """Write the rows of these fragments to new files, which are still unreferenced.
+
+    Deleted rows, and columns that the table has no more, are left out. Safe to run in any process
+    and to run twice: only files named in a staged write count.
+
+    Raises:
+        StorageError: a fragment could not be read, or a file not be written.
+    """
+    wanted = frozenset(fragment_ids)
+    before = [part for part in table.handle.get_fragments() if part.fragment_id in wanted]
+    assert len(before) == len(wanted), "the fragments were found in this same version"
+    with translate_errors("compacting", table.address.uri):
+        written = _make_task(table, [fragment.metadata for fragment in before]).execute(
+            table.handle
+        )
+        versions = table.handle.scanner([ROW_VERSION, _CREATED], fragments=before).to_table()
+    truncation.require_data(table.address, written.new_fragments)
+    after = tuple(_bound_versions(written.new_fragments, versions))
+    return Rewrite(tuple(fragment.metadata for fragment in before), after)
+
+
+def measure_fragments(table: Table) -> tuple[FragmentSize, ...]:
+    """The sizes of a table's fragments, in table order. Reads nothing."""
+    return tuple(
+        FragmentSize(
+            fragment.id,
+            fragment.num_rows,
+            fragment.num_deletions,
+            sum(file.file_size_bytes or 0 for file in fragment.files),
+            is_inherited=any(file.base_id is not None for file in fragment.files),
+        )
+        for fragment in table.fragments()
+    )
+
+
+def is_current(table: Table, rewrite: Rewrite) -> bool:
+    """Whether the table still has the fragments that were rewritten, with the same rows."""
+    current = {fragment.id: _rows_of(fragment) for fragment in table.fragments()}
+    return all(current.get(fragment.id) == _rows_of(fragment) for fragment in rewrite.before)
+
+
+def stage_rewrites(table: Table, rewrites: Iterable[Rewrite]) -> StagedWrite:
+    """Prepare to replace fragments by their rewrites.
+
+    The new fragments get numbers that no fragment of the table ever had: an index remembers the
+    numbers of the fragments that it covered. Indexes do not cover the new ones (`index_rewrites`).
+    """
+    numbers = count(highest_fragment_id(table) + 1)
+    groups = [
+        LanceOperation.RewriteGroup(
+            old_fragments=list(rewrite.before),
+            new_fragments=[
+                _alter(fragment, {"id": number})
+                for fragment, number in zip(rewrite.after, numbers, strict=False)
+            ],
+        )
+        for rewrite in rewrites
+    ]
+    operation = LanceOperation.Rewrite(groups=groups, rewritten_indices=[])
+    return StagedWrite(table.address, table, operation, table.count_rows())
+
+
+def index_rewrites(
+    staged: StagedWrite, segments: Sequence[Segment], removed: Sequence[Segment] = ()
+) -> StagedWrite:
+    """The same write, followed by index segments that were built on its preview.
+
+    Args:
+        removed: Segments that cover no fragment any more.
+    """
+    if not segments and not removed:
+        return staged
+    # They name the preview's version, which is never published.
+    version = staged.address.version + 1
+    own = [replace(segment, dataset_version=version) for segment in segments]
+    operation = LanceOperation.CreateIndex(new_indices=own, removed_indices=list(removed))
+    return replace(staged, followed_by=(operation,))
+
+
+def _make_task(table: Table, fragments: Sequence[Fragment]) -> CompactionTask:
+    """A task of Lance's for exactly these fragments, where its own plan may choose others."""
+    facts = {
+        "task": {"fragments": [fragment.to_json() for fragment in fragments]},
+        "read_version": table.version,
+        "options": {
+            **_task_options(),
+            "data_storage_version": table.handle.data_storage_version,
+        },
+    }
+    # Missing from Lance's own stubs, like `json` below.
+    task: CompactionTask = CompactionTask.from_json(json.dumps(facts))  # type: ignore[attr-defined]
+    return task
+
+
+@cache
+def _task_options() -> dict[str, Any]:
+    """All options of a task, as this release of Lance spells them, from a plan of its own."""
+    rows = pa.table({"number": [1, 2]})
+    tiny = lance.write_dataset(rows, "memory://", max_rows_per_file=1, enable_stable_row_ids=True)
+    options: CompactionOptions = {
+        "target_rows_per_fragment": ROWS_PER_FILE_MAX,
+        "max_bytes_per_file": BYTES_PER_FILE_MAX,
+        "materialize_deletions": True,
+        "compaction_mode": "reencode",
+    }
+    plan = Compaction.plan(tiny, options)
+    return dict(json.loads(plan.tasks[0].json())["options"])  # type: ignore[attr-defined]
+
+
+def _rows_of(fragment: Fragment) -> tuple[object, ...]:
+    """The identity of the rows of a fragment: files never change, and names are not reused."""
+    return (*files_of(fragment), deletions_of(fragment))
+
+
+def _bound_versions(fragments: Iterable[Fragment], versions: pa.Table) -> Iterator[Fragment]:
+    """The fragments with a bounded number of runs of row versions; rows are in their order."""
+    changed, created = (versions[name].to_numpy() for name in (ROW_VERSION, _CREATED))
+    first = 0
+    for fragment in fragments:
+        own = slice(first, first + fragment.physical_rows)
+        first = own.stop
+        facts = {
+            "last_updated_at_version_meta": _encode_runs(join_runs(changed[own])),
+            "created_at_version_meta": _encode_runs(join_runs(created[own])),
+        }
+        yield _alter(fragment, facts)
+    assert first == len(changed), "a rewrite keeps every live row"
+
+
+def join_runs(versions: np.ndarray) -> list[tuple[int, int]]:
+    """Runs of (row count, row version), joined under their highest version if they are too many.
+
+    >>> join_runs(np.array([7, 7, 9], np.uint64))
+    [(2, 7), (1, 9)]
+    """
+    runs_max = len(versions) // ROW_VERSION_RUN_ROWS_MIN
+    runs_max = min(max(runs_max, ROW_VERSION_RUNS_MIN), ROW_VERSION_RUNS_MAX)
+    runs = _find_runs(versions)
+    if len(runs) <= runs_max:
+        return runs
+    starts = np.arange(runs_max) * len(versions) // runs_max
+    highest = np.maximum.reduceat(versions, starts)
+    lengths = np.diff(np.append(starts, len(versions)))
+    return _find_runs(np.repeat(highest, lengths))
+
+
+def _find_runs(versions: np.ndarray) -> list[tuple[int, int]]:
+    starts = np.flatnonzero(np.append(True, versions[1:] != versions[:-1]))
+    lengths = np.diff(np.append(starts, len(versions)))
+    return list(zip(lengths.tolist(), versions[starts].tolist(), strict=True))
+
+
+def _encode_runs(runs: Iterable[tuple[int, int]]) -> dict[str, list[int]]:
+    """Runs as Lance stores them (docs/substrate.md, Compaction)."""
+    encoded = b"".join(
+        serialize_part((1, _encode_span(row_count) + serialize_part((2, version))))
+        for row_count, version in runs
+    )
+    return {"inline": list(encoded)}
+
+
+def _encode_span(row_count: int) -> bytes:
+    rows = serialize_part((1, serialize_part((2, row_count))))
+    return serialize_part((1, rows))
+
+
+def _alter(fragment: Fragment, facts: dict[str, Any]) -> Fragment:
+    return Fragment.from_json(json.dumps({**fragment.to_json(), **facts}))

@@ -1,0 +1,210 @@
+"""Rewriting fragments: the same rows under the same row ids, found by indexes, on any ref."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from omnigraph.errors import StorageError, TableConflictError
+from omnigraph.limits import ROW_VERSION_RUNS_MAX, ROW_VERSION_RUNS_MIN
+from omnigraph.storage import heads
+from omnigraph.storage.compaction import (
+    Rewrite,
+    index_rewrites,
+    is_current,
+    join_runs,
+    measure_fragments,
+    rewrite_fragments,
+    stage_rewrites,
+)
+from omnigraph.storage.indexes import (
+    IndexSpec,
+    build_segment,
+    covered_fragments,
+    find_dead_segments,
+    find_gaps,
+    stage_indexes,
+)
+from omnigraph.storage.staging import locate, stage_append, stage_delete, stage_upsert
+from omnigraph.storage.store import Store
+from omnigraph.storage.tables import ROW_ID, Table
+from tests.support.tables import LOCATION, UPDATED, applied, create, in_fragments, rows
+
+ID = IndexSpec("id")
+
+
+def rewritten(table: Table) -> Rewrite:
+    return rewrite_fragments(table, [fragment.id for fragment in table.fragments()])
+
+
+def stored(table: Table) -> dict[str, tuple[int, int]]:
+    """By id, the number and the row id of each row."""
+    found = table.read(["id", "n", ROW_ID]).to_pylist()
+    return {row["id"]: (row["n"], row[ROW_ID]) for row in found}
+
+
+def versions(table: Table) -> dict[str, int]:
+    return {row["id"]: row[UPDATED] for row in table.read(["id", UPDATED]).to_pylist()}
+
+
+@pytest.fixture
+def worn(store: Store) -> Table:
+    """Four fragments, one of which was updated in part and one of which lost a row."""
+    table = in_fragments(store, "ab", "cd", "ef", "gh")
+    table = applied(stage_upsert(table, rows("c", n=7)))
+    return applied(stage_delete(table, ids=["e"]))
+
+
+def test_rows_keep_their_values_and_row_ids(worn):
+    compact = applied(stage_rewrites(worn, [rewritten(worn)]))
+
+    assert stored(compact) == stored(worn)
+    assert compact.version == worn.version + 1
+    [fragment] = compact.fragments()
+    assert (fragment.physical_rows, fragment.num_deletions) == (7, 0)
+    assert set(versions(compact)) == set(versions(worn))
+
+
+def test_row_versions_are_never_lowered_and_never_above_what_was_rewritten(worn):
+    compact = applied(stage_rewrites(worn, [rewritten(worn)]))
+
+    before, after = versions(worn), versions(compact)
+    assert all(before[key] <= after[key] <= worn.version for key in before)
+
+
+def test_later_writes_find_and_version_the_rewritten_rows(worn):
+    table = applied(stage_rewrites(worn, [rewritten(worn)]))
+
+    table = applied(stage_upsert(table, rows("az", n=9)))
+    table = applied(stage_delete(table, ids=["b"]))
+
+    assert {key: n for key, (n, _) in stored(table).items()} == {
+        **dict.fromkeys("dfgh", 0),
+        "c": 7,
+        "a": 9,
+        "z": 9,
+    }
+    assert stored(table)["a"][1] == stored(worn)["a"][1]
+    assert versions(table)["a"] == versions(table)["z"] == table.version - 1
+
+
+def test_a_part_of_the_fragments_can_be_rewritten(store):
+    table = in_fragments(store, "a", "b", "c", "d")
+    first, second, *_ = table.fragments()
+
+    compact = applied(stage_rewrites(table, [rewrite_fragments(table, [first.id, second.id])]))
+
+    assert [size.row_count for size in measure_fragments(compact)] == [1, 1, 2]
+    assert stored(compact) == stored(table)
+
+
+def test_indexes_cover_the_new_fragments_after_one_more_version(store):
+    table = applied(stage_indexes(in_fragments(store, "ab", "cd"), [ID]))
+    table = applied(stage_append(table, rows("e")))
+    staged = stage_rewrites(table, [rewritten(table)])
+    preview = heads.preview(staged)
+    [gap] = find_gaps(preview, [ID])
+
+    whole = index_rewrites(staged, [build_segment(preview, gap)], find_dead_segments(preview))
+    compact = applied(whole)
+
+    assert compact.version == whole.version == table.version + 2
+    assert covered_fragments(compact, ID) == {fragment.id for fragment in compact.fragments()}
+    assert find_dead_segments(compact) == ()
+    assert {key: locate(compact, pa.array([key])).num_rows for key in "abcdex"} == {
+        **dict.fromkeys("abcde", 1),
+        "x": 0,
+    }
+
+
+def test_a_branch_that_inherited_an_index_reads_through_it_after_a_compaction(store):
+    table = applied(stage_indexes(in_fragments(store, "ab", "cd"), [ID]))
+    store.refs.create(LOCATION, "draft", source=None, version=table.version)
+    draft = store.tables.open_latest(LOCATION, ref="draft")
+    draft = applied(stage_append(draft, rows("e")))
+
+    staged = stage_rewrites(draft, [rewritten(draft)])
+    preview = heads.preview(staged)
+    gaps = find_gaps(preview, [ID])
+    segments = [build_segment(preview, gap) for gap in gaps]
+    compact = applied(index_rewrites(staged, segments, find_dead_segments(preview)))
+
+    fresh = Store.open(store.root.uri).tables.open_latest(LOCATION, ref="draft")
+    assert fresh.version == compact.version
+    assert [fresh.count_rows(f"id = '{key}'") for key in "abcdex"] == [1, 1, 1, 1, 1, 0]
+    assert stored(store.tables.open_latest(LOCATION, ref=None)) == stored(table)
+
+
+def test_inherited_fragments_are_known(store):
+    table = in_fragments(store, "ab", "cd")
+    store.refs.create(LOCATION, "draft", source=None, version=table.version)
+    draft = store.tables.open_latest(LOCATION, ref="draft")
+    draft = applied(stage_append(draft, rows("e")))
+
+    assert [size.is_inherited for size in measure_fragments(draft)] == [True, True, False]
+    assert not any(size.is_inherited for size in measure_fragments(table))
+
+
+def test_a_rewrite_is_current_until_its_fragments_change(store):
+    table = in_fragments(store, "ab", "cd")
+    rewrite = rewritten(table)
+
+    appended = applied(stage_append(table, rows("e")))
+    assert is_current(appended, rewrite)
+    assert stored(applied(stage_rewrites(appended, [rewrite]))) == stored(appended)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: stage_delete(table, ids=["a"]),
+        lambda table: stage_upsert(table, rows("a", n=3)),
+    ],
+)
+def test_a_rewrite_is_not_current_after_a_change_of_its_rows(store, change):
+    table = in_fragments(store, "ab", "cd")
+    rewrite = rewritten(table)
+    assert not is_current(applied(change(table)), rewrite)
+
+
+def test_a_rewrite_of_a_table_that_moved_is_refused(store):
+    table = in_fragments(store, "ab", "cd")
+    staged = stage_rewrites(table, [rewritten(table)])
+    applied(stage_append(table, rows("e")))
+
+    # Lance notices that both gave the same number to a fragment.
+    with pytest.raises(StorageError, match="two fragments with id"):
+        applied(staged)
+
+
+def test_a_restore_fences_a_rewrite(store):
+    table = in_fragments(store, "ab", "cd")
+    staged = stage_rewrites(table, [rewritten(table)])
+    heads.restore(table, table.version, heads.author_of(table) or pytest.fail("signed"))
+
+    with pytest.raises(TableConflictError):
+        applied(staged)
+
+
+def test_a_table_of_one_row_fragments_keeps_few_runs_of_versions(store):
+    table = create(store)
+    for number in range(40):
+        table = applied(stage_append(table, rows([f"k{number}"])))
+    compact = applied(stage_rewrites(table, [rewritten(table)]))
+
+    [fragment] = compact.fragments()
+    assert len(set(versions(table).values())) == 40
+    assert len(set(versions(compact).values())) == ROW_VERSION_RUNS_MIN
+    assert fragment.last_updated_at_version_meta is not None
+    assert len(json.loads(fragment.last_updated_at_version_meta.json())["inline"]) < 60
+    assert stored(compact) == stored(table)
+
+
+def test_few_runs_are_exact_and_many_are_bounded():
+    assert join_runs(np.array([5] * 9 + [6], np.uint64)) == [(9, 5), (1, 6)]
+    many = np.arange(1 << 20, dtype=np.uint64)
+    runs = join_runs(many)
+    assert len(runs) == ROW_VERSION_RUNS_MAX
+    assert sum(count for count, _ in runs) == len(many)
+    assert (np.repeat([v for _, v in runs], [c for c, _ in runs]) >= many).all()
