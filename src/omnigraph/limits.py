@@ -168,6 +168,15 @@ EXCLUSION_BACKOFF_SECONDS_MAX: Final = 0.5
 QUEUE_SECONDS_MAX: Final = 10.0
 """How long a writer queues behind others on its machine before its sidecar races theirs."""
 
+GRACE_SECONDS: Final = 3_600.0
+"""How long a commit stays readable after it stopped being the newest of its branch."""
+
+GRACE_SECONDS_MIN: Final = 4 * LEASE_SECONDS
+"""The shortest grace that a caller may ask for. A publish that takes longer than a lease makes sure
+that it landed, because a version number that cleanup has freed can be taken again."""
+
+DURATION_DAYS_MAX: Final = 100_000
+
 NEW_TABLE_SECONDS_MAX: Final = 12 * 3_600.0
 """How old a new table may be when its write claims others. `cleanup` takes it for garbage later."""
 

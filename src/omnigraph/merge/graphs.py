@@ -11,7 +11,7 @@ from omnigraph.changes.graphs import Side
 from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice
 from omnigraph.integrity.rules import RuleSet
-from omnigraph.merge.bases import Base
+from omnigraph.manifest.merge_bases import Base
 from omnigraph.merge.breaches import MergeChecks
 from omnigraph.merge.conflicts import Conflict, refused
 from omnigraph.merge.drops import DroppedUnits

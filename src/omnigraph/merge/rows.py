@@ -17,7 +17,7 @@ from omnigraph.changes.wide import WideValues, is_reference, reference_schema
 from omnigraph.engine.protocol import Data, Engine
 from omnigraph.evolution.backfill import ColumnFiller
 from omnigraph.integrity.deltas import POSITION, Delta, TableDelta, delta_schema
-from omnigraph.merge.bases import Base
+from omnigraph.manifest.merge_bases import Base
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.decisions import Merged, ThreeWay, Unsettled, adopt
 from omnigraph.merge.resolutions import Resolutions

@@ -24,10 +24,10 @@ from omnigraph.integrity.violations import Rule
 from omnigraph.limits import CATALOGS_MAX
 from omnigraph.manifest import schemas
 from omnigraph.manifest.lineage import Ancestry, Divergence
+from omnigraph.manifest.merge_bases import Base, find_base
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.merge.bases import Base, find_base
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.graphs import Merge, MergeReport, Outcome, SchemaSource
 from omnigraph.merge.resolutions import read_resolutions

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
 from omnigraph.changes.lifts import Lift
+from omnigraph.manifest.merge_bases import Base, Fold
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.merge.bases import Base, Fold
 from omnigraph.merge.conflicts import Conflict, ConflictKind
 from omnigraph.merge.resolutions import Resolutions
 from omnigraph.model.ids import CommitId

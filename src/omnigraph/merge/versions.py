@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from omnigraph.changes.graphs import Side
-from omnigraph.merge.bases import Base
+from omnigraph.manifest.merge_bases import Base
 from omnigraph.merge.rows import Sides
 from omnigraph.merge.schemas import MergedSchema
 from omnigraph.model.ids import CommitId

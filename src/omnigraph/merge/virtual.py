@@ -17,7 +17,7 @@ from omnigraph.changes.records import TableChanges, exclude_ids, ids_of, select_
 from omnigraph.changes.tables import compare_rows
 from omnigraph.changes.wide import WideValues
 from omnigraph.engine.protocol import Data, Engine
-from omnigraph.merge.bases import Base, Fold
+from omnigraph.manifest.merge_bases import Base, Fold
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.decisions import Merged, ThreeWay, Unsettled
 from omnigraph.merge.resolutions import Resolutions

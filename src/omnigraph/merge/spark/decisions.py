@@ -18,7 +18,7 @@ from omnigraph.changes.tables import rows_of
 from omnigraph.changes.wide import WideValues
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.pieces import by_one, collect_parts
-from omnigraph.merge.bases import Base
+from omnigraph.manifest.merge_bases import Base
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.decisions import Merged, ThreeWay, adopt
 from omnigraph.merge.resolutions import Resolutions

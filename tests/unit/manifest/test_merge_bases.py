@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from omnigraph.manifest import merge_bases
 from omnigraph.manifest.lineage import Ancestry, History
-from omnigraph.merge import bases
-from omnigraph.merge.bases import Base, Fold, find_base
+from omnigraph.manifest.merge_bases import Base, Fold, find_base
 from omnigraph.model.ids import CommitId
 from tests.unit.manifest.test_lineage import History as Commits
 from tests.unit.manifest.test_lineage import commit, history, name
@@ -52,7 +52,7 @@ def test_folds_lie_on_folds_where_histories_crossed_again() -> None:
 
 
 def test_a_base_below_too_many_folds_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bases, "MERGE_BASE_DEPTH_MAX", 1)
+    monkeypatch.setattr(merge_bases, "MERGE_BASE_DEPTH_MAX", 1)
     folds = [each for each in base_of(CROSSED_TWICE, 5, 6).steps if isinstance(each, Fold)]
     assert [each.base is None for each in folds] == [True, False]
 
@@ -73,6 +73,6 @@ def by(**versions: str) -> Callable[[CommitId], str]:
     ids=["nobody", "the first", "the second", "both alike", "both"],
 )
 def test_a_table_is_folded_only_where_both_bases_changed_it(
-    version: Callable[[CommitId], str], steps: tuple[bases.Step, ...]
+    version: Callable[[CommitId], str], steps: tuple[merge_bases.Step, ...]
 ) -> None:
     assert base_of(CROSSED, 3, 4).for_table(version).steps == steps

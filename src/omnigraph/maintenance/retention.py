@@ -1,0 +1,189 @@
+"""Retention: which commits are kept, by rules and by need (docs/decisions/0014).
+
+Nothing here reads or removes anything: `maintenance.cleanup` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import partial
+from itertools import combinations, islice
+
+from omnigraph.errors import CommitNotFoundError, InvalidParameterError
+from omnigraph.limits import GRACE_SECONDS, GRACE_SECONDS_MIN
+from omnigraph.manifest.lineage import Ancestry, History, first_parents
+from omnigraph.manifest.merge_bases import find_base
+from omnigraph.model.arguments import require_number
+from omnigraph.model.commits import Commit
+from omnigraph.model.durations import format_duration, require_duration
+from omnigraph.model.ids import CommitId
+from omnigraph.model.names import BranchName
+
+
+class Reason(StrEnum):
+    """Why a commit is kept: the first of these that holds."""
+
+    TIP = "tip"
+    TAG = "tag"
+    MERGE_BASE = "merge base"
+    WRITE = "write in progress"
+    NEWEST = "newest"
+    YOUNG = "young"
+    GRACE = "grace"
+    UNPLACED = "unplaced"
+    """An earlier release made it on another branch than main, and did not record where."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRules:
+    """What a caller wants to keep; a commit is let go if neither these nor a need keep it.
+
+    Attributes:
+        keep_commits: Keep this many of the newest commits of each branch.
+        older_than: Keep the commits that are younger.
+        grace: Keep a commit for this long after it stopped being the newest of its branch.
+    """
+
+    keep_commits: int | None = None
+    older_than: timedelta | None = None
+    grace: timedelta = timedelta(seconds=GRACE_SECONDS)
+
+    @classmethod
+    def parse(
+        cls, keep_commits: int | None, older_than: str | timedelta | None, grace: object = None
+    ) -> RetentionRules:
+        """Validate what a caller asked for.
+
+        Raises:
+            InvalidParameterError: a number is below 1, a duration has not its form, or the grace is
+                shorter than a write may take.
+        """
+        if keep_commits is not None and require_number(keep_commits, "keep_commits") < 1:
+            message = f"keep_commits is {keep_commits}, and has to be at least 1"
+            hint = "the newest commit of a branch is always kept"
+            raise InvalidParameterError(message, hint=hint, name="keep_commits")
+        rules = cls(
+            keep_commits, None if older_than is None else require_duration(older_than, "older_than")
+        )
+        if grace is None:
+            return rules
+        rules = replace(rules, grace=require_duration(grace, "grace"))
+        least = timedelta(seconds=GRACE_SECONDS_MIN)
+        if rules.grace < least:
+            given = format_duration(rules.grace)
+            message = f"grace is {given}, and has to be at least {format_duration(least)}"
+            hint = "writes in progress need what was the newest commit when they began"
+            raise InvalidParameterError(message, hint=hint, name="grace")
+        return rules
+
+    @property
+    def lets_go(self) -> bool:
+        """Whether they let any commit go; without a rule, every commit is kept."""
+        return self.keep_commits is not None or self.older_than is not None
+
+    def __str__(self) -> str:
+        given = {"keep_commits": self.keep_commits, "older_than": self.older_than}
+        texts = {name: value for name, value in given.items() if value is not None}
+        return ", ".join(f"{name}={_format(value)}" for name, value in texts.items())
+
+
+def _format(value: int | timedelta) -> str:
+    return format_duration(value) if isinstance(value, timedelta) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """The commits that are needed, whatever the rules say.
+
+    Attributes:
+        tips: By branch, its newest commit.
+        tags: The commits that tags name.
+        writes: The commits that writes in progress, or interrupted ones, refer to.
+        ended: The newest commits of deleted branches, and when those were deleted.
+    """
+
+    tips: Mapping[BranchName, CommitId]
+    tags: Collection[CommitId] = ()
+    writes: Collection[CommitId] = ()
+    ended: Mapping[CommitId, datetime] = field(default_factory=dict)
+
+
+def find_kept(
+    commits: Mapping[CommitId, Commit], needs: Needs, rules: RetentionRules, now: datetime
+) -> dict[CommitId, Reason]:
+    """Which of the commits of a graph are kept, and why.
+
+    Args:
+        commits: Every commit in the history of a branch, deleted ones included.
+    """
+    kept: dict[CommitId, Reason] = {}
+    for reason, some in _reasons(commits, needs, rules, now):
+        for commit_id in some:
+            if commit_id in commits:
+                kept.setdefault(commit_id, reason)
+    return kept
+
+
+def _reasons(
+    commits: Mapping[CommitId, Commit], needs: Needs, rules: RetentionRules, now: datetime
+) -> Iterator[tuple[Reason, Collection[CommitId]]]:
+    yield Reason.TIP, needs.tips.values()
+    yield Reason.TAG, needs.tags
+    yield Reason.MERGE_BASE, find_merge_bases(commits, needs.tips.values())
+    yield Reason.WRITE, needs.writes
+    if rules.keep_commits is not None:
+        yield Reason.NEWEST, _newest(commits, needs.tips.values(), rules.keep_commits)
+    if not rules.lets_go:
+        yield Reason.YOUNG, commits.keys()
+    if rules.older_than is not None:
+        since = now - rules.older_than
+        yield Reason.YOUNG, {id_ for id_, each in commits.items() if each.created_at > since}
+    superseded = _superseded(commits, needs)
+    since = now - rules.grace
+    yield Reason.GRACE, {id_ for id_, until in superseded.items() if until > since}
+    yield Reason.UNPLACED, {id_ for id_, each in commits.items() if not each.has_known_ref}
+
+
+def find_merge_bases(
+    commits: Mapping[CommitId, Commit], tips: Collection[CommitId]
+) -> set[CommitId]:
+    """The commits that a merge between any two of these tips needs as its base."""
+    ancestry = Ancestry(History(tuple(commits.values()), iter(())))
+    bases: set[CommitId] = set()
+    for ours, theirs in combinations(dict.fromkeys(tips), 2):
+        # Commits that earlier releases removed: then the two cannot be merged in any case.
+        with suppress(CommitNotFoundError):
+            best = ancestry.divergence([ours], theirs).bases
+            if best:
+                bases |= set(find_base(best, ancestry).commits)
+    return bases
+
+
+def _find(commits: Mapping[CommitId, Commit], commit_id: CommitId) -> Commit:
+    commit = commits.get(commit_id)
+    if commit is None:
+        message = f"there is no commit {commit_id} in these histories"
+        raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
+    return commit
+
+
+def _newest(
+    commits: Mapping[CommitId, Commit], tips: Collection[CommitId], count: int
+) -> set[CommitId]:
+    find = partial(_find, commits)
+    walks = (islice(first_parents(tip, find), count) for tip in tips)
+    return {commit.commit_id for walk in walks for commit in walk}
+
+
+def _superseded(commits: Mapping[CommitId, Commit], needs: Needs) -> dict[CommitId, datetime]:
+    """When each commit stopped being the newest of the last branch that had it as its newest."""
+    until = dict(needs.ended)
+    for commit in commits.values():
+        if commit.parent is not None:
+            last = until.get(commit.parent, commit.created_at)
+            until[commit.parent] = max(last, commit.created_at)
+    return until

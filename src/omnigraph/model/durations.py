@@ -1,0 +1,61 @@
+"""Durations as callers write them: `30d`, `12h` and `90m`."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Final
+
+from omnigraph.errors import InvalidParameterError
+from omnigraph.limits import DURATION_DAYS_MAX
+from omnigraph.model.arguments import misfit_error
+
+_FORM: Final = re.compile(r"([0-9]{1,9})([dhm])")
+_UNITS: Final = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1)}
+_HINT: Final = "write days, hours or minutes, such as 30d, 12h or 90m"
+
+
+def require_duration(value: object, name: str) -> timedelta:
+    """A duration: a text such as `30d`, or a `timedelta`.
+
+    >>> require_duration("90m", "grace")
+    datetime.timedelta(seconds=5400)
+
+    Raises:
+        InvalidParameterError: it is neither, is negative, or is longer than any graph is old.
+    """
+    if isinstance(value, timedelta):
+        duration = value
+    elif isinstance(value, str):
+        duration = _parse(value, name)
+    else:
+        raise misfit_error(value, name, "a duration", hint=_HINT)
+    if duration < timedelta(0):
+        message = f"{name} is {format_duration(duration)}, and may not be negative"
+        raise InvalidParameterError(message, hint=_HINT, name=name)
+    if duration > timedelta(days=DURATION_DAYS_MAX):
+        message = f"{name} is longer than {DURATION_DAYS_MAX:,} days"
+        raise InvalidParameterError(message, hint=_HINT, name=name)
+    return duration
+
+
+def _parse(text: str, name: str) -> timedelta:
+    form = _FORM.fullmatch(text.strip())
+    if form is None:
+        message = f"{name} is {text!r}, which is no duration"
+        raise InvalidParameterError(message, hint=_HINT, name=name)
+    return int(form[1]) * _UNITS[form[2]]
+
+
+def format_duration(duration: timedelta) -> str:
+    """A duration in the largest unit that it is a multiple of.
+
+    >>> format_duration(timedelta(days=30)), format_duration(timedelta(seconds=90))
+    ('30d', '90s')
+    """
+    seconds = int(duration.total_seconds())
+    for unit, length in _UNITS.items():
+        count, rest = divmod(seconds, int(length.total_seconds()))
+        if count and not rest:
+            return f"{count}{unit}"
+    return f"{seconds}s"
