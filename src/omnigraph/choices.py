@@ -72,3 +72,40 @@ class ExportFormat(StrEnum):
     def suffix(self) -> str:
         """How the names of its files end, without the dot."""
         return "jsonl" if self is ExportFormat.NDJSON else self.value
+
+
+class IndexKind(StrEnum):
+    """The structures of indexes."""
+
+    BTREE = "BTREE"
+    """Values in order: equality and ranges."""
+    BITMAP = "BITMAP"
+    """The rows of each value: equality, for columns of few values."""
+    INVERTED = "INVERTED"
+    """The words of texts, for search."""
+    VECTOR = "VECTOR"
+    """Vectors by their distance, for search."""
+
+    @property
+    def is_for_search(self) -> bool:
+        """Whether it comes with search, and is not built yet."""
+        return self in (IndexKind.INVERTED, IndexKind.VECTOR)
+
+
+class IndexSource(StrEnum):
+    """What asks for an index."""
+
+    ID = "id"
+    END = "end"
+    KEY = "key"
+    UNIQUE = "unique"
+    INDEX = "@index"
+
+
+class IndexState(StrEnum):
+    """How much of its table an index covers."""
+
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+    MISSING = "missing"
+    COMES_WITH_SEARCH = "comes with search"

@@ -240,6 +240,10 @@ INDEX_LOCAL_ROWS_MAX: Final = 16_000_000
 """Rows, counted once per index that lacks them, that this process indexes; above, `auto` chooses
 Spark."""
 
+INDEX_SEGMENTS_MAX: Final = 8
+"""Segments of one index, not counting the largest possible ones; beyond, the index writer joins
+some: each lookup reads every segment."""
+
 INDEX_SEGMENT_ROWS_MAX: Final = 1 << 26
 """Rows of a joined segment: one task joins it, and each lookup reads every segment."""
 

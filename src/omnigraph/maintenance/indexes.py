@@ -15,18 +15,53 @@ from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice, Measure, by_size
 from omnigraph.limits import INDEX_LOCAL_ROWS_MAX
 from omnigraph.model.tables import TableKey
-from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
-from omnigraph.storage.indexes import Gap, IndexSpec, build_segment, find_gaps, stage_segments
+from omnigraph.schema.catalog import SchemaType
+from omnigraph.schema.indexes import wanted_indexes
+from omnigraph.storage.indexes import (
+    Gap,
+    IndexSpec,
+    build_segment,
+    expect_segment,
+    find_crowds,
+    find_gaps,
+    find_unneeded,
+    indexed_by,
+    plan_segments,
+    stage_segments,
+)
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
 from omnigraph.transaction.work import Stage, TransactionResult, Work
 
-Gaps: TypeAlias = "Mapping[TableKey, tuple[Gap, ...]]"
-"""The gaps in the indexes of each table; tables without gaps are left out."""
 
-IndexRun: TypeAlias = "Callable[[View, Gaps], Mapping[TableKey, Stage]]"
-"""Returns how to stage each table with gaps. Files are written then or before; no head moves."""
+@dataclass(frozen=True, slots=True)
+class TableUpkeep:
+    """What is to be done for the indexes of a table.
+
+    Attributes:
+        specs: The indexes that it should have.
+        gaps: What they lack; empty if segments are only joined or removed.
+        unneeded: The indexes of which segments are removed, by their columns.
+        crowded: The indexes of which segments are joined, by their columns.
+    """
+
+    specs: tuple[IndexSpec, ...]
+    gaps: tuple[Gap, ...] = ()
+    unneeded: tuple[str, ...] = ()
+    crowded: tuple[str, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is to be done."""
+        return not (self.gaps or self.unneeded or self.crowded)
+
+
+Upkeep: TypeAlias = "Mapping[TableKey, TableUpkeep]"
+"""What is to be done for each table; tables whose indexes are complete are left out."""
+
+IndexRun: TypeAlias = "Callable[[View, Upkeep], Mapping[TableKey, Stage]]"
+"""Returns how to stage each of these tables. Files are written then or before; no head moves."""
 
 Follow: TypeAlias = Callable[[int, int], None]
 """Called with the number of finished build steps, and the number of all steps."""
@@ -49,8 +84,11 @@ class IndexResult:
     """What an index run did.
 
     Attributes:
-        commit_id: The commit that published the indexes; None if nothing was missing.
+        commit_id: The commit that published the indexes; None if nothing was to be done.
         built: By type, the columns whose index was built or extended.
+        joined: By type, the columns whose index had so many segments that some were joined.
+        removed: By type, the columns of which an index, or a part of one, was not needed any more.
+        waiting: By type, the columns whose index comes with search, and is not built yet.
         engine: The engine that built the indexes; `why` says why it was chosen.
     """
 
@@ -58,13 +96,17 @@ class IndexResult:
     engine: EngineName
     why: str
     built: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    joined: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    removed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    waiting: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What a plan will do: the columns whose index is built or extended, and the engine."""
+    """What a plan will do, what it leaves to a later release, and the engine."""
 
-    columns: Mapping[TableKey, tuple[str, ...]]
+    upkeep: Upkeep
+    waiting: Mapping[TableKey, tuple[str, ...]]
     choice: Choice
 
 
@@ -81,32 +123,64 @@ class Indexing:
     begin: Callable[[EngineName], IndexRun]
 
     def plan(self, view: View) -> Work[IndexReport]:
-        """Plan what is missing of the indexes that the catalog requires.
+        """Plan what makes the indexes those that the catalog asks for.
 
         Raises:
             InvalidParameterError: there is no engine of that name.
         """
-        gaps = find_all_gaps(view)
-        choice = by_size(self.wanted, measure_gaps(view, gaps))
-        columns = {key: tuple(gap.spec.column for gap in own) for key, own in gaps.items()}
-        report = IndexReport(columns, choice)
-        if not gaps:
+        upkeep = find_upkeep(view)
+        choice = by_size(self.wanted, measure_gaps(view, upkeep))
+        report = IndexReport(upkeep, find_waiting(view), choice)
+        if not upkeep:
             return Work(report)
-        return Work(report, self.begin(choice.engine)(view, gaps), replans=True)
+        return Work(report, self.begin(choice.engine)(view, upkeep), replans=True)
 
 
-def find_all_gaps(view: View) -> Gaps:
-    """The gaps in the indexes that the catalog requires."""
+def index_specs(type_: SchemaType) -> tuple[IndexSpec, ...]:
+    """The indexes that the table of a type should have; those for search are not built yet."""
+    wanted = wanted_indexes(type_)
+    return tuple(
+        IndexSpec(each.column, each.kind) for each in wanted if not each.kind.is_for_search
+    )
+
+
+def find_upkeep(view: View) -> Upkeep:
+    """What is to be done so that every table has the indexes that the catalog asks for."""
     every = {
-        type_.table_key: find_gaps(view.data.table(type_.table_key), index_specs(type_))
+        type_.table_key: plan_upkeep(view.data.table(type_.table_key), index_specs(type_))
         for type_ in view.catalog.types
     }
-    return {key: gaps for key, gaps in every.items() if gaps}
+    return {key: upkeep for key, upkeep in every.items() if not upkeep.is_complete}
 
 
-def measure_gaps(view: View, gaps: Gaps) -> Iterator[Measure]:
+def plan_upkeep(table: Table, specs: tuple[IndexSpec, ...]) -> TableUpkeep:
+    """What is to be done so that a table has these indexes."""
+    gaps = find_gaps(table, specs)
+    unneeded = find_unneeded(table, specs)
+    expected = [expect_segment(table, gap) for gap in gaps]
+    crowds = find_crowds(table, built=expected, unneeded=unneeded)
+    return TableUpkeep(
+        specs,
+        gaps,
+        indexed_by(table, unneeded),
+        indexed_by(table, (segment for crowd in crowds for segment in crowd)),
+    )
+
+
+def find_waiting(view: View) -> dict[TableKey, tuple[str, ...]]:
+    """The columns whose index comes with search, of each type that has such."""
+    every = {
+        type_.table_key: tuple(
+            each.column for each in wanted_indexes(type_) if each.kind.is_for_search
+        )
+        for type_ in view.catalog.types
+    }
+    return {key: columns for key, columns in every.items() if columns}
+
+
+def measure_gaps(view: View, upkeep: Upkeep) -> Iterator[Measure]:
     """How many rows indexes lack; a row counts once for each index that lacks it."""
-    row_count = sum(count_missing(view.data.table(key), own) for key, own in gaps.items())
+    row_count = sum(count_missing(view.data.table(key), own.gaps) for key, own in upkeep.items())
     yield Measure(row_count, INDEX_LOCAL_ROWS_MAX, "the indexes lack {:,} rows")
 
 
@@ -122,22 +196,23 @@ class LocalIndexing:
 
     follow: Follow | None = None
 
-    def __call__(self, view: View, gaps: Gaps) -> dict[TableKey, Stage]:  # noqa: ARG002
-        """How to stage each table with gaps."""
-        total = sum(map(len, gaps.values()))
+    def __call__(self, view: View, upkeep: Upkeep) -> dict[TableKey, Stage]:  # noqa: ARG002
+        """How to stage each table."""
+        total = sum(len(own.gaps) for own in upkeep.values())
         done = 0
 
-        def stage(own: tuple[Gap, ...], table: Table) -> StagedWrite:
+        def stage(own: TableUpkeep, table: Table) -> StagedWrite:
             nonlocal done
             segments = []
-            for gap in own:
+            for gap in own.gaps:
                 self._report(done, total)
                 segments.append(build_segment(table, gap))
                 done += 1
             self._report(done, total)
-            return stage_segments(table, segments)
+            change = plan_segments(table, own.specs, segments)
+            return stage_segments(table, change.new, removed=change.removed)
 
-        return {key: partial(stage, own) for key, own in gaps.items()}
+        return {key: partial(stage, own) for key, own in upkeep.items()}
 
     def _report(self, done: int, total: int) -> None:
         if self.follow is not None:
@@ -146,15 +221,22 @@ class LocalIndexing:
 
 def result_of(landed: TransactionResult[IndexReport]) -> IndexResult:
     """The result of a plan that was carried out."""
-    choice = landed.report.choice
-    if landed.commit is None:
-        return IndexResult(None, choice.engine, choice.why)
-    built = {str(key.type_name): columns for key, columns in landed.report.columns.items()}
-    return IndexResult(landed.commit.commit_id, choice.engine, choice.why, built)
+    report = landed.report
+    upkeep = report.upkeep if landed.commit is not None else {}
+    return IndexResult(
+        commit_id=None if landed.commit is None else landed.commit.commit_id,
+        engine=report.choice.engine,
+        why=report.choice.why,
+        built=_by_type({key: _gap_columns(own) for key, own in upkeep.items()}),
+        joined=_by_type({key: own.crowded for key, own in upkeep.items()}),
+        removed=_by_type({key: own.unneeded for key, own in upkeep.items()}),
+        waiting=_by_type(report.waiting),
+    )
 
 
-def index_specs(type_: SchemaType) -> list[IndexSpec]:
-    """Ids and keys, by which writers find rows; ends, for traversals; unique properties."""
-    ends = ENDPOINTS if isinstance(type_, EdgeType) else ()
-    unique = [name for members in type_.uniques for name in members]
-    return [IndexSpec(name) for name in dict.fromkeys(["id", *ends, *type_.key, *unique])]
+def _gap_columns(upkeep: TableUpkeep) -> tuple[str, ...]:
+    return tuple(gap.spec.column for gap in upkeep.gaps)
+
+
+def _by_type(columns: Mapping[TableKey, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+    return {str(key.type_name): own for key, own in columns.items() if own}

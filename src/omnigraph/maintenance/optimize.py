@@ -20,7 +20,7 @@ from omnigraph.limits import (
     OPTIMIZE_LOCAL_ROWS_MAX,
 )
 from omnigraph.maintenance.groups import Group
-from omnigraph.maintenance.indexes import Follow, count_missing, index_specs
+from omnigraph.maintenance.indexes import Follow, count_missing, index_specs, plan_upkeep
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage import heads
@@ -36,9 +36,11 @@ from omnigraph.storage.compaction import (
 from omnigraph.storage.indexes import (
     Gap,
     Segment,
+    SegmentChange,
     build_segment,
     find_dead_segments,
     find_gaps,
+    plan_segments,
     stage_segments,
 )
 from omnigraph.storage.staging import StagedWrite
@@ -221,9 +223,11 @@ class Optimizing:
     def _plan_table(self, type_: SchemaType, table: Table) -> _TablePlan:
         sizes = measure_fragments(table)
         groups = tuple(group for group in self.policy.groups(sizes) if group)
-        gaps = find_gaps(table, index_specs(type_)) if self.policy.indexes_all else ()
-        dead = find_dead_segments(table) if self.policy.indexes_all else ()
-        return _TablePlan(type_, table, groups, gaps, is_needed=bool(groups or gaps or dead))
+        if not self.policy.indexes_all:
+            return _TablePlan(type_, table, groups, (), is_needed=bool(groups))
+        upkeep = plan_upkeep(table, index_specs(type_))
+        is_needed = bool(groups) or not upkeep.is_complete
+        return _TablePlan(type_, table, groups, upkeep.gaps, is_needed=is_needed)
 
     def _rewrite(self, run: Compaction, plans: Sequence[_TablePlan]) -> None:
         """Rewrite the groups that no earlier plan has rewritten."""
@@ -253,7 +257,9 @@ class Optimizing:
         after = table if staged is None else heads.preview(staged)
         gaps = tuple(self._gaps(plan, table, after))
         segments = run.index(after, gaps) if gaps else []
-        dead = find_dead_segments(after)
+        change = SegmentChange(tuple(segments), find_dead_segments(after))
+        if self.policy.indexes_all:
+            change = plan_segments(after, index_specs(plan.type), segments)
         report.tables[plan.key] = TableOptimization(
             fragments_before=len(table.fragments()),
             fragments_after=len(after.fragments()),
@@ -262,8 +268,8 @@ class Optimizing:
             indexed=tuple(dict.fromkeys(gap.spec.column for gap in gaps)),
         )
         if staged is None:
-            return stage_segments(table, segments, removed=dead)
-        return index_rewrites(staged, segments, dead)
+            return stage_segments(table, change.new, removed=change.removed)
+        return index_rewrites(staged, change.new, change.removed)
 
     def _gaps(self, plan: _TablePlan, before: Table, after: Table) -> Iterator[Gap]:
         """The fragments to index: all that are not, or the new ones that are large enough."""

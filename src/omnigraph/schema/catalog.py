@@ -134,7 +134,7 @@ class NodeType:
     Attributes:
         key: The properties that determine a node's id, in order; empty when ids are minted.
         uniques: Sets of properties whose values no two nodes share.
-        indexes: Properties to index; the type of each decides the kind of index.
+        indexes: Properties to index, each by itself (`schema.indexes` says how).
     """
 
     name: str

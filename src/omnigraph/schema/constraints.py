@@ -18,6 +18,7 @@ from omnigraph.schema.catalog import (
     Value,
 )
 from omnigraph.schema.findings import Finding, Path, SchemaCode, repeated_positions
+from omnigraph.schema.indexes import index_kind
 from omnigraph.schema.patterns import pattern_fault
 from omnigraph.schema.values import Misfit, fit
 
@@ -94,11 +95,15 @@ def _index_findings(at: Path, owner: Declaration, columns: Columns) -> Iterator[
     for position, name in enumerate(owner.indexes):
         place: Path = (*at, position)
         member = columns.get(name)
-        if member is None:
+        if isinstance(owner, EdgeType) and name in ENDPOINTS:
+            message = f"{owner.name}: {name} needs no @index, because every edge type has one on it"
+            yield Finding(SchemaCode.INDEX_MEMBER, place, message, f"leave {name} out")
+        elif member is None:
             yield _unknown_property(place, owner, "@index", name, columns)
-        elif isinstance(member.type, ListType | BlobType):
-            message = f"{owner.name}: {name} is {member.type} and cannot be indexed"
-            yield Finding(SchemaCode.INDEX_MEMBER, place, message)
+        elif index_kind(member.type) is None:
+            message = f"{owner.name}: {name} is {member.type}, and no kind of index has such values"
+            hint = "index scalars, enums and Vectors"
+            yield Finding(SchemaCode.INDEX_MEMBER, place, message, hint)
 
 
 def _interface_findings(at: Path, owner: Interface) -> Iterator[Finding]:

@@ -6,17 +6,19 @@ once and joined afterwards; a lookup reads every segment, so few are better.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import StrEnum
+from datetime import datetime
 from itertools import chain, count
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lance import LanceOperation
 from lance.dataset import Index
 
+from omnigraph.choices import IndexKind
 from omnigraph.errors import OmnigraphError
+from omnigraph.limits import INDEX_SEGMENT_ROWS_MAX, INDEX_SEGMENTS_MAX
 from omnigraph.storage import truncation
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
@@ -24,6 +26,9 @@ from omnigraph.storage.protobuf import parse_message
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table, TableAddress
 from omnigraph.storage.translate import translate_errors
+
+if TYPE_CHECKING:
+    from lance.lance.indices import IndexDescription, IndexSegmentDescription
 
 Segment = Index
 """Index files over some fragments; unreferenced until they are committed. Opaque outside storage,
@@ -37,10 +42,8 @@ _HIGHEST_FRAGMENT_ID: Final = 11
 """The number that Lance's protobuf message of a manifest gives to `max_fragment_id`."""
 
 
-class IndexKind(StrEnum):
-    """The index structures we build; the values are Lance's names."""
-
-    BTREE = "BTREE"
+BUILT_KINDS: Final = (IndexKind.BTREE, IndexKind.BITMAP)
+"""The kinds of index that are built; others are left alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +60,31 @@ class IndexSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class _Index:
+class TableIndex:
     """An index that a table has.
 
     Attributes:
         spec: What it indexes; None if we do not build such. It is known by the column, not by the
             name: an index stays with a column that is renamed, and keeps its own name, while
             another column may get the name that the column had.
-        fragments: The ids of the fragments that it covers.
+        byte_count: The size of its files, in this table's folder or in one that it was forked from.
     """
 
     name: str
     spec: IndexSpec | None
-    fragments: frozenset[int]
+    segments: tuple[Segment, ...]
+    byte_count: int
+
+    @property
+    def fragments(self) -> frozenset[int]:
+        """The ids of the fragments that it covers, of which some may be gone."""
+        return frozenset(id_ for segment in self.segments for id_ in segment.fragment_ids)
+
+    @property
+    def built_at(self) -> datetime | None:
+        """When its newest segment was built."""
+        times = [segment.created_at for segment in self.segments if segment.created_at is not None]
+        return max(times, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +100,9 @@ def covered_fragments(table: Table, spec: IndexSpec) -> frozenset[int]:
     return _coverage(table).get(spec, frozenset())
 
 
-def indexed_columns(table: Table) -> frozenset[str]:
-    """The columns that have an index of a kind of ours, which need not cover every fragment."""
-    return frozenset(spec.column for spec in _coverage(table))
+def indexed_columns(table: Table, kind: IndexKind = IndexKind.BTREE) -> frozenset[str]:
+    """The columns that have an index of this kind, which need not cover every fragment."""
+    return frozenset(spec.column for spec in _coverage(table) if spec.kind is kind)
 
 
 def find_gaps(table: Table, specs: Iterable[IndexSpec]) -> tuple[Gap, ...]:
@@ -110,35 +125,141 @@ def highest_fragment_id(table: Table) -> int:
     highest = next((value for number, value in parts if number == _HIGHEST_FRAGMENT_ID), -1)
     assert isinstance(highest, int), "Lance writes a number here"
     # Lance counts on by itself; the others are what a mistake of it would damage.
-    named = (max(index.fragments, default=-1) for index in _indexes(table))
+    named = (max(index.fragments, default=-1) for index in read_indexes(table))
     return max(highest, max(table.handle.fragment_ids(), default=-1), *named, -1)
 
 
-def _coverage(table: Table) -> dict[IndexSpec, frozenset[int]]:
-    return {index.spec: index.fragments for index in _indexes(table) if index.spec is not None}
-
-
-def _indexes(table: Table) -> list[_Index]:
+def read_indexes(table: Table) -> list[TableIndex]:
+    """The indexes of a table, of every kind. Reads nothing but what the handle holds."""
     with translate_errors("reading the indexes of", table.address.uri):
         return [
-            _Index(
+            TableIndex(
                 index.name,
                 _to_spec(index.field_names, index.index_type),
-                frozenset(id_ for segment in index.segments for id_ in segment.fragment_ids),
+                tuple(_to_segment(index, segment) for segment in index.segments),
+                index.total_size_bytes or 0,
             )
             for index in table.handle.describe_indices()
         ]
 
 
+def _coverage(table: Table) -> dict[IndexSpec, frozenset[int]]:
+    indexes = read_indexes(table)
+    return {index.spec: index.fragments for index in indexes if index.spec is not None}
+
+
 def _to_spec(columns: Sequence[str], index_type: str) -> IndexSpec | None:
-    kinds = {kind.value: kind for kind in IndexKind}
+    kinds = {kind.value: kind for kind in BUILT_KINDS}
     kind = kinds.get(index_type.upper())
     return None if kind is None or len(columns) != 1 else IndexSpec(columns[0], kind)
 
 
+def _to_segment(index: IndexDescription, segment: IndexSegmentDescription) -> Segment:
+    """A committed segment as Lance takes it to join or remove it."""
+    return Segment(
+        uuid=segment.uuid,
+        name=index.name,
+        fields=list(index.fields),
+        dataset_version=segment.dataset_version_at_last_update,
+        fragment_ids=segment.fragment_ids,
+        index_version=segment.index_version,
+        created_at=segment.created_at,
+        base_id=segment.base_id,
+        index_details=(index.type_url, b""),
+    )
+
+
+def find_unneeded(table: Table, specs: Iterable[IndexSpec]) -> tuple[Segment, ...]:
+    """The segments to remove: of indexes that are not wanted, and those that cover nothing.
+
+    A second index of the same column and kind is not wanted. Indexes of other kinds than ours are
+    left alone.
+    """
+    every = frozenset(table.handle.fragment_ids())
+    wanted = set(specs)
+    unneeded: list[Segment] = []
+    for index in read_indexes(table):
+        if index.spec is None:
+            continue
+        if index.spec in wanted:
+            wanted.remove(index.spec)
+            dead = (part for part in index.segments if every.isdisjoint(part.fragment_ids))
+            unneeded.extend(dead)
+        else:
+            unneeded.extend(index.segments)
+    return tuple(unneeded)
+
+
+def indexed_by(table: Table, segments: Iterable[Segment]) -> tuple[str, ...]:
+    """The columns that these committed segments index, each once, in the order of the indexes."""
+    uuids = {segment.uuid for segment in segments}
+    columns = (
+        index.spec.column
+        for index in read_indexes(table)
+        if index.spec is not None and uuids & {segment.uuid for segment in index.segments}
+    )
+    return tuple(dict.fromkeys(columns))
+
+
+def find_crowds(
+    table: Table, *, built: Sequence[Segment] = (), unneeded: Sequence[Segment] = ()
+) -> tuple[tuple[Segment, ...], ...]:
+    """Segments to join, those of one index together: a lookup reads every segment of an index.
+
+    Args:
+        built: Segments that will be committed.
+        unneeded: Segments that will be removed.
+    """
+    gone = {segment.uuid for segment in unneeded}
+    indexes: dict[str, list[Segment]] = {}
+    for index in read_indexes(table):
+        if index.spec is not None:
+            indexes[index.name] = [part for part in index.segments if part.uuid not in gone]
+    for segment in built:
+        indexes.setdefault(segment.name, []).append(segment)
+    if all(len(segments) <= INDEX_SEGMENTS_MAX for segments in indexes.values()):
+        return ()
+    row_counts = {fragment.id: fragment.num_rows for fragment in table.fragments()}
+    crowds = []
+    for segments in indexes.values():
+        sized = sorted(
+            ((sum(row_counts.get(id_, 0) for id_ in part.fragment_ids), part) for part in segments),
+            key=lambda pair: pair[0],
+        )
+        count = count_joined([row_count for row_count, _ in sized])
+        if count:
+            crowds.append(tuple(part for _, part in sized[:count]))
+    return tuple(crowds)
+
+
+def count_joined(row_counts: Sequence[int]) -> int:
+    """How many of the smallest segments of an index to join; 0 where they are few enough.
+
+    Half of the places are freed, and segments that are not larger than what is joined are joined
+    with it: so rows are joined again a number of times that grows with the logarithm of all rows.
+
+    Args:
+        row_counts: The rows of each segment, in ascending order.
+
+    >>> count_joined([1] * 8), count_joined([1] * 9), count_joined([1, 1, 1, 1, 1, 1, 50, 60, 70])
+    (0, 9, 6)
+    """
+    if len(row_counts) <= INDEX_SEGMENTS_MAX:
+        return 0
+    least = len(row_counts) - INDEX_SEGMENTS_MAX // 2 + 1
+    count = row_count = 0
+    for own in row_counts:
+        is_enough = count >= least and own > row_count
+        if is_enough or row_count + own > INDEX_SEGMENT_ROWS_MAX:
+            break
+        count += 1
+        row_count += own
+    return count if count > 1 else 0
+
+
 def _name_index(table: Table, spec: IndexSpec) -> str:
     """The name of the index, or, where there is none yet, one that no other index has."""
-    names = {index.name: index.spec for index in _indexes(table)}
+    names = {index.name: index.spec for index in read_indexes(table)}
     own = [name for name, other in names.items() if other == spec]
     numbered = (f"{spec.name}_{number}" for number in count(2))
     fresh = (name for name in chain([spec.name], numbered) if name not in names)
@@ -152,6 +273,18 @@ def stage_indexes(table: Table, specs: Iterable[IndexSpec]) -> StagedWrite | Non
     """
     gaps = find_gaps(table, specs)
     return stage_segments(table, [build_segment(table, gap) for gap in gaps]) if gaps else None
+
+
+def expect_segment(table: Table, gap: Gap) -> Segment:
+    """What `build_segment` will return, except for the files, of which there are none."""
+    return Segment(
+        uuid="",
+        name=_name_index(table, gap.spec),
+        fields=[],
+        dataset_version=table.version,
+        fragment_ids=list(gap.fragments),  # type: ignore[arg-type]  # Lance takes lists, too
+        index_version=0,
+    )
 
 
 def build_segment(table: Table, gap: Gap) -> Segment:
@@ -194,7 +327,11 @@ def discard_segments(address: TableAddress, segments: Iterable[Segment]) -> None
 def stage_segments(
     table: Table, segments: Sequence[Segment], *, removed: Sequence[Segment] = ()
 ) -> StagedWrite:
-    """Assemble one transaction from segments already built, of one index or of several."""
+    """Assemble one transaction from segments already built, of one index or of several.
+
+    Args:
+        removed: Committed segments that the table will not have any more.
+    """
     operation = LanceOperation.CreateIndex(
         new_indices=list(segments), removed_indices=list(removed)
     )
@@ -204,17 +341,45 @@ def stage_segments(
 def find_dead_segments(table: Table) -> tuple[Segment, ...]:
     """The segments whose fragments are all gone: lookups read them for nothing."""
     every = frozenset(table.handle.fragment_ids())
-    with translate_errors("reading the indexes of", table.address.uri):
-        return tuple(
-            Index(
-                uuid=segment.uuid,
-                name=index.name,
-                fields=list(index.fields),
-                dataset_version=segment.dataset_version_at_last_update,
-                fragment_ids=segment.fragment_ids,
-                index_version=segment.index_version,
-            )
-            for index in table.handle.describe_indices()
-            for segment in index.segments
-            if every.isdisjoint(segment.fragment_ids)
-        )
+    return tuple(
+        segment
+        for index in read_indexes(table)
+        for segment in index.segments
+        if every.isdisjoint(segment.fragment_ids)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentChange:
+    """The segments that a table gets, and the committed ones that it loses."""
+
+    new: tuple[Segment, ...]
+    removed: tuple[Segment, ...]
+
+
+def plan_segments(
+    table: Table,
+    specs: Iterable[IndexSpec],
+    built: Sequence[Segment],
+    join: Callable[[Table, Sequence[tuple[Segment, ...]]], Sequence[Segment]] | None = None,
+) -> SegmentChange:
+    """Join segments where there are many, and find those to remove. No head moves.
+
+    Args:
+        specs: The indexes that the table should have.
+        built: New segments of these indexes; the files of those that are joined are deleted.
+        join: Joins each of these groups of segments to one; in this process if None.
+    """
+    unneeded = find_unneeded(table, specs)
+    crowds = find_crowds(table, built=built, unneeded=unneeded)
+    joined = (join or _join_each)(table, crowds) if crowds else ()
+    replaced = {segment.uuid: segment for crowd in crowds for segment in crowd}
+    fresh = {segment.uuid for segment in built}
+    discard_segments(table.address, (replaced[uuid] for uuid in replaced.keys() & fresh))
+    kept = (segment for segment in built if segment.uuid not in replaced)
+    committed = (segment for uuid, segment in replaced.items() if uuid not in fresh)
+    return SegmentChange((*kept, *joined), (*unneeded, *committed))
+
+
+def _join_each(table: Table, crowds: Sequence[tuple[Segment, ...]]) -> list[Segment]:
+    return [join_segments(table, crowd) for crowd in crowds]

@@ -286,7 +286,7 @@ def test_segments_are_joined_up_to_a_bound(graph, monkeypatch):
 def test_the_engine_is_chosen_by_how_many_rows_indexes_lack(graph, monkeypatch):
     put(graph, 1)
     view = graph._view()
-    gaps = indexes.find_all_gaps(view)
+    gaps = indexes.find_upkeep(view)
     monkeypatch.delenv("OMNIGRAPH_ENGINE", raising=False)
     few = by_size(None, indexes.measure_gaps(view, gaps))
     assert (few.engine, few.why.partition(",")[0]) == ("local", "the indexes lack 24 rows")

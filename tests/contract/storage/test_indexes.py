@@ -1,12 +1,27 @@
 """Indexes: they make reads cheaper, and never change an answer."""
 
-import pytest
+import math
+from pathlib import Path
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnigraph.choices import IndexKind
+from omnigraph.limits import INDEX_SEGMENTS_MAX
+from omnigraph.storage import indexes
 from omnigraph.storage.indexes import (
     IndexSpec,
+    build_segment,
+    count_joined,
     covered_fragments,
+    find_gaps,
+    find_unneeded,
     highest_fragment_id,
+    plan_segments,
+    read_indexes,
     stage_indexes,
+    stage_segments,
 )
 from omnigraph.storage.staging import stage_append, stage_delete, stage_overwrite, stage_upsert
 from omnigraph.storage.tables import Table
@@ -14,6 +29,7 @@ from tests.support.tables import applied, create, ids, in_fragments, latest, num
 
 ID = IndexSpec("id")
 NUMBER = IndexSpec("n")
+NOTE = IndexSpec("note", IndexKind.BITMAP)
 
 
 def fragment_ids(table: Table) -> frozenset[int]:
@@ -146,3 +162,120 @@ def test_the_highest_number_of_a_fragment_counts_those_that_are_gone(store):
 
 def test_a_table_that_never_had_rows_has_no_number_of_a_fragment(store):
     assert highest_fragment_id(create(store)) == -1
+
+
+def extended(table: Table, *groups: str) -> Table:
+    """The table with more fragments, each indexed by a segment of its own."""
+    for group in groups:
+        table = applied(stage_append(table, rows(group, n=1)))
+        table = applied(stage_indexes(table, [ID, NUMBER]))
+    return table
+
+
+def segment_counts(table: Table) -> dict[str, int]:
+    return {each.name: len(each.segments) for each in read_indexes(table)}
+
+
+def upkept(table: Table, *specs: IndexSpec) -> Table:
+    built = [build_segment(table, gap) for gap in find_gaps(table, specs)]
+    change = plan_segments(table, specs, built)
+    return applied(stage_segments(table, change.new, removed=change.removed))
+
+
+def test_an_index_that_is_not_wanted_is_removed(table):
+    indexed = applied(stage_indexes(table, [ID, NUMBER, NOTE]))
+
+    assert find_unneeded(indexed, [ID, NUMBER, NOTE]) == ()
+    assert segment_counts(upkept(indexed, ID)) == {"id_btree": 1}
+
+
+def test_an_index_of_another_kind_takes_the_place_of_the_old_one(table):
+    indexed = applied(stage_indexes(table, [ID, NUMBER]))
+
+    changed = upkept(indexed, ID, IndexSpec("n", IndexKind.BITMAP))
+
+    assert segment_counts(changed) == {"id_btree": 1, "n_bitmap": 1}
+    assert answers(changed) == answers(table)
+
+
+def test_a_second_index_of_the_same_column_is_removed(table):
+    indexed = applied(stage_indexes(table, [ID]))
+    second = indexed.handle.create_index_uncommitted(
+        "id", "BTREE", name="another", fragment_ids=[0]
+    )
+    doubled = applied(stage_segments(indexed, [second]))
+    assert segment_counts(doubled) == {"id_btree": 1, "another": 1}
+
+    assert len(segment_counts(upkept(doubled, ID))) == 1
+
+
+def test_the_last_segment_of_an_index_goes_when_nothing_is_left_of_it(table):
+    emptied = applied(stage_delete(applied(stage_indexes(table, [ID])), filter_text="true"))
+    assert segment_counts(emptied) == {"id_btree": 1}
+
+    assert segment_counts(upkept(emptied, ID)) == {}
+
+
+@pytest.mark.parametrize("kind", [IndexKind.BTREE, IndexKind.BITMAP])
+def test_many_segments_are_joined_and_find_what_they_found(store, kind):
+    specs = [IndexSpec("id", kind), IndexSpec("n", kind)]
+    table = in_fragments(store, "abc")
+    for key in "defghijkl":
+        table = applied(stage_append(table, rows(key, n=1)))
+        table = upkept(table, *specs)
+
+    assert max(segment_counts(table).values()) <= INDEX_SEGMENTS_MAX
+    assert covered_fragments(table, specs[0]) == fragment_ids(table)
+    everyone = list("abcdefghijkl")
+    found = table.read(["id"], filter_text="id >= 'a'", indexed_only=True)
+    assert sorted(found["id"].to_pylist()) == everyone
+    assert [ids(table, f"id = '{key}'") for key in everyone] == [[key] for key in everyone]
+    assert ids(table, "n = 0") == ["a", "b", "c"]
+
+
+def test_segments_that_a_ref_inherited_are_joined_there_and_stay_elsewhere(store):
+    main = extended(in_fragments(store, "abc"), *"defghijkl")
+    assert segment_counts(main)["id_btree"] == 9
+    fork = store.refs.create(main.address.location, "draft", source=None, version=main.version)
+
+    fork = upkept(fork, ID, NUMBER)
+
+    assert segment_counts(fork) == {"id_btree": 1, "n_btree": 1}
+    assert ids(latest(store, ref="draft"), "id >= 'a'") == list("abcdefghijkl")
+    assert segment_counts(latest(store))["id_btree"] == 9
+    assert ids(latest(store), "id = 'l'") == ["l"]
+
+
+def test_a_new_segment_that_was_joined_leaves_no_files(local):
+    table = extended(in_fragments(local, "abc"), *"defghijk")
+    folder = Path(local.root.uri, table.address.location, "_indices")
+    before = {path.name for path in folder.iterdir()}
+
+    table = upkept(applied(stage_append(table, rows("l"))), ID)
+
+    [index] = read_indexes(table)
+    assert {path.name for path in folder.iterdir()} - before == {
+        each.uuid for each in index.segments
+    }
+
+
+@given(st.lists(st.integers(0, 2_000), min_size=1, max_size=200))
+def test_however_segments_arrive_they_stay_few_and_are_joined_seldom(arrivals):
+    segments: list[int] = []
+    written = 0
+    for row_count in arrivals:
+        segments = sorted([*segments, row_count])
+        count = count_joined(segments)
+        joined = sum(segments[:count])
+        written += joined
+        segments = sorted([*segments[count:], joined]) if count else segments
+        assert len(segments) <= INDEX_SEGMENTS_MAX
+        assert sum(segments) <= sum(arrivals)
+    assert written <= sum(arrivals) * (2 + math.log2(len(arrivals)))
+
+
+def test_segments_that_would_become_too_large_stay_apart(monkeypatch):
+    monkeypatch.setattr(indexes, "INDEX_SEGMENT_ROWS_MAX", 10)
+
+    assert count_joined([1] * 8 + [10]) == 8
+    assert count_joined([9] * 20) == 0

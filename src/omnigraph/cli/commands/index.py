@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from omnigraph.cli import options, render
 from omnigraph.cli.progress import show_progress
 from omnigraph.cli.spark import quick_spark
@@ -26,13 +28,22 @@ def index(
             branch=branch, engine=engine, message=message, progress=progress
         )
     if json:
-        facts = {"engine": result.engine, "why": result.why, "built": dict(result.built)}
-        render.show_json({"commit_id": result.commit_id, **facts})
+        render.show_json(asdict(result))
         return
     if result.commit_id is None:
         render.say("every index is there, and covers every row")
-        return
-    render.say(f"commit {result.commit_id} on branch {branch or 'main'}")
-    render.say(f"built by the {result.engine} engine, because {result.why}")
-    rows = [(type_name, ", ".join(columns)) for type_name, columns in result.built.items()]
-    render.show_table(["type", "indexed"], rows)
+    else:
+        render.say(f"commit {result.commit_id} on branch {branch or 'main'}")
+        render.say(f"built by the {result.engine} engine, because {result.why}")
+        done = {"indexed": result.built, "joined": result.joined, "removed": result.removed}
+        shown = {heading: columns for heading, columns in done.items() if columns}
+        types = dict.fromkeys(name for columns in shown.values() for name in columns)
+        render.show_table(
+            ["type", *shown],
+            [
+                (name, *(", ".join(columns.get(name, ())) for columns in shown.values()))
+                for name in types
+            ],
+        )
+    for name, columns in result.waiting.items():
+        render.say(f"not built yet, because it comes with search: {name} ({', '.join(columns)})")

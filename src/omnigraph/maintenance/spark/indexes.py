@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
-from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -20,6 +19,7 @@ from omnigraph.engine.spark.jobs import Follow, Jobs
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.engine.spark.relations import pack
 from omnigraph.limits import INDEX_SEGMENT_ROWS_MAX
+from omnigraph.maintenance.indexes import TableUpkeep, Upkeep
 from omnigraph.model.tables import TableKey
 from omnigraph.storage.indexes import (
     Gap,
@@ -28,6 +28,7 @@ from omnigraph.storage.indexes import (
     build_segment,
     discard_segments,
     join_segments,
+    plan_segments,
     stage_segments,
 )
 from omnigraph.storage.scans import open_address
@@ -35,8 +36,6 @@ from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table, TableAddress
 from omnigraph.transaction.view import View
 from omnigraph.transaction.work import Stage
-
-Gaps: TypeAlias = "Mapping[TableKey, tuple[Gap, ...]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,28 +73,40 @@ class SparkIndexing:
     """Builds the indexes of one run, all tables at once.
 
     A table is built when the run is planned, or, where the branch has no ref of it yet, when it is
-    staged. Segments of a table that has not moved are used by later plans, too.
+    staged. What was staged for a table that has not moved is used by later plans, too.
     """
 
     session: SparkSession
     run_id: str
     follow: Follow | None = None
     _built: dict[TableAddress, list[Segment]] = field(default_factory=dict)
+    _staged: dict[TableAddress, StagedWrite] = field(default_factory=dict)
 
-    def __call__(self, view: View, gaps: Gaps) -> dict[TableKey, Stage]:
-        """How to stage each table with gaps.
+    def __call__(self, view: View, upkeep: Upkeep) -> dict[TableKey, Stage]:
+        """How to stage each table.
 
         Raises:
             StorageError: a table could not be read, or an index not be written.
         """
         snapshot = view.snapshot
-        owned = {key: view.data.table(key) for key in gaps if snapshot.owns(snapshot.pin(key))}
-        self._build({table.address: (table, gaps[key]) for key, table in owned.items()})
-        return {key: partial(self._stage, own) for key, own in gaps.items()}
+        owned = {key: view.data.table(key) for key in upkeep if snapshot.owns(snapshot.pin(key))}
+        self._build({table.address: (table, upkeep[key].gaps) for key, table in owned.items()})
+        return {key: partial(self._stage, own) for key, own in upkeep.items()}
 
-    def _stage(self, gaps: tuple[Gap, ...], table: Table) -> StagedWrite:
-        self._build({table.address: (table, gaps)})
-        return stage_segments(table, self._built[table.address])
+    def _stage(self, upkeep: TableUpkeep, table: Table) -> StagedWrite:
+        staged = self._staged.get(table.address)
+        if staged is None:
+            self._build({table.address: (table, upkeep.gaps)})
+            built = self._built.get(table.address, ())
+            change = plan_segments(table, upkeep.specs, built, self._join)
+            staged = stage_segments(table, change.new, removed=change.removed)
+            self._staged[table.address] = staged
+        return staged
+
+    def _join(self, table: Table, crowds: Sequence[tuple[Segment, ...]]) -> list[Segment]:
+        bundles = [Bundle(table.address, crowd) for crowd in crowds]
+        jobs = Jobs(self.session, f"omnigraph-{self.run_id}", "joining indexes")
+        return jobs.run(partial(join_bundles, self.session, bundles), self.follow)
 
     def _build(self, wanted: Mapping[TableAddress, tuple[Table, tuple[Gap, ...]]]) -> None:
         new = {address: pair for address, pair in wanted.items() if address not in self._built}

@@ -1,0 +1,93 @@
+"""Indexes that a type asks for: which columns, which kind of index each, and what declares it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import assert_never
+
+from omnigraph.choices import IndexKind, IndexSource
+from omnigraph.model.types import (
+    BlobType,
+    EnumType,
+    ListType,
+    PropertyType,
+    Scalar,
+    VectorType,
+)
+from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
+
+
+@dataclass(frozen=True, slots=True)
+class WantedIndex:
+    """An index over one column of a type.
+
+    Attributes:
+        sources: What asks for it, in the order of `IndexSource`.
+    """
+
+    column: str
+    kind: IndexKind
+    sources: tuple[IndexSource, ...]
+
+
+def wanted_indexes(type_: SchemaType) -> tuple[WantedIndex, ...]:
+    """Every index that a type asks for, those of `id`, ends and key first.
+
+    A column has at most one index for lookups. Ids, ends, keys and uniques are looked up by
+    writers, in ordered indexes; where these exist already, `@index` adds nothing to them. Several
+    members of one `@index` are indexed one by one: Lance intersects the results of their indexes.
+
+    >>> from omnigraph.schema.catalog import NodeType, Property
+    >>> status, born = Property("status", EnumType(("on", "off"))), Property("born", Scalar.DATE)
+    >>> person = NodeType("Person", (status, born), key=("born",), indexes=("born", "status"))
+    >>> for index in wanted_indexes(person):
+    ...     print(index.column, index.kind, *index.sources)
+    id BTREE id
+    born BTREE key @index
+    status BITMAP @index
+    """
+    sources: dict[tuple[str, IndexKind], set[IndexSource]] = {}
+    for column, kind, source in _requests(type_):
+        sources.setdefault((column, kind), set()).add(source)
+    return tuple(
+        WantedIndex(column, kind, tuple(source for source in IndexSource if source in own))
+        for (column, kind), own in sources.items()
+    )
+
+
+def _requests(type_: SchemaType) -> Iterator[tuple[str, IndexKind, IndexSource]]:
+    ends = ENDPOINTS if isinstance(type_, EdgeType) else ()
+    uniques = [name for members in type_.uniques for name in members]
+    ordered = {"id", *ends, *type_.key, *uniques}
+    yield "id", IndexKind.BTREE, IndexSource.ID
+    yield from ((name, IndexKind.BTREE, IndexSource.END) for name in ends)
+    yield from ((name, IndexKind.BTREE, IndexSource.KEY) for name in type_.key)
+    yield from ((name, IndexKind.BTREE, IndexSource.UNIQUE) for name in uniques)
+    for name in type_.indexes:
+        kind = index_kind(type_.property_named(name).type)
+        assert kind is not None, "a valid schema asks for no other index"
+        if kind is IndexKind.BITMAP and name in ordered:
+            kind = IndexKind.BTREE
+        yield name, kind, IndexSource.INDEX
+
+
+def index_kind(type_: PropertyType) -> IndexKind | None:
+    """The kind of index that `@index` asks for on a property of this type; None if it cannot.
+
+    >>> index_kind(Scalar.DATE), index_kind(Scalar.STRING), index_kind(ListType(Scalar.DATE))
+    (<IndexKind.BTREE: 'BTREE'>, <IndexKind.INVERTED: 'INVERTED'>, None)
+    """
+    match type_:
+        case Scalar.STRING:
+            return IndexKind.INVERTED
+        case Scalar.BOOL | EnumType():
+            return IndexKind.BITMAP
+        case Scalar():
+            return IndexKind.BTREE
+        case VectorType():
+            return IndexKind.VECTOR
+        case ListType() | BlobType():
+            return None
+        case _:
+            assert_never(type_)
