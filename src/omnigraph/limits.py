@@ -126,6 +126,9 @@ SAMPLES_PER_PART: Final = 64
 PINNED_TABLES_MAX: Final = 256
 """Open tables that a graph handle keeps for the next reader of the same versions."""
 
+KNOWN_FORKS_MAX: Final = 4096
+"""Refs of tables of which a graph handle remembers where they started."""
+
 OWN_TABLE_BLOCK_BYTES: Final = 1 << 20
 """Read size for internal tables, which are small: each file is fetched in one request."""
 
@@ -284,6 +287,9 @@ ROW_VERSION_RUN_ROWS_MIN: Final = 1 << 10
 CHANGES_LOCAL_ROWS_MAX: Final = 1_000_000
 CHANGES_LOCAL_BYTES_MAX: Final = 256 << 20
 """Rows that differ, and their size in files, that a merge or a diff holds in this process."""
+
+CARRIED_RUNS_MAX: Final = 1 << 20
+"""Runs of row ids of a table that are held while the rows that a compaction moved are found."""
 
 CHANGED_BUCKET_ROWS_MAX: Final = 1 << 18
 CHANGED_BUCKET_BYTES_MAX: Final = 32 << 20

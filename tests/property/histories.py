@@ -60,11 +60,18 @@ class Read:
 
 
 @dataclass(frozen=True)
+class Optimize:
+    """The compaction of all tables of a branch: one commit, or none if there is nothing to do."""
+
+    branch: str
+
+
+@dataclass(frozen=True)
 class Reopen:
     """The graph is reopened."""
 
 
-SchemaStep = Write | Merge | Create | Delete | Read | Reopen
+SchemaStep = Write | Merge | Create | Delete | Read | Optimize | Reopen
 
 
 class Walk:
@@ -112,6 +119,8 @@ class Walk:
             case Read(commit, other):
                 self._check_commit(commit)
                 self._check_difference(commit, other)
+            case Optimize(branch):
+                self._optimize(branch)
             case Reopen():
                 self.subject.reopen()
 
@@ -122,6 +131,12 @@ class Walk:
         )
         self.subject.write(step.branch, step.changes, crash=step.crash)
         self._learn(step.branch, KnownCommit((head,), after), is_certain=step.crash is None)
+
+    def _optimize(self, branch: str) -> None:
+        head = self.heads[branch]
+        if self.subject.optimize(branch):
+            self._learn(branch, KnownCommit((head,), self.rows(branch)), is_certain=True)
+            self._check_difference(head, self.heads[branch])
 
     def _merge(self, step: Merge) -> None:
         if step.preview:

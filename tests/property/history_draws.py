@@ -14,7 +14,17 @@ from omnigraph.model.names import MAIN
 from tests.contract.merge import oracle
 from tests.contract.merge.oracle import Row, Rows
 from tests.contract.merge.worlds import Changes, edge, node
-from tests.property.histories import Create, Delete, Merge, Read, Reopen, SchemaStep, Walk, Write
+from tests.property.histories import (
+    Create,
+    Delete,
+    Merge,
+    Optimize,
+    Read,
+    Reopen,
+    SchemaStep,
+    Walk,
+    Write,
+)
 
 NODES: Final = ("a", "b", "c", "d")
 EDGES: Final = ("e", "f", "g")
@@ -31,9 +41,13 @@ Item = TypeVar("Item")
 
 
 class Draws:
-    """Steps for one walk, from one source of randomness."""
+    """Steps for one walk, from one source of randomness.
 
-    def __init__(self, random: Random, walk: Walk) -> None:
+    Args:
+        optimizing: Whether tables are compacted in between.
+    """
+
+    def __init__(self, random: Random, walk: Walk, *, optimizing: bool = False) -> None:
         self._random = random
         self._walk = walk
         self._kinds: dict[Callable[[], Iterator[SchemaStep]], int] = {
@@ -43,6 +57,7 @@ class Draws:
             self._create: 14,
             self._delete: 10,
             self._read: 8,
+            self._optimize: 12 if optimizing else 0,
             self._reopen: 2,
         }
 
@@ -187,6 +202,9 @@ class Draws:
     def _read(self) -> Iterator[SchemaStep]:
         commits = self._walk.reachable()
         yield Read(self._one(commits), self._one(commits))
+
+    def _optimize(self) -> Iterator[SchemaStep]:
+        yield Optimize(self._one(self._branches()))
 
     def _reopen(self) -> Iterator[SchemaStep]:
         yield Reopen()

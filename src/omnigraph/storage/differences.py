@@ -1,9 +1,10 @@
 """Differences: which rows two versions of one table do not share, determined by row addresses.
 
 Files never change, so a fragment with the same files and the same deletions holds the same rows and
-is not read. Of a fragment that lost rows, only the addresses of the remaining rows are read, and
-then the lost rows, or the whole fragment where those are many. Of a fragment whose columns are
-stored in other files, only these columns are read, and then the rows in which they differ.
+is not read. Nor are rows that a compaction carried over to other fragments. Of a fragment that lost
+rows, only the addresses of the remaining rows are read, and then the lost rows, or the whole
+fragment where those are many. Of a fragment whose columns are stored in other files, only these
+columns are read, and then the rows in which they differ.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.limits import KEYS_PER_LOOKUP_MAX, PICKED_SHARE_MAX, WIDE_BATCH_BYTES
+from omnigraph.storage.carried import OffsetSet
 from omnigraph.storage.pairs import ColumnPair, Pair, deletions_of, unequal_pairs
 from omnigraph.storage.places import offsets_of, to_addresses
 from omnigraph.storage.scans import scan_batches
@@ -94,8 +96,8 @@ def difference(
         old = None if pair.before is None else (pair.before, olds[pair.before])
         new = None if pair.after is None else (pair.after, news[pair.after])
         if before is None or after is None or old is None or new is None:
-            before_parts += [_whole_part(old)] if old is not None else []
-            after_parts += [_whole_part(new)] if new is not None else []
+            before_parts += [_lone_part(old, pair.rows)] if old is not None else []
+            after_parts += [_lone_part(new, pair.rows)] if new is not None else []
             continue
         shared = _SharedRows(before, old, after, new)
         unlike = _NO_OFFSETS
@@ -156,9 +158,12 @@ def count_rows(parts: Sequence[FragmentPart]) -> int:
     return sum(part.row_count for part in parts)
 
 
-def _whole_part(placed: _PlacedFragment) -> FragmentPart:
+def _lone_part(placed: _PlacedFragment, rows: OffsetSet | None) -> FragmentPart:
+    """Some rows of a fragment that only one version has; all of them when None."""
     place, fragment = placed
-    return FragmentPart(place, fragment.num_rows)
+    if rows is None:
+        return FragmentPart(place, fragment.num_rows)
+    return FragmentPart(place, rows.row_count, rows.to_offsets())
 
 
 def _part_at(placed: _PlacedFragment, offsets: np.ndarray) -> list[FragmentPart]:

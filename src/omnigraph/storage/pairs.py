@@ -3,20 +3,26 @@
 Files never change, so a fragment with the same files and the same deletions holds the same rows.
 A schema change adds files to a fragment and changes which of their columns the table has; the rows
 keep their offsets (docs/decisions/0012). So fragments that share a file hold the same rows, and
-only the columns that are stored elsewhere may differ.
+only the columns that are stored elsewhere may differ. Of fragments that share no file, rows that a
+compaction carried over are left out (`storage.carried`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from omnigraph.storage.carried import Fragments, OffsetSet, Remainder, remaining_rows
+from omnigraph.storage.forks import common_version
 from omnigraph.storage.tables import Fragment, Table
 
 _Files: TypeAlias = tuple[str, ...]
 _Numbers: TypeAlias = Mapping[str, frozenset[int]]
 """By column, the numbers that Lance gave to it and to what is nested in it."""
+
+_DETACHED: Final = 1 << 63
+"""Versions that are on no ref have random numbers from here on (`heads.preview`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +33,13 @@ class Pair:
 
     Attributes:
         columns: The `ColumnPair.name` of columns whose values may differ in rows that both have.
+        rows: Where one is absent, the rows of the other that may differ; None for all of them.
     """
 
     before: int | None
     after: int | None
     columns: tuple[str, ...] = ()
+    rows: OffsetSet | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +74,7 @@ class DataSize:
 def unequal_pairs(
     before: Table | None, after: Table | None, columns: Sequence[ColumnPair] | None = None
 ) -> tuple[Pair, ...]:
-    """The fragments that do not hold the same rows in both versions. Reads nothing.
+    """The fragments that do not hold the same rows in both versions. Reads no data file.
 
     Args:
         before: The earlier version; None if there is none, and so with `after`.
@@ -74,27 +82,72 @@ def unequal_pairs(
             whose files are not all the same are not paired.
     """
     if before is None or after is None:
-        gone = [] if before is None else [Pair(at, None) for at in range(len(before.fragments()))]
-        new = [] if after is None else [Pair(None, at) for at in range(len(after.fragments()))]
-        return (*gone, *new)
+        olds = [] if before is None else [Pair(at, None) for at in range(len(before.fragments()))]
+        news = [] if after is None else [Pair(None, at) for at in range(len(after.fragments()))]
+        return (*olds, *news)
+    return _unequal_pairs(before, after, columns)
+
+
+def _unequal_pairs(
+    before: Table, after: Table, columns: Sequence[ColumnPair] | None
+) -> tuple[Pair, ...]:
     if before.address == after.address:
         return ()
     stored = None if columns is None else _StoredColumns(before, after, columns)
     olds, news = before.fragments(), after.fragments()
     partners = _Partners(olds, by_file=stored is not None)
-    seen: set[int] = set()
+    gone, new = set(range(len(olds))), []
     pairs: list[Pair] = []
     for place, fragment in enumerate(news):
         was = partners.find(fragment)
         if was is None:
-            pairs.append(Pair(None, place))
+            new.append(place)
             continue
-        seen.add(was)
+        gone.discard(was)
         names = () if stored is None else stored.differing(olds[was], fragment)
         if names or deletions_of(olds[was]) != deletions_of(fragment):
             pairs.append(Pair(was, place, names))
-    gone = [Pair(place, None) for place in range(len(olds)) if place not in seen]
-    return (*gone, *pairs)
+    unpaired = Fragments(before, sorted(gone)), Fragments(after, new)
+    old_rows, new_rows = _remaining(*unpaired, stored)
+    return (
+        *(Pair(place, None, rows=rows) for place, rows in old_rows.items()),
+        *(Pair(None, place, rows=rows) for place, rows in new_rows.items()),
+        *pairs,
+    )
+
+
+def _remaining(
+    olds: Fragments, news: Fragments, stored: _StoredColumns | None
+) -> tuple[Remainder, Remainder]:
+    """The rows of fragments that only one version has, without those that were carried over."""
+    if olds.places and news.places:
+        common = find_common_version(olds.table, news.table)
+        keeps_values = (
+            _numbers_of(olds.table) == _numbers_of(news.table)
+            if stored is None
+            else common is not None and stored.keeps_values_since(common)
+        )
+        if common is not None and keeps_values:
+            return remaining_rows(olds, news, common)
+    return dict.fromkeys(olds.places), dict.fromkeys(news.places)
+
+
+def find_common_version(before: Table, after: Table) -> int | None:
+    """The newest version that two versions of a table have in common; None if that is unknown.
+
+    Reads a small object for each ref, once, if they are on different refs.
+    """
+    if before.address.location != after.address.location:
+        return None
+    if max(before.version, after.version) >= _DETACHED:
+        return None
+    location, forks = before.address.location, after.owner.forks
+    if before.address.ref == after.address.ref:
+        return min(before.version, after.version)
+    chains = [forks.chain(location, table.address.ref) for table in (before, after)]
+    if chains[0] is None or chains[1] is None:
+        return None
+    return common_version(before=(before.version, chains[0]), after=(after.version, chains[1]))
 
 
 def files_of(fragment: Fragment) -> _Files:
@@ -112,8 +165,8 @@ def deletions_of(fragment: Fragment) -> tuple[int, int] | None:
 def size_of(before: Table | None, after: Table | None, pairs: Iterable[Pair]) -> DataSize:
     """Estimate how much the pairs differ. Reads nothing.
 
-    These are the rows that only one version has. Where columns are stored in other files, all rows
-    that both versions have are among them, since any of them may differ.
+    These are the rows that only one version has, where it has them. Where columns are stored in
+    other files, all rows that both versions have are among them, since any of them may differ.
     """
     olds = () if before is None else before.fragments()
     news = () if after is None else after.fragments()
@@ -121,7 +174,7 @@ def size_of(before: Table | None, after: Table | None, pairs: Iterable[Pair]) ->
     for pair in pairs:
         if pair.before is None or pair.after is None:
             alone = olds[pair.before] if pair.before is not None else news[pair.after or 0]
-            total += _part(alone, alone.num_rows)
+            total += _part(alone, alone.num_rows if pair.rows is None else pair.rows.row_count)
         else:
             old, new = olds[pair.before], news[pair.after]
             total += _part(old, abs(old.num_rows - new.num_rows))
@@ -173,12 +226,9 @@ class _StoredColumns:
 
     def __init__(self, before: Table, after: Table, columns: Sequence[ColumnPair]) -> None:
         self._columns = columns
+        self._versions = before.version, after.version
         self._before, self._after = _numbers_of(before), _numbers_of(after)
-        self._keeps_numbers = all(
-            column.is_stored_alike
-            and self._before[str(column.before)] == self._after[str(column.after)]
-            for column in columns
-        )
+        self._keeps_numbers = all(map(self._has_same_numbers, columns))
 
     def differing(self, old: Fragment, new: Fragment) -> tuple[str, ...]:
         """The columns that two fragments of the same rows do not store as the same data."""
@@ -194,6 +244,42 @@ class _StoredColumns:
             if not is_null and not (column.is_stored_alike and was == now):
                 names.append(column.name)
         return tuple(names)
+
+    def keeps_values_since(self, common: int) -> bool:
+        """Whether rows that were not written since a version have equal values in both versions.
+
+        A schema change that writes values gives their column another number, and counts as a write
+        of each row (docs/substrate.md, Other columns).
+        """
+        return all(
+            self._has_same_numbers(column) or self._is_null_since(common, column)
+            for column in self._columns
+        )
+
+    def _has_same_numbers(self, column: ColumnPair) -> bool:
+        return (
+            column.is_stored_alike
+            and self._before[str(column.before)] == self._after[str(column.after)]
+        )
+
+    def _is_null_since(self, common: int, column: ColumnPair) -> bool:
+        """Whether one version is the common one, and lacks a column that the other one was given.
+
+        Rows that were not written since then are null there.
+        """
+        if not column.is_null:
+            return False
+        old, new = self._versions
+        if column.before is None and column.after is not None and old == common:
+            return _are_new(self._after[column.after], self._before)
+        if column.after is None and column.before is not None and new == common:
+            return _are_new(self._before[column.before], self._after)
+        return False
+
+
+def _are_new(numbers: Collection[int], columns: _Numbers) -> bool:
+    """Whether none of the columns has one of these numbers."""
+    return all(own.isdisjoint(numbers) for own in columns.values())
 
 
 def _numbers_of(table: Table) -> _Numbers:

@@ -14,12 +14,11 @@ from omnigraph.errors import (
     NotFoundError,
     StorageError,
 )
+from omnigraph.storage.forks import REF_SUFFIX, REFS_FOLDER
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.tables import REF_FOLDER, Table, Tables
 from omnigraph.storage.translate import translate_errors
 
-_FOLDER: Final = "_refs/branches"
-_SUFFIX: Final = ".json"
 _DELETES_MAX: Final = 5
 _LOOKS_MAX: Final = 50
 _LOOK_SECONDS: Final = 0.02
@@ -35,9 +34,11 @@ class Refs:
     def list(self, location: str) -> tuple[str, ...]:
         """The names of the table's refs, main left out, sorted; one request."""
         # Lance's own listing makes two requests per branch; the file names hold all the names.
-        paths = self._objects.list(f"{location}/{_FOLDER}")
+        paths = self._objects.list(f"{location}/{REFS_FOLDER}")
         files = [path.rpartition("/")[2] for path in paths]
-        return tuple(sorted(unquote(f.removesuffix(_SUFFIX)) for f in files if f.endswith(_SUFFIX)))
+        return tuple(
+            sorted(unquote(f.removesuffix(REF_SUFFIX)) for f in files if f.endswith(REF_SUFFIX))
+        )
 
     def exists(self, location: str, name: str) -> bool:
         """Whether the table has a ref of this name."""

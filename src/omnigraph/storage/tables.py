@@ -16,6 +16,7 @@ from lance.fragment import FragmentMetadata
 from omnigraph.errors import ErrorCode, NotFoundError, StorageError
 from omnigraph.limits import OWN_TABLE_BLOCK_BYTES, PINNED_TABLES_MAX
 from omnigraph.model.tables import TablePin
+from omnigraph.storage.forks import Forks
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.roots import Root
@@ -28,6 +29,9 @@ ROW_ID: Final = "_rowid"
 
 ROW_ADDRESS: Final = "_rowaddr"
 """Fragment id in the upper 32 bits, physical offset in the lower: where a row is in one version."""
+
+ROW_VERSION: Final = "_row_last_updated_at_version"
+"""A version that is not below the one that wrote the row, nor above the one that moved it last."""
 
 REF_FOLDER: Final = "tree"
 """The folder where Lance keeps each ref's own files, below the ref's name."""
@@ -206,6 +210,7 @@ class Tables:
 
     Attributes:
         values: The values of small fragments, for `storage.lookups`.
+        forks: Where refs started, for `storage.pairs`.
     """
 
     def __init__(self, root: Root, objects: Objects, meter: Meter) -> None:
@@ -218,6 +223,7 @@ class Tables:
         self._pinned: dict[TableAddress, Table] = {}
         self._lock = threading.Lock()
         self.values = Values()
+        self.forks = Forks(objects)
 
     def uri(self, location: str) -> str:
         """The URI of the dataset at `location`."""

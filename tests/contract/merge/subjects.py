@@ -26,6 +26,7 @@ from tests.contract.merge.worlds import (
     use,
     world,
 )
+from tests.support.compaction import compact
 
 START: Rows = {
     "P": {name: node(name) for name in ("a", "b", "c")},
@@ -81,6 +82,9 @@ class Subject(Protocol):
 
     def preview(self, source: str, into: str, resolve: str | None) -> MergeResult: ...
 
+    def optimize(self, branch: str) -> bool:
+        """Compact the tables of a branch; whether that made a commit."""
+
     def rows(self, commit: str) -> Rows: ...
 
     def branch_rows(self, branch: str) -> Rows: ...
@@ -89,10 +93,15 @@ class Subject(Protocol):
 
 
 class EngineGraph:
-    """The real thing, which may be crashed and is opened again then."""
+    """The real thing, which may be crashed and is opened again then.
 
-    def __init__(self, uri: Path, rows: Rows = START) -> None:
+    Args:
+        row_version: A wrong row version for rows that are compacted, as a defect.
+    """
+
+    def __init__(self, uri: Path, rows: Rows = START, *, row_version: int | None = None) -> None:
         self._graph = world(uri, rows)
+        self._row_version = row_version
 
     def use(self, engine: Backend) -> None:
         """Merge on this engine from now on."""
@@ -135,6 +144,9 @@ class EngineGraph:
 
     def preview(self, source: str, into: str, resolve: str | None) -> MergeResult:
         return _result(self._graph.merge(source, into=into, resolve=resolve, dry_run=True))
+
+    def optimize(self, branch: str) -> bool:
+        return compact(self._graph, branch=branch, row_version=self._row_version) is not None
 
     def _unless_crashed(
         self, crash: Failpoint | None, action: Callable[[], Result]
@@ -256,6 +268,10 @@ class ModelGraph:
 
     def _merge(self, source: str, into: str, resolve: str | None) -> tuple[Outcome, Expected]:
         return self._history.merge(self._heads[source], self._heads[into], resolve=resolve)
+
+    def optimize(self, branch: str) -> bool:
+        self._add(branch, KnownCommit((self._heads[branch],), self.branch_rows(branch)))
+        return True
 
     def rows(self, commit: str) -> Rows:
         if int(commit) in self._lost:

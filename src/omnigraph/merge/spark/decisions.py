@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Final
 
@@ -27,8 +27,10 @@ from omnigraph.model.counts import Counts
 from omnigraph.model.ids import CommitId
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
+from omnigraph.storage.carried import NOWHERE, Fragments, find_carried
 from omnigraph.storage.places import fragment_ids_of, offsets_of, to_addresses
-from omnigraph.storage.tables import ROW_ADDRESS, ROW_ID
+from omnigraph.storage.scans import open_address
+from omnigraph.storage.tables import ROW_ADDRESS, ROW_ID, TableAddress
 
 PLACES: Final = (pa.field(ROW_ID, pa.uint64()), pa.field(ROW_ADDRESS, pa.uint64()))
 """Where a row lies, beside its columns."""
@@ -85,13 +87,42 @@ class DecisionReport:
 
 
 @dataclass(frozen=True, slots=True)
+class TargetPlaces:
+    """Where the target has rows that it has not written since the base's anchor.
+
+    Attributes:
+        fragments: The ids of fragments of the anchor, and of the same ones in the target.
+        address: The target, if it lacks fragments of the anchor; None otherwise.
+        others: The positions of its other fragments: rows may have been carried over to them.
+        common: The newest version that both have in common; None if that is unknown, and then no
+            row counts as carried over.
+    """
+
+    fragments: Mapping[int, int] = field(default_factory=dict)
+    address: TableAddress | None = None
+    others: tuple[int, ...] = ()
+    common: int | None = None
+
+    def find(self, row_ids: np.ndarray, addresses: np.ndarray) -> np.ndarray:
+        """The addresses in the target of rows with these addresses in the anchor, or `NOWHERE`."""
+        fragment_ids, at = np.unique(fragment_ids_of(addresses), return_inverse=True)
+        owners = np.array([self.fragments.get(id_, -1) for id_ in fragment_ids.tolist()], np.int64)
+        is_same = owners[at] >= 0
+        there = np.full(len(addresses), NOWHERE)
+        there[is_same] = to_addresses(owners[at][is_same], offsets=offsets_of(addresses[is_same]))
+        if self.address is not None and self.common is not None and not is_same.all():
+            others = Fragments(open_address(self.address), self.others)
+            there[~is_same] = find_carried(others, row_ids[~is_same], self.common)
+        return there
+
+
+@dataclass(frozen=True, slots=True)
 class DecideTask:
     """All an executor needs to decide about rows.
 
     Attributes:
         adopts: Whether the target has the table as the base had it: all of theirs is taken.
-        target_fragments: The ids of fragments of the base's anchor, and of the same ones in the
-            target.
+        target: Where the target has rows of the base's anchor.
         base: What both sides come from, and `theirs` and `ours` the sides.
         pairs: The commits that are compared, in the order in which their parts arrive.
     """
@@ -100,7 +131,7 @@ class DecideTask:
     adopts: bool
     resolutions: Resolutions
     strict_rows: bool
-    target_fragments: Mapping[int, int]
+    target: TargetPlaces
     base: Base
     theirs: CommitId
     ours: CommitId
@@ -148,14 +179,9 @@ def _places(task: DecideTask, parts: Mapping[int, pa.Table]) -> pa.Table:
     ours = parts[_OURS].select(columns) if _OURS in parts else nothing
     base = parts[_BASE_OF_THEIRS].select(columns) if _BASE_OF_THEIRS in parts else nothing
     base = base.filter(pc.invert(pc.is_in(base["id"], value_set=ids_of(ours))))
-    addresses = base[ROW_ADDRESS].to_numpy()
-    fragments, at = np.unique(fragment_ids_of(addresses), return_inverse=True)
-    # What lies in no fragment of the target was deleted there, and is in nobody's way.
-    moved = [task.target_fragments.get(id_, -1) for id_ in fragments.tolist()]
-    fragment_ids = np.array(moved, np.int64)[at] if len(moved) else np.array([], np.int64)
-    kept = fragment_ids >= 0
-    there = to_addresses(fragment_ids[kept], offsets=offsets_of(addresses[kept]))
-    base = base.filter(pa.array(kept)).set_column(2, PLACES[1], pa.array(there, pa.uint64()))
+    there = task.target.find(base[ROW_ID].to_numpy(), base[ROW_ADDRESS].to_numpy())
+    # What the target has nowhere was deleted there, and is in nobody's way.
+    base = base.set_column(2, PLACES[1], pa.array(there)).filter(pa.array(there != NOWHERE))
     return pa.concat_tables([ours, base])
 
 
@@ -163,8 +189,8 @@ def _with_places(rows: pa.Table, places: pa.Table) -> pa.Table:
     """Rows beside where the target has them."""
     at = pc.index_in(ids_of(rows), value_set=ids_of(places))
     assert not at.null_count, "what changes in the target was read from there"
-    for field in PLACES:
-        rows = rows.append_column(field, places[field.name].take(at))
+    for place in PLACES:
+        rows = rows.append_column(place, places[place.name].take(at))
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Where Spark has the rows of a merge: decided in executors, or whole fragments of the source."""
+"""Where Spark has the rows of a merge: decided in executors, or new fragments of the source."""
 
 from __future__ import annotations
 
@@ -46,6 +46,8 @@ from omnigraph.merge.spark.decisions import DecisionReport, Part
 from omnigraph.model.counts import Counts
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
+from omnigraph.storage.differences import difference, read_parts
+from omnigraph.storage.pairs import Pair, size_of
 from omnigraph.storage.places import fragment_ids_of
 from omnigraph.storage.scans import open_address, scan_batches
 from omnigraph.storage.tables import ROW_ADDRESS, Fragment, Table, TableAddress
@@ -183,23 +185,27 @@ class DecidedRows:
 
 @dataclass(frozen=True, slots=True)
 class CopiedRows:
-    """Fragments of the source that are taken whole: nothing is compared with them or joined."""
+    """New rows of the source that are taken as they are: nothing is compared with them or joined.
+
+    Attributes:
+        groups: What each task reads: fragments that only the source has, or some of their rows.
+    """
 
     session: SparkSession
     type: SchemaType
     address: TableAddress
-    groups: tuple[tuple[int, ...], ...]
+    groups: tuple[tuple[Pair, ...], ...]
     row_count: int
 
     @classmethod
     def of(
-        cls, session: SparkSession, type_: SchemaType, source: Table, fragments: Sequence[int]
+        cls, session: SparkSession, type_: SchemaType, source: Table, added: Sequence[Pair]
     ) -> CopiedRows:
-        """Some fragments of a table, in shares for tasks that are neither tiny nor huge."""
-        counts = [source.fragments()[place].num_rows for place in fragments]
+        """Some rows of a table, in shares for tasks that are neither tiny nor huge."""
+        counts = [size_of(None, source, [pair]).row_count for pair in added]
         cores = session.sparkContext.defaultParallelism
         packed = pack(counts, cores)
-        groups = tuple(tuple(fragments[place] for place in group) for group in packed)
+        groups = tuple(tuple(added[place] for place in group) for group in packed)
         return cls(session, type_, source.address, groups, sum(counts))
 
     @property
@@ -237,12 +243,14 @@ class CopiedRows:
 
     def batches(self, number: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of a group, where a task reads them."""
-        return scan_batches(
-            open_address(self.address),
-            columns,
-            fragments=self.groups[number],
-            batch_bytes=SPARK_BATCH_BYTES_MAX,
-        )
+        table, added = open_address(self.address), self.groups[number]
+        whole = [pair.after for pair in added if pair.rows is None and pair.after is not None]
+        if whole:
+            yield from scan_batches(
+                table, columns, fragments=whole, batch_bytes=SPARK_BATCH_BYTES_MAX
+            )
+        parts = difference(None, table, [pair for pair in added if pair.rows is not None]).after
+        yield from read_parts(table, parts, columns)
 
     def _numbers(self) -> DataFrame:
         count = len(self.groups)

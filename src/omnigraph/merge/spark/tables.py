@@ -32,6 +32,7 @@ from omnigraph.merge.spark.decisions import (
     DecideTask,
     DecisionReport,
     Part,
+    TargetPlaces,
     decide_bucket,
 )
 from omnigraph.merge.spark.sources import CopiedRows, DecidedRows, RowSource, WantedRows
@@ -40,7 +41,7 @@ from omnigraph.model.ids import CommitId
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage import heads
-from omnigraph.storage.pairs import files_of
+from omnigraph.storage.pairs import files_of, find_common_version
 from omnigraph.storage.reshape import stage_reshaped_rows
 from omnigraph.storage.staging import (
     Deletions,
@@ -187,10 +188,9 @@ class SparkRows:
         return stage_change(table, files=every, deletions=deletions)
 
     def _copied(self, sides: Sides, theirs: Versions) -> CopiedRows:
-        fragments = [pair.after for pair in theirs.pairs if pair.after is not None]
         table = sides.tables[sides.theirs]
         assert table is not None, "the rows are those of the source"
-        return CopiedRows.of(self._session, sides.type, table, fragments)
+        return CopiedRows.of(self._session, sides.type, table, theirs.pairs)
 
     def _decided(self, sides: Sides, pairs: Pairs, versions: Sequence[Versions]) -> DecidedRows:
         changed = ChangedRows.of(sides.type, versions, PLACES)
@@ -200,7 +200,7 @@ class SparkRows:
             sides.is_target_base,
             self.resolutions,
             self.strict_rows,
-            target_fragments=dict(_same_fragments(anchor, target)),
+            target=_target_places(anchor, target),
             base=sides.base,
             theirs=sides.theirs,
             ours=sides.ours,
@@ -273,18 +273,25 @@ def _collect_reports(session: SparkSession, type_: SchemaType, frame: DataFrame)
     return DecidedRows(session, type_, frame, tuple(reports))
 
 
-def _same_fragments(base: Table | None, target: Table | None) -> Iterator[tuple[int, int]]:
-    """The ids of fragments that both have, in the one and in the other.
+def _target_places(base: Table | None, target: Table | None) -> TargetPlaces:
+    """Where the target has rows of the base.
 
-    A schema change adds files to a fragment, and each file belongs to one fragment only.
+    A schema change adds files to a fragment, and each file belongs to one fragment only. Rows of
+    the other fragments may have been carried over to new ones.
     """
     if base is None or target is None:
-        return
+        return TargetPlaces()
     owners = {file: fragment.id for fragment in target.fragments() for file in files_of(fragment)}
+    same: dict[int, int] = {}
     for fragment in base.fragments():
         owner = next((owners[file] for file in files_of(fragment) if file in owners), None)
         if owner is not None:
-            yield fragment.id, owner
+            same[fragment.id] = owner
+    if len(same) == len(base.fragments()):
+        return TargetPlaces(same)
+    owned = set(same.values())
+    places = [at for at, fragment in enumerate(target.fragments()) if fragment.id not in owned]
+    return TargetPlaces(same, target.address, tuple(places), find_common_version(base, target))
 
 
 def _require_mergeable(sides: Sides) -> None:
