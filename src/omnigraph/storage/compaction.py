@@ -32,10 +32,9 @@ from omnigraph.storage.indexes import Segment, highest_fragment_id
 from omnigraph.storage.pairs import deletions_of, files_of
 from omnigraph.storage.protobuf import serialize_part
 from omnigraph.storage.staging import StagedWrite
-from omnigraph.storage.tables import Fragment, Table
+from omnigraph.storage.tables import ROW_VERSION, Fragment, Table
 from omnigraph.storage.translate import translate_errors
 
-ROW_VERSION: Final = "_row_last_updated_at_version"
 _CREATED: Final = "_row_created_at_version"
 
 

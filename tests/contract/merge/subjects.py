@@ -146,7 +146,9 @@ class EngineGraph:
         return _result(self._graph.merge(source, into=into, resolve=resolve, dry_run=True))
 
     def optimize(self, branch: str) -> bool:
-        return compact(self._graph, branch=branch, row_version=self._row_version) is not None
+        if self._row_version is not None:
+            return compact(self._graph, branch=branch, row_version=self._row_version) is not None
+        return self._graph.optimize(branch=branch).commit_id is not None
 
     def _unless_crashed(
         self, crash: Failpoint | None, action: Callable[[], Result]
