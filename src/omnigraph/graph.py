@@ -226,9 +226,12 @@ class Graph:
 
     @cached_property
     def _transactions(self) -> Transactions:
+        from omnigraph.maintenance.automatic import Folding
         from omnigraph.transaction.protocol import Transactions
 
-        return Transactions(self._manifest, self._clock, self._catalogs)
+        transactions = Transactions(self._manifest, self._clock, self._catalogs)
+        transactions.after_commit = Folding(transactions, self._settings).after_commit
+        return transactions
 
     @cached_property
     def _mutations(self) -> Mutations:
@@ -492,7 +495,8 @@ class Graph:
         try:
             self.ensure_indices(branch=order.branch, engine=wanted, actor=actor, progress=progress)
         except OmnigraphError as failure:
-            return replace(result, warnings=(index_failure(order.branch, failure),))
+            failures = (*result.warnings, index_failure(order.branch, failure))
+            return replace(result, warnings=failures)
         except BaseException as interruption:
             note = f"the load itself is done, as commit {result.commit_id}"
             interruption.add_note(f"{note}; {index_remedy(order.branch)}")

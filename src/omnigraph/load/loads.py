@@ -169,6 +169,7 @@ def _result(setup: LoadSetup, landed: TransactionResult[LoadReport]) -> LoadResu
         changes=freeze_counts(changes),
         rejected=landed.report.rejected,
         seconds=MappingProxyType(dict(setup.stages.seconds)),
+        warnings=landed.warnings,
     )
 
 

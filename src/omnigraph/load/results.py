@@ -40,7 +40,7 @@ class LoadResult:
             and inserts others.
         rejected: Rows that broke rules and were written elsewhere instead.
         seconds: How long each stage took.
-        warnings: Why the indexes are not up to date, though requested; the load has landed.
+        warnings: What failed after the commit, which has landed all the same, such as indexing.
     """
 
     commit_id: str | None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from omnigraph.limits import (
@@ -26,15 +28,18 @@ Group: TypeAlias = tuple[FragmentSize, ...]
 def group_all(fragments: Iterable[FragmentSize]) -> tuple[Group, ...]:
     """Every group worth rewriting: small fragments that fit into one file, and worn ones.
 
-    Rewriting them leaves nothing to group.
+    Each fragment joins the first group that it fits into, so no two groups fit into one file:
+    rewriting them leaves nothing to group.
     """
-    groups: list[list[FragmentSize]] = [[]]
+    files: list[_File] = []
     for fragment in fragments:
         if _is_small(fragment) or _is_worn(fragment):
-            if not _fits([*groups[-1], fragment]):
-                groups.append([])
-            groups[-1].append(fragment)
-    return tuple(tuple(group) for group in groups if len(group) > 1 or any(map(_is_worn, group)))
+            file = next((file for file in files if file.has_room(fragment)), None)
+            if file is None:
+                files.append(file := _File())
+            file.add(fragment)
+    groups = (tuple(file.group) for file in files)
+    return tuple(group for group in groups if len(group) > 1 or any(map(_is_worn, group)))
 
 
 def group_needed(fragments: Sequence[FragmentSize]) -> tuple[Group, ...]:
@@ -69,6 +74,12 @@ def group_to_fold(fragments: Iterable[FragmentSize]) -> Group:
     return tuple(sorted(worn, key=_fold_size)[:1])
 
 
+def fragments_until_fold(fragments: Iterable[FragmentSize]) -> int:
+    """How many more fragments a table without a group to fold takes at least."""
+    tiers = Counter(_tier(each) for each in fragments if not each.is_inherited)
+    return max(1, FOLD_FRAGMENTS_MIN - max(tiers.values(), default=0))
+
+
 def _is_small(fragment: FragmentSize) -> bool:
     return (
         fragment.row_count < ROWS_PER_FILE_MAX * SMALL_FRAGMENT_SHARE
@@ -81,11 +92,24 @@ def _is_worn(fragment: FragmentSize) -> bool:
     return fragment.deleted_count > physical_rows * DELETED_SHARE_MAX
 
 
-def _fits(group: Sequence[FragmentSize]) -> bool:
-    return len(group) == 1 or (
-        sum(fragment.row_count for fragment in group) <= ROWS_PER_FILE_MAX
-        and sum(fragment.byte_count for fragment in group) <= BYTES_PER_FILE_MAX
-    )
+@dataclass(slots=True)
+class _File:
+    """The fragments that will be in one file."""
+
+    group: list[FragmentSize] = field(default_factory=list)
+    row_count: int = 0
+    byte_count: int = 0
+
+    def has_room(self, fragment: FragmentSize) -> bool:
+        return (
+            self.row_count + fragment.row_count <= ROWS_PER_FILE_MAX
+            and self.byte_count + fragment.byte_count <= BYTES_PER_FILE_MAX
+        )
+
+    def add(self, fragment: FragmentSize) -> None:
+        self.group.append(fragment)
+        self.row_count += fragment.row_count
+        self.byte_count += fragment.byte_count
 
 
 def _fold_size(fragment: FragmentSize) -> int:

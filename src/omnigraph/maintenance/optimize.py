@@ -221,55 +221,55 @@ class Optimizing:
         return Work(report, stages, replans=True)
 
     def _plan_table(self, type_: SchemaType, table: Table) -> _TablePlan:
-        sizes = measure_fragments(table)
+        done = [rewrite for rewrite in self._rewritten if is_current(table, rewrite)]
+        replaced = _replaced_ids(done)
+        sizes = [size for size in measure_fragments(table) if size.fragment_id not in replaced]
         groups = tuple(group for group in self.policy.groups(sizes) if group)
+        is_needed = bool(groups or done)
         if not self.policy.indexes_all:
-            return _TablePlan(type_, table, groups, (), is_needed=bool(groups))
+            return _TablePlan(type_, table, groups, (), is_needed=is_needed)
         upkeep = plan_upkeep(table, index_specs(type_))
-        is_needed = bool(groups) or not upkeep.is_complete
+        is_needed = is_needed or not upkeep.is_complete
         return _TablePlan(type_, table, groups, upkeep.gaps, is_needed=is_needed)
 
     def _rewrite(self, run: Compaction, plans: Sequence[_TablePlan]) -> None:
-        """Rewrite the groups that no earlier plan has rewritten."""
-        missing = [
-            TableRewrite(plan.table, group)
-            for plan in plans
-            for group in plan.groups
-            if self._find(plan.table, group) is None
-        ]
-        self._rewritten.extend(run.rewrite(missing) if missing else ())
-
-    def _find(self, table: Table, group: Group) -> Rewrite | None:
-        ids = {fragment.fragment_id for fragment in group}
-        for rewrite in self._rewritten:
-            is_same = {fragment.id for fragment in rewrite.before} == ids
-            if is_same and is_current(table, rewrite):
-                return rewrite
-        return None
+        new = [TableRewrite(plan.table, group) for plan in plans for group in plan.groups]
+        self._rewritten.extend(run.rewrite(new) if new else ())
 
     def _stage(
         self, plan: _TablePlan, run: Compaction, report: OptimizeReport, table: Table
     ) -> StagedWrite:
-        rewrites = [self._find(table, group) for group in plan.groups]
-        written = [rewrite for rewrite in rewrites if rewrite is not None]
-        assert len(written) == len(rewrites), "the table is owned, so it is the one planned on"
+        written = [rewrite for rewrite in self._rewritten if is_current(table, rewrite)]
         staged = stage_rewrites(table, written) if written else None
-        after = table if staged is None else heads.preview(staged)
-        gaps = tuple(self._gaps(plan, table, after))
-        segments = run.index(after, gaps) if gaps else []
-        change = SegmentChange(tuple(segments), find_dead_segments(after))
-        if self.policy.indexes_all:
+        after = self._preview(table, staged, written)
+        gaps = () if after is None else tuple(self._gaps(plan, table, after))
+        segments = run.index(after, gaps) if after is not None and gaps else []
+        replaced = _replaced_ids(written)
+        change = SegmentChange(tuple(segments), find_dead_segments(table, without=replaced))
+        if after is not None and self.policy.indexes_all:
             change = plan_segments(after, index_specs(plan.type), segments)
+        before = len(table.handle.fragment_ids())
         report.tables[plan.key] = TableOptimization(
-            fragments_before=len(table.fragments()),
-            fragments_after=len(after.fragments()),
+            fragments_before=before,
+            fragments_after=before - len(replaced) + sum(len(each.after) for each in written),
             rows_rewritten=sum(rewrite.row_count for rewrite in written),
-            bytes_rewritten=sum(part.byte_count for group in plan.groups for part in group),
+            bytes_rewritten=sum(rewrite.byte_count for rewrite in written),
             indexed=tuple(dict.fromkeys(gap.spec.column for gap in gaps)),
         )
         if staged is None:
             return stage_segments(table, change.new, removed=change.removed)
         return index_rewrites(staged, change.new, change.removed)
+
+    def _preview(
+        self, table: Table, staged: StagedWrite | None, rewrites: Sequence[Rewrite]
+    ) -> Table | None:
+        """The table with its new fragments; None if none of them is large enough to be indexed."""
+        sizes = [part.physical_rows for rewrite in rewrites for part in rewrite.after]
+        if staged is None:
+            return table
+        if max(sizes, default=0) < self.policy.indexed_rows_min:
+            return None
+        return heads.preview(staged)
 
     def _gaps(self, plan: _TablePlan, before: Table, after: Table) -> Iterator[Gap]:
         """The fragments to index: all that are not, or the new ones that are large enough."""
@@ -300,6 +300,10 @@ class _TablePlan:
     def key(self) -> TableKey:
         """The key of the type's table."""
         return self.type.table_key
+
+
+def _replaced_ids(rewrites: Sequence[Rewrite]) -> frozenset[int]:
+    return frozenset(fragment.id for rewrite in rewrites for fragment in rewrite.before)
 
 
 def measure_plans(plans: Sequence[_TablePlan]) -> Iterator[Measure]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from omnigraph.changes.graphs import Side
+from omnigraph.choices import EngineName
 from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice
 from omnigraph.integrity.rules import RuleSet
@@ -122,6 +123,7 @@ class Merge:
             is_history=True,
             lineage=self.lineage,
             schema_change=work.schema_change(self.schemas.accepted),
+            is_bulk=self.choice.engine is EngineName.SPARK,
         )
 
     def decide(self, view: View) -> tuple[MergeReport, MergeWork | None]:

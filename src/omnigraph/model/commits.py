@@ -15,6 +15,7 @@ from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 
 RECOVERY_ACTOR: Final = "omnigraph:recovery"
+MAINTENANCE_ACTOR: Final = "omnigraph:maintenance"
 RESERVED_ACTOR_PREFIX: Final = "omnigraph:"
 """Actors of Omnigraph itself; a caller may not use them."""
 

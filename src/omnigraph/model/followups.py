@@ -15,6 +15,7 @@ class FollowUp(StrEnum):
     INDEX = "index"
     DELETE_BRANCH = "delete_branch"
     SCHEMA_TEXT = "schema_text"
+    OPTIMIZE = "optimize"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class FollowUpFailure:
     """A failed step after a commit. The commit has landed, and must not be repeated.
 
     Attributes:
-        step: `index`, `delete_branch` or `schema_text`.
+        step: `index`, `delete_branch`, `schema_text` or `optimize`.
         code: The code of the error that the step ended with.
         message: What was not done, and why.
         hint: How to make up for it.
@@ -68,6 +69,14 @@ def schema_text_failure(error: OmnigraphError) -> FollowUpFailure:
     message = f"the file _schema.pg still has the schema before this one: {error.message}"
     hint = "nothing reads it for an answer; 'omnigraph schema show' prints the schema"
     return FollowUpFailure(FollowUp.SCHEMA_TEXT, error.code, message, hint)
+
+
+def optimize_failure(branch: BranchName, error: OmnigraphError) -> FollowUpFailure:
+    """Report that automatic maintenance failed."""
+    message = f"small files of branch {branch} were not joined: {error.message}"
+    option = "" if branch.is_main else f" --branch {branch}"
+    remedy = f"later writes try again; or run 'omnigraph optimize{option}'"
+    return FollowUpFailure(FollowUp.OPTIMIZE, error.code, message, _hint(error, remedy))
 
 
 def deletion_remedy(branch: BranchName) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from omnigraph.model.counts import Counts
+from omnigraph.model.followups import FollowUpFailure
 from omnigraph.model.tables import TableKey
 from omnigraph.transaction.work import TransactionResult
 
@@ -19,11 +20,13 @@ class MutationResult:
         commit_id: The commit that it made; None if nothing matched, so that nothing changed.
         changes: By the name of the type; only types that changed. A row that was written again
             with the values it had counts as updated.
+        warnings: What failed after the commit, which has landed all the same.
     """
 
     commit_id: str | None
     branch: str
     changes: Mapping[str, Counts] = field(default_factory=dict)
+    warnings: tuple[FollowUpFailure, ...] = ()
 
     @property
     def inserted(self) -> int:
@@ -42,7 +45,7 @@ class MutationResult:
 
     def __reduce__(self) -> tuple[object, ...]:
         # A read-only view of a dictionary cannot be pickled.
-        return MutationResult, (self.commit_id, self.branch, dict(self.changes))
+        return MutationResult, (self.commit_id, self.branch, dict(self.changes), self.warnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,4 +70,5 @@ def result_of(transaction: TransactionResult[MutationReport]) -> MutationResult:
         inserted = transaction.row_counts.get(key, before) - before + deleted
         changes[key.type_name] = Counts(inserted, written - inserted, deleted)
     commit_id = None if transaction.commit is None else str(transaction.commit.commit_id)
-    return MutationResult(commit_id, str(snapshot.branch), MappingProxyType(changes))
+    branch, warnings = str(snapshot.branch), transaction.warnings
+    return MutationResult(commit_id, branch, MappingProxyType(changes), warnings)

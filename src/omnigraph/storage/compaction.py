@@ -71,6 +71,11 @@ class Rewrite:
         """How many rows were written."""
         return sum(fragment.physical_rows for fragment in self.after)
 
+    @property
+    def byte_count(self) -> int:
+        """The size of the files that the rows were read from."""
+        return sum(map(_count_bytes, self.before))
+
 
 def rewrite_fragments(table: Table, fragment_ids: Sequence[int]) -> Rewrite:
     """Write the rows of these fragments to new files, which are still unreferenced.
@@ -101,7 +106,7 @@ def measure_fragments(table: Table) -> tuple[FragmentSize, ...]:
             fragment.id,
             fragment.num_rows,
             fragment.num_deletions,
-            sum(file.file_size_bytes or 0 for file in fragment.files),
+            _count_bytes(fragment),
             is_inherited=any(file.base_id is not None for file in fragment.files),
         )
         for fragment in table.fragments()
@@ -180,6 +185,10 @@ def _task_options() -> dict[str, Any]:
     }
     plan = Compaction.plan(tiny, options)
     return dict(json.loads(plan.tasks[0].json())["options"])  # type: ignore[attr-defined]
+
+
+def _count_bytes(fragment: Fragment) -> int:
+    return sum(file.file_size_bytes or 0 for file in fragment.files)
 
 
 def _rows_of(fragment: Fragment) -> tuple[object, ...]:

@@ -338,9 +338,15 @@ def stage_segments(
     return StagedWrite(table.address, table, operation, table.count_rows())
 
 
-def find_dead_segments(table: Table) -> tuple[Segment, ...]:
-    """The segments whose fragments are all gone: lookups read them for nothing."""
-    every = frozenset(table.handle.fragment_ids())
+def find_dead_segments(
+    table: Table, *, without: frozenset[int] = frozenset()
+) -> tuple[Segment, ...]:
+    """The segments whose fragments are all gone: lookups read them for nothing.
+
+    Args:
+        without: Fragments that are about to be replaced.
+    """
+    every = frozenset(table.handle.fragment_ids()) - without
     return tuple(
         segment
         for index in read_indexes(table)

@@ -129,6 +129,14 @@ class Table:
         """The size of the data files. Reads nothing, not even the fragments' metadata."""
         return int(self.handle.get_version()["metadata"]["total_files_size"])
 
+    def count_fragments(self) -> int:
+        """How many fragments it has. Reads nothing."""
+        return int(self.handle.get_version()["metadata"]["total_fragments"])
+
+    def count_deleted_rows(self) -> int:
+        """How many rows of its fragments are deleted. Reads nothing."""
+        return int(self.handle.get_version()["metadata"]["total_deletion_file_rows"])
+
     def count_rows(self, filter_text: str | None = None) -> int:
         """How many rows match; without a filter the metadata has the count."""
         with self.translate_errors("counting rows of"):

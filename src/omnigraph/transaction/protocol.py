@@ -8,11 +8,11 @@ state before or the state after (docs/decisions/0006).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypeAlias
 
 from omnigraph.clock import Clock, back_off, creation_time
 from omnigraph.errors import (
@@ -50,7 +50,7 @@ from omnigraph.manifest.publisher import Publication, publish
 from omnigraph.manifest.reader import Manifest, OpenManifest
 from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.model.commits import Commit, OperationKind
+from omnigraph.model.commits import MAINTENANCE_KINDS, Commit, OperationKind
 from omnigraph.model.followups import FollowUpFailure, schema_text_failure
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import BranchName
@@ -103,8 +103,19 @@ class Order:
         return None if self.source is None else self.source.head.commit_id
 
 
+AfterCommit: TypeAlias = "Callable[[Order, Mapping[TableKey, Table]], tuple[FollowUpFailure, ...]]"
+"""Called after each commit with the tables that it changed; returns what failed. The commit has
+landed, so it raises no error."""
+
+
 class Transactions:
-    """Runs the writes of one graph handle."""
+    """Runs the writes of one graph handle.
+
+    Attributes:
+        after_commit: Follows each commit that changed tables, unless its work is bulk.
+    """
+
+    after_commit: AfterCommit | None = None
 
     def __init__(self, manifest: Manifest, clock: Clock, catalogs: Catalogs) -> None:
         self._manifest = manifest
@@ -130,6 +141,13 @@ class Transactions:
             RecoveryNeededError: an earlier write needs an operator. Nothing became visible.
             OutcomeUnknownError: whether the commit landed could not be determined.
         """
+        landed = self._run(order, plan)
+        if self.after_commit is None or not landed.tables or order.kind in MAINTENANCE_KINDS:
+            return landed
+        failures = self.after_commit(order, landed.tables)
+        return replace(landed, warnings=(*landed.warnings, *failures)) if failures else landed
+
+    def _run(self, order: Order, plan: Callable[[View], Work[Report]]) -> TransactionResult[Report]:
         with ExitStack() as queue:
             attempt = 0
             while True:
@@ -153,7 +171,7 @@ class Transactions:
                     queue.enter_context(self._take_turns(order, view.snapshot, work))
                 try:
                     with self._on_branch(view.snapshot):
-                        commit, warnings = self._land(order, view.snapshot, work, staged)
+                        result = self._land(order, view, work, staged)
                 except ConflictError as conflict:
                     is_stray = conflict.code is ErrorCode.STRAY_RESTORE
                     if is_stray and attempt < REPLANS_MAX:
@@ -164,8 +182,7 @@ class Transactions:
                     back_off(self._clock, attempt, seconds_max=EXCLUSION_BACKOFF_SECONDS_MAX)
                     attempt += 1
                 else:
-                    row_counts = {key: write.row_count for key, write in staged.changes.items()}
-                    return TransactionResult(work.report, view, commit, row_counts, warnings)
+                    return result
 
     def _complete(self, order: Order, now: Snapshot) -> Order:
         """The order, with the commit that made the rows that its caller requires."""
@@ -211,13 +228,12 @@ class Transactions:
         return view_of(self._manifest, self._catalogs, branch)
 
     def _land(
-        self,
-        order: Order,
-        planned_on: Snapshot,
-        work: Work[Report],
-        staged: StagedTables,
-    ) -> tuple[Commit, tuple[FollowUpFailure, ...]]:
+        self, order: Order, view: View, work: Work[Report], staged: StagedTables
+    ) -> TransactionResult[Report]:
         """The part of a write that a crash can interrupt: from its first trace to its last."""
+        planned_on = view.snapshot
+        row_counts = {key: write.row_count for key, write in staged.changes.items()}
+        tables: dict[TableKey, Table] = {}
         commit_id = CommitId(self._clock.ulid())
         publication = _publication(order, planned_on, work, staged, commit_id)
         intent = self._intent(order, planned_on, work, staged, publication)
@@ -229,7 +245,7 @@ class Transactions:
             try:
                 author = heads.Authorship(intent.operation_id, intent.writer_kind)
                 for key in sorted(staged.changes):
-                    self._apply(key, staged.changes[key], author)
+                    tables[key] = self._apply(key, staged.changes[key], author)
                     hit(Failpoint.WRITE_AFTER_EACH_APPLY)
                 if intent.writer_kind in CONFIRMED_KINDS:
                     intent = self._confirm(intent)
@@ -238,11 +254,13 @@ class Transactions:
                 self._require_branch(planned_on)
                 hit(Failpoint.WRITE_AFTER_PUBLISH)
             except OmnigraphError as failure:
-                return self._resolve_failure(intent, failure), ()
+                commit = self._resolve_failure(intent, failure)
+                return TransactionResult(work.report, view, commit, row_counts)
             warnings = self._write_schema_text(order, work)
             self._settle(intent)
             hit(Failpoint.WRITE_AFTER_SETTLE)
-            return commit, warnings
+            followed = {} if work.is_bulk else tables
+            return TransactionResult(work.report, view, commit, row_counts, warnings, followed)
 
     def _write_schema_text(self, order: Order, work: Work[Report]) -> tuple[FollowUpFailure, ...]:
         """Write the copy of main's schema that is for people; the commit has landed."""
@@ -394,9 +412,9 @@ class Transactions:
     def _head(self, pin: TablePin) -> int:
         return self._store.tables.head_version(pin.location, ref=pin.ref)
 
-    def _apply(self, key: TableKey, staged: StagedWrite, author: heads.Authorship) -> None:
+    def _apply(self, key: TableKey, staged: StagedWrite, author: heads.Authorship) -> Table:
         try:
-            heads.apply(staged, author)
+            return heads.apply(staged, author)
         except TableConflictError as cause:
             # The process that moved it considered this write interrupted, and has fenced it.
             pinned = staged.address

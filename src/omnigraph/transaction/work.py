@@ -97,6 +97,7 @@ class Work(Generic[Report]):
         lineage: Commits of the merged branch, which become part of this history.
         schema_change: What changes in the schema; None if it stays.
         verify: Called after staging, before the first trace of the write.
+        is_bulk: Whether it is a job on Spark, after which no automatic maintenance follows.
     """
 
     report: Report
@@ -109,6 +110,7 @@ class Work(Generic[Report]):
     lineage: tuple[Commit, ...] = ()
     schema_change: SchemaChange | None = None
     verify: Verify | None = None
+    is_bulk: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ class TransactionResult(Generic[Report]):
         view: The view that the final plan was made on.
         row_counts: How many rows each changed table holds now.
         warnings: What failed after the commit, which has landed all the same.
+        tables: The changed tables as the commit left them, if automatic maintenance may follow.
     """
 
     report: Report
@@ -127,3 +130,4 @@ class TransactionResult(Generic[Report]):
     commit: Commit | None = None
     row_counts: Mapping[TableKey, int] = field(default_factory=dict)
     warnings: tuple[FollowUpFailure, ...] = ()
+    tables: Mapping[TableKey, Table] = field(default_factory=dict)

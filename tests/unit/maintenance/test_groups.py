@@ -1,0 +1,137 @@
+"""Which fragments are rewritten together, by their sizes alone."""
+
+import random
+
+import pytest
+
+from omnigraph.limits import (
+    BYTES_PER_FILE_MAX,
+    FOLD_FRAGMENTS_MAX,
+    FOLD_FRAGMENTS_MIN,
+    ROWS_PER_FILE_MAX,
+)
+from omnigraph.maintenance.groups import (
+    Group,
+    fragments_until_fold,
+    group_all,
+    group_needed,
+    group_to_fold,
+)
+from omnigraph.storage.compaction import FragmentSize
+
+ROW_BYTES = 100
+
+
+def fragments(*row_counts: int, deleted: int = 0, inherited: bool = False) -> list[FragmentSize]:
+    return [
+        FragmentSize(number, rows, deleted, rows * ROW_BYTES, is_inherited=inherited)
+        for number, rows in enumerate(row_counts)
+    ]
+
+
+def ids(groups: tuple[Group, ...]) -> list[list[int]]:
+    return [[fragment.fragment_id for fragment in group] for group in groups]
+
+
+def rewritten(before: list[FragmentSize], groups: tuple[Group, ...]) -> list[FragmentSize]:
+    """What is left after the groups are rewritten: new fragments come last."""
+    gone = {fragment.fragment_id for group in groups for fragment in group}
+    number = max((fragment.fragment_id for fragment in before), default=0)
+    after = [fragment for fragment in before if fragment.fragment_id not in gone]
+    for group in groups:
+        number += 1
+        rows = sum(fragment.row_count for fragment in group)
+        after.append(FragmentSize(number, rows, 0, sum(each.byte_count for each in group)))
+    return after
+
+
+FULL = ROWS_PER_FILE_MAX
+CASES = {
+    "nothing": ([], []),
+    "one small fragment": (fragments(5), []),
+    "two small ones": (fragments(5, 6), [[0, 1]]),
+    "full ones stay": (fragments(FULL, 5, FULL, 6), [[1, 3]]),
+    "a file is not overfilled": (fragments(*[FULL // 3] * 4), [[0, 1, 2]]),
+    "worn alone": (fragments(FULL * 3 // 4, deleted=FULL // 4), [[0]]),
+    "a few deleted rows stay": (fragments(FULL * 3 // 4, deleted=5), []),
+}
+
+
+@pytest.mark.parametrize(("sizes", "expected"), CASES.values(), ids=CASES.keys())
+def test_all_that_is_worth_rewriting_is_grouped(sizes, expected):
+    assert ids(group_all(sizes)) == expected
+
+
+def test_wide_rows_fill_a_file_by_their_bytes():
+    wide = [FragmentSize(n, 10, 0, BYTES_PER_FILE_MAX // 3) for n in range(4)]
+    assert ids(group_all(wide)) == [[0, 1, 2]]
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_nothing_is_left_to_group_after_a_rewrite(seed):
+    draw = random.Random(seed)
+    sizes = [
+        FragmentSize(
+            number,
+            rows := draw.choice([1, 40, 9_000, FULL // 5, FULL // 3, FULL * 2 // 5, FULL]),
+            draw.choice([0, 0, 1, rows // 3]),
+            rows * draw.choice([10, 400, 900]),
+        )
+        for number in range(draw.randrange(1, 30))
+    ]
+    after = rewritten(sizes, group_all(sizes))
+
+    assert group_all(after) == ()
+    assert sum(each.row_count for each in after) == sum(each.row_count for each in sizes)
+
+
+def test_only_what_slows_queries_is_needed():
+    assert group_needed(fragments(*[1] * 10)) == ()
+    assert len(group_needed(fragments(*[1] * 100))) == 1
+    assert len(group_needed(fragments(10, deleted=9))) == 1
+
+
+def test_a_fold_waits_for_enough_fragments_of_one_size():
+    few = fragments(*[1] * (FOLD_FRAGMENTS_MIN - 1), *[5_000] * 20)
+    assert group_to_fold(few) == ()
+    assert fragments_until_fold(few) == 1
+    assert len(group_to_fold(fragments(*[1] * FOLD_FRAGMENTS_MIN, *[5_000] * 20))) == 32
+
+
+def test_a_fold_leaves_what_a_branch_inherited():
+    assert group_to_fold(fragments(*[1] * 100, inherited=True)) == ()
+
+
+def test_a_fold_is_bounded():
+    assert len(group_to_fold(fragments(*[1] * 5_000))) == FOLD_FRAGMENTS_MAX
+    large = group_to_fold(fragments(*[30_000] * 40))
+    assert 0 < sum(each.row_count for each in large) <= 1 << 17
+    assert group_to_fold(fragments(*[FULL] * 100)) == ()
+
+
+def test_many_deleted_rows_of_a_fragment_are_folded_away():
+    assert ids((group_to_fold(fragments(50_000, deleted=8_000)),)) == [[0]]
+    assert group_to_fold(fragments(500, deleted=100)) == ()
+
+
+@pytest.mark.parametrize("commits", [1_000, 20_000])
+def test_a_series_of_single_rows_keeps_few_fragments_and_rewrites_each_row_seldom(commits):
+    """The sizes alone: each commit adds a fragment, and a fold may follow."""
+    table: list[FragmentSize] = []
+    written = most = number = 0
+    for _ in range(commits):
+        number += 1
+        table.append(FragmentSize(number, 1, 0, ROW_BYTES))
+        group = group_to_fold(table)
+        if group:
+            gone = {fragment.fragment_id for fragment in group}
+            rows = sum(fragment.row_count for fragment in group)
+            number += 1
+            table = [fragment for fragment in table if fragment.fragment_id not in gone]
+            table.append(FragmentSize(number, rows, 0, rows * ROW_BYTES))
+            written += rows
+        most = max(most, len(table))
+
+    assert sum(fragment.row_count for fragment in table) == commits
+    assert most <= 3 * FOLD_FRAGMENTS_MIN + commits // (1 << 15)
+    assert written <= 3 * commits
