@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import omnigraph
-from omnigraph.graph import BranchList, Commits, Graph, GraphSettings, Recoveries, Schema
+from omnigraph.graph import BranchList, Commits, Graph, GraphSettings, Recoveries, Schema, TagList
 
 _PARTS: Final = {
     "graph.branches": BranchList,
@@ -17,6 +17,7 @@ _PARTS: Final = {
     "graph.recoveries": Recoveries,
     "graph.settings": GraphSettings,
     "graph.schema": Schema,
+    "graph.tags": TagList,
 }
 """What a graph has under names of its own."""
 

@@ -39,7 +39,10 @@ _SENTENCES: Final[Mapping[ErrorCode, tuple[type[OmnigraphError], str]]] = {
     ErrorCode.GRAPH_NOT_FOUND: (errors.GraphNotFoundError, "There is no graph at that URI."),
     ErrorCode.BUCKET_NOT_FOUND: (errors.NotFoundError, "There is no such bucket."),
     ErrorCode.BRANCH_NOT_FOUND: (errors.BranchNotFoundError, "The graph has no such branch."),
-    ErrorCode.COMMIT_NOT_FOUND: (errors.CommitNotFoundError, "No branch has such a commit."),
+    ErrorCode.COMMIT_NOT_FOUND: (
+        errors.CommitNotFoundError,
+        "No branch and no tag has such a commit.",
+    ),
     ErrorCode.VERSION_NOT_FOUND: (errors.NotFoundError, "The manifest has no such version."),
     ErrorCode.TYPE_NOT_FOUND: (errors.TypeNotFoundError, "The schema has no such type."),
     ErrorCode.ALREADY_EXISTS: (errors.AlreadyExistsError, "The name is taken."),
@@ -128,6 +131,8 @@ _SENTENCES: Final[Mapping[ErrorCode, tuple[type[OmnigraphError], str]]] = {
         errors.InvalidInputError,
         "The Python of Spark's workers is another one, or lacks this release of the package.",
     ),
+    ErrorCode.TAG_NOT_FOUND: (errors.TagNotFoundError, "The graph has no tag of that name."),
+    ErrorCode.TAG_EXISTS: (errors.AlreadyExistsError, "The graph has a tag of that name."),
 }
 """The class that carries a code, and what the code means; `errors_page` needs all of them."""
 

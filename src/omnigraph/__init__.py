@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         StaleHeadError,
         StorageError,
         TableConflictError,
+        TagNotFoundError,
         TypeNotFoundError,
     )
     from omnigraph.evolution.run import SchemaResult, SchemaRevision
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.repair import RepairResult
     from omnigraph.manifest.schemas import AcceptedSchema
     from omnigraph.manifest.snapshot import Snapshot
+    from omnigraph.manifest.tags import Tag
     from omnigraph.merge.conflicts import Conflict, MergeConflictError
     from omnigraph.merge.run import MergeOutcome
     from omnigraph.model.commits import Commit
@@ -123,6 +125,8 @@ __all__ = [
     "StorageError",
     "TableConflictError",
     "TableOptimization",
+    "Tag",
+    "TagNotFoundError",
     "TypeNotFoundError",
     "Violation",
     "errors",
@@ -189,6 +193,8 @@ _HOMES: Final = {
     "StorageError": "omnigraph.errors",
     "TableConflictError": "omnigraph.errors",
     "TableOptimization": "omnigraph.maintenance.optimize",
+    "Tag": "omnigraph.manifest.tags",
+    "TagNotFoundError": "omnigraph.errors",
     "TypeNotFoundError": "omnigraph.errors",
     "Violation": "omnigraph.integrity.violations",
     "init": "omnigraph.graph",

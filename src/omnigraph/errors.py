@@ -11,6 +11,7 @@
     │   ├── BranchNotFoundError
     │   ├── CommitNotFoundError
     │   ├── FeedGapError               take a new baseline
+    │   ├── TagNotFoundError
     │   └── TypeNotFoundError
     ├── AlreadyExistsError             choose another name, or open it
     ├── ConflictError                  read again, plan again                  retryable
@@ -117,6 +118,8 @@ class ErrorCode(StrEnum):
     MERGE_BASE_UNREADABLE = "merge_base_unreadable"
     NOT_INSTALLED = "not_installed"
     WORKERS_MISMATCH = "workers_mismatch"
+    TAG_NOT_FOUND = "tag_not_found"
+    TAG_EXISTS = "tag_exists"
 
 
 class OmnigraphError(Exception):
@@ -208,6 +211,12 @@ class FeedGapError(NotFoundError):
     """The feed cannot continue from that cursor: the commits after it are gone."""
 
     default_code = ErrorCode.FEED_GAP
+
+
+class TagNotFoundError(NotFoundError):
+    """The graph has no tag of that name."""
+
+    default_code = ErrorCode.TAG_NOT_FOUND
 
 
 class TypeNotFoundError(NotFoundError):

@@ -33,6 +33,7 @@ class Failpoint(StrEnum):
     BRANCH_AFTER_MARK = "branch.after_mark"
     BRANCH_AFTER_RETIRE = "branch.after_retire"
     BRANCH_AFTER_UNREGISTER = "branch.after_unregister"
+    TAG_AFTER_PUT = "tag.after_put"
     WRITE_AFTER_HEAL = "write.after_heal"
     WRITE_AFTER_PLAN = "write.after_plan"
     WRITE_AFTER_STAGE = "write.after_stage"

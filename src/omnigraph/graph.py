@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from omnigraph.backends.registry import Backends
-from omnigraph.clock import ULID_LENGTH, Clock, SystemClock, is_ulid
+from omnigraph.clock import Clock, SystemClock
 from omnigraph.engine.choose import by_size, follow_up
 from omnigraph.engine.extras import require_spark
 from omnigraph.engine.queries import Explanation, Queries, QueryResult
@@ -23,17 +23,18 @@ from omnigraph.errors import (
     BranchNotFoundError,
     ErrorCode,
     InvalidInputError,
-    InvalidNameError,
     InvalidParameterError,
     NotAllowedError,
     OmnigraphError,
     OutcomeUnknownError,
 )
 from omnigraph.manifest import lineage, schemas
+from omnigraph.manifest.points import Points
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import AcceptedSchema, Catalogs
 from omnigraph.manifest.settings import StoredSettings
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.manifest.tags import Tag
 from omnigraph.model.arguments import require_number, require_path, require_text, require_texts
 from omnigraph.model.commits import Commit, OperationKind, require_actor, require_message
 from omnigraph.model.followups import (
@@ -43,7 +44,7 @@ from omnigraph.model.followups import (
     index_remedy,
 )
 from omnigraph.model.ids import CommitId
-from omnigraph.model.names import MAIN, BranchName
+from omnigraph.model.names import MAIN, BranchName, TagName
 from omnigraph.model.settings import (
     Setting,
     SettingKey,
@@ -169,7 +170,11 @@ def diff_schemas(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a handle reads: a branch as it moves, or one point of history."""
+    """What a handle reads: a branch as it moves, or one point of history.
+
+    Attributes:
+        branch: The branch; for a commit, the branch to search for it first.
+    """
 
     branch: BranchName = MAIN
     commit: CommitId | None = None
@@ -181,12 +186,15 @@ class Target:
         return self.commit is not None or self.version is not None
 
     @classmethod
-    def parse(cls, branch: str | None, commit: str | None, version: int | None) -> Self:
-        """Validate what a caller named.
+    def parse(
+        cls, points: Points, branch: str | None, commit: str | None, version: int | None
+    ) -> Self:
+        """Validate what a caller named; a tag is resolved to the commit that it names now.
 
         Raises:
             InvalidInputError: a commit was given together with a branch or a version.
             InvalidParameterError: one of them has the wrong type.
+            TagNotFoundError: the commit is no id, and the graph has no such tag.
         """
         if version is not None:
             version = require_number(version, "version")
@@ -196,7 +204,8 @@ class Target:
             message = "a commit was given, and a branch or a version with it"
             hint = "a commit says it all: give it alone, or a branch and a version"
             raise InvalidInputError(message, hint=hint)
-        return cls(commit=CommitId.parse(commit))
+        place = points.locate(commit)
+        return cls(place.near, place.commit_id)
 
 
 class Graph:
@@ -215,6 +224,7 @@ class Graph:
         self._store = store
         self._clock = clock
         self._manifest = Manifest(store)
+        self._points = Points(self._manifest)
         self._backends = Backends()
         self._catalogs = Catalogs(store.objects)
         self._queries = Queries(store, self._catalogs, clock, self._backends.of)
@@ -266,10 +276,13 @@ class Graph:
     ) -> Graph:
         """A handle on another branch, or, read-only, on one point of history.
 
+        Args:
+            commit: A commit by its id, or by a tag; the handle stays there if the tag moves.
+
         Raises:
             NotFoundError: the branch, the commit or the version does not exist.
         """
-        other = self._at(Target.parse(branch, commit, version))
+        other = self._at(Target.parse(self._points, branch, commit, version))
         other.snapshot()
         return other
 
@@ -301,7 +314,7 @@ class Graph:
     @property
     def commits(self) -> Commits:
         """The graph's history."""
-        return Commits(self, self._manifest, self._feed, near=self._target.branch)
+        return Commits(self, self._manifest, self._points, self._feed, near=self._target.branch)
 
     @property
     def recoveries(self) -> Recoveries:
@@ -314,6 +327,11 @@ class Graph:
         return Schema(self, self._store, lambda: self._schema_changes, self._order)
 
     @property
+    def tags(self) -> TagList:
+        """The graph's tags: names for commits."""
+        return TagList(self, self._manifest, self._clock, self._actor)
+
+    @property
     def settings(self) -> GraphSettings:
         """The graph's settings."""
         return GraphSettings(self, self._settings)
@@ -324,7 +342,8 @@ class Graph:
         """The value of the graph at one commit: the handle's own unless another is named.
 
         Args:
-            version: A manifest version of the branch. A commit is named without a branch.
+            commit: A commit by its id, or by a tag; it is named without a branch.
+            version: A manifest version of the branch.
 
         Raises:
             NotFoundError: the branch, the commit or the version does not exist.
@@ -332,7 +351,7 @@ class Graph:
         """
         target = self._target
         if (branch, commit, version) != (None, None, None):
-            target = Target.parse(branch, commit, version)
+            target = Target.parse(self._points, branch, commit, version)
         if target.commit is not None:
             return self._manifest.at_commit(target.commit, near=target.branch)
         if target.version is not None:
@@ -405,7 +424,8 @@ class Graph:
         Args:
             source: The text of one or more queries, or the path of a `.gq` file.
             name: Which of them to run; not needed when there is only one.
-            expect_head: The commit that the branch must be at, or the write is refused.
+            expect_head: The commit, or a tag of it, that the branch must be at, or the write is
+                refused.
 
         Raises:
             DiagnosticsError: the text has errors, or does not fit the schema. Nothing was read.
@@ -846,7 +866,7 @@ class Graph:
         other names, and a row that lacks a property has its default.
 
         Args:
-            before: A branch or a commit; so is `after`.
+            before: A branch, a commit or a tag; so is `after`.
             kinds: `node`, `edge` or both.
             types: Only these types, or this one, as `after` names them; a type that only `before`
                 has, as that names it.
@@ -854,7 +874,7 @@ class Graph:
             engine: `local`, `spark` or `auto`, by how much differs; `$OMNIGRAPH_ENGINE` when None.
 
         Raises:
-            NotFoundError: a branch, a commit or a type does not exist.
+            NotFoundError: a branch, a commit, a tag or a type does not exist.
             InvalidParameterError: there is no such kind, operation or engine.
         """
         from omnigraph.changes.graphs import (
@@ -889,22 +909,12 @@ class Graph:
         return Side(snapshot, data_at(self._store, snapshot))
 
     def point(self, text: str) -> Snapshot:
-        """The graph at the tip of a branch, or at a commit.
+        """The graph at the tip of a branch, at a commit or at a tag.
 
         Raises:
-            NotFoundError: there is neither a branch of that name nor such a commit.
+            NotFoundError: there is no branch, no commit and no tag of that name.
         """
-        require_text(text, "a branch or a commit")
-        # No branch has a name in the form of a minted id; one may be like an id in lower case.
-        if is_ulid(text):
-            return self.snapshot(commit=text)
-        try:
-            return self.snapshot(branch=text)
-        except BranchNotFoundError as missing:
-            with suppress(InvalidNameError):
-                return self.snapshot(commit=text)
-            message = f"{missing.message}, and it is no commit: ids have {ULID_LENGTH} characters"
-            raise BranchNotFoundError(message, hint=missing.hint) from missing
+        return self._points.at_any(text)
 
     def changes(
         self,
@@ -919,7 +929,8 @@ class Graph:
         """The commits after a cursor, oldest first, each with what it changed.
 
         Args:
-            after: The cursor of an earlier batch or of `baseline`; from the first commit when None.
+            after: The cursor of an earlier batch or of `baseline`, any commit, or a tag; from the
+                first commit when None.
             branch: The branch to follow; when None, up to the commit that this handle reads.
             limit: How many commits to return at most.
             kinds: `node`, `edge` or both.
@@ -929,7 +940,7 @@ class Graph:
 
         Raises:
             FeedGapError: the feed cannot continue from there.
-            NotFoundError: the branch or a type does not exist.
+            NotFoundError: the branch, the tag or a type does not exist.
             InvalidNameError: `after` is no cursor.
             InvalidParameterError: there is no such kind or operation, or the limit is below 1.
         """
@@ -941,7 +952,7 @@ class Graph:
         place = self.snapshot(branch=branch)
         catalog = self._catalogs.of(place.schema_digest)
         wanted = Filter.parse(catalog, (place,), kinds, types, ops)
-        cursor = None if after is None else CommitId.parse(after)
+        cursor = None if after is None else self._points.locate(after).commit_id
         with detect_deleted_branch(self._store, place):
             return self._feed.poll(place, cursor, limit=limit, wanted=wanted)
 
@@ -966,10 +977,10 @@ class Graph:
         """One node or edge by its id, as a dictionary by column; None if there is none.
 
         Args:
-            at: A branch or a commit; the handle's own when None.
+            at: A branch, a commit or a tag; the handle's own when None.
 
         Raises:
-            NotFoundError: the graph has no such type, branch or commit.
+            NotFoundError: the graph has no such type, branch, commit or tag.
         """
         name, wanted = require_text(type_name, "type_name"), require_text(id, "id")
         snapshot = self.snapshot() if at is None else self._side(at).snapshot
@@ -1093,7 +1104,7 @@ class Graph:
             self._target.branch if branch is None else BranchName.parse(branch),
             actor=self._actor if actor is None else require_actor(actor),
             message=require_message(message),
-            expect_head=None if expect_head is None else CommitId.parse(expect_head),
+            expect_head=None if expect_head is None else self._points.locate(expect_head).commit_id,
         )
 
     def require_writable(self) -> None:
@@ -1140,9 +1151,12 @@ class Graph:
 class Commits:
     """A graph's history: `graph.commits`."""
 
-    def __init__(self, graph: Graph, manifest: Manifest, feed: Feed, *, near: BranchName) -> None:
+    def __init__(
+        self, graph: Graph, manifest: Manifest, points: Points, feed: Feed, *, near: BranchName
+    ) -> None:
         self._graph = graph
         self._manifest = manifest
+        self._points = points
         self._feed = feed
         self._near = near
 
@@ -1185,12 +1199,13 @@ class Commits:
         return self._manifest.history(self._manifest.current(branch)).every()
 
     def show(self, commit_id: str) -> Commit:
-        """One commit.
+        """One commit, by its id or by a tag.
 
         Raises:
             CommitNotFoundError: no branch of the graph has it.
+            TagNotFoundError: it is no id, and the graph has no such tag.
         """
-        return self._manifest.find(CommitId.parse(commit_id), near=self._near)
+        return self._points.find(commit_id, near=self._near)
 
     def changes(self, commit_id: str) -> GraphDiff:
         """What one commit changed against the commit before it on its branch.
@@ -1244,7 +1259,7 @@ class BranchList:
         return self._graph.on(new)
 
     def delete(self, name: str, *, dry_run: bool = False) -> None:
-        """Delete a branch, and its commits but for those that were merged.
+        """Delete a branch, and its commits but for those that were merged or have tags.
 
         Args:
             dry_run: Raise the errors of a deletion, and write nothing.
@@ -1261,6 +1276,76 @@ class BranchList:
             return
         self._graph.require_writable()
         lifecycle.delete(self._manifest, self._clock, wanted)
+
+
+class TagList:
+    """A graph's tags: `graph.tags`. A tag names a commit, and stands wherever a commit id can."""
+
+    def __init__(self, graph: Graph, manifest: Manifest, clock: Clock, actor: str | None) -> None:
+        self._graph = graph
+        self._manifest = manifest
+        self._clock = clock
+        self._actor = actor
+
+    def list(self) -> tuple[Tag, ...]:
+        """Every tag, sorted by name.
+
+        Raises:
+            StorageError: the record of a tag cannot be read.
+        """
+        return self._manifest.tags.list()
+
+    def show(self, name: str) -> Tag:
+        """One tag.
+
+        Raises:
+            TagNotFoundError: the graph has no such tag.
+            StorageError: its record cannot be read.
+        """
+        return self._manifest.tags.find(TagName.parse(name))
+
+    def create(
+        self,
+        name: str,
+        *,
+        branch: str | None = None,
+        commit: str | None = None,
+        version: int | None = None,
+        actor: str | None = None,
+        message: str | None = None,
+    ) -> Tag:
+        """Name a commit, which is kept as long as it has the name.
+
+        A tag does not move: to name another commit, delete it and create it again.
+
+        Args:
+            branch: The branch whose newest commit is named; the handle's own when None. `version`
+                and `commit` name a point of its history.
+            commit: The commit to name: its id, or another tag of it.
+
+        Raises:
+            AlreadyExistsError: the graph has a tag or a branch of that name. It is untouched.
+            InvalidNameError: the name is invalid.
+            NotFoundError: the branch, the commit or the version does not exist.
+            NotAllowedError: the handle is on a point of history, or was opened read-only.
+        """
+        from omnigraph.branching.tagging import create_tag
+
+        self._graph.require_writable()
+        new = TagName.parse(name)
+        who, why = require_actor(actor) or self._actor, require_message(message)
+        head = self._graph.snapshot(branch=branch, commit=commit, version=version).head
+        return create_tag(self._manifest, self._clock, new, head, actor=who, message=why)
+
+    def delete(self, name: str) -> None:
+        """Delete a tag. Its commit stays where it is in the history of a branch.
+
+        Raises:
+            TagNotFoundError: the graph has no such tag.
+            NotAllowedError: the handle is on a point of history, or was opened read-only.
+        """
+        self._graph.require_writable()
+        self._manifest.tags.delete(TagName.parse(name))
 
 
 class GraphSettings:
@@ -1404,7 +1489,7 @@ class Schema:
             convert: `Type.property`, or several: values to convert to another type, though some
                 may not fit.
             engine: `local`, `spark` or `auto`, by size; `$OMNIGRAPH_ENGINE` when None.
-            expect_head: The commit that the branch must be at.
+            expect_head: The commit, or a tag of it, that the branch must be at.
 
         Raises:
             DiagnosticsError: the schema has errors.
@@ -1425,12 +1510,12 @@ class Schema:
         """The steps between two schemas. Nothing is refused: it says what differs.
 
         Args:
-            before: A branch, a commit, or the path of a `.pg` file; so is `after`. Between
-                branches and commits types and properties are matched by their identities, else by
+            before: A branch, a commit, a tag, or the path of a `.pg` file; so is `after`. Between
+                points of history types and properties are matched by their identities, else by
                 their names and `@rename_from`.
 
         Raises:
-            NotFoundError: there is no such branch, commit or file.
+            NotFoundError: there is no such branch, commit, tag or file.
             DiagnosticsError: a file has errors.
         """
         from omnigraph.evolution.run import compare_schemas
@@ -1451,7 +1536,7 @@ class Schema:
     def _point_or_text(self, point: str | PathLike[str]) -> Snapshot | AcceptedSchema:
         if isinstance(point, str) and not point.endswith(".pg"):
             return self._graph.point(point)
-        return _accepted(Path(require_path(point, "a branch, a commit or a file")))
+        return _accepted(Path(require_path(point, "a branch, a commit, a tag or a file")))
 
     def _accepted_at(self, point: Snapshot | AcceptedSchema) -> AcceptedSchema:
         if isinstance(point, AcceptedSchema):

@@ -88,13 +88,16 @@ WRONG: Final[dict[str, tuple[Callable[[Any], object], str]]] = {
     "a version as a text": (lambda g: g.at(version="1"), "version has to be a whole number"),
     "a version that is true": (lambda g: g.snapshot(version=True), "version has to be a whole"),
     "a number for a branch": (lambda g: g.at(branch=3), "a branch's name has to be a text"),
-    "a number for a commit": (lambda g: g.commits.show(3), "a commit id has to be a text"),
+    "a number for a commit": (lambda g: g.commits.show(3), "a commit has to be a text"),
     "no name for a branch": (lambda g: g.branches.create(None), "a branch's name has to be a text"),
     "a limit as a text": (lambda g: g.changes(limit="3"), "limit has to be a whole number"),
     "a limit of commits": (lambda g: g.commits.list(limit="3"), "limit has to be a whole number"),
     "a number for an id": (lambda g: g.entity("Person", 3), "id has to be a text"),
     "a number for a type": (lambda g: g.entity(3, "ada"), "type_name has to be a text"),
-    "a number for a point": (lambda g: g.diff(3, "main"), "a branch or a commit has to be a text"),
+    "a number for a point": (
+        lambda g: g.diff(3, "main"),
+        "a branch, a commit or a tag has to be a text",
+    ),
     "numbers for types": (lambda g: g.diff("main", "main", types=[3]), "each of types has to be"),
     "a number for types": (lambda g: g.export("out.jsonl", types=3), "types has to be a text or"),
     "no target": (lambda g: g.export(None), "target has to be a text or a path"),
@@ -230,7 +233,9 @@ def test_a_branch_may_be_spelt_like_a_commit_in_lower_case(tmp_path: Path) -> No
 
 
 def test_what_is_neither_a_branch_nor_a_commit_is_called_so(graph: Graph) -> None:
-    with pytest.raises(BranchNotFoundError, match="and it is no commit: ids have 26") as refused:
+    with pytest.raises(
+        BranchNotFoundError, match="and it is no tag and no commit: ids have 26"
+    ) as refused:
         graph.diff(graph.snapshot().head.commit_id[:10], "main")
     assert refused.value.hint == "it has main"
 

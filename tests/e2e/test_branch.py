@@ -144,7 +144,7 @@ def test_branches_are_listed_as_a_table(run: Run) -> None:
         (["create", "__x"], Exit.INVALID, "internal"),
         (["create", "x", "--from", "darft"], Exit.NOT_FOUND, "draft?"),
         (["create", "x", "--commit", "0" * 26], Exit.NOT_FOUND, "0" * 26),
-        (["create", "x", "--commit", "nope"], Exit.INVALID, "nope"),
+        (["create", "x", "--commit", "nope"], Exit.NOT_FOUND, "nope"),
         (["create", "x", "--version", "99"], Exit.NOT_FOUND, "99"),
         (["create", "x", "--from", "main", "--commit", "0" * 26], Exit.INVALID, "commit"),
         (["create"], Exit.USAGE, "NAME"),

@@ -76,7 +76,7 @@ def test_a_branch_has_a_feed_of_its_own_and_changes_can_be_chosen(
     ("arguments", "code", "said"),
     [
         (["poll", "--after", "0" * 26], Exit.NOT_FOUND, "take a new baseline"),
-        (["poll", "--after", "nope"], Exit.INVALID, "nope"),
+        (["poll", "--after", "nope"], Exit.NOT_FOUND, "nope"),
         (["poll", "--limit", "0"], Exit.USAGE, "--limit"),
         (["poll", "--branch", "mian"], Exit.NOT_FOUND, "did you mean main?"),
         (["poll", "--type", "Persn"], Exit.NOT_FOUND, "did you mean Person?"),

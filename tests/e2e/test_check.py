@@ -23,7 +23,7 @@ def test_a_sound_graph_is_a_table_of_what_was_checked(here, base):
     assert header.split() == ["checked", "count", "wrong", "what", "must", "hold"]
     assert [line.split()[0] for line in lines] == [
         "branch", "history", "schema", "table", "head", "row", "rule", "sidecar", "recovery",
-        "setting",
+        "tag", "setting",
     ]  # fmt: skip
     assert told.err == f"sound: {base}, branches main, draft\n"
 

@@ -146,7 +146,7 @@ def test_a_schema_with_errors_is_refused_with_each_place(omnigraph: Run, tmp_pat
         (["snapshot", "--store", "{store}", "--branch", "a b"], Exit.INVALID, "a b"),
         (["snapshot", "--store", "{store}", "--version", "99"], Exit.NOT_FOUND, "99"),
         (["snapshot", "--store", "{store}", "--version", "x"], Exit.USAGE, "--version"),
-        (["snapshot", "--store", "{store}", "--commit", "nope"], Exit.INVALID, "nope"),
+        (["snapshot", "--store", "{store}", "--commit", "nope"], Exit.NOT_FOUND, "nope"),
         (
             ["snapshot", "--store", "{store}", "--commit", "0" * 26, "--branch", "main"],
             Exit.INVALID,

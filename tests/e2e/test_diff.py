@@ -152,7 +152,7 @@ def test_one_commit_shows_what_it_changed(here: Run, store: str) -> None:
         (["diff", "main", "draft", "--op", "upsert"], Exit.USAGE, "upsert"),
         (["diff", "main", "draft", "--json", "--format", "csv"], Exit.USAGE, "two different"),
         (["commit", "changes", "0" * 26], Exit.NOT_FOUND, "0" * 26),
-        (["commit", "changes", "nope"], Exit.INVALID, "nope"),
+        (["commit", "changes", "nope"], Exit.NOT_FOUND, "nope"),
     ],
 )
 def test_a_mistake_gets_one_clear_message_and_its_exit_code(

@@ -35,7 +35,15 @@ def test_the_history_of_all_branches_is_a_table(here, store):
     told = here("log", "--store", store)
 
     header, *lines = told.out.splitlines()
-    assert header.split() == ["commit", "branches", "created", "operation", "actor", "message"]
+    assert header.split() == [
+        "commit",
+        "branches",
+        "tags",
+        "created",
+        "operation",
+        "actor",
+        "message",
+    ]
     assert len(lines) == 6
     assert lines[0].split()[1] == "main"
     assert [line.split()[1] for line in lines[1:4]].count("review/1") == 1

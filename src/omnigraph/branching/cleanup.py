@@ -3,7 +3,8 @@
 Scratch belongs to one load, and is garbage once that has ended. A ref's name is used once and says
 when it was created and for which branch (docs/decisions/0007), so the only question is whether
 anything needs it. Only these can: the names of branches, the manifests that they carry, the
-histories that merged a deleted branch (docs/decisions/0008) and the sidecars of unfinished writes.
+histories that merged a deleted branch (docs/decisions/0008), tags and the sidecars of unfinished
+writes.
 """
 
 from __future__ import annotations
@@ -308,7 +309,8 @@ def _collect_references(
     intents = sidecars.find().require_readable()
     survey = manifest.names.survey()
     histories = {MAIN: manifest.open(MAIN)}
-    failures = list(survey.unreadable.values())
+    tags = manifest.tags.survey()
+    failures = [*survey.unreadable.values(), *tags.unreadable.values()]
     opaque = set()
     for branch in survey.branches:
         try:
@@ -343,8 +345,9 @@ def _collect_references(
     old = [branch for branch in retired if branch.retired_at and now - branch.retired_at >= least]
     released: frozenset[RetiredBranch] = frozenset()
     if not failures and not is_merging:
+        sources = {*living.values(), *(tag.ref for tag in tags.tags)}
         released = find_releasable(
-            manifest, retired, among=old, histories=histories, sources=living.values()
+            manifest, retired, among=old, histories=histories, sources=sources
         )
     needed = frozenset(branch.ref for branch in retired) - {branch.ref for branch in released}
     return _References(

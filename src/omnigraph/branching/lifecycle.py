@@ -44,7 +44,7 @@ def create(manifest: Manifest, clock: Clock, name: BranchName, source: Snapshot)
     """Create a branch at a snapshot; copies no rows, and the cost does not depend on their number.
 
     Raises:
-        AlreadyExistsError: the graph has a branch of that name. It is untouched.
+        AlreadyExistsError: the graph has a branch or a tag of that name. It is untouched.
         InvalidNameError: a branch above or below the name by path exists, or the name has the form
             of a commit id.
         BranchNotFoundError: the snapshot's branch was deleted meanwhile. Nothing was created.
@@ -71,6 +71,8 @@ def create(manifest: Manifest, clock: Clock, name: BranchName, source: Snapshot)
     try:
         # Of two created at once above and below each other, at least one sees the other here.
         _require_apart(name, manifest.names.taken_names())
+        # Who creates a tag puts it first, too, and then looks for a branch of its name.
+        _require_no_tag(manifest, name)
         # A deletion of the source first marks it, and then looks for branches created from it.
         _require_source(manifest, clock, source, name)
     except OmnigraphError:
@@ -155,6 +157,13 @@ def _require_free(manifest: Manifest, name: BranchName) -> None:
     if name in others and not manifest.names.is_ended(name):
         raise manifest.names.name_taken_error(name)
     _require_apart(name, others)
+
+
+def _require_no_tag(manifest: Manifest, name: BranchName) -> None:
+    if manifest.tags.exists(name):
+        message = f"the graph {manifest.store.root.uri} has a tag {name}, and no branch may be it"
+        hint = "choose another name, or delete that tag first"
+        raise AlreadyExistsError(message, hint=hint, code=ErrorCode.TAG_EXISTS)
 
 
 def _require_apart(name: BranchName, others: Iterable[BranchName]) -> None:

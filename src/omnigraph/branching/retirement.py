@@ -28,7 +28,8 @@ def find_releasable(
         retired: Every deleted branch.
         among: Those of them that may be released.
         histories: The existing branches.
-        sources: The refs that the existing branches were created from.
+        sources: The refs that the existing branches were created from, and those that have commits
+            with tags.
     """
     released = set(among) - _find_merged(manifest, among, histories)
     while True:

@@ -34,6 +34,7 @@ from omnigraph.cli.commands import (
     schema,
     settings,
     snapshot,
+    tag,
     version,
 )
 from omnigraph.cli.exits import Exit, exit_code
@@ -52,6 +53,7 @@ class _Commands(CommandsOnDemand):
         "mutate": mutate.mutate,
         "lint": lint.lint,
         "branch": branch.group,
+        "tag": tag.group,
         "schema": schema.group,
         "commit": commit.group,
         "log": log.log,

@@ -67,7 +67,8 @@ AtBranch = Annotated[
     str | None, typer.Option("--branch", metavar="NAME", help="The branch; main by default.")
 ]
 AtCommit = Annotated[
-    str | None, typer.Option("--commit", metavar="ID", help="A commit, of any branch.")
+    str | None,
+    typer.Option("--commit", metavar="ID", help="A commit of any branch: its id, or a tag."),
 ]
 AtVersion = Annotated[
     int | None, typer.Option("--version", metavar="N", help="A manifest version.")

@@ -14,6 +14,7 @@ from typing import Final
 from omnigraph.clock import SystemClock
 from omnigraph.errors import InvalidParameterError
 from omnigraph.limits import CONNECTOR_PARALLELISM
+from omnigraph.manifest.points import Points
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.snapshot import Snapshot
@@ -66,7 +67,7 @@ def pin(options: Mapping[str, str]) -> Pinned:
 
     Raises:
         InvalidParameterError: an option is unknown, missing or ill-formed.
-        NotFoundError: there is no such graph, branch, commit, version or type.
+        NotFoundError: there is no such graph, branch, commit, tag, version or type.
     """
     given = by_name(options)
     unknown = sorted(given.keys() - set(_OPTIONS))
@@ -110,7 +111,7 @@ def _find_snapshot(manifest: Manifest, given: Mapping[str, str]) -> Snapshot:
         if branch is not None or version is not None:
             message = "a commit says it all: give a commit, or a branch and a version"
             raise InvalidParameterError(message, name="commit")
-        return manifest.at_commit(CommitId.parse(commit))
+        return Points(manifest).at(commit)
     name = MAIN if branch is None else BranchName.parse(branch)
     return manifest.current(name) if version is None else manifest.at_version(name, version)
 

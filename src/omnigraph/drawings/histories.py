@@ -18,15 +18,15 @@ _MESSAGE_MAX: Final = 72
 """Characters of a message that a picture shows."""
 
 
-def history_svg(rows: Sequence[Row], tips: Mapping[CommitId, Sequence[str]], *, title: str) -> str:
+def history_svg(rows: Sequence[Row], names: Mapping[CommitId, Sequence[str]], *, title: str) -> str:
     """The picture of a history.
 
     Args:
-        tips: The branches that end at a commit, by its id.
+        names: The branches that end at a commit, and its tags, by its id.
     """
     lanes = 1 + max((max([row.lane, *row.passing, row.starts or 0]) for row in rows), default=0)
     left = _MARGIN + lanes * _LANE
-    words = [_words(row, tips.get(row.commit.commit_id, ())) for row in rows]
+    words = [_words(row, names.get(row.commit.commit_id, ())) for row in rows]
     widest = max((svg.text_width(" ".join(texts)) for texts in words), default=0)
     elements = [*_lines(rows)]
     for place, (row, texts) in enumerate(zip(rows, words, strict=True)):
@@ -35,14 +35,14 @@ def history_svg(rows: Sequence[Row], tips: Mapping[CommitId, Sequence[str]], *, 
     return svg.document(left + widest + 2 * _MARGIN, height, elements, title=title)
 
 
-def _words(row: Row, tips: Sequence[str]) -> tuple[str, str, str]:
+def _words(row: Row, names: Sequence[str]) -> tuple[str, str, str]:
     commit = row.commit
     when = f"{commit.created_at:%Y-%m-%d %H:%M}"
     message = (commit.message or "").partition("\n")[0][:_MESSAGE_MAX]
-    names = " ".join(f"[{name}]" for name in tips)
+    marks = " ".join(f"[{name}]" for name in names)
     who = f"by {commit.actor}" if commit.actor else ""
     rest = [when, str(commit.operation), who, message]
-    return commit.commit_id, names, " ".join(word for word in rest if word)
+    return commit.commit_id, marks, " ".join(word for word in rest if word)
 
 
 def _commit(row: Row, place: int, words: tuple[str, str, str], left: float) -> list[str]:

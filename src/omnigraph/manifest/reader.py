@@ -23,6 +23,7 @@ from omnigraph.manifest.branches import Branches
 from omnigraph.manifest.layout import MANIFEST, SCHEMA_TEXT
 from omnigraph.manifest.lineage import Ancestry, History
 from omnigraph.manifest.snapshot import Snapshot, by_key
+from omnigraph.manifest.tags import Tag, Tags
 from omnigraph.model.commits import Commit
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
@@ -47,6 +48,7 @@ class Manifest:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.names = Branches(store)
+        self.tags = Tags(store)
         self._states: dict[str, rows.Contents] = {}
         self._lock = threading.Lock()
 
@@ -118,7 +120,7 @@ class Manifest:
         excluding: BranchName | None = None,
         among_retired: bool = False,
     ) -> Commit:
-        """One commit's row, searched on every branch.
+        """One commit's row, searched on every branch, and then in the histories of tags.
 
         Args:
             near: The branch to search first.
@@ -126,8 +128,8 @@ class Manifest:
             among_retired: Whether deleted branches are searched, too.
 
         Raises:
-            CommitNotFoundError: no branch has such a commit.
-            StorageError: a branch that may have it cannot be read.
+            CommitNotFoundError: no branch and no tag has such a commit.
+            StorageError: a branch or a tag that may have it cannot be read.
         """
         unreadable: list[StorageError] = []
         for branch in self._search_order(near):
@@ -148,10 +150,42 @@ class Manifest:
                 opened = self._open_table(self._table_at(retired.ref, None))
                 if commit := self.lookup(opened, retired.name, commit_id):
                     return commit
+        # A tag keeps the history of its commit when the branch is deleted.
+        tagged = self.tags.survey()
+        # Main has every commit that was made on it, and was searched.
+        for tag in (tag for tag in tagged.tags if tag.ref is not None):
+            with suppress(NotFoundError):
+                if commit := self._lookup_tagged(tag, commit_id):
+                    return commit
+        unreadable += tagged.unreadable.values()
         if unreadable:
             raise unreadable[0]
         message = f"the graph {self.store.root.uri} has no commit {commit_id}"
         raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
+
+    def find_tagged(self, tag: Tag) -> Commit:
+        """The row of the commit that a tag names, where the tag says that it is.
+
+        Raises:
+            CommitNotFoundError: it is not there any more.
+        """
+        with suppress(NotFoundError):
+            if commit := self._lookup_tagged(tag, tag.commit_id):
+                return commit
+        message = (
+            f"commit {tag.commit_id}, which tag {tag.name} names, cannot be read: version "
+            f"{tag.manifest_version} of the manifest, of branch {tag.branch}, does not have it"
+        )
+        raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
+
+    def _lookup_tagged(self, tag: Tag, commit_id: CommitId) -> Commit | None:
+        """The commit, if it is in the history of a tag.
+
+        Raises:
+            NotFoundError: the manifest version of the tag's commit is gone.
+        """
+        opened = self._open_table(self._table_at(tag.ref, tag.manifest_version))
+        return self.lookup(opened, tag.branch, commit_id)
 
     def _search_order(self, near: BranchName) -> Iterator[BranchName]:
         self._require_graph()

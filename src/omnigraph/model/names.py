@@ -1,4 +1,4 @@
-"""Names that users choose: types and branches, validated once at the edge."""
+"""Names that users choose: types, branches and tags, validated once at the edge."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from typing import Final, Self
 from urllib.parse import quote
 
+from omnigraph.clock import is_ulid
 from omnigraph.errors import ErrorCode, InvalidNameError
 from omnigraph.limits import BRANCH_NAME_LENGTH_MAX, TYPE_NAME_LENGTH_MAX
 from omnigraph.model.arguments import require_text
@@ -56,10 +57,9 @@ class BranchName(str):
             InvalidParameterError: it is not a text.
         """
         require_text(text, "a branch's name")
-        if wrong := _branch_name_fault(text):
+        if wrong := _name_fault(text):
             message = f"{text[:200]!r} is not a branch name: {wrong}"
-            hint = "use letters, digits, '.', '-' and '_', with '/' between parts"
-            raise InvalidNameError(message, hint=hint, code=ErrorCode.INVALID_NAME, name=text)
+            raise InvalidNameError(message, hint=_HINT, code=ErrorCode.INVALID_NAME, name=text)
         return cls(text)
 
     @property
@@ -84,7 +84,42 @@ class BranchName(str):
 MAIN: Final = BranchName("main")
 
 
-def _branch_name_fault(text: str) -> str | None:
+class TagName(str):
+    """The name of a tag; inside, it is already valid."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Validate a tag name: what a branch may be named, but nothing that reads as a commit id.
+
+        >>> TagName.parse("release/1.0")
+        'release/1.0'
+
+        Raises:
+            InvalidNameError: the name is invalid, is main's, or has the form of a commit id in
+                upper or lower case.
+            InvalidParameterError: it is not a text.
+        """
+        require_text(text, "a tag's name")
+        if wrong := _name_fault(text) or _tag_name_fault(text):
+            message = f"{text[:200]!r} is not a tag name: {wrong}"
+            raise InvalidNameError(message, hint=_HINT, code=ErrorCode.INVALID_NAME, name=text)
+        return cls(text)
+
+
+_HINT: Final = "use letters, digits, '.', '-' and '_', with '/' between parts"
+
+
+def _tag_name_fault(text: str) -> str | None:
+    if text == MAIN:
+        return "every graph has a branch of that name"
+    if text.isascii() and is_ulid(text.upper()):
+        return "it has the form of a commit id"
+    return None
+
+
+def _name_fault(text: str) -> str | None:
     if not text:
         return "it is empty"
     if not _BRANCH_CHARACTERS.fullmatch(text):

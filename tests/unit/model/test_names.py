@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.errors import ErrorCode, InvalidNameError
 from omnigraph.limits import BRANCH_NAME_LENGTH_MAX, TYPE_NAME_LENGTH_MAX
-from omnigraph.model.names import MAIN, BranchName, TypeName
+from omnigraph.model.names import MAIN, BranchName, TagName, TypeName
 
 LONGEST = "a" * BRANCH_NAME_LENGTH_MAX
 
@@ -153,3 +153,31 @@ def test_a_bad_type_name_is_refused(text):
         TypeName.parse(text)
 
     assert refused.value.details == {"name": text}
+
+
+@pytest.mark.parametrize("text", ["v1", "release/1.0", "Ünï", "é" * 20, "mainly", "01arz3"])
+def test_a_good_tag_name_is_kept_as_it_is(text):
+    assert TagName.parse(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    {
+        "": "empty",
+        "a b": "not allowed",
+        "a=b": "not allowed",
+        "a//b": "empty part",
+        "-v": "starts with '-'",
+        "__x": "internal",
+        "x.lock": "'.lock'",
+        "main": "a branch of that name",
+        "main/x": "reserved",
+        "a" * (BRANCH_NAME_LENGTH_MAX + 1): "longer than",
+        "01ARZ3NDEKTSV4RRFFQ69G5FAV": "form of a commit id",
+        "01arz3ndektsv4rrffq69g5fav": "form of a commit id",
+    }.items(),
+)
+def test_a_bad_tag_name_is_refused_with_the_reason(text, why):
+    with pytest.raises(InvalidNameError, match="is not a tag name") as refused:
+        TagName.parse(text)
+    assert why in refused.value.message

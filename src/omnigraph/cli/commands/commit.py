@@ -60,7 +60,7 @@ def list_commits(
 
 @group.command("show")
 def show_commit(
-    commit_id: Annotated[str, typer.Argument(metavar="COMMIT", help="The commit's id.")],
+    commit_id: Annotated[str, typer.Argument(metavar="COMMIT", help="The commit's id, or a tag.")],
     *,
     store: options.Store = None,
     json: options.Json = False,
@@ -78,7 +78,7 @@ def show_commit(
 
 @group.command("changes")
 def show_changes(
-    commit_id: Annotated[str, typer.Argument(metavar="COMMIT", help="The commit's id.")],
+    commit_id: Annotated[str, typer.Argument(metavar="COMMIT", help="The commit's id, or a tag.")],
     *,
     store: options.Store = None,
     rows: diffs.Rows = False,

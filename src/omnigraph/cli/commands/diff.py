@@ -12,8 +12,8 @@ from omnigraph.cli.spark import quick_spark
 
 
 def diff(
-    before: Annotated[str, typer.Argument(metavar="BEFORE", help="A branch or a commit.")],
-    after: Annotated[str, typer.Argument(metavar="AFTER", help="A branch or a commit.")],
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help="A branch, a commit or a tag.")],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="A branch, a commit or a tag.")],
     *,
     store: options.Store = None,
     kinds: diffs.Kinds = None,

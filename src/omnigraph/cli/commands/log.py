@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from omnigraph.model.commits import Commit
     from omnigraph.model.ids import CommitId
 
-    Tips = Mapping[CommitId, Sequence[str]]
+    Names = Mapping[CommitId, Sequence[str]]
 
 
 class LogFormat(StrEnum):
@@ -63,18 +63,20 @@ def log(
     wanted = _choose_format(format_, json=json, graph=graph)
     handle = graphs.open(options.require_store(store), read_only=True)
     every = handle.commits.every(branch=branch)
-    shown, tips = every[:limit], _tips(handle, branch)
+    shown, tips, tags = every[:limit], _tips(handle, branch), _tags(handle)
     known = {commit.commit_id: commit for commit in every}
     if wanted is LogFormat.JSON:
-        render.show_json([_facts(commit, tips) for commit in shown])
+        render.show_json([_facts(commit, tips, tags) for commit in shown])
     elif wanted is LogFormat.SVG:
         title = f"history of {handle.uri}"
-        render.show_text(history_svg(lay_out(shown, known), tips, title=title))
+        names = _join(tips, tags)
+        render.show_text(history_svg(lay_out(shown, known), names, title=title))
     elif graph:
-        output.write_text("".join(f"{line}\n" for line in _draw(lay_out(shown, known), tips)))
+        lines = _draw(lay_out(shown, known), _join(tips, tags))
+        output.write_text("".join(f"{line}\n" for line in lines))
     else:
-        columns = ["commit", "branches", "created", "operation", "actor", "message"]
-        render.show_table(columns, [_cells(commit, tips) for commit in shown])
+        columns = ["commit", "branches", "tags", "created", "operation", "actor", "message"]
+        render.show_table(columns, [_cells(commit, tips, tags) for commit in shown])
 
 
 def _choose_format(wanted: LogFormat | None, *, json: bool, graph: bool) -> LogFormat:
@@ -89,7 +91,7 @@ def _choose_format(wanted: LogFormat | None, *, json: bool, graph: bool) -> LogF
     return chosen
 
 
-def _tips(handle: Graph, branch: str | None) -> Tips:
+def _tips(handle: Graph, branch: str | None) -> Names:
     """The branches that end at each commit."""
     from omnigraph.errors import BranchNotFoundError
 
@@ -104,14 +106,32 @@ def _tips(handle: Graph, branch: str | None) -> Tips:
     return tips
 
 
-def _facts(commit: Commit, tips: Tips) -> dict[str, object]:
-    return {**commit_facts(commit), "branches": list(tips.get(commit.commit_id, ()))}
+def _tags(handle: Graph) -> Names:
+    """The tags of each commit."""
+    tags: dict[CommitId, list[str]] = {}
+    for tag in handle.tags.list():
+        tags.setdefault(tag.commit_id, []).append(tag.name)
+    return tags
 
 
-def _cells(commit: Commit, tips: Tips) -> tuple[object, ...]:
+def _join(tips: Names, tags: Names) -> Names:
+    """The names to draw beside each commit."""
+    return {
+        commit_id: [*tips.get(commit_id, ()), *(f"tag {name}" for name in tags.get(commit_id, ()))]
+        for commit_id in {*tips, *tags}
+    }
+
+
+def _facts(commit: Commit, tips: Names, tags: Names) -> dict[str, object]:
+    names = {"branches": list(tips.get(commit.commit_id, ()))}
+    return {**commit_facts(commit), **names, "tags": list(tags.get(commit.commit_id, ()))}
+
+
+def _cells(commit: Commit, tips: Names, tags: Names) -> tuple[object, ...]:
     return (
         commit.commit_id,
         ", ".join(tips.get(commit.commit_id, ())),
+        ", ".join(tags.get(commit.commit_id, ())),
         f"{commit.created_at:%Y-%m-%d %H:%M:%S}",
         commit.operation,
         commit.actor,
@@ -119,7 +139,7 @@ def _cells(commit: Commit, tips: Tips) -> tuple[object, ...]:
     )
 
 
-def _draw(rows: Sequence[Row], tips: Tips) -> Iterator[str]:
+def _draw(rows: Sequence[Row], names: Names) -> Iterator[str]:
     from omnigraph.drawings import terminal
 
     lines = list(terminal.draw_lines(rows))
@@ -127,16 +147,16 @@ def _draw(rows: Sequence[Row], tips: Tips) -> Iterator[str]:
     has_lines = _can_print("│●")
     for marks, row in lines:
         shown = marks if has_lines else terminal.to_ascii(marks)
-        words = "" if row is None else _words(row.commit, tips)
+        words = "" if row is None else _words(row.commit, names)
         yield f"{shown:<{width}}  {words}".rstrip()
 
 
-def _words(commit: Commit, tips: Tips) -> str:
-    names = "".join(f"({name}) " for name in tips.get(commit.commit_id, ()))
+def _words(commit: Commit, names: Names) -> str:
+    marks = "".join(f"({name}) " for name in names.get(commit.commit_id, ()))
     who = f" by {commit.actor}" if commit.actor else ""
     title = subject(commit)
     when = f"{commit.created_at:%Y-%m-%d %H:%M:%S}"
-    words = f"{commit.commit_id} {names}{when} {commit.operation}{who}{title and f': {title}'}"
+    words = f"{commit.commit_id} {marks}{when} {commit.operation}{who}{title and f': {title}'}"
     return render.printable(words)
 
 

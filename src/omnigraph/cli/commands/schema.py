@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 group = typer.Typer(help="Show and change the schema of a graph.", no_args_is_help=True)
 
-_POINT_HELP: Final = "A branch, a commit, or a .pg file."
+_POINT_HELP: Final = "A branch, a commit, a tag, or a .pg file."
 
 NewSchema = Annotated[
     Path, typer.Option("--schema", metavar="FILE", help="The new schema, a .pg file.")

@@ -11,8 +11,9 @@ from typing import Final
 
 from omnigraph.errors import InvalidNameError, OmnigraphError
 from omnigraph.maintenance.checking.report import Finding, Invariant, Notebook
-from omnigraph.manifest.layout import BRANCHES, RECOVERY, SCHEMAS
+from omnigraph.manifest.layout import BRANCHES, RECOVERY, SCHEMAS, TAGS
 from omnigraph.manifest.schemas import is_schema_path
+from omnigraph.manifest.tags import tag_of
 from omnigraph.model.names import BranchName
 from omnigraph.recovery.scratch import SCRATCH, is_scratch_path
 from omnigraph.recovery.sidecars import is_sidecar_path
@@ -57,6 +58,7 @@ _FOLDERS: Final[Mapping[str, tuple[Invariant, Callable[[str], bool]]]] = {
     BRANCHES: (Invariant.BRANCH, _is_branch_path),
     RECOVERY: (Invariant.SIDECAR, is_sidecar_path),
     SCHEMAS: (Invariant.SCHEMA, is_schema_path),
+    TAGS: (Invariant.TAG, lambda path: tag_of(path) is not None),
     SCRATCH: (Invariant.SIDECAR, is_scratch_path),
 }
 """By folder, the invariant that its files concern, and a test for files of our own."""

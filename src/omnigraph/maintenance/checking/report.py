@@ -34,6 +34,7 @@ class Invariant(StrEnum):
     RULE = "rule"
     SIDECAR = "sidecar"
     RECOVERY = "recovery"
+    TAG = "tag"
     SETTING = "setting"
 
     @property
@@ -53,6 +54,7 @@ _SENTENCES: Final = {
     Invariant.RULE: "ids, keys, uniques, ends and cardinalities hold",
     Invariant.SIDECAR: "no write was interrupted and left as it was",
     Invariant.RECOVERY: "every interrupted write was brought to an end once",
+    Invariant.TAG: "every tag names a commit that can be read",
     Invariant.SETTING: "every setting has a value that it accepts",
 }
 

@@ -25,6 +25,7 @@ from omnigraph.maintenance.checking.report import BACKUP, CheckReport, Finding, 
 from omnigraph.maintenance.checking.rules import Progress, RowChecks
 from omnigraph.maintenance.checking.settings import check_settings
 from omnigraph.maintenance.checking.tables import Files, check_head, check_table, check_types
+from omnigraph.maintenance.checking.tags import check_tags
 from omnigraph.manifest import schemas
 from omnigraph.manifest.format import CURRENT
 from omnigraph.manifest.layout import RECOVERIES, RECOVERY, SCHEMA_TEXT, SCHEMAS
@@ -150,6 +151,7 @@ class _Check:
                 rows.run(snapshot, RuleSet.compile(accepted.catalog), tables)
         self._check_sidecars()
         self._check_recoveries()
+        check_tags(self.manifest, self.notebook)
         check_settings(StoredSettings(self.manifest.store.objects, self.clock), self.notebook)
         self._note_orphans()
         note_foreign_files(self.manifest.store.objects, self.notebook)

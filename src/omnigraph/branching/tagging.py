@@ -1,0 +1,85 @@
+"""Creation of tags: a tag is put first, and then compared with what others did meanwhile."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+
+from omnigraph.clock import Clock
+from omnigraph.errors import (
+    AlreadyExistsError,
+    BranchNotFoundError,
+    ConflictError,
+    ErrorCode,
+    OmnigraphError,
+)
+from omnigraph.failpoints import Failpoint, hit
+from omnigraph.limits import LEASE_SECONDS
+from omnigraph.manifest.reader import Manifest
+from omnigraph.manifest.tags import Tag
+from omnigraph.model.commits import Commit
+from omnigraph.model.names import BranchName, TagName
+
+
+def create_tag(
+    manifest: Manifest,
+    clock: Clock,
+    name: TagName,
+    commit: Commit,
+    *,
+    actor: str | None = None,
+    message: str | None = None,
+) -> Tag:
+    """Give a commit a name.
+
+    Raises:
+        AlreadyExistsError: a tag or a branch has the name. It is untouched.
+        CommitNotFoundError: the commit can no longer be read. Nothing was created.
+        ConflictError: it took so long that the commit may have been removed. Nothing was created.
+    """
+    started = clock.now()
+    # The commit's own row does not always say which ref it was made on.
+    place = manifest.at(commit)
+    tag = Tag(
+        name,
+        commit.commit_id,
+        started,
+        actor,
+        message,
+        branch=commit.branch,
+        ref=place.ref,
+        manifest_version=place.manifest_version,
+        tag_id=clock.ulid(),
+    )
+    _require_no_branch(manifest, name)
+    manifest.tags.put(tag)
+    hit(Failpoint.TAG_AFTER_PUT)
+    try:
+        # Who creates a branch gives it its name first, too, and then looks for a tag: of two that
+        # create both at once, at least one sees the other.
+        _require_no_branch(manifest, name)
+        _require_commit(manifest, clock, tag, commit)
+    except OmnigraphError:
+        manifest.tags.withdraw(tag)
+        raise
+    return tag
+
+
+def _require_no_branch(manifest: Manifest, name: TagName) -> None:
+    with suppress(BranchNotFoundError):
+        manifest.names.find(BranchName(name))
+        message = f"the graph {manifest.store.root.uri} has a branch {name}, and no tag may be it"
+        hint = "choose another name, or delete that branch first"
+        raise AlreadyExistsError(message, hint=hint, code=ErrorCode.BRANCH_EXISTS)
+
+
+def _require_commit(manifest: Manifest, clock: Clock, tag: Tag, commit: Commit) -> None:
+    """Reject a commit that others may have removed before they could see the tag.
+
+    Who removes commits first records which, and reads the tags afterwards (docs/decisions/0014):
+    a commit that can be read now is safe.
+    """
+    if clock.now() - tag.created_at > timedelta(seconds=LEASE_SECONDS):
+        message = f"creating the tag {tag.name} took longer than {LEASE_SECONDS:.0f} s"
+        raise ConflictError(message, hint="try again")
+    manifest.at(commit)
