@@ -27,7 +27,8 @@ node Person { name: String @key  age: I32? }
 node City { name: String @key }
 edge Knows: Person -> Person { since: Date? }
 """
-CREATE_REQUESTS_MAX = 12
+CREATE_REQUESTS_MAX = 13
+"""One of them looks for a tag of that name."""
 
 
 def people(first: int, count: int) -> pa.Table:

@@ -57,8 +57,8 @@ class Points:
             tag = self._manifest.tags.find(name)
         except TagNotFoundError as missing:
             message = f"{missing.message}, and it is no commit id: {_LENGTH}"
-            near = get_close_matches(text, self._manifest.tags.names(), n=1)
-            hint = f"did you mean {near[0]}?" if near else self._branch_hint(text) or _HINT
+            alike = get_close_matches(text, self._manifest.tags.names(), n=1)
+            hint = f"did you mean {alike[0]}?" if alike else self._branch_hint(text) or _HINT
             raise TagNotFoundError(message, hint=hint) from missing
         return CommitPlace(tag.commit_id, tag.branch)
 
