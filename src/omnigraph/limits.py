@@ -129,6 +129,9 @@ PINNED_TABLES_MAX: Final = 256
 KNOWN_FORKS_MAX: Final = 4096
 """Refs of tables of which a graph handle remembers where they started."""
 
+PROBED_VERSIONS_MAX: Final = 16
+"""Versions above the newest known one that are looked for one by one before all are listed."""
+
 OWN_TABLE_BLOCK_BYTES: Final = 1 << 20
 """Read size for internal tables, which are small: each file is fetched in one request."""
 

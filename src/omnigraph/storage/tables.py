@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final, NoReturn
 
 import lance
@@ -14,7 +15,7 @@ from lance import LanceDataset
 from lance.fragment import FragmentMetadata
 
 from omnigraph.errors import ErrorCode, NotFoundError, StorageError
-from omnigraph.limits import OWN_TABLE_BLOCK_BYTES, PINNED_TABLES_MAX
+from omnigraph.limits import OWN_TABLE_BLOCK_BYTES, PINNED_TABLES_MAX, PROBED_VERSIONS_MAX
 from omnigraph.model.tables import TablePin
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.meter import Meter
@@ -229,6 +230,7 @@ class Tables:
         self._handles: dict[str, LanceDataset] = {}
         self._ref_handles: dict[tuple[str, str], LanceDataset] = {}
         self._pinned: dict[TableAddress, Table] = {}
+        self._newest: dict[tuple[str, str | None], int] = {}
         self._lock = threading.Lock()
         self.values = Values()
         self.forks = Forks(objects)
@@ -251,9 +253,8 @@ class Tables:
         A ref has the version it started at and those made on it; lower ones are its source's.
         """
         paths = self._objects.list(f"{ref_folder(location, ref)}/_versions")
-        # Lance names versions by counting down, so that the newest is listed first; old tables
-        # count up.
-        names = {f"{(1 << 64) - 1 - version:020}.manifest", f"{version}.manifest"}
+        # Old tables count up.
+        names = {_version_file(version), f"{version}.manifest"}
         return any(path.rpartition("/")[2] in names for path in paths)
 
     def open(self, location: str, *, ref: str | None, version: int) -> Table:
@@ -330,6 +331,7 @@ class Tables:
             # Readers of the older version hold it already: a long series of writes pins only one.
             self._pinned.pop(before.address, None)
         self._remember(after)
+        self._see(after.address)
 
     def open_latest(self, location: str, *, ref: str | None) -> Table:
         """The table at the newest version of this ref, read from storage, never from a cache.
@@ -338,9 +340,14 @@ class Tables:
             NotFoundError: there is no such table.
             StorageError: the ref is gone, or cannot be read.
         """
+        newest = self._probe_head(location, ref)
+        if newest is not None:
+            return self.open(location, ref=ref, version=newest)
         with translate_errors("opening", self.uri(location)):
             handle = self.main(location).checkout_version((ref, None))
-        return self._pin(self.address(location, ref=ref, version=handle.version), handle)
+        address = self.address(location, ref=ref, version=handle.version)
+        self._see(address)
+        return self._pin(address, handle)
 
     def head_version(self, location: str, *, ref: str | None) -> int:
         """The newest version of this ref, read from storage in one request; nothing is opened.
@@ -349,6 +356,9 @@ class Tables:
             NotFoundError: there is no such table.
             StorageError: the ref is gone, or storage failed.
         """
+        newest = self._probe_head(location, ref)
+        if newest is not None:
+            return newest
         if ref is None:
             handle = self.main(location)
         else:
@@ -364,7 +374,38 @@ class Tables:
                 return opened.version
             handle = known
         with translate_errors("finding the newest version of", self.uri(location)):
-            return int(handle.latest_version)
+            newest = int(handle.latest_version)
+        self._see(self.address(location, ref=ref, version=newest))
+        return newest
+
+    def _probe_head(self, location: str, ref: str | None) -> int | None:
+        """The newest version of a ref on a local disk, if it is hardly newer than one seen before.
+
+        Versions are numbered without gaps. Looking for the next few files takes the same time in
+        any history, where Lance lists all of them; on S3, it lists the newest ones first.
+        """
+        if not self._root.is_local:
+            return None
+        with self._lock:
+            newest = self._newest.get((location, ref))
+        folder = Path(self._root.uri, ref_folder(location, ref), "_versions")
+        # A cleanup may have removed it, and old tables name their files otherwise.
+        if newest is None or not (folder / _version_file(newest)).exists():
+            return None
+        for version in range(newest, newest + PROBED_VERSIONS_MAX):
+            if not (folder / _version_file(version + 1)).exists():
+                self._see(self.address(location, ref=ref, version=version))
+                return version
+        return None
+
+    def _see(self, address: TableAddress) -> None:
+        """Remember the newest version of a ref that this process has seen."""
+        with self._lock:
+            place = (address.location, address.ref)
+            self._newest.pop(place, None)
+            while len(self._newest) >= PINNED_TABLES_MAX:
+                del self._newest[next(iter(self._newest))]
+            self._newest[place] = address.version
 
     def main(self, location: str) -> LanceDataset:
         """The handle that every other handle of this table is checked out from.
@@ -390,6 +431,11 @@ class Tables:
         self._meter.watch(handle)
         with self._lock:
             return self._handles.setdefault(location, handle)
+
+
+def _version_file(version: int) -> str:
+    """How Lance names the file of a version: counting down, so that the newest is listed first."""
+    return f"{(1 << 64) - 1 - version:020}.manifest"
 
 
 def ref_folder(location: str, ref: str | None) -> str:
