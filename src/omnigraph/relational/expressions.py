@@ -48,7 +48,7 @@ _TREES: Final[dict[Comparator, type[exp.Binary]]] = {
     Comparator.GE: exp.GTE,
 }
 
-_MIRROR: Final[dict[Comparator, Comparator]] = {
+MIRROR: Final[dict[Comparator, Comparator]] = {
     Comparator.EQ: Comparator.EQ,
     Comparator.NE: Comparator.NE,
     Comparator.LT: Comparator.GT,
@@ -56,6 +56,7 @@ _MIRROR: Final[dict[Comparator, Comparator]] = {
     Comparator.GT: Comparator.LT,
     Comparator.GE: Comparator.LE,
 }
+"""The comparison that holds when the sides are exchanged."""
 
 _HOLDS: Final[dict[Comparator, Callable[[Any, Any], bool]]] = {
     Comparator.EQ: operator.eq,
@@ -137,7 +138,7 @@ def _sql_type_name(type_: PropertyType) -> str:
 def compare(comparator: Comparator, left: Side, right: Side, bindings: Bindings) -> exp.Expr:
     """A comparison that is true exactly when it holds for both values; never for a null."""
     if isinstance(left, Known) and isinstance(right, Typed):
-        return compare(_MIRROR[comparator], right, left, bindings)
+        return compare(MIRROR[comparator], right, left, bindings)
     if isinstance(right, Known) and right.value is None:
         return exp.false()
     if isinstance(left, Known) and left.value is not None and _is_number(left.type):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import date, datetime
+from typing import Any, TypeAlias
 
 from sqlglot import exp
 
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import PropertyType
+from omnigraph.relational.numbers import Comparator
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +64,33 @@ class Place:
     column: str
 
 
+PlainValue: TypeAlias = "str | bool | int | float | date | datetime"
+"""A value of a scalar type or an enum. Numbers are exactly those of their column's type."""
+
+
 @dataclass(frozen=True, slots=True)
 class IsOneOf:
-    """The column of a relation holds one of these texts, in every row that can matter."""
+    """The column of a relation holds one of these values, in every row that can matter."""
 
-    values: tuple[str, ...]
+    values: tuple[PlainValue, ...]
 
     def __str__(self) -> str:
         return f"{len(self.values)} given value{'s' * (len(self.values) != 1)}"
+
+
+@dataclass(frozen=True, slots=True)
+class IsWithin:
+    """The column holds a value on one side of a bound, in every row that can matter.
+
+    Attributes:
+        comparator: Any but `EQ` and `NE`.
+    """
+
+    comparator: Comparator
+    bound: PlainValue
+
+    def __str__(self) -> str:
+        return f"values {self.comparator.value} {self.bound}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +133,7 @@ class Reduction:
 
     relation: str
     column: str
-    by: IsOneOf | MatchesColumn | ReachedFrom
+    by: IsOneOf | IsWithin | MatchesColumn | ReachedFrom
 
 
 @dataclass(frozen=True, slots=True)

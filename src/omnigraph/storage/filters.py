@@ -45,9 +45,8 @@ def text_in(name: str, values: Iterable[str]) -> str:
     return f"{column(name)} IN ({', '.join(map(text_literal, values))})"
 
 
-Literal: TypeAlias = "str | bool | int | date | datetime"
-"""Values that keep their meaning in a filter. Floats do not: Lance distinguishes -0.0 from 0.0.
-Unsigned integers do not: Lance rejects them."""
+Literal: TypeAlias = "str | bool | int | float | date | datetime"
+"""Values of scalar types and enums."""
 
 
 def literal(value: Literal) -> str:
@@ -57,6 +56,8 @@ def literal(value: Literal) -> str:
 
     >>> literal(date(1999, 12, 31)), literal(True), literal(-7)
     ("date '1999-12-31'", 'true', '-7')
+    >>> literal(float("inf"))
+    "CAST('inf' AS DOUBLE)"
     """
     match value:
         case bool():
@@ -64,6 +65,8 @@ def literal(value: Literal) -> str:
         case int():
             # Lance parses the digits without the sign, and 2**63 does not fit.
             return str(value) if value > I64_MIN else f"CAST('{value}' AS BIGINT)"
+        case float():
+            return f"CAST('{value!r}' AS DOUBLE)"
         case datetime():
             instant = value.astimezone(UTC) if value.tzinfo else value
             return f"timestamp '{instant.replace(tzinfo=None).isoformat()}Z'"

@@ -105,6 +105,14 @@ def indexed_columns(table: Table, kind: IndexKind = IndexKind.BTREE) -> frozense
     return frozenset(spec.column for spec in _coverage(table) if spec.kind is kind)
 
 
+def covered_by_column(table: Table) -> dict[str, frozenset[int]]:
+    """The ids of the fragments that some index of each column covers, of any kind of ours."""
+    covered: dict[str, frozenset[int]] = {}
+    for spec, fragments in _coverage(table).items():
+        covered[spec.column] = covered.get(spec.column, frozenset()) | fragments
+    return covered
+
+
 def find_gaps(table: Table, specs: Iterable[IndexSpec]) -> tuple[Gap, ...]:
     """The gaps of the wanted indexes; none for an index that covers every fragment."""
     every = frozenset(table.handle.fragment_ids())

@@ -74,15 +74,26 @@ class LocalEngine:
         return conform(computed, plan.columns)
 
     def _inputs(self, plan: Plan, data: Data, relay: Relay) -> dict[str, Any]:
-        inputs: dict[str, Any] = dict(Reducer(plan, data).run())
+        reducer = Reducer(plan, data)
+        inputs: dict[str, Any] = dict(reducer.run())
         joins = len(plan.relations) > 1
         for name, relation in plan.relations.items():
             if name not in inputs:
-                inputs[name] = self._input(name, relation, data, relay, joins=joins)
+                uses_indexes = name not in reducer.crowded
+                inputs[name] = self._input(
+                    name, relation, data, relay, joins=joins, uses_indexes=uses_indexes
+                )
         return inputs
 
     def _input(
-        self, name: str, relation: Relation, data: Data, relay: Relay, *, joins: bool
+        self,
+        name: str,
+        relation: Relation,
+        data: Data,
+        relay: Relay,
+        *,
+        joins: bool,
+        uses_indexes: bool,
     ) -> Any:
         match relation:
             case GivenRows():
@@ -90,7 +101,9 @@ class LocalEngine:
             case TableRows(key, columns):
                 table = data.table(key)
                 kept = self._columns.read(table, columns) if joins else None
-                return scannable(table, columns, relay) if kept is None else kept
+                if kept is not None:
+                    return kept
+                return scannable(table, columns, relay, uses_indexes=uses_indexes)
             case _:
                 assert_never(relation)
 

@@ -7,8 +7,9 @@ lookup by an index or in memory is cheap (`storage.lookups`), the few rows repla
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,14 +19,16 @@ from omnigraph.limits import REDUCED_KEYS_MAX, UNINDEXED_KEYS_MAX
 from omnigraph.relational.plans import (
     GivenRows,
     IsOneOf,
+    IsWithin,
     MatchesColumn,
     Plan,
     ReachedFrom,
     Reduction,
     TableRows,
 )
-from omnigraph.storage import lookups
-from omnigraph.storage.indexes import indexed_columns
+from omnigraph.storage import filters, lookups
+from omnigraph.storage.indexes import covered_by_column, indexed_columns
+from omnigraph.storage.selections import Estimate, estimate_rows
 from omnigraph.storage.tables import Table
 
 
@@ -45,19 +48,68 @@ def look_up(plan: Plan, data: Data) -> pa.Table | None:
 
 @dataclass(slots=True)
 class Reducer:
-    """Applies the reductions of a plan that pay: for few ids, where lookups are cheap."""
+    """Applies the reductions of a plan that pay: for few ids, where lookups are cheap.
+
+    Attributes:
+        crowded: The relations of which indexes would find so many rows that a scan is faster.
+    """
 
     plan: Plan
     data: Data
     fetched: dict[str, pa.Table] = field(default_factory=dict)
+    crowded: set[str] = field(default_factory=set)
 
     def run(self) -> dict[str, pa.Table]:
         """The relations that could be reduced, with the remaining rows of each."""
-        waiting = list(self.plan.reductions)
+        selections = dict(self._selections())
+        waiting = [
+            reduction
+            for reduction in self.plan.reductions
+            if reduction.relation not in selections or not is_test(reduction)
+        ]
+        self._fetch_all(waiting)
+        # Ids lead to rows without a search, so properties are searched where no id has led.
+        expected = {
+            name: selection.expect_rows()
+            for name, selection in selections.items()
+            if name not in self.fetched
+        }
+        for name in sorted(expected, key=lambda name: expected[name].row_count):
+            if name not in self.fetched:
+                self._select(name, selections[name], expected[name])
+                self._fetch_all(waiting)
+        return self.fetched
+
+    def _fetch_all(self, reductions: Sequence[Reduction]) -> None:
+        """Fetch relations for as long as each leads to others."""
+        waiting = list(reductions)
         # Each round fetches at least one more relation, so there are at most as many rounds.
         while ready := [reduction for reduction in waiting if self._fetch(reduction)]:
             waiting = [reduction for reduction in waiting if reduction not in ready]
-        return self.fetched
+
+    def _selections(self) -> Iterator[tuple[str, Selection]]:
+        """The relations of which rows are found by tests of indexed properties."""
+        tests: dict[str, list[Reduction]] = {}
+        for reduction in filter(is_test, self.plan.reductions):
+            tests.setdefault(reduction.relation, []).append(reduction)
+        for name, own in tests.items():
+            relation = self.plan.relations[name]
+            if isinstance(relation, TableRows):
+                selection = Selection.of(self.data.table(relation.table), own)
+                if selection is not None:
+                    yield name, selection
+
+    def _select(self, name: str, selection: Selection, expected: Estimate) -> None:
+        relation = self.plan.relations[name]
+        assert isinstance(relation, TableRows), "no others have selections"
+        if expected.is_few is None:
+            # The values may still be found in memory.
+            self._fetch_all(selection.tests)
+        elif expected.is_few:
+            columns, table = list(relation.columns), selection.table
+            self.fetched[name] = table.read(columns, filter_text=selection.filter_text)
+        else:
+            self.crowded.add(name)
 
     def _fetch(self, reduction: Reduction) -> bool:
         """Fetch the rows of one relation, if that is not done and its ids are known and few."""
@@ -68,7 +120,11 @@ class Reducer:
             return False
         match reduction.by:
             case IsOneOf(values):
-                keys = set(values)
+                keys = {value for value in values if isinstance(value, str)}
+                if len(keys) != len(set(values)):
+                    return False
+            case IsWithin():
+                return False
             case MatchesColumn(other, column) | ReachedFrom(other, column):
                 rows = self._known_rows(other)
                 # A load may have more rows than should ever become Python objects.
@@ -94,6 +150,65 @@ class Reducer:
         if isinstance(self.plan.relations[name], GivenRows):
             return self.data.given[name]
         return self.fetched.get(name)
+
+
+def is_test(reduction: Reduction) -> bool:
+    """Whether it tests rows by themselves, without other relations."""
+    return isinstance(reduction.by, IsOneOf | IsWithin)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Tests of one relation, of which some are of indexed properties.
+
+    Attributes:
+        columns: The columns that indexes serve; `filter_text` has the tests of these.
+    """
+
+    table: Table
+    tests: tuple[Reduction, ...]
+    columns: frozenset[str]
+    filter_text: str
+
+    @classmethod
+    def of(cls, table: Table, tests: Sequence[Reduction]) -> Selection | None:
+        """What indexes can do for these tests; None for nothing, or nothing that pays more.
+
+        Lookups of ids, or of texts in a single ordered index, also know the rows in memory.
+        """
+        if any(test.column in lookups.KEY_COLUMNS for test in tests):
+            return None
+        indexed = covered_by_column(table)
+        usable = [test for test in tests if test.column in indexed]
+        filter_text = filters.conjoin(map(_filter_text, usable))
+        if filter_text is None or (len(usable) == 1 and _is_lookup(table, usable[0])):
+            return None
+        return cls(table, tuple(tests), frozenset(test.column for test in usable), filter_text)
+
+    def expect_rows(self) -> Estimate:
+        """How many rows pass."""
+        return estimate_rows(self.table, self.filter_text, self.columns)
+
+
+def _is_lookup(table: Table, test: Reduction) -> bool:
+    return (
+        isinstance(test.by, IsOneOf)
+        and all(isinstance(value, str) for value in test.by.values)
+        and test.column in indexed_columns(table)
+    )
+
+
+def _filter_text(test: Reduction) -> str:
+    match test.by:
+        case IsOneOf(values):
+            return filters.is_one_of(test.column, values)
+        case IsWithin(comparator, bound):
+            return filters.compare(test.column, comparator.value, bound)
+        case MatchesColumn() | ReachedFrom():
+            message = "the values of other relations are no test"
+            raise AssertionError(message)
+        case _:
+            assert_never(test.by)
 
 
 def _pays(table: Table, column: str, key_count: int) -> bool:

@@ -13,16 +13,19 @@ from omnigraph.storage.streams import Relay, translate_stream
 from omnigraph.storage.tables import Table
 
 
-def scannable(table: Table, columns: tuple[str, ...], relay: Relay) -> pa.Table | ds.Dataset:
+def scannable(
+    table: Table, columns: tuple[str, ...], relay: Relay, *, uses_indexes: bool = True
+) -> pa.Table | ds.Dataset:
     """A source of these columns that DuckDB can read any number of times.
 
     Args:
         relay: Receives the errors that occur while DuckDB reads.
+        uses_indexes: Whether Lance answers DuckDB's filters by its indexes, where it has such.
     """
     if any(_is_blob(table.schema.field(name)) for name in columns):
         # A plain scan returns descriptors of blobs in the place of their bytes.
         return table.read(columns)
-    return ScannedTable(table, columns, relay)
+    return ScannedTable(table, columns, relay, uses_indexes=uses_indexes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +52,13 @@ class ScannedTable(ds.Dataset):  # type: ignore[misc]
     has such columns, pyarrow applies the filters to each batch from Lance.
     """
 
-    def __init__(self, table: Table, columns: Sequence[str], relay: Relay) -> None:
+    def __init__(
+        self, table: Table, columns: Sequence[str], relay: Relay, *, uses_indexes: bool
+    ) -> None:
         self._table = table
         self._columns = list(columns)
         self._relay = relay
+        self._uses_indexes = uses_indexes
 
     @property
     def schema(self) -> pa.Schema:
@@ -76,7 +82,9 @@ class ScannedTable(ds.Dataset):  # type: ignore[misc]
     def _rows(self, columns: list[str], filter_: ds.Expression | None) -> pa.RecordBatchReader:
         handle = self._table.handle
         if not any(_refuses_filters(field.type) for field in self.schema):
-            return handle.scanner(columns=columns, filter=filter_).to_reader()
+            return handle.scanner(
+                columns=columns, filter=filter_, use_scalar_index=self._uses_indexes
+            ).to_reader()
         rows = handle.scanner(columns=self._columns).to_reader()
         return ds.Scanner.from_batches(rows, columns=columns, filter=filter_).to_reader()
 

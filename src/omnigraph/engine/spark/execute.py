@@ -141,7 +141,7 @@ def _filter_text(plan: Plan, relation: str) -> str | None:
         if reduction.relation == relation and isinstance(reduction.by, IsOneOf):
             values = reduction.by.values
             if len(values) <= KEYS_PER_LOOKUP_MAX:
-                return filters.text_in(reduction.column, values) if values else filters.NOTHING
+                return filters.is_one_of(reduction.column, values)
     return None
 
 

@@ -13,9 +13,16 @@ from omnigraph.model.identity import KeyType, identity_of
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import Scalar
 from omnigraph.query import ir
-from omnigraph.query.lowering.operands import Given, texts_allowed, texts_column
+from omnigraph.query.lowering.operands import (
+    Given,
+    compared_column,
+    texts_allowed,
+    texts_column,
+    values_allowed,
+)
 from omnigraph.relational.plans import IsOneOf, Lookup, Reduction
 from omnigraph.schema.catalog import ENDPOINTS, Catalog, EdgeType, SchemaType
+from omnigraph.schema.indexes import wanted_indexes
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +59,15 @@ def _member_type(type_: SchemaType, name: str) -> KeyType:
 
 def seeds_of(
     type_: SchemaType, relation: str, filters: Sequence[ir.Filter], given: Given
-) -> Iterator[Callable[[Given], Reduction]]:
-    """The ids and texts that the filters on rows of a type allow, for engines with indexes."""
+) -> Iterator[Callable[[Given], Reduction | None]]:
+    """What the filters on rows of a type allow of ids, texts and indexed columns."""
+    wanted = wanted_indexes(type_)
+    indexed = {index.column for index in wanted if not index.kind.is_for_search}
     for condition in filters:
         if at := texts_column(condition, given):
             yield partial(_texts_seed, relation, at, condition)
+        elif (at := compared_column(condition)) and at.column in indexed:
+            yield partial(_values_seed, relation, at, condition)
     key = fixed_key(type_, filters, given)
     if key is not None:
         yield partial(_key_seed, relation, key)
@@ -64,6 +75,13 @@ def seeds_of(
 
 def _texts_seed(relation: str, at: ir.ColumnValue, condition: ir.Filter, given: Given) -> Reduction:
     return Reduction(relation, at.column, IsOneOf(texts_allowed(condition, given)))
+
+
+def _values_seed(
+    relation: str, at: ir.ColumnValue, condition: ir.Filter, given: Given
+) -> Reduction | None:
+    by = values_allowed(condition, given)
+    return None if by is None else Reduction(relation, at.column, by)
 
 
 def _key_seed(relation: str, key: FixedKey, given: Given) -> Reduction:

@@ -11,9 +11,10 @@ from typing import Any, Final, TypeAlias, assert_never
 from sqlglot import exp
 
 from omnigraph.errors import ErrorCode, InvalidInputError
-from omnigraph.model.types import ListType, Scalar
+from omnigraph.model.types import ListType, PropertyType, Scalar
 from omnigraph.query import ir
 from omnigraph.relational.expressions import (
+    MIRROR,
     Bindings,
     Known,
     Side,
@@ -22,8 +23,8 @@ from omnigraph.relational.expressions import (
     contains_item,
     is_null,
 )
-from omnigraph.relational.numbers import Comparator
-from omnigraph.relational.plans import BoundValue
+from omnigraph.relational.numbers import Comparator, rewrite_comparison
+from omnigraph.relational.plans import BoundValue, IsOneOf, IsWithin
 
 Scope: TypeAlias = "Mapping[tuple[str, str], exp.Expr]"
 """The expression of each (variable, column) in a row."""
@@ -37,6 +38,9 @@ _COMPARATORS: Final[Mapping[ir.Operator, Comparator]] = {
     ir.Operator.GE: Comparator.GE,
 }
 
+
+_BOUNDING: Final = _COMPARATORS.keys() - {ir.Operator.NE}
+"""The comparisons with a value that leave a range of values, or one."""
 
 NOW: Final = "now()"
 """The source of a query's instant; no parameter has such a name."""
@@ -174,6 +178,58 @@ def texts_allowed(condition: ir.Filter, given: Given) -> tuple[str, ...]:
     """The texts that such a filter allows, for these arguments."""
     _, known = _known_comparison(condition, given)
     return tuple(_items(known))
+
+
+def compared_column(condition: ir.Filter) -> ir.ColumnValue | None:
+    """The column that a filter compares with a value that is known before any row is read."""
+    match condition:
+        case ir.Comparison(ir.ColumnValue() as column, operator, right) if not isinstance(
+            right, ir.ColumnValue
+        ):
+            return column if operator in _BOUNDING else None
+        case ir.Comparison(left, operator, ir.ColumnValue() as column) if not isinstance(
+            left, ir.ColumnValue
+        ):
+            is_bounding = operator in _BOUNDING or operator is ir.Operator.CONTAINS_ITEM
+            return column if is_bounding else None
+        case _:
+            return None
+
+
+def values_allowed(condition: ir.Filter, given: Given) -> IsOneOf | IsWithin | None:
+    """The values that such a filter allows its column, for these arguments; None for any."""
+    assert isinstance(condition, ir.Comparison), "it compares a column"
+    left, operator, right = condition.left, condition.operator, condition.right
+    if isinstance(left, ir.ColumnValue):
+        assert not isinstance(right, ir.ColumnValue), "the other side is known"
+        return _bound(left.type, _COMPARATORS[operator], given.known(right))
+    assert isinstance(right, ir.ColumnValue), "one side is a column"
+    known = given.known(left)
+    if operator is ir.Operator.CONTAINS_ITEM:
+        return _one_of(right.type, known)
+    return _bound(right.type, MIRROR[_COMPARATORS[operator]], known)
+
+
+def _bound(type_: PropertyType, comparator: Comparator, known: Known) -> IsOneOf | IsWithin | None:
+    value = known.value
+    if isinstance(type_, Scalar) and type_.is_numeric and isinstance(value, int | float):
+        outcome = rewrite_comparison(comparator, value, type_)
+        if isinstance(outcome, bool):
+            return None if outcome else IsOneOf(())
+        comparator, value = outcome
+    elif value is None or known.type != type_:
+        return None
+    if comparator is Comparator.EQ:
+        return IsOneOf((value,))
+    return IsWithin(comparator, value)
+
+
+def _one_of(type_: PropertyType, known: Known) -> IsOneOf | None:
+    """What a list allows; a column whose type is not that of the items may equal them otherwise."""
+    assert isinstance(known.type, ListType), "it has items"
+    if known.value is None or known.type.item != type_ or type_ in (Scalar.F32, Scalar.F64):
+        return None
+    return IsOneOf(tuple(known.value))
 
 
 def _known_comparison(

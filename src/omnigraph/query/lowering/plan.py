@@ -29,11 +29,11 @@ class Template:
 
     Attributes:
         unseeded: The plan for the values that the query was lowered with, without `seeds`.
-        seeds: Reductions that depend on the values.
+        seeds: Reductions that depend on the values; None for values that reduce nothing.
     """
 
     unseeded: Plan
-    seeds: tuple[Callable[[Given], Reduction], ...]
+    seeds: tuple[Callable[[Given], Reduction | None], ...]
     lookup: Callable[[Given], Lookup] | None = None
 
     def plan(self, given: Given) -> Plan:
@@ -42,7 +42,7 @@ class Template:
         return replace(
             plan,
             values={name: given.rebind(bound) for name, bound in plan.values.items()},
-            reductions=(*(seed(given) for seed in self.seeds), *plan.reductions),
+            reductions=(*filter(None, (seed(given) for seed in self.seeds)), *plan.reductions),
             lookup=None if self.lookup is None else self.lookup(given),
         )
 

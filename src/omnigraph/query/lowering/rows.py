@@ -215,7 +215,9 @@ class _Joins:
             names = [
                 name for variable, name in sorted(self.uses) if variable == traversal.edge_variable
             ]
-            return edge_ends(self.state, traversal, names)
+            own = {traversal.edge_variable}
+            filters = [each for each in self.block.filters if _variables(each) == own]
+            return edge_ends(self.state, traversal, names, filters)
         if traversal.hops_max == 1:
             return pair_ends(self.state, traversal)
         start, far = self._start(traversal.source), traversal.destination

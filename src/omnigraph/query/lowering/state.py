@@ -22,4 +22,4 @@ class LoweringState:
     catalog: Catalog
     given: Given
     builder: PlanBuilder = field(default_factory=PlanBuilder)
-    seeds: list[Callable[[Given], Reduction]] = field(default_factory=list)
+    seeds: list[Callable[[Given], Reduction | None]] = field(default_factory=list)

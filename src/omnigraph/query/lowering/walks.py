@@ -10,6 +10,7 @@ from sqlglot import exp
 from omnigraph.choices import TableKind
 from omnigraph.model.tables import TableKey
 from omnigraph.query import ir
+from omnigraph.query.lowering.keys import seeds_of
 from omnigraph.query.lowering.state import LoweringState
 from omnigraph.relational.plans import Place, ReachedFrom, Reduction
 from omnigraph.relational.trees import column, named, subquery, table
@@ -49,9 +50,20 @@ class Ends:
     reached: Place | None = None
 
 
-def edge_ends(state: LoweringState, traversal: ir.Traversal, columns: Sequence[str]) -> Ends:
-    """One row per edge, with the columns that the query uses."""
+def edge_ends(
+    state: LoweringState,
+    traversal: ir.Traversal,
+    columns: Sequence[str],
+    filters: Sequence[ir.Filter],
+) -> Ends:
+    """One row per edge, with the columns that the query uses.
+
+    Args:
+        filters: Filters on the edge alone, which the caller applies: no row that fails matters.
+    """
     relation = state.builder.scan(_key(traversal), [*ENDPOINTS, "id", *columns])
+    type_ = state.catalog.edge_type(traversal.edge_type)
+    state.seeds.extend(seeds_of(type_, relation, filters, state.given))
     edge_columns = tuple(dict.fromkeys(["id", *columns]))
     source, destination = _ends(traversal.direction)
     forward = _edges(relation, source, destination, edge_columns)
