@@ -1,13 +1,15 @@
-"""Memory of loads, merges and schema changes, in a process of its own, as system and JVM tell it.
+"""Memory of loads, merges and other jobs, each in a process of its own, by system and JVM.
 
 python -m benchmarks.memory load GRAPH SOURCE MODE
 python -m benchmarks.memory merge GRAPH BRANCH
 python -m benchmarks.memory change GRAPH SCHEMA
+python -m benchmarks.memory optimize GRAPH
 """
 
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -57,6 +59,15 @@ def measure_change(made: Path, schema: str) -> int:
     return int(_asked("change", str(made), schema)["above_idle"])
 
 
+def measure_optimize(made: Path) -> int:
+    """The most bytes that the driver of an optimize on Spark takes above an idle one.
+
+    Raises:
+        CalledProcessError: it did not optimize.
+    """
+    return int(_asked("optimize", str(made))["above_idle"])
+
+
 def _asked(*command: str) -> dict[str, int]:
     """What a new process prints at last."""
     asked = [sys.executable, "-m", "benchmarks.memory", *command]
@@ -76,11 +87,20 @@ def merge(made: str, branch: str) -> None:
 
 def change(made: str, schema: str) -> None:
     """Change the schema on Spark, and print what the driver took."""
+    _run_on_spark(made, lambda opened: opened.schema.apply(schema, engine="spark"))
+
+
+def optimize(made: str) -> None:
+    """Optimize on Spark, and print what the driver took."""
+    _run_on_spark(made, lambda opened: opened.optimize(engine="spark"))
+
+
+def _run_on_spark(made: str, job: Callable[[graph.Graph], object]) -> None:
     opened = graph.open(made)
     open_session().range(10).count()
     opened.snapshot()
     idle = _peak("self")
-    opened.schema.apply(schema, engine="spark")
+    job(opened)
     print(json.dumps({"above_idle": _peak("self") - idle}))
 
 
@@ -137,4 +157,5 @@ def _is_python(process: str) -> bool:
 
 
 if __name__ == "__main__":
-    {"load": load, "merge": merge, "change": change}[sys.argv[1]](*sys.argv[2:])
+    jobs = {"load": load, "merge": merge, "change": change, "optimize": optimize}
+    jobs[sys.argv[1]](*sys.argv[2:])

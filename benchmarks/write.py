@@ -40,7 +40,7 @@ PEERS: Final = {
 }
 
 INSERT_GOAL: Final = 8
-DEPTH_GOAL: Final = 1.3
+DEPTH_GOAL: Final = 1.1
 SHALLOW: Final = 10
 HEATS: Final = 10
 """Depth is measured in so many heats, each on new handles and a new copy of the shallow graph."""

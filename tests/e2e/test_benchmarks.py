@@ -85,6 +85,7 @@ def test_a_start_is_that_of_a_command_that_answers(tmp_path):
         ("load", ["--no-spark"], "ours, Parquet, and indexes"),
         ("merge", [], "ours, left in columns"),
         ("schema", ["--no-spark"], "DuckDB, ALTER TABLE"),
+        ("maintenance", ["--no-spark"], "Lance, compact_files"),
     ],
 )
 def test_the_programs_run_without_peers(program, options, line, tmp_path):

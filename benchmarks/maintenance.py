@@ -1,0 +1,424 @@
+"""Maintenance: a graph written row by row for long, and tables of many small fragments compacted.
+
+python -m benchmarks.maintenance [--commits N] [--rows N] [--fragments N] [--rounds N]
+                                 [--no-spark] [--no-peers] [--quick] [--write]
+"""
+
+import argparse
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import lance
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks import memory, people, report, social
+from benchmarks.peers.process import Peer
+from benchmarks.rounds import Answer, Outcome, compete, rows_of, timed
+from omnigraph import graph
+from omnigraph.model.commits import OperationKind
+from omnigraph.model.followups import FollowUpFailure
+from omnigraph.model.tables import TableKey
+from omnigraph.storage.staging import StagedWrite, stage_change, write_files
+from omnigraph.storage.tables import Table
+from omnigraph.transaction.protocol import AfterCommit, Order
+from omnigraph.transaction.view import View
+from omnigraph.transaction.work import Work
+
+OURS: Final = "ours"
+SPARK: Final = "ours, on Spark"
+LANCE: Final = "Lance, compact_files"
+DELTA: Final = "Delta Lake, optimize"
+LOADED: Final = "loaded at once"
+
+COMMITS: Final = (2_000, 10_000)
+YOUNG: Final = 50
+ROWS: Final = 10_000_000
+FRAGMENTS: Final = 5_000
+ROUNDS: Final = 100
+SECONDS_MAX: Final = 120
+
+INSERT_GOAL: Final = 1.3
+QUERY_GOAL: Final = 1.5
+LOOKUP_GOAL: Final = 1.3
+BYTES_GOAL: Final = 40_000
+SHARE_GOAL: Final = 0.15
+LONGEST_GOAL: Final = 0.25
+COMPACTION_GOAL: Final = 1.3
+MEMORY_GOAL: Final = 100_000_000
+
+SUM: Final = "query q() { match { $p: Person } return { count($p) as n, sum($p.age) as ages } }"
+FIND: Final = "query q($n: String) { match { $p: Person {name: $n} } return { $p.name, $p.age } }"
+
+READING: Final = """\
+A graph is written one person per commit, and nobody calls maintenance: after its own commit, a
+writer folds small fragments. At each depth, inserts into it and into a copy of the graph as it was
+after 50 commits take turns, and so do queries of it and of a graph that got the same people in one
+load. Handles are open and warm. The size on disk is in blocks of the file system, divided by the
+commits, all of which stay readable."""
+
+COMPACTION_READING: Final = """\
+Everyone compacts the same rows in the same number of small files, from an untouched copy. Ours is
+`graph.optimize`, which also indexes the ids and makes a commit of the graph; for a fair ratio, the
+bare compaction of Lance is followed by an index of the ids."""
+
+WHY_INSERT_MISSED: Final = ""
+WHY_QUERY_MISSED: Final = ""
+WHY_LOOKUP_MISSED: Final = ""
+WHY_BYTES_MISSED: Final = ""
+WHY_SHARE_MISSED: Final = ""
+WHY_LONGEST_MISSED: Final = ""
+WHY_COMPACTION_MISSED: Final = ""
+WHY_MEMORY_MISSED: Final = ""
+
+Outcomes = dict[str, Outcome]
+
+
+@dataclass(slots=True)
+class Folds:
+    """What automatic maintenance took of a writer's time."""
+
+    follow: AfterCommit
+    seconds: float = 0
+    longest: float = 0
+
+    def __call__(
+        self, order: Order, tables: Mapping[TableKey, Table]
+    ) -> tuple[FollowUpFailure, ...]:
+        start = time.perf_counter()
+        failures = self.follow(order, tables)
+        taken = time.perf_counter() - start
+        self.seconds += taken
+        self.longest = max(self.longest, taken)
+        return failures
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """What was found after so many commits."""
+
+    commits: int
+    inserts: Outcomes
+    sums: Outcomes
+    lookups: Outcomes
+    bytes_per_commit: float
+    fold_share: float
+    longest_fold: float
+
+
+def main() -> None:
+    """Run everything, print it, and with `--write` keep it in RESULTS.md."""
+    given = _arguments()
+    with tempfile.TemporaryDirectory(prefix="omnigraph-bench-") as folder:
+        text = run(given, Path(folder))
+    print(text)
+    if given.write:
+        report.write_section("Maintenance", text)
+
+
+def run(given: argparse.Namespace, folder: Path) -> str:
+    """The section's text."""
+    start = report.start()
+    depths = write_row_by_row(folder / "rows", given.commits, rounds=given.rounds)
+    compactions, versions, memories = compact(folder / "compaction", given)
+    return "\n\n".join(
+        [
+            READING,
+            report.circumstances(start, versions=versions),
+            "### Goals",
+            _goals(depths, compactions, memories, given),
+            *(text for depth in depths for text in _texts(depth)),
+            f"### {given.rows:,} rows in {given.fragments:,} fragments, compacted",
+            COMPACTION_READING,
+            report.spreads(compactions, to=LANCE),
+            *(
+                f"- driver on Spark, {rows:,} rows: {taken / 1e6:,.0f} MB above idle"
+                for rows, taken in memories.items()
+            ),
+        ]
+    )
+
+
+def write_row_by_row(folder: Path, depths: Iterable[int], *, rounds: int) -> list[Depth]:
+    """Write up to each depth, and look how the graph does there."""
+    folder.mkdir()
+    place = folder / "graph"
+    deep = graph.init(place, people.SCHEMA)
+    transactions = deep._transactions  # noqa: SLF001
+    follow = transactions.after_commit
+    assert follow is not None, "every handle has one"
+    folds = Folds(follow)
+    transactions.after_commit = folds
+    names = people.fresh_names()
+    written: list[str] = []
+    found, seconds = [], 0.0
+    young = folder / "young"
+    for depth in depths:
+        while len(written) < depth:
+            written.append(next(names))
+            start = time.perf_counter()
+            deep.mutate(people.INSERT, {"n": written[-1]})
+            seconds += time.perf_counter() - start
+            if len(written) == YOUNG:
+                shutil.copytree(place, young)
+        share, longest = folds.seconds / seconds, folds.longest
+        size = _disk_bytes(place) / len(deep.commits.list())
+        loaded = _load(folder / f"loaded-{depth}", written)
+        sums = compete({OURS: _asker(deep, SUM), LOADED: _asker(loaded, SUM)}, rounds=rounds)
+        lookups = compete(
+            {OURS: _finder(deep, written), LOADED: _finder(loaded, written)}, rounds=rounds
+        )
+        copy = shutil.copytree(place, folder / f"deep-{depth}")
+        start_over = shutil.copytree(young, folder / f"young-{depth}")
+        inserts = compete(
+            {
+                f"after {YOUNG}": people.ours(graph.open(start_over), people.fresh_names()),
+                f"after {depth:,}": people.ours(graph.open(copy), _late_names()),
+            },
+            rounds=rounds,
+            seconds_max=SECONDS_MAX,
+        )
+        found.append(Depth(depth, inserts, sums, lookups, size, share, longest))
+    return found
+
+
+def _late_names() -> Iterable[str]:
+    return (f"late {name}" for name in people.fresh_names())
+
+
+def _load(place: Path, names: list[str]) -> graph.Graph:
+    made = graph.init(place, people.SCHEMA)
+    rows = pa.table({"name": names, "age": [1] * len(names)})
+    made.load({"Person": rows}, engine="local")
+    return made
+
+
+def _asker(made: graph.Graph, query: str) -> Callable[[], Answer]:
+    return lambda: timed(lambda: made.query(query).arrow(), rows_of)
+
+
+def _finder(made: graph.Graph, names: list[str]) -> Callable[[], Answer]:
+    """Finds another person in each round."""
+    turns = iter(range(1 << 30))
+
+    def find() -> Answer:
+        name = names[next(turns) * 7919 % len(names)]
+        return timed(lambda: made.query(FIND, {"n": name}).arrow(), lambda table: [(len(table),)])
+
+    return find
+
+
+def _disk_bytes(place: Path) -> int:
+    return sum(file.stat().st_blocks * 512 for file in place.rglob("*") if file.is_file())
+
+
+def compact(folder: Path, given: argparse.Namespace) -> tuple[Outcomes, list[str], dict[int, int]]:
+    """The same fragments compacted by everyone, each from a copy of its own."""
+    folder.mkdir()
+    base = _fragmented(folder / "base", given.rows, given.fragments)
+    table = social.pinned(graph.open(base), "Person")
+    inside = Path(table.uri).relative_to(base)
+
+    def ours(engine: str) -> Callable[[], Answer]:
+        def run() -> Answer:
+            opened = _copy(base, folder / engine)
+            return timed(
+                lambda: opened.optimize(engine=engine),
+                lambda _: [(social.pinned(opened, "Person").count_rows(),)],
+            )
+
+        return run
+
+    def bare() -> Answer:
+        dataset = lance.dataset(_copy_files(base, folder / "lance") / inside)
+
+        def work() -> None:
+            dataset.optimize.compact_files()
+            dataset.create_scalar_index("id", "BTREE")
+            dataset.create_scalar_index("name", "BTREE")
+
+        return timed(work, lambda _: [(dataset.count_rows(),)])
+
+    contestants: dict[str, Callable[[], Answer]] = {OURS: ours("local"), LANCE: bare}
+    if given.spark:
+        contestants[SPARK] = ours("spark")
+    versions: list[str] = []
+    if given.peers:
+        peer = Peer("delta_optimize", folder / "delta")
+        contestants[DELTA] = _delta(peer, table, folder, given.fragments)
+    outcomes = compete(contestants, rounds=given.compactions, seconds_max=SECONDS_MAX)
+    if given.peers:
+        versions.append(peer.version)
+        peer.close()
+    memories = _measure_spark(folder, given) if given.spark else {}
+    return outcomes, versions, memories
+
+
+def _delta(
+    peer: Peer, table: lance.LanceDataset, folder: Path, fragments: int
+) -> Callable[[], Answer]:
+    source = folder / "people.parquet"
+    pq.write_table(table.to_table(["id", "name", "age"]), source)
+    filled = False
+
+    def run() -> Answer:
+        nonlocal filled
+        if not filled:
+            peer.ask("fill", f"{source}:{fragments}")
+            filled = True
+        peer.ask("copy")
+        seconds, _ = peer.ask("optimize")
+        _, ((rows,),) = peer.ask("count")
+        return seconds, [(rows,)]
+
+    return run
+
+
+def _fragmented(place: Path, rows: int, fragments: int) -> Path:
+    """A graph with that many people in that many fragments, in one commit."""
+    made = graph.init(place, people.SCHEMA)
+    share = -(-rows // fragments)
+
+    def stage(table: Table) -> StagedWrite:
+        files = []
+        for first in range(0, rows, share):
+            names = [f"person {number}" for number in range(first, min(rows, first + share))]
+            columns = {"id": names, "name": names, "age": [1] * len(names)}
+            files += write_files(table, pa.table(columns, schema=people.COLUMNS))
+        return stage_change(table, files=files)
+
+    def plan(view: View) -> Work[None]:
+        [key] = [key for key in view.snapshot.pins if key.type_name == "Person"]
+        return Work(None, {key: stage}, is_bulk=True)
+
+    order = Order(OperationKind.LOAD, made.snapshot().branch)
+    made._transactions.run(order, plan)  # noqa: SLF001
+    return place
+
+
+def _measure_spark(folder: Path, given: argparse.Namespace) -> dict[int, int]:
+    """The bytes above idle of the driver, at two sizes."""
+    taken = {}
+    for share in (10, 1):
+        rows = given.rows // share
+        made = _fragmented(folder / f"memory-{rows}", rows, given.fragments // share)
+        taken[rows] = memory.measure_optimize(made)
+        shutil.rmtree(made)
+    return taken
+
+
+def _copy(base: Path, copy: Path) -> graph.Graph:
+    opened = graph.open(_copy_files(base, copy))
+    opened.snapshot()
+    return opened
+
+
+def _copy_files(base: Path, copy: Path) -> Path:
+    shutil.rmtree(copy, ignore_errors=True)
+    return shutil.copytree(base, copy)
+
+
+def _texts(depth: Depth) -> list[str]:
+    return [
+        f"### After {depth.commits:,} commits of one row",
+        f"{depth.bytes_per_commit / 1000:.1f} KB on disk for each commit; folds took"
+        f" {depth.fold_share:.1%} of the writer's time, the longest"
+        f" {depth.longest_fold * 1e3:.0f} ms.",
+        "Insert one row:",
+        report.spreads(depth.inserts, to=f"after {YOUNG}"),
+        "Sum over all rows:",
+        report.spreads(depth.sums, to=LOADED),
+        "Find one row by its key:",
+        report.spreads(depth.lookups, to=LOADED),
+    ]
+
+
+def _goals(
+    depths: list[Depth], compactions: Outcomes, memories: dict[int, int], given: argparse.Namespace
+) -> str:
+    lines = []
+    for depth in depths:
+        at = f"after {depth.commits:,} commits"
+        ratios = [
+            (
+                depth.inserts[at.removesuffix(" commits")],
+                depth.inserts[f"after {YOUNG}"],
+                "an insert takes",
+                f"as long as after {YOUNG}",
+                INSERT_GOAL,
+                WHY_INSERT_MISSED,
+            ),
+            (
+                depth.sums[OURS],
+                depth.sums[LOADED],
+                "a sum over all rows takes",
+                "that of one load",
+                QUERY_GOAL,
+                WHY_QUERY_MISSED,
+            ),
+            (
+                depth.lookups[OURS],
+                depth.lookups[LOADED],
+                "a lookup takes",
+                "that of one load",
+                LOOKUP_GOAL,
+                WHY_LOOKUP_MISSED,
+            ),
+        ]
+        for one, other, what, against, goal, why in ratios:
+            if ratio := report.ratio_of(one, other):
+                found = f"{at}, {what} {ratio:.2f} times {against}; the goal is {goal}"
+                lines.append(_goal(found, why, ratio <= goal, given))
+        found = f"{at}, each has {depth.bytes_per_commit / 1e3:.1f} KB on disk"
+        found += f"; the goal is {BYTES_GOAL / 1e3:.0f}"
+        lines.append(_goal(found, WHY_BYTES_MISSED, depth.bytes_per_commit <= BYTES_GOAL, given))
+        found = f"{at}, folds took {depth.fold_share:.1%} of the time; the goal is {SHARE_GOAL:.0%}"
+        lines.append(_goal(found, WHY_SHARE_MISSED, depth.fold_share <= SHARE_GOAL, given))
+        found = f"{at}, the longest fold took {depth.longest_fold * 1e3:.0f} ms"
+        found += f"; the goal is {LONGEST_GOAL * 1e3:.0f}"
+        lines.append(_goal(found, WHY_LONGEST_MISSED, depth.longest_fold <= LONGEST_GOAL, given))
+    best = SPARK if given.spark else OURS
+    for name in dict.fromkeys([OURS, best]):
+        if ratio := report.ratio_of(compactions[name], compactions[LANCE]):
+            found = f"compaction ({name}) takes {ratio:.2f} times Lance's"
+            found += f"; the goal is {COMPACTION_GOAL}"
+            lines.append(_goal(found, WHY_COMPACTION_MISSED, ratio <= COMPACTION_GOAL, given))
+    if memories:
+        most = max(memories.values())
+        found = f"the driver takes {most / 1e6:,.0f} MB above idle for {max(memories):,} rows"
+        found += f"; the goal is {MEMORY_GOAL / 1e6:,.0f}"
+        lines.append(_goal(found, WHY_MEMORY_MISSED, most <= MEMORY_GOAL, given))
+    return "\n".join(lines)
+
+
+def _goal(found: str, why_missed: str, is_met: bool, given: argparse.Namespace) -> str:  # noqa: FBT001
+    if not given.quick:
+        return report.goal(found, why_missed, is_met=is_met)
+    return f"- not measured at this size: {found}."
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--commits", type=int, nargs="*", default=COMMITS)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--fragments", type=int, default=FRAGMENTS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--compactions", type=int, default=3, help="rounds of compaction")
+    parser.add_argument("--quick", action="store_true", help="a few rows: does it run at all?")
+    parser.add_argument("--spark", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--write", action="store_true", help="keep the answer in RESULTS.md")
+    given = parser.parse_args()
+    if given.quick:
+        given.commits, given.rows, given.fragments = (60, 70), 2_000, 20
+        given.rounds, given.compactions = 2, 1
+    return given
+
+
+if __name__ == "__main__":
+    main()
