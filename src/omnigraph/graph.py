@@ -928,6 +928,8 @@ class Graph:
     ) -> Batch:
         """The commits after a cursor, oldest first, each with what it changed.
 
+        Maintenance, which changes no row, is left out: commits of the kinds `index` and `optimize`.
+
         Args:
             after: The cursor of an earlier batch or of `baseline`, any commit, or a tag; from the
                 first commit when None.

@@ -33,7 +33,7 @@ class CommitChanges:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some commits of the feed, oldest first.
+    """Some commits of the feed, oldest first; maintenance, which changes no row, is left out.
 
     Attributes:
         cursor: Where to continue. It names a commit, so no commit is delivered in part, and is
@@ -72,16 +72,18 @@ class Feed:
         """
         head, history = place.head, self.manifest.history(place)
         walk = lineage.first_parents(head.commit_id, history.find)
-        newer = _commits_after(after, walk, place.branch)
-        oldest = newer[::-1][:limit]
-        cursor = oldest[-1].commit_id if oldest else head.commit_id
-        commits = tuple(self.changes(commit, history.find, wanted) for commit in oldest)
+        newer = _commits_after(after, walk, place.branch)[::-1]
+        shown = [at for at, commit in enumerate(newer) if not commit.is_maintenance]
+        # The cursor is behind maintenance that follows: there is nothing more to deliver of it.
+        passed = newer[: shown[limit]] if len(shown) > limit else newer
+        cursor = passed[-1].commit_id if passed else head.commit_id
+        commits = tuple(self.changes(newer[at], history.find, wanted) for at in shown[:limit])
         return Batch(commits, cursor, is_newest=cursor == head.commit_id)
 
     def changes(
         self, commit: Commit, find: lineage.Lookup, wanted: Filter | None = None
     ) -> CommitChanges:
-        """The changes of one commit; the first one of a graph has none.
+        """The changes of one commit; the first one of a graph has none, nor has maintenance.
 
         Args:
             find: Finds the commit before it.
@@ -89,8 +91,9 @@ class Feed:
         Raises:
             FeedGapError: the commit before it cannot be read any more.
         """
-        if commit.parent is None:
-            return CommitChanges(commit, GraphDiff(commit.commit_id, commit.commit_id, ()))
+        if commit.parent is None or commit.is_maintenance:
+            parent = commit.parent or commit.commit_id
+            return CommitChanges(commit, GraphDiff(parent, commit.commit_id, ()))
         try:
             before, after = self.side(find(commit.parent)), self.side(commit)
             diff = compare_graphs(

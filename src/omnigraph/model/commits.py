@@ -80,6 +80,11 @@ class Commit:
         return self.same_rows_as or self.commit_id
 
     @property
+    def is_maintenance(self) -> bool:
+        """Whether it changed how rows are stored, and no row."""
+        return self.operation in MAINTENANCE_KINDS
+
+    @property
     def has_known_ref(self) -> bool:
         """Whether `ref` is known to be the ref the commit was made on."""
         return self.ref is not None or self.branch.is_main

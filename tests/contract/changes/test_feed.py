@@ -90,6 +90,39 @@ def test_commits_come_oldest_first_and_once(graph):
     assert rest.is_newest
 
 
+def test_maintenance_is_passed_over_and_the_cursor_with_it(graph):
+    written = [each.commit_id for each in reversed(graph.commits.list())]
+    kept_by = []
+    for number in range(3):
+        change(graph, {"P": {f"n{number}": node(f"n{number}")}})
+        written.append(graph.baseline())
+        kept_by.append(graph.optimize().commit_id or graph.ensure_indices().commit_id)
+    assert graph.optimize().commit_id is None
+    kinds = {str(each.operation) for each in graph.commits.list()}
+    assert "optimize" in kinds
+
+    every = graph.changes(limit=100)
+    assert [each.commit.commit_id for each in every.commits] == written
+    assert (every.cursor, every.is_newest) == (graph.baseline(), True)
+    # The cursor is behind what was passed over, so that the next batch does not start with it.
+    first = graph.changes(limit=len(written) - 1)
+    assert (first.cursor, first.is_newest) == (kept_by[1], False)
+    rest = graph.changes(after=first.cursor, limit=1)
+    assert [each.commit.commit_id for each in rest.commits] == written[-1:]
+    assert (rest.cursor, rest.is_newest) == (kept_by[2], True)
+    # A cursor from before is valid as well.
+    again = graph.changes(after=written[-1])
+    assert (again.commits, again.cursor, again.is_newest) == ((), kept_by[2], True)
+
+
+def test_a_commit_of_maintenance_changed_nothing(graph):
+    change(graph, {"P": {"n": node("n")}})
+    before = graph.baseline()
+    commit_id = graph.optimize().commit_id
+    diff = graph.commits.changes(commit_id)
+    assert (diff.before, diff.after, diff.tables) == (before, commit_id, ())
+
+
 def test_a_baseline_is_where_what_comes_next_starts(graph):
     cursor = graph.baseline()
     change(graph, {"P": {"n": node("n")}})
