@@ -214,24 +214,41 @@ def _bound_versions(fragments: Iterable[Fragment], versions: pa.Table) -> Iterat
 def join_runs(versions: np.ndarray) -> list[tuple[int, int]]:
     """Runs of (row count, row version), joined under their highest version if they are too many.
 
+    Half of them are as long as each other. The rest end where most rows would be raised: a few rows
+    that were written late do not raise many old ones before them.
+
     >>> join_runs(np.array([7, 7, 9], np.uint64))
     [(2, 7), (1, 9)]
+    >>> join_runs(np.array([1] * 90 + [2, 3, 4, 5, 6, 7, 8, 9], np.uint64))
+    [(90, 1), (7, 8), (1, 9)]
     """
     runs_max = len(versions) // ROW_VERSION_RUN_ROWS_MIN
     runs_max = min(max(runs_max, ROW_VERSION_RUNS_MIN), ROW_VERSION_RUNS_MAX)
-    runs = _find_runs(versions)
-    if len(runs) <= runs_max:
-        return runs
-    starts = np.arange(runs_max) * len(versions) // runs_max
+    starts = _find_starts(versions)
+    if len(starts) > runs_max:
+        even_count = -(-runs_max // 2)
+        even = np.arange(even_count) * len(versions) // even_count
+        starts = np.union1d(even, _costliest(versions, starts, runs_max - even_count))
     highest = np.maximum.reduceat(versions, starts)
     lengths = np.diff(np.append(starts, len(versions)))
-    return _find_runs(np.repeat(highest, lengths))
+    starts = _find_starts(highest)
+    return list(
+        zip(np.add.reduceat(lengths, starts).tolist(), highest[starts].tolist(), strict=True)
+    )
 
 
-def _find_runs(versions: np.ndarray) -> list[tuple[int, int]]:
-    starts = np.flatnonzero(np.append(True, versions[1:] != versions[:-1]))
+def _find_starts(versions: np.ndarray) -> np.ndarray:
+    """Where another version begins."""
+    return np.flatnonzero(np.append(True, versions[1:] != versions[:-1]))
+
+
+def _costliest(versions: np.ndarray, starts: np.ndarray, count: int) -> np.ndarray:
+    """The starts of runs that would raise most rows if they were joined with the run before."""
     lengths = np.diff(np.append(starts, len(versions)))
-    return list(zip(lengths.tolist(), versions[starts].tolist(), strict=True))
+    is_later = versions[starts[1:]] > versions[starts[:-1]]
+    raised = np.where(is_later, lengths[:-1], lengths[1:])
+    chosen: np.ndarray = starts[1:][np.argsort(raised)[len(raised) - count :]]
+    return chosen
 
 
 def _encode_runs(runs: Iterable[tuple[int, int]]) -> dict[str, list[int]]:

@@ -8,21 +8,30 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage import carried, heads
+from omnigraph.storage import carried, compaction, heads
 from omnigraph.storage.carried import NOWHERE, Fragments, OffsetSet, find_carried
 from omnigraph.storage.column_files import TableColumn
 from omnigraph.storage.differences import difference, read_parts
+from omnigraph.storage.forks import Forks
 from omnigraph.storage.pairs import ColumnPair, find_common_version, size_of, unequal_pairs
 from omnigraph.storage.reshape import stage_reshape
-from omnigraph.storage.staging import stage_append, stage_delete, stage_overwrite, stage_upsert
+from omnigraph.storage.staging import (
+    StagedWrite,
+    stage_append,
+    stage_delete,
+    stage_overwrite,
+    stage_upsert,
+)
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import ROW_ADDRESS, ROW_ID, Table
 from tests.support.compaction import stage_compaction
 from tests.support.tables import (
+    AUTHOR,
     LOCATION,
     SCHEMA,
     applied,
     by_id,
+    create,
     in_fragments,
     kept,
     numbered_rows,
@@ -32,6 +41,12 @@ from tests.support.tables import (
 
 ALIKE = [ColumnPair(name, name, name) for name in SCHEMA.names]
 NEW = pa.field("new", pa.int64())
+
+
+@pytest.fixture(autouse=True)
+def _exact_versions(monkeypatch):
+    """Compaction joins no runs of row versions, unless a test says so."""
+    monkeypatch.setattr(compaction, "ROW_VERSION_RUNS_MIN", 1000)
 
 
 def compacted(table: Table) -> Table:
@@ -136,22 +151,17 @@ def test_versions_in_common_follow_the_forks(store):
     assert find_common_version(detached, main) is None
 
 
-def test_where_a_ref_started_is_read_once(local):
+def test_where_a_ref_started_is_read_once_and_where_it_is_unknown_rows_are(local, monkeypatch):
     main = in_fragments(local, "ab", "cd")
     draft = compacted(fork(local, main, "draft"))
-    moved = compacted(applied(stage_append(main, rows("e"))))
-    local.meter.reset() if hasattr(local.meter, "reset") else None
-    assert to_read(moved, draft) == (["e"], [])
-    path = next(iter(local.objects.list(f"{LOCATION}/_refs/branches")))
+    main = compacted(applied(stage_append(main, rows("e"))))
+    assert to_read(main, draft) == (["e"], [])
+    (path,) = local.objects.list(f"{LOCATION}/_refs/branches")
     local.objects.delete(path)
-    assert to_read(moved, draft) == (["e"], [])
-    # Where it is unknown, every row is read and compared.
-    fresh = Store.open(local.root.uri)
-    old, new = (
-        fresh.tables.open(LOCATION, ref=each.address.ref, version=each.version)
-        for each in (moved, main)
-    )
-    assert to_read(old, new) == (["e"], [])
+    assert to_read(main, draft) == (["e"], [])
+
+    monkeypatch.setattr(local.tables, "forks", Forks(local.objects))
+    assert to_read(main, draft) == (list("abcde"), list("abcd"))
 
 
 def test_many_rows_in_random_order_are_found_a_few_at_a_time(local, monkeypatch):
@@ -248,8 +258,6 @@ def test_an_overwritten_table_is_read_whole(local):
 def test_a_version_that_was_undone_changes_nothing(local):
     before = in_fragments(local, "ab", "cd")
     undone = applied(stage_upsert(before, rows("a", n=9)))
-    from tests.support.tables import AUTHOR
-
     restored = heads.restore(undone, before.version, AUTHOR)
     after = compacted(applied(stage_upsert(restored, rows("c", n=1))))
 
@@ -289,16 +297,37 @@ def test_sets_of_offsets_are_what_they_were_made_of():
         assert sum(each.nbytes for each in arrays) <= len(mask) // 8
 
 
-def test_random_versions_of_two_refs_are_compared_as_their_rows_say(local):
-    for seed in range(4):
+def test_joined_row_versions_cost_a_few_rows_more(local, monkeypatch):
+    monkeypatch.setattr(compaction, "ROW_VERSION_RUNS_MIN", 4)
+    names = [f"{number:03}" for number in range(200)]
+    before = in_fragments(local, names[:100], names[100:])
+    table = before
+    for name in names[::40]:
+        table = applied(stage_upsert(table, rows([name], n=1)))
+    was, now = to_read(before, compacted(table))
+
+    assert was == now
+    assert set(names[::40]) <= set(was)
+    assert len(was) < 20
+
+
+@pytest.mark.parametrize("runs_min", [1, 1000])
+def test_random_versions_of_two_refs_are_compared_as_their_rows_say(local, monkeypatch, runs_min):
+    monkeypatch.setattr(compaction, "ROW_VERSION_RUNS_MIN", runs_min)
+    for seed in range(3):
         check_random_versions(local, Random(seed), f"{seed}")
 
 
-def check_random_versions(store: Store, random: Random, name: str) -> None:
+def test_row_versions_that_are_too_low_are_noticed(local):
+    with pytest.raises(AssertionError):
+        check_random_versions(local, Random(0), "low", row_version=1)
+
+
+def check_random_versions(
+    store: Store, random: Random, name: str, *, row_version: int | None = None
+) -> None:
     """Any two versions: a row that is not read is in both, with the same values."""
     location = f"nodes/{name}"
-    from tests.support.tables import create
-
     names = [f"{number:02}" for number in range(30)]
     versions = [create(store, names, location=location)]
     tips: dict[str | None, Table] = {None: versions[0]}
@@ -313,25 +342,23 @@ def check_random_versions(store: Store, random: Random, name: str) -> None:
             )
             versions.append(tips[ref])
             continue
-        tips[ref] = applied(_random_write(random, table, names))
+        tips[ref] = applied(random_write(random, table, names, row_version))
         versions.append(tips[ref])
     for before, after in permutations(random.sample(versions, 8), 2):
-        old, new = (numbered(table) for table in (before, after))
+        old, new = (by_id(table, "n") for table in (before, after))
         was, now = to_read(before, after)
         unread_old, unread_new = old.keys() - set(was), new.keys() - set(now)
         assert {key: old[key] for key in unread_old} == {key: new[key] for key in unread_new}
 
 
-def numbered(table: Table) -> dict[str, int | None]:
-    return by_id(table, "n")
-
-
-def _random_write(random: Random, table: Table, names: list[str]):
-    present = sorted(by_id(table, "id"))
+def random_write(
+    random: Random, table: Table, names: list[str], row_version: int | None
+) -> StagedWrite:
+    present = table.read(["id"])["id"].to_pylist()
     kind = random.choice(["upsert", "upsert", "delete", "compact", "compact"])
     if kind == "delete" and len(present) > 5:
         return stage_delete(table, ids=random.sample(present, random.randint(1, 3)))
     if kind == "compact":
-        return stage_compaction(table)
+        return stage_compaction(table, row_version=row_version)
     chosen = random.sample(names, random.randint(1, 6))
     return stage_upsert(table, numbered_rows({key: random.randint(0, 99) for key in chosen}))
