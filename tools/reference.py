@@ -133,6 +133,10 @@ _SENTENCES: Final[Mapping[ErrorCode, tuple[type[OmnigraphError], str]]] = {
     ),
     ErrorCode.TAG_NOT_FOUND: (errors.TagNotFoundError, "The graph has no tag of that name."),
     ErrorCode.TAG_EXISTS: (errors.AlreadyExistsError, "The graph has a tag of that name."),
+    ErrorCode.COMMIT_LET_GO: (
+        errors.CommitLetGoError,
+        "Retention let the commit go; it is still in the history, and what it read was removed.",
+    ),
 }
 """The class that carries a code, and what the code means; `errors_page` needs all of them."""
 

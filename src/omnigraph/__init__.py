@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from omnigraph.errors import (
         AlreadyExistsError,
         BranchNotFoundError,
+        CommitLetGoError,
         CommitNotFoundError,
         ConflictError,
         FeedGapError,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.indexes import IndexResult
     from omnigraph.maintenance.optimize import OptimizeResult, TableOptimization
     from omnigraph.maintenance.repair import RepairResult
+    from omnigraph.manifest.let_go import LetGo
     from omnigraph.manifest.schemas import AcceptedSchema
     from omnigraph.manifest.snapshot import Snapshot
     from omnigraph.manifest.tags import Tag
@@ -77,6 +79,7 @@ __all__ = [
     "CleanupResult",
     "Commit",
     "CommitChanges",
+    "CommitLetGoError",
     "CommitNotFoundError",
     "Conflict",
     "ConflictError",
@@ -98,6 +101,7 @@ __all__ = [
     "InvalidNameError",
     "InvalidParameterError",
     "InvalidSchemaError",
+    "LetGo",
     "LimitExceededError",
     "LoadResult",
     "MergeConflictError",
@@ -145,6 +149,7 @@ _HOMES: Final = {
     "CleanupResult": "omnigraph.branching.cleanup",
     "Commit": "omnigraph.model.commits",
     "CommitChanges": "omnigraph.changes.feed",
+    "CommitLetGoError": "omnigraph.errors",
     "CommitNotFoundError": "omnigraph.errors",
     "Conflict": "omnigraph.merge.conflicts",
     "ConflictError": "omnigraph.errors",
@@ -166,6 +171,7 @@ _HOMES: Final = {
     "InvalidNameError": "omnigraph.errors",
     "InvalidParameterError": "omnigraph.errors",
     "InvalidSchemaError": "omnigraph.schema.findings",
+    "LetGo": "omnigraph.manifest.let_go",
     "LimitExceededError": "omnigraph.errors",
     "LoadResult": "omnigraph.load.results",
     "MergeConflictError": "omnigraph.merge.conflicts",

@@ -9,6 +9,7 @@
     ├── NotFoundError                  name something that exists              (also LookupError)
     │   ├── GraphNotFoundError
     │   ├── BranchNotFoundError
+    │   ├── CommitLetGoError           read another commit
     │   ├── CommitNotFoundError
     │   ├── FeedGapError               take a new baseline
     │   ├── TagNotFoundError
@@ -120,6 +121,7 @@ class ErrorCode(StrEnum):
     WORKERS_MISMATCH = "workers_mismatch"
     TAG_NOT_FOUND = "tag_not_found"
     TAG_EXISTS = "tag_exists"
+    COMMIT_LET_GO = "commit_let_go"
 
 
 class OmnigraphError(Exception):
@@ -205,6 +207,12 @@ class CommitNotFoundError(NotFoundError):
     """The lineage holds no commit of that id."""
 
     default_code = ErrorCode.COMMIT_NOT_FOUND
+
+
+class CommitLetGoError(NotFoundError):
+    """The commit is in the history, and retention let it go: what it read was removed."""
+
+    default_code = ErrorCode.COMMIT_LET_GO
 
 
 class FeedGapError(NotFoundError):

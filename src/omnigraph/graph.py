@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
@@ -31,6 +31,7 @@ from omnigraph.errors import (
 from omnigraph.manifest import lineage, schemas
 from omnigraph.manifest.points import Points
 from omnigraph.manifest.reader import Manifest
+from omnigraph.manifest.removals import detect_removal
 from omnigraph.manifest.schemas import AcceptedSchema, Catalogs
 from omnigraph.manifest.settings import StoredSettings
 from omnigraph.manifest.snapshot import Snapshot
@@ -57,7 +58,7 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.storage import lookups
 from omnigraph.storage.store import Store
 from omnigraph.storage.texts import query_text, schema_text
-from omnigraph.transaction.view import View, detect_deleted_branch, view_at
+from omnigraph.transaction.view import View, view_at
 
 # What a query does not need is imported where it is used: reading a graph must start quickly.
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.optimize import Compaction, OptimizeResult
     from omnigraph.maintenance.repair import RepairResult
     from omnigraph.manifest.branches import Branch
+    from omnigraph.manifest.let_go import LetGo
     from omnigraph.merge.run import MergeOutcome, Merges
     from omnigraph.mutation.plan import Mutations
     from omnigraph.mutation.results import MutationResult
@@ -385,7 +387,7 @@ class Graph:
             ConflictError: the branch was deleted and created again meanwhile.
         """
         snapshot = self.snapshot(branch=branch, commit=commit, version=version)
-        with detect_deleted_branch(self._store, snapshot):
+        with detect_removal(self._store, snapshot):
             return self._queries.run(snapshot, query_text(source), params, name=name, engine=engine)
 
     def explain(
@@ -405,7 +407,7 @@ class Graph:
         """
         snapshot = self.snapshot(branch=branch, commit=commit, version=version)
         text = query_text(source)
-        with detect_deleted_branch(self._store, snapshot):
+        with detect_removal(self._store, snapshot):
             return self._queries.explain(snapshot, text, params, name=name, engine=engine)
 
     def mutate(
@@ -618,7 +620,7 @@ class Graph:
             progress=progress,
         )
         view = self._view()
-        with detect_deleted_branch(self._store, view.snapshot):
+        with detect_removal(self._store, view.snapshot):
             return export(view, self._clock, self._backends.of, order)
 
     def frame(self, type_name: str, *, spark: Session | None = None) -> Frame:
@@ -887,7 +889,7 @@ class Graph:
         old, new = self._side(before), self._side(after)
         catalog = self._catalogs.of(new.snapshot.schema_digest)
         wanted = Filter.parse(catalog, (new.snapshot, old.snapshot), kinds, types, ops)
-        with detect_deleted_branch(self._store, old.snapshot, new.snapshot):
+        with detect_removal(self._store, old.snapshot, new.snapshot):
             sizes = (moved.size for moved in moved_types(self._catalogs.of, old, new, wanted))
             choice = by_size(engine, measure_differences(sizes))
             backend = self._backends.of(choice.engine)
@@ -955,7 +957,7 @@ class Graph:
         catalog = self._catalogs.of(place.schema_digest)
         wanted = Filter.parse(catalog, (place,), kinds, types, ops)
         cursor = None if after is None else self._points.locate(after).commit_id
-        with detect_deleted_branch(self._store, place):
+        with detect_removal(self._store, place):
             return self._feed.poll(place, cursor, limit=limit, wanted=wanted)
 
     def baseline(self, *, branch: str | None = None) -> str:
@@ -987,7 +989,7 @@ class Graph:
         name, wanted = require_text(type_name, "type_name"), require_text(id, "id")
         snapshot = self.snapshot() if at is None else self._side(at).snapshot
         type_ = self._catalogs.of(snapshot.schema_digest).type_named(name)
-        with detect_deleted_branch(self._store, snapshot):
+        with detect_removal(self._store, snapshot):
             table = data_at(self._store, snapshot).table(type_.table_key)
             rows = lookups.find(table, "id", [wanted], columns=table_schema(type_).names)
         return rows.to_pylist()[0] if len(rows) else None
@@ -1209,6 +1211,15 @@ class Commits:
         """
         return self._points.find(commit_id, near=self._near)
 
+    def let_go(self, commits: Iterable[Commit]) -> dict[str, LetGo]:
+        """Those of the commits that retention let go, by id, with when and by which rule.
+
+        They stay in the history, and can no longer be read.
+        """
+        record = self._manifest.let_go.read()
+        gone = ((commit.commit_id, record.find(commit)) for commit in commits)
+        return {commit_id: let_go for commit_id, let_go in gone if let_go is not None}
+
     def changes(self, commit_id: str) -> GraphDiff:
         """What one commit changed against the commit before it on its branch.
 
@@ -1251,13 +1262,15 @@ class BranchList:
             AlreadyExistsError: the graph has a branch of that name.
             InvalidNameError: the name is invalid, or is a parent or child path of another branch.
             NotFoundError: the branch, the commit or the version to start at does not exist.
+            CommitLetGoError: the commit to start at was let go.
         """
         from omnigraph.branching import lifecycle
 
         self._graph.require_writable()
         new = BranchName.parse(name)
+        now = self._clock.now() if (commit, version) == (None, None) else None
         source = self._graph.snapshot(branch=branch, commit=commit, version=version)
-        lifecycle.create(self._manifest, self._clock, new, source)
+        lifecycle.create(self._manifest, self._clock, new, source, tip_since=now)
         return self._graph.on(new)
 
     def delete(self, name: str, *, dry_run: bool = False) -> None:

@@ -191,10 +191,14 @@ GRACE_SECONDS_MIN: Final = 4 * LEASE_SECONDS
 """The shortest grace that a caller may ask for. A publish that takes longer than a lease makes sure
 that it landed, because a version number that cleanup has freed can be taken again."""
 
+LET_GO_ATTEMPTS_MAX: Final = 20
+"""Times that a change of the record of let-go commits is tried while others change it."""
+
 DURATION_DAYS_MAX: Final = 100_000
 
-NEW_TABLE_SECONDS_MAX: Final = 12 * 3_600.0
-"""How old a new table may be when its write claims others. `cleanup` takes it for garbage later."""
+STAGED_SECONDS_MAX: Final = 36 * 3_600.0
+"""How long a write may take from its start until it claims its tables. `cleanup` takes files that
+nothing names for garbage once they are twice as old."""
 
 REPLANS_MAX: Final = 20
 """Times a write that only inserts is planned again because its tables moved."""

@@ -26,7 +26,7 @@ from omnigraph.errors import (
     OmnigraphError,
     StorageError,
 )
-from omnigraph.limits import LEASE_SECONDS
+from omnigraph.limits import LEASE_SECONDS, STAGED_SECONDS_MAX
 from omnigraph.manifest.branches import RetiredBranch
 from omnigraph.manifest.deletions import finish_deletion
 from omnigraph.manifest.layout import BRANCHES, MANIFEST, RETIRED
@@ -43,7 +43,7 @@ NAMELESS_AGE_MIN: Final = timedelta(seconds=4 * LEASE_SECONDS)
 within a lease, a branch without a name cannot be written to, and a merge publishes within a lease
 of having read the name of its source."""
 
-STAGED_AGE_MIN: Final = timedelta(days=1)
+STAGED_AGE_MIN: Final = timedelta(seconds=2 * STAGED_SECONDS_MAX)
 """The minimum age of an unused table ref of an existing branch. A first write creates it before it
 stages its rows, and nothing refers to it until they are published: only age distinguishes it from
 garbage. Also the minimum age of a table that no commit has, which a write creates before it claims

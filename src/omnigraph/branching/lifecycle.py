@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from omnigraph.clock import Clock, is_ulid
@@ -40,11 +40,23 @@ from omnigraph.storage.store import Store
 _log: Final = logging.getLogger(__name__)
 
 
-def create(manifest: Manifest, clock: Clock, name: BranchName, source: Snapshot) -> Branch:
+def create(
+    manifest: Manifest,
+    clock: Clock,
+    name: BranchName,
+    source: Snapshot,
+    *,
+    tip_since: datetime | None = None,
+) -> Branch:
     """Create a branch at a snapshot; copies no rows, and the cost does not depend on their number.
+
+    Args:
+        tip_since: A time from which on the snapshot was read as the newest of its branch; None if
+            it is another one. Retention lets no commit go that was the newest a moment ago.
 
     Raises:
         AlreadyExistsError: the graph has a branch or a tag of that name. It is untouched.
+        CommitLetGoError: the snapshot's commit was let go. Nothing was created.
         InvalidNameError: a branch above or below the name by path exists, or the name has the form
             of a commit id.
         BranchNotFoundError: the snapshot's branch was deleted meanwhile. Nothing was created.
@@ -57,6 +69,7 @@ def create(manifest: Manifest, clock: Clock, name: BranchName, source: Snapshot)
             MANIFEST, branch.ref, source=source.ref, version=source.manifest_version
         )
     except StorageError:
+        manifest.let_go.require(source.head)
         _require_source(manifest, clock, source, name)
         raise
     hit(Failpoint.BRANCH_AFTER_REF)
@@ -75,6 +88,9 @@ def create(manifest: Manifest, clock: Clock, name: BranchName, source: Snapshot)
         _require_no_tag(manifest, name)
         # A deletion of the source first marks it, and then looks for branches created from it.
         _require_source(manifest, clock, source, name)
+        if tip_since is None or clock.now() - tip_since > timedelta(seconds=LEASE_SECONDS):
+            # A cleanup first marks the commit, and then looks for branches that start at it.
+            manifest.let_go.claim(source.head)
     except OmnigraphError:
         manifest.names.unregister(branch, clock.now())
         _reclaim_ref(manifest.store, MANIFEST, branch.ref)

@@ -34,6 +34,7 @@ def create_tag(
 
     Raises:
         AlreadyExistsError: a tag or a branch has the name. It is untouched.
+        CommitLetGoError: the commit was let go. Nothing was created.
         CommitNotFoundError: the commit can no longer be read. Nothing was created.
         ConflictError: it took so long that the commit may have been removed. Nothing was created.
     """
@@ -76,9 +77,10 @@ def _require_no_branch(manifest: Manifest, name: TagName) -> None:
 def _require_commit(manifest: Manifest, clock: Clock, tag: Tag, commit: Commit) -> None:
     """Reject a commit that others may have removed before they could see the tag.
 
-    Who removes commits first records which, and reads the tags afterwards (docs/decisions/0014):
-    a commit that can be read now is safe.
+    Who removes commits first marks them, and reads the tags afterwards (docs/decisions/0014): a
+    commit that is not marked now, and that can be read, is safe.
     """
+    manifest.let_go.claim(commit)
     if clock.now() - tag.created_at > timedelta(seconds=LEASE_SECONDS):
         message = f"creating the tag {tag.name} took longer than {LEASE_SECONDS:.0f} s"
         raise ConflictError(message, hint="try again")

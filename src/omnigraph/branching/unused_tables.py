@@ -4,7 +4,7 @@ A new table has a fresh location, and nothing refers to it until a publish does.
 every table that its commits read: a pin is replaced by another one of the same table, or by a
 tombstone, which stays (docs/decisions/0012). So a location that neither the newest version of any
 ref of the manifest nor a sidecar names is garbage, unless its writer has not come that far. Writers
-do not claim tables that are half as old as `STAGED_AGE_MIN` (`limits.NEW_TABLE_SECONDS_MAX`).
+do not claim tables that are half as old as `STAGED_AGE_MIN` (`limits.STAGED_SECONDS_MAX`).
 """
 
 from __future__ import annotations

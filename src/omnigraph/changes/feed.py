@@ -14,9 +14,10 @@ from omnigraph.changes.graphs import (
     Side,
     compare_graphs,
 )
-from omnigraph.errors import ErrorCode, FeedGapError, OmnigraphError
+from omnigraph.errors import CommitLetGoError, CommitNotFoundError, FeedGapError
 from omnigraph.manifest import lineage
 from omnigraph.manifest.reader import Manifest
+from omnigraph.manifest.removals import detect_removal
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import Commit
 from omnigraph.model.ids import CommitId
@@ -96,13 +97,12 @@ class Feed:
             return CommitChanges(commit, GraphDiff(parent, commit.commit_id, ()))
         try:
             before, after = self.side(find(commit.parent)), self.side(commit)
-            diff = compare_graphs(
-                self.catalog, before, after, self.comparer, wanted, steps=self.steps
-            )
+            with detect_removal(self.manifest.store, before.snapshot, after.snapshot):
+                diff = compare_graphs(
+                    self.catalog, before, after, self.comparer, wanted, steps=self.steps
+                )
             return CommitChanges(commit, diff)
-        except OmnigraphError as cause:
-            if cause.code is not ErrorCode.COMMIT_NOT_FOUND:
-                raise
+        except (CommitNotFoundError, CommitLetGoError) as cause:
             message = f"the changes of commit {commit.commit_id} cannot be read: {cause.message}"
             raise _gap(message) from cause
 

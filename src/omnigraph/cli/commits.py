@@ -6,16 +6,19 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from omnigraph.manifest.let_go import LetGo
     from omnigraph.model.commits import Commit
 
 _INTERNAL: Final = frozenset({"ref", "generation"})
 
 
-def commit_facts(commit: Commit) -> dict[str, object]:
-    """The public fields of a commit, by name."""
-    return {name: fact for name, fact in asdict(commit).items() if name not in _INTERNAL}
+def commit_facts(commit: Commit, let_go: LetGo | None = None) -> dict[str, object]:
+    """The public fields of a commit, by name, and when and why it was let go."""
+    facts = {name: fact for name, fact in asdict(commit).items() if name not in _INTERNAL}
+    return {**facts, "let_go": None if let_go is None else asdict(let_go)}
 
 
-def subject(commit: Commit) -> str:
+def subject(commit: Commit, let_go: LetGo | None = None) -> str:
     """The first line of a commit's message, for lists; `commit show` and JSON have the others."""
-    return (commit.message or "").partition("\n")[0]
+    mark = "" if let_go is None else "(let go) "
+    return mark + (commit.message or "").partition("\n")[0]

@@ -9,7 +9,7 @@ from typing import Protocol
 from omnigraph.choices import EngineName
 from omnigraph.clock import Clock
 from omnigraph.engine.protocol import Engine
-from omnigraph.errors import ConflictError, ErrorCode
+from omnigraph.errors import CommitLetGoError, ConflictError, ErrorCode
 from omnigraph.evolution.apply import ChangeReport, ChangeRequest, SchemaApplication
 from omnigraph.evolution.backfill import ColumnFiller
 from omnigraph.manifest import lineage
@@ -51,10 +51,14 @@ class SchemaResult:
 
 @dataclass(frozen=True, slots=True)
 class SchemaRevision:
-    """A commit that changed the schema of its branch, and the steps since the commit before it."""
+    """A commit that changed the schema of its branch, and the steps since the commit before it.
+
+    Attributes:
+        plan: The steps; None if one of the two commits was let go.
+    """
 
     commit: Commit
-    plan: SchemaPlan
+    plan: SchemaPlan | None
 
 
 class SchemaChanges:
@@ -123,9 +127,15 @@ class SchemaChanges:
         newer: Commit | None = None
         for commit in lineage.first_parents(snapshot.head.commit_id, history.find):
             if newer is not None and newer.schema_digest != commit.schema_digest:
-                before, after = self._manifest.at(commit), self._manifest.at(newer)
-                yield SchemaRevision(newer, self.between(before, after))
+                yield SchemaRevision(newer, self._steps(commit, newer))
             newer = commit
+
+    def _steps(self, before: Commit, after: Commit) -> SchemaPlan | None:
+        """The steps between the schemas of two commits; None if one of them was let go."""
+        try:
+            return self.between(self._manifest.at(before), self._manifest.at(after))
+        except CommitLetGoError:
+            return None
 
     def _catalog(self, snapshot: Snapshot) -> Catalog:
         return self._catalogs.of(snapshot.schema_digest)

@@ -13,6 +13,7 @@ BRANCHES: Final = "__branches"
 RETIRED: Final = "__retired"
 TAGS: Final = "__tags"
 SETTINGS: Final = "__settings.json"
+RETENTION: Final = "__retention"
 SCHEMA_TEXT: Final = "_schema.pg"
 RECOVERIES: Final = "_graph_commit_recoveries.lance"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from omnigraph.clock import Clock, back_off
 from omnigraph.errors import (
@@ -17,6 +17,7 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import (
+    LEASE_SECONDS,
     LINEAGE_PAGE_ROWS_MAX,
     PUBLISH_ATTEMPTS_MAX,
     PUBLISH_BACKOFF_SECONDS_MAX,
@@ -73,6 +74,7 @@ def publish(
     publication: Publication,
     *,
     opened: OpenManifest | None = None,
+    read_at: datetime | None = None,
 ) -> Commit:
     """Make the commit visible on its branch, or leave the branch unchanged.
 
@@ -82,6 +84,7 @@ def publish(
     Args:
         opened: The branch as the caller just read it, which saves the first attempt a read. If it
             is no longer the newest, that attempt is a lost race.
+        read_at: When the caller began to read it.
 
     Raises:
         ConflictError: an expectation does not hold, or every attempt lost its race. Nothing of this
@@ -95,7 +98,13 @@ def publish(
         for attempt in range(PUBLISH_ATTEMPTS_MAX):
             first = attempt == 0
             base = opened if first else None
-            if landed := _attempt(manifest, clock, publication, created_at, base, first=first):
+            begun = read_at if base is not None and read_at is not None else clock.now()
+            landed = _attempt(manifest, clock, publication, created_at, base, first=first)
+            if landed and clock.now() - begun > timedelta(seconds=LEASE_SECONDS):
+                # The version that would have refused it may have been let go meanwhile, and then
+                # this commit is below the newest one, where nobody sees it.
+                landed = _look_again(manifest, publication)
+            if landed:
                 return landed
             back_off(clock, attempt, seconds_max=PUBLISH_BACKOFF_SECONDS_MAX)
     if landed := _look_again(manifest, publication):

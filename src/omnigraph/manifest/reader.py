@@ -21,6 +21,7 @@ from omnigraph.manifest import format as manifest_format
 from omnigraph.manifest import legacy, rows
 from omnigraph.manifest.branches import Branches
 from omnigraph.manifest.layout import MANIFEST, SCHEMA_TEXT
+from omnigraph.manifest.let_go import LetGoCommits, let_go_version_error
 from omnigraph.manifest.lineage import Ancestry, History
 from omnigraph.manifest.snapshot import Snapshot, by_key
 from omnigraph.manifest.tags import Tag, Tags
@@ -49,6 +50,7 @@ class Manifest:
         self.store = store
         self.names = Branches(store)
         self.tags = Tags(store)
+        self.let_go = LetGoCommits(store.objects)
         self._states: dict[str, rows.Contents] = {}
         self._lock = threading.Lock()
 
@@ -71,6 +73,7 @@ class Manifest:
         """The state of the branch at one of its manifest versions.
 
         Raises:
+            CommitLetGoError: its commit was let go.
             NotFoundError: the branch's manifest has no such version.
             StorageError: the version exists and cannot be read.
         """
@@ -83,6 +86,7 @@ class Manifest:
             near: The branch to search first.
 
         Raises:
+            CommitLetGoError: it was let go.
             CommitNotFoundError: no branch has such a commit, or its manifest is gone.
             StorageError: its manifest exists and cannot be read.
         """
@@ -92,6 +96,7 @@ class Manifest:
         """The state of the graph at a known commit, whether or not its branch still exists.
 
         Raises:
+            CommitLetGoError: it was let go.
             CommitNotFoundError: its manifest is gone.
             StorageError: its manifest exists and cannot be read.
         """
@@ -106,6 +111,7 @@ class Manifest:
                 # In earlier releases, branches of one name could have the same version numbers.
                 if opened.contents.head in (commit.commit_id, None):
                     return opened
+        self.let_go.require(commit)
         message = (
             f"commit {commit.commit_id} cannot be read: branch {commit.branch}, which it was made "
             f"on, has no manifest version {commit.manifest_version} any more"
@@ -306,6 +312,8 @@ class Manifest:
         except NotFoundError as cause:
             if version is None:
                 raise self._missing_ref_error(branch, ref) from cause
+            if gone := self.let_go.find(ref, version):
+                raise let_go_version_error(branch, version, gone) from cause
             message = f"branch {branch} has no manifest version {version}"
             raise NotFoundError(
                 message, hint=cause.hint, code=cause.code, version=version

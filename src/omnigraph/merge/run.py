@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from omnigraph.changes.graphs import Filter, Side, measure_differences, moved_types, pair_pins
 from omnigraph.choices import EngineName, TableKind
@@ -14,6 +14,7 @@ from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice, asked_engine, by_size
 from omnigraph.engine.snapshots import data_at
 from omnigraph.errors import (
+    CommitLetGoError,
     CommitNotFoundError,
     ErrorCode,
     InvalidInputError,
@@ -26,6 +27,7 @@ from omnigraph.manifest import schemas
 from omnigraph.manifest.lineage import Ancestry, Divergence
 from omnigraph.manifest.merge_bases import Base, find_base
 from omnigraph.manifest.reader import Manifest
+from omnigraph.manifest.removals import detect_removal
 from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.merge.conflicts import Conflict
@@ -40,7 +42,7 @@ from omnigraph.model.names import BranchName
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.steps import SchemaStep
 from omnigraph.transaction.protocol import Order, Transactions
-from omnigraph.transaction.view import View, detect_deleted_branch, view_of
+from omnigraph.transaction.view import View, view_of
 from omnigraph.transaction.work import Work
 
 
@@ -160,7 +162,7 @@ class Merges:
         view = view_of(self._manifest, self._catalogs, target)
         with (
             ExitStack() as cleanup,
-            detect_deleted_branch(self._manifest.store, theirs, view.snapshot),
+            detect_removal(self._manifest.store, theirs, view.snapshot),
         ):
             merge = self._merge(theirs, view, options, cleanup)
             if merge is None:
@@ -175,7 +177,7 @@ class Merges:
     ) -> Work[MergeReport]:
         # What was kept for an earlier plan is of no use for this one.
         cleanup.close()
-        with detect_deleted_branch(self._manifest.store, theirs):
+        with detect_removal(self._manifest.store, theirs):
             merge = self._merge(theirs, view, options, cleanup)
             return Work(_UP_TO_DATE) if merge is None else merge.plan(view)
 
@@ -224,6 +226,8 @@ class Merges:
             points = {commit: self._manifest.at(ancestry.find(commit)) for commit in base.commits}
         except CommitNotFoundError as cause:
             raise _unreadable_base(cause) from cause
+        except CommitLetGoError as cause:
+            raise _let_go_base(cause) from cause
         return base, {commit: self._side(snapshot) for commit, snapshot in points.items()}
 
     def _side(self, snapshot: Snapshot) -> Side:
@@ -283,6 +287,16 @@ def _unreadable_base(cause: CommitNotFoundError) -> StorageError:
         "'omnigraph diff', and write to the target what it lacks"
     )
     return StorageError(message, hint=hint, code=ErrorCode.MERGE_BASE_UNREADABLE)
+
+
+def _let_go_base(cause: CommitLetGoError) -> CommitLetGoError:
+    message = f"what both branches come from cannot be read: {cause.message}"
+    hint = (
+        "look at the differences with 'omnigraph diff', and write to the target what it lacks; "
+        "cleanup keeps what merges of existing branches need, and the branch was made since"
+    )
+    details: dict[str, Any] = cause.details
+    return CommitLetGoError(message, hint=hint, **details)
 
 
 def _outcome(report: MergeReport, theirs: Snapshot, target: BranchName) -> MergeOutcome:

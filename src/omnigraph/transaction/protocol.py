@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 from omnigraph.clock import Clock, back_off, creation_time
@@ -30,9 +30,10 @@ from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import (
     EXCLUSION_BACKOFF_SECONDS_MAX,
     EXCLUSION_SECONDS_MAX,
-    NEW_TABLE_SECONDS_MAX,
+    LEASE_SECONDS,
     QUEUE_SECONDS_MAX,
     REPLANS_MAX,
+    STAGED_SECONDS_MAX,
 )
 from omnigraph.manifest import schemas
 from omnigraph.manifest.expectations import (
@@ -48,6 +49,7 @@ from omnigraph.manifest.lifecycle import create_table, write_schema_text
 from omnigraph.manifest.migrations import migrate
 from omnigraph.manifest.publisher import Publication, publish
 from omnigraph.manifest.reader import Manifest, OpenManifest
+from omnigraph.manifest.removals import find_let_go
 from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import MAINTENANCE_KINDS, Commit, OperationKind
@@ -86,6 +88,7 @@ class Order:
         expect_rows_from: `Commit.rows_from` of that commit, which the transaction finds.
         source: The snapshot that a merge brings in.
         is_patient: Whether to wait for other writers of the same tables, and to plan again.
+        begun_at: When the transaction began, which sets it.
     """
 
     kind: OperationKind
@@ -96,6 +99,7 @@ class Order:
     expect_rows_from: CommitId | None = None
     source: Snapshot | None = None
     is_patient: bool = True
+    begun_at: datetime | None = None
 
     @property
     def merged_parent(self) -> CommitId | None:
@@ -138,6 +142,7 @@ class Transactions:
                 was made, or other writers kept it busy. Nothing became visible.
             BranchNotFoundError: there is no such branch, or it was deleted meanwhile. A later
                 branch of its name has nothing of this write.
+            CommitLetGoError: what a merge brings in was let go meanwhile. Nothing became visible.
             RecoveryNeededError: an earlier write needs an operator. Nothing became visible.
             OutcomeUnknownError: whether the commit landed could not be determined.
         """
@@ -148,6 +153,7 @@ class Transactions:
         return replace(landed, warnings=(*landed.warnings, *failures)) if failures else landed
 
     def _run(self, order: Order, plan: Callable[[View], Work[Report]]) -> TransactionResult[Report]:
+        order = replace(order, begun_at=self._clock.now())
         with ExitStack() as queue:
             attempt = 0
             while True:
@@ -239,6 +245,7 @@ class Transactions:
         intent = self._intent(order, planned_on, work, staged, publication)
         with track_operation(intent.operation_id):
             self._claim(order, intent)
+            read_at = self._clock.now()
             with release_on_failure(self.recovery.sidecars, intent):
                 opened = self._require_unmoved(order, planned_on, work, staged)
             hit(Failpoint.WRITE_AFTER_CHECK)
@@ -250,7 +257,9 @@ class Transactions:
                 if intent.writer_kind in CONFIRMED_KINDS:
                     intent = self._confirm(intent)
                     hit(Failpoint.WRITE_AFTER_CONFIRM)
-                commit = publish(self._manifest, self._clock, publication, opened=opened)
+                commit = publish(
+                    self._manifest, self._clock, publication, opened=opened, read_at=read_at
+                )
                 self._require_branch(planned_on)
                 hit(Failpoint.WRITE_AFTER_PUBLISH)
             except OmnigraphError as failure:
@@ -286,11 +295,14 @@ class Transactions:
 
     @contextmanager
     def _on_branch(self, planned_on: Snapshot) -> Iterator[None]:
-        """Distinguish a storage failure from a deleted branch."""
+        """Distinguish a storage failure from a deleted branch, and from a commit let go."""
         try:
             yield
-        except StorageError:
+        except StorageError as failure:
             self._require_branch(planned_on)
+            if (gone := find_let_go(self._store, planned_on)) is not None:
+                message = f"branch {planned_on.branch} has moved on, and {gone.message}"
+                raise ConflictError(message, hint="try again") from failure
             raise
 
     def _require_branch(self, planned_on: Snapshot) -> None:
@@ -309,13 +321,23 @@ class Transactions:
         that because the branch was merged.
         """
         source = order.source
-        if source is None or source.ref is None:
+        if source is None:
+            return
+        if self._age(order) > timedelta(seconds=LEASE_SECONDS):
+            # Its sidecar is visible: a cleanup that marks the source from now on sees that.
+            self._manifest.let_go.claim(source.head)
+        if source.ref is None:
             return
         with suppress(BranchNotFoundError):
             if self._manifest.names.ref_of(source.branch) == source.ref:
                 return
         message = f"branch {source.branch} was deleted while it was merged"
         raise BranchNotFoundError(message, hint="nothing was merged; see 'omnigraph branch list'")
+
+    def _age(self, order: Order) -> timedelta:
+        """How long ago the transaction began."""
+        assert order.begun_at is not None, "the transaction sets it"
+        return self._clock.now() - order.begun_at
 
     def _confirm(self, intent: Intent) -> Intent:
         """Record that every head has moved: the write above the pins is complete."""
@@ -384,7 +406,7 @@ class Transactions:
         opened = self._manifest.open(order.branch)
         now = self._manifest.snapshot(opened, order.branch)
         self._require_source(order)
-        self._require_young(staged)
+        self._require_young(order, staged)
         changes = staged.changes
         keys = {*changes, *work.guards, *work.reads}
         require((*_expectations(planned_on, keys), *_conditions(order)), now)
@@ -399,15 +421,15 @@ class Transactions:
             raise ConflictError(message, hint="try again", code=ErrorCode.STRAY_RESTORE)
         raise _drift_error(order.branch, *ahead[0])
 
-    def _require_young(self, staged: StagedTables) -> None:
-        """Reject new tables that are so old that `cleanup` may soon consider them garbage."""
-        age_max = timedelta(seconds=NEW_TABLE_SECONDS_MAX)
-        for key, pin in staged.created.items():
-            if self._clock.now() - creation_time(pin.table_id) > age_max:
-                message = (
-                    f"the table of {key} was created more than {age_max} ago, and no commit has it"
-                )
-                raise ConflictError(message, hint="try again")
+    def _require_young(self, order: Order, staged: StagedTables) -> None:
+        """Reject files and tables that are so old that `cleanup` may soon consider them garbage."""
+        age_max = timedelta(seconds=STAGED_SECONDS_MAX)
+        created_at = [creation_time(pin.table_id) for pin in staged.created.values()]
+        ages = [self._age(order), *(self._clock.now() - at for at in created_at)]
+        if max(ages) > age_max:
+            message = f"this {order.kind} began more than {age_max} ago, and has not landed since"
+            hint = "try again; what takes longer has to be done in several parts"
+            raise ConflictError(message, hint=hint)
 
     def _head(self, pin: TablePin) -> int:
         return self._store.tables.head_version(pin.location, ref=pin.ref)

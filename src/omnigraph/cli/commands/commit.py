@@ -40,8 +40,9 @@ def list_commits(
     handle = graph.open(options.require_store(store), read_only=True)
     commits = handle.commits.list(branch=branch, limit=None if filters else limit)
     matching = [commit for commit in commits if _matches(commit, filters)][:limit]
+    gone = handle.commits.let_go(matching)
     if json:
-        render.show_json([commit_facts(commit) for commit in matching])
+        render.show_json([commit_facts(commit, gone.get(commit.commit_id)) for commit in matching])
         return
     render.show_table(
         ["commit", "created", "operation", "actor", "message"],
@@ -51,7 +52,7 @@ def list_commits(
                 f"{commit.created_at:%Y-%m-%d %H:%M:%S}",
                 commit.operation,
                 commit.actor,
-                subject(commit),
+                subject(commit, gone.get(commit.commit_id)),
             )
             for commit in matching
         ],
@@ -68,11 +69,14 @@ def show_commit(
     """Show one commit."""
     from omnigraph import graph
 
-    commit = graph.open(options.require_store(store), read_only=True).commits.show(commit_id)
-    facts = commit_facts(commit)
+    commits = graph.open(options.require_store(store), read_only=True).commits
+    commit = commits.show(commit_id)
+    gone = commits.let_go([commit]).get(commit.commit_id)
+    facts = commit_facts(commit, gone)
     if json:
         render.show_json(facts)
         return
+    facts |= {"let_go": gone}
     render.show_facts({name.replace("_", " "): fact for name, fact in facts.items()})
 
 

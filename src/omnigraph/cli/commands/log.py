@@ -15,10 +15,12 @@ from omnigraph.cli.commits import commit_facts, subject
 if TYPE_CHECKING:
     from omnigraph.drawings.lanes import Row
     from omnigraph.graph import Graph
+    from omnigraph.manifest.let_go import LetGo
     from omnigraph.model.commits import Commit
     from omnigraph.model.ids import CommitId
 
     Names = Mapping[CommitId, Sequence[str]]
+    Gone = Mapping[str, LetGo]
 
 
 class LogFormat(StrEnum):
@@ -65,18 +67,19 @@ def log(
     every = handle.commits.every(branch=branch)
     shown, tips, tags = every[:limit], _tips(handle, branch), _tags(handle)
     known = {commit.commit_id: commit for commit in every}
+    gone = handle.commits.let_go(shown)
     if wanted is LogFormat.JSON:
-        render.show_json([_facts(commit, tips, tags) for commit in shown])
+        render.show_json([_facts(commit, tips, tags, gone) for commit in shown])
     elif wanted is LogFormat.SVG:
         title = f"history of {handle.uri}"
-        names = _join(tips, tags)
+        names = _join(tips, tags, gone)
         render.show_text(history_svg(lay_out(shown, known), names, title=title))
     elif graph:
-        lines = _draw(lay_out(shown, known), _join(tips, tags))
+        lines = _draw(lay_out(shown, known), _join(tips, tags, gone))
         output.write_text("".join(f"{line}\n" for line in lines))
     else:
         columns = ["commit", "branches", "tags", "created", "operation", "actor", "message"]
-        render.show_table(columns, [_cells(commit, tips, tags) for commit in shown])
+        render.show_table(columns, [_cells(commit, tips, tags, gone) for commit in shown])
 
 
 def _choose_format(wanted: LogFormat | None, *, json: bool, graph: bool) -> LogFormat:
@@ -114,20 +117,27 @@ def _tags(handle: Graph) -> Names:
     return tags
 
 
-def _join(tips: Names, tags: Names) -> Names:
+def _join(tips: Names, tags: Names, gone: Gone) -> Names:
     """The names to draw beside each commit."""
-    return {
-        commit_id: [*tips.get(commit_id, ()), *(f"tag {name}" for name in tags.get(commit_id, ()))]
-        for commit_id in {*tips, *tags}
-    }
+    from omnigraph.model.ids import CommitId
+
+    names: dict[CommitId, list[str]] = {}
+    for commit_id in {*tips, *tags, *map(CommitId, gone)}:
+        names[commit_id] = [
+            *tips.get(commit_id, ()),
+            *(f"tag {name}" for name in tags.get(commit_id, ())),
+            *(("let go",) if commit_id in gone else ()),
+        ]
+    return names
 
 
-def _facts(commit: Commit, tips: Names, tags: Names) -> dict[str, object]:
+def _facts(commit: Commit, tips: Names, tags: Names, gone: Gone) -> dict[str, object]:
     names = {"branches": list(tips.get(commit.commit_id, ()))}
-    return {**commit_facts(commit), **names, "tags": list(tags.get(commit.commit_id, ()))}
+    facts = commit_facts(commit, gone.get(commit.commit_id))
+    return {**facts, **names, "tags": list(tags.get(commit.commit_id, ()))}
 
 
-def _cells(commit: Commit, tips: Names, tags: Names) -> tuple[object, ...]:
+def _cells(commit: Commit, tips: Names, tags: Names, gone: Gone) -> tuple[object, ...]:
     return (
         commit.commit_id,
         ", ".join(tips.get(commit.commit_id, ())),
@@ -135,7 +145,7 @@ def _cells(commit: Commit, tips: Names, tags: Names) -> tuple[object, ...]:
         f"{commit.created_at:%Y-%m-%d %H:%M:%S}",
         commit.operation,
         commit.actor,
-        subject(commit),
+        subject(commit, gone.get(commit.commit_id)),
     )
 
 

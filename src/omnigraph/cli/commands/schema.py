@@ -212,6 +212,9 @@ def show_history(
         commit = revision.commit
         when = f"{commit.created_at:%Y-%m-%d %H:%M:%S}"
         render.show_text(f"{commit.commit_id}  {when}  {subject(commit)}".rstrip())
+        if revision.plan is None:
+            render.show_text("  (what it changed was let go)")
+            continue
         for step in revision.plan.steps:
             render.show_text(f"  {step.describe()}")
 
@@ -234,12 +237,12 @@ def _result_facts(result: SchemaResult) -> dict[str, object]:
 
 
 def _revision_facts(revision: SchemaRevision) -> dict[str, object]:
-    commit = revision.commit
+    commit, plan = revision.commit, revision.plan
     return {
         "commit_id": commit.commit_id,
         "created_at": commit.created_at.isoformat(),
         "actor": commit.actor,
         "message": commit.message,
         "schema": commit.schema_digest,
-        "steps": [step.to_json() for step in revision.plan.steps],
+        "steps": None if plan is None else [step.to_json() for step in plan.steps],
     }

@@ -11,7 +11,8 @@ from typing import Final
 
 from omnigraph.errors import InvalidNameError, OmnigraphError
 from omnigraph.maintenance.checking.report import Finding, Invariant, Notebook
-from omnigraph.manifest.layout import BRANCHES, RECOVERY, SCHEMAS, TAGS
+from omnigraph.manifest.layout import BRANCHES, RECOVERY, RETENTION, SCHEMAS, TAGS
+from omnigraph.manifest.let_go import is_let_go_path
 from omnigraph.manifest.schemas import is_schema_path
 from omnigraph.manifest.tags import tag_of
 from omnigraph.model.names import BranchName
@@ -57,6 +58,7 @@ _SUFFIX: Final = ".json"
 _FOLDERS: Final[Mapping[str, tuple[Invariant, Callable[[str], bool]]]] = {
     BRANCHES: (Invariant.BRANCH, _is_branch_path),
     RECOVERY: (Invariant.SIDECAR, is_sidecar_path),
+    RETENTION: (Invariant.PAST, is_let_go_path),
     SCHEMAS: (Invariant.SCHEMA, is_schema_path),
     TAGS: (Invariant.TAG, lambda path: tag_of(path) is not None),
     SCRATCH: (Invariant.SIDECAR, is_scratch_path),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from omnigraph.errors import CommitNotFoundError, OmnigraphError
+from omnigraph.errors import CommitLetGoError, CommitNotFoundError, OmnigraphError
+from omnigraph.maintenance.checking.let_go import LetGoChecks
 from omnigraph.maintenance.checking.report import BACKUP, Finding, Invariant, Notebook
 from omnigraph.manifest.layout import MANIFEST
 from omnigraph.manifest.reader import Manifest
@@ -16,15 +17,19 @@ from omnigraph.model.ids import CommitId
 class Past:
     """Walks the histories of several branches; a commit that they share is read once."""
 
-    def __init__(self, manifest: Manifest, notebook: Notebook) -> None:
+    def __init__(self, manifest: Manifest, notebook: Notebook, let_go: LetGoChecks) -> None:
         self._manifest = manifest
         self._notebook = notebook
+        self._let_go = let_go
         self._walked: set[CommitId] = set()
 
     def snapshots(self, commits: Mapping[CommitId, Commit]) -> Iterator[Snapshot]:
-        """The snapshot of each commit of a history; an unreadable one is reported."""
+        """The snapshot of each commit of a history; an unreadable one is reported.
+
+        Commits that were let go are left out: nothing is left of them.
+        """
         for commit in commits.values():
-            if commit.commit_id in self._walked:
+            if commit.commit_id in self._walked or self._let_go.has(commit):
                 continue
             self._walked.add(commit.commit_id)
             self._notebook.count(Invariant.PAST)
@@ -37,6 +42,9 @@ class Past:
         subject = f"commit {commit.commit_id}"
         try:
             return self._manifest.at(commit)
+        except CommitLetGoError:
+            # It was let go during the check.
+            return None
         except OmnigraphError as failure:
             if commit.has_known_ref or not isinstance(failure, CommitNotFoundError):
                 self._notebook.fail(Invariant.PAST, subject, place, failure, step=BACKUP)

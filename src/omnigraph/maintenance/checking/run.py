@@ -20,6 +20,7 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.maintenance.checking.foreign import note_foreign_files
 from omnigraph.maintenance.checking.history import check_branch, check_history
+from omnigraph.maintenance.checking.let_go import LetGoChecks
 from omnigraph.maintenance.checking.past import Past
 from omnigraph.maintenance.checking.report import BACKUP, CheckReport, Finding, Invariant, Notebook
 from omnigraph.maintenance.checking.rules import Progress, RowChecks
@@ -122,11 +123,13 @@ class _Check:
     roots: dict[CommitId, BranchName] = field(default_factory=dict)
     pinned: set[TablePin] = field(default_factory=set)
     files: Files = field(init=False)
+    let_go: LetGoChecks = field(init=False)
     past: Past = field(init=False)
 
     def __post_init__(self) -> None:
         self.files = Files(self.manifest.store.objects)
-        self.past = Past(self.manifest, self.notebook)
+        self.let_go = LetGoChecks(self.manifest, self.notebook)
+        self.past = Past(self.manifest, self.notebook, self.let_go)
 
     def run(self, branches: Sequence[BranchName]) -> None:
         order = self.order
@@ -158,7 +161,10 @@ class _Check:
 
     def _check_history(self, snapshot: Snapshot) -> dict[CommitId, Commit]:
         commits = check_history(self.manifest, snapshot, self.notebook)
-        for digest in sorted({commit.schema_digest for commit in commits.values()}):
+        self.let_go.check_tip(snapshot)
+        self.let_go.note_history(snapshot.branch, commits.values())
+        kept = (commit for commit in commits.values() if not self.let_go.has(commit))
+        for digest in sorted({commit.schema_digest for commit in kept}):
             self._schema(digest)
         roots = (commit.commit_id for commit in commits.values() if commit.parent is None)
         root = next(roots, None)
