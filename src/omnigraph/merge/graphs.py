@@ -132,8 +132,11 @@ class Merge:
         There is no work if schemas conflict: rows are not compared before it is known what they
         are rows of.
         """
-        is_behind = self.base.commit == view.snapshot.head.commit_id
         # Where only the source went on, the target becomes what the source is, rules and all.
+        # Maintenance of the target changed no row.
+        is_behind = self.base.commit is not None and (
+            self.points[self.base.commit].snapshot.head.rows_from == view.snapshot.head.rows_from
+        )
         outcome = Outcome.FAST_FORWARD if is_behind else Outcome.MERGED
         schema = self._schema(view, is_behind=is_behind)
         if not isinstance(schema, MergedSchema):

@@ -185,10 +185,11 @@ class Merges:
         self, theirs: Snapshot, view: View, options: Options, cleanup: ExitStack
     ) -> Merge | None:
         """The merge to be planned on this view; None if the target has all of the source."""
-        ours, head = view.snapshot, theirs.head.commit_id
+        ours = view.snapshot
         ancestry = self._manifest.ancestry(ours, theirs)
         divergence = self._divergence(ancestry, ours, theirs)
-        if [commit.commit_id for commit in divergence.bases] == [head]:
+        # Maintenance of the source is nothing that the target lacks.
+        if [commit.rows_from for commit in divergence.bases] == [theirs.head.rows_from]:
             return None
         base, points = self._base(divergence, ancestry)
         source = self._side(theirs)

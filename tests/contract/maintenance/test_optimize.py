@@ -10,6 +10,7 @@ from omnigraph.errors import NotAllowedError, StaleHeadError, TypeNotFoundError
 from omnigraph.failpoints import Failpoint, arm
 from omnigraph.limits import FOLD_FRAGMENTS_MIN
 from omnigraph.maintenance import optimize
+from omnigraph.merge.graphs import Outcome
 from omnigraph.model.commits import MAINTENANCE_ACTOR, OperationKind
 from omnigraph.storage import compaction
 from omnigraph.storage.compaction import Rewrite
@@ -247,3 +248,27 @@ def test_a_fold_that_fails_is_a_warning_of_the_write_that_landed(graph, monkeypa
     monkeypatch.undo()
     grow(writer, 1, first=900)
     assert fragment_count(writer) < 5
+
+
+def test_a_target_that_was_only_optimized_is_fast_forwarded(graph):
+    grow(graph, 3)
+    graph.branches.create("draft")
+    grow(graph.at(branch="draft"), 2, first=10)
+    graph.optimize()
+
+    assert graph.merge("draft").outcome is Outcome.FAST_FORWARD
+    assert len(people(graph)) == 5
+    assert graph.merge("draft").outcome is Outcome.ALREADY_UP_TO_DATE
+
+
+def test_a_source_that_was_only_optimized_has_nothing_to_merge(graph):
+    grow(graph, 3)
+    graph.branches.create("draft")
+    draft = graph.at(branch="draft")
+    grow(draft, 2, first=10)
+    graph.merge("draft")
+    before = graph.snapshot().head.commit_id
+
+    assert draft.optimize().commit_id is not None
+    assert graph.merge("draft").outcome is Outcome.ALREADY_UP_TO_DATE
+    assert graph.snapshot().head.commit_id == before
