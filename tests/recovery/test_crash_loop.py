@@ -1,26 +1,32 @@
 """Every kind of write is cut off at every failpoint it passes: the graph is before, or after."""
 
-from collections.abc import Callable
-from dataclasses import replace
-from itertools import count, takewhile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count, pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
+import lance
+import pyarrow as pa
 import pytest
 
 import omnigraph
+from omnigraph.errors import StorageError
 from omnigraph.failpoints import Failpoint
 from omnigraph.manifest.publisher import Publication
 from omnigraph.model.commits import RECOVERY_ACTOR, OperationKind
-from omnigraph.model.names import MAIN
 from omnigraph.recovery import sweep
 from omnigraph.recovery.audit import RecoveryKind
 from omnigraph.recovery.sweep import Recovery
+from omnigraph.storage.store import Store
 from omnigraph.transaction import protocol
 from tests.support import crashes
 from tests.support.crashes import (
+    Bases,
     Cut,
     Picture,
+    assert_maintenance_is_invisible,
     assert_next_writes_work,
     at_rest,
     cut_off,
@@ -29,32 +35,80 @@ from tests.support.crashes import (
     picture,
     put_to_death,
     reopen,
+    sleeping_at,
     trace,
     write_by_name,
 )
-from tests.support.writers import WRITERS, furnished
+from tests.support.publishing import PERSON
+from tests.support.writers import WRITERS, Writer
 
 PROTOCOL = ("write.", "claim.", "apply.", "publish.")
 
-Place = Callable[[], str]
-"""Gives a fresh graph to crash, always with the same rows."""
+Place = Callable[[str], str]
+"""Gives a fresh graph for a writer to crash on, always with the same rows."""
 
 _numbers = count()
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return furnished(str(tmp_path_factory.mktemp("base") / "graph.omni")).uri
+def bases(tmp_path_factory: pytest.TempPathFactory) -> Bases:
+    return Bases(tmp_path_factory.mktemp("bases"))
 
 
 @pytest.fixture
-def local(base: str, tmp_path: Path) -> Place:
-    return lambda: crashes.copied(base, tmp_path / f"{next(_numbers)}.omni")
+def local(bases: Bases, tmp_path: Path) -> Place:
+    return lambda writer: crashes.copied(bases.of(writer), tmp_path / f"{next(_numbers)}.omni")
 
 
 @pytest.fixture
-def s3(base: str, s3_bucket: str) -> Place:
-    return lambda: crashes.upload_graph(base, f"s3://{s3_bucket}/{next(_numbers)}.omni")
+def s3(bases: Bases, s3_bucket: str) -> Place:
+    return lambda writer: crashes.upload_graph(
+        bases.of(writer), f"s3://{s3_bucket}/{next(_numbers)}.omni"
+    )
+
+
+@dataclass(frozen=True)
+class Step:
+    """One transaction of a writer.
+
+    Attributes:
+        cuts: Where it can be cut off.
+        before, after: What readers see without it, and with it.
+    """
+
+    kind: Writer
+    cuts: Sequence[Cut]
+    before: Picture
+    after: Picture
+
+    @property
+    def leaving_a_sidecar(self) -> Sequence[Cut]:
+        """The cuts between the first trace of the write and its last."""
+        first, last = self._place(Failpoint.CLAIM_AFTER_PUT), len(self.cuts) - 1
+        assert self.cuts[last].point is Failpoint.WRITE_AFTER_SETTLE
+        return self.cuts[first:last]
+
+    def end(self, cut: Cut) -> tuple[Picture, RecoveryKind | None]:
+        """What a write that was cut off here must become: after, once every head has moved."""
+        place, kind = self.cuts.index(cut), self.kind
+        applies = kind.created + kind.tables * kind.versions
+        published = self._place(Failpoint.APPLY_AFTER_COMMIT, applies + 1)
+        proven = self._place(Failpoint.APPLY_AFTER_COMMIT, applies) if applies else published
+        if kind.confirms:
+            proven = self._place(Failpoint.WRITE_AFTER_CONFIRM)
+        if cut not in self.leaving_a_sidecar:
+            return (self.after if place > published else self.before), None
+        if not kind.tables and place < published:
+            # It moved nothing, so there is nothing to undo, nor to prove it complete by.
+            return self.before, None
+        if place < proven:
+            return self.before, RecoveryKind.ROLLED_BACK
+        if place < published:
+            return self.after, RecoveryKind.ROLLED_FORWARD
+        return self.after, RecoveryKind.ALREADY_PUBLISHED
+
+    def _place(self, point: Failpoint, nth: int = 1) -> int:
+        return [place for place, cut in enumerate(self.cuts) if cut.point is point][nth - 1]
 
 
 class Loop:
@@ -62,7 +116,7 @@ class Loop:
 
     Attributes:
         cuts: Where the write can be cut off.
-        before, after: What readers see without the write, and with it.
+        steps: Its transactions: one, unless another follows its commit.
         past: What readers of the commit before the write see, for ever.
         tried: How many crashes were checked.
     """
@@ -73,46 +127,33 @@ class Loop:
         self.branch = WRITERS[writer].branch
         self.tried = 0
         uri = self.place()
-        self.before = picture(uri)
+        pictures = [picture(uri)]
         self.start = omnigraph.open(uri).snapshot(branch=self.branch).head.commit_id
         self.past = past_rows(uri, self.start)
         self.cuts = trace(lambda: write_by_name(uri, writer))
-        self.after = picture(uri)
-        assert self.after != self.before
-        # Every graph after a crash must be like this one or the one before, row by row.
+        ends = [cut for cut in self.cuts if cut.point is Failpoint.WRITE_AFTER_SETTLE]
+        for end in ends[:-1]:
+            between = self.place()
+            cut_off(end, partial(write_by_name, between, writer))
+            pictures.append(picture(between))
+        pictures.append(picture(uri))
+        self.steps = list(_steps(WRITERS[writer], self.cuts, pictures))
+        assert len(self.steps) == len(ends)
+        # Every graph after a crash must be like this one or one before, row by row.
         assert at_rest(uri, rows=True).recoveries == ()
 
     def place(self) -> str:
         """A fresh graph for this writer."""
-        uri = self._place()
-        if self.branch != MAIN:
-            omnigraph.open(uri).branches.create(self.branch)
-        return uri
+        return self._place(self.writer)
 
     @property
     def leaving_a_sidecar(self) -> list[Cut]:
-        """The cuts between the first trace of the write and its last."""
-        points = [each.point for each in self.cuts]
-        first = points.index(Failpoint.CLAIM_AFTER_PUT)
-        return self.cuts[first : points.index(Failpoint.WRITE_AFTER_SETTLE)]
+        """The cuts between the first trace of a transaction and its last."""
+        return [cut for step in self.steps for cut in step.leaving_a_sidecar]
 
-    def end(self, cut: Cut) -> tuple[Picture, RecoveryKind | None]:
-        """What a write that was cut off here must become: after, once every head has moved."""
-        place = self.cuts.index(cut)
-        kind = WRITERS[self.writer]
-        applied = Cut(Failpoint.APPLY_AFTER_COMMIT, kind.created + kind.tables)
-        published = replace(applied, nth=applied.nth + 1)
-        proven = Cut(Failpoint.WRITE_AFTER_CONFIRM) if kind.confirms else applied
-        if cut not in self.leaving_a_sidecar:
-            return (self.after if place > self.cuts.index(published) else self.before), None
-        if not kind.tables and place < self.cuts.index(published):
-            # It moved nothing, so there is nothing to undo, nor to prove it complete by.
-            return self.before, None
-        if place < self.cuts.index(proven):
-            return self.before, RecoveryKind.ROLLED_BACK
-        if place < self.cuts.index(published):
-            return self.after, RecoveryKind.ROLLED_FORWARD
-        return self.after, RecoveryKind.ALREADY_PUBLISHED
+    def step_of(self, cut: Cut) -> Step:
+        """The transaction that this cut is in."""
+        return next(step for step in self.steps if cut in step.cuts)
 
     def crashed(self, cut: Cut, *, by: Callable[..., None]) -> str:
         """A graph on which the write was cut off here; readers must not see half of it."""
@@ -126,19 +167,21 @@ class Loop:
         """A read-only reader waits for nobody, and sees the new state if it was published."""
         commits = omnigraph.open(uri, read_only=True).commits.list(branch=self.branch)
         new = takewhile(lambda each: each.commit_id != self.start, commits)
-        landed = any(each.operation is not OperationKind.RECOVERY for each in new)
-        assert picture(uri) == (self.after if landed else self.before)
+        landed = sum(each.operation is not OperationKind.RECOVERY for each in new)
+        pictures = [self.steps[0].before, *(step.after for step in self.steps)]
+        assert picture(uri) == pictures[landed]
 
     def check(self, uri: str, cut: Cut) -> None:
         """The graph after recovery: as it must be, at rest, and as good as new."""
         self.tried += 1
-        wanted, kind = self.end(cut)
+        step = self.step_of(cut)
+        wanted, kind = step.end(cut)
         assert picture(uri) == wanted, f"{self.writer} cut off at {cut} is neither before nor after"
         rest = at_rest(uri)
         assert [each.kind for each in rest.recoveries] == ([] if kind is None else [kind]), cut
         for each in rest.recoveries:
-            assert each.recovery_for_actor == ("grace" if self.writer == "insert two" else None)
-            assert len(each.tables) == WRITERS[self.writer].tables
+            assert each.recovery_for_actor == step.kind.actor
+            assert len(each.tables) == step.kind.tables
             made_by_us = omnigraph.open(uri, read_only=True).commits.show(str(each.commit_id))
             assert (made_by_us.actor == RECOVERY_ACTOR) is (kind != RecoveryKind.ALREADY_PUBLISHED)
         reopen(uri)
@@ -150,6 +193,8 @@ class Loop:
         uri = self.crashed(cut, by=by)
         reopen(uri)
         self.check(uri, cut)
+        if self.step_of(cut).kind.keeps_rows:
+            assert_maintenance_is_invisible(uri)
         assert_next_writes_work(uri)
         assert past_rows(uri, self.start) == self.past, cut
 
@@ -164,6 +209,20 @@ class Loop:
             reopen(uri)
             self.check(uri, cut)
         assert_next_writes_work(uri)
+
+
+def _steps(writer: Writer, cuts: Sequence[Cut], pictures: Sequence[Picture]) -> Iterator[Step]:
+    """The transactions of a write, each of which ends by settling."""
+    kind: Writer | None = writer
+    for before, after in pairwise(pictures):
+        assert kind is not None
+        assert before != after
+        points = [cut.point for cut in cuts]
+        end = points.index(Failpoint.WRITE_AFTER_SETTLE) + 1
+        yield Step(kind, cuts[:end], before, after)
+        cuts, kind = cuts[end:], kind.then
+    assert not cuts
+    assert kind is None
 
 
 def _in_process(cut: Cut, work: Callable[..., object], *arguments: object) -> None:
@@ -195,10 +254,12 @@ GATED = [
 @pytest.mark.parametrize("writer", GATED)
 def test_a_crash_is_all_or_nothing(local, writer, say):
     loop = Loop(local, writer)
-    for cut in loop.cuts:
+    # A write that another follows is like one that stands alone.
+    last = loop.steps[-1]
+    for cut in last.cuts:
         loop.once(cut, by=_in_process)
     say(f"{loop.tried} cuts of {writer}")
-    assert loop.tried == len(loop.cuts)
+    assert loop.tried == len(last.cuts) > 12
 
 
 # One for each thing that a recovery can find: nothing moved, one head of two, both, published.
@@ -216,6 +277,13 @@ def test_recovery_may_itself_be_interrupted(local, say):
         loop.twice(cut, by=_in_process)
     say(f"{loop.tried} double cuts of insert two")
     assert loop.tried > 40
+
+
+def test_recovery_of_a_table_with_one_version_of_two_may_be_interrupted(local, say):
+    loop = Loop(local, "optimize")
+    loop.twice(Cut(Failpoint.APPLY_AFTER_COMMIT, 3), by=_in_process)
+    say(f"{loop.tried} double cuts of optimize")
+    assert loop.tried > 8
 
 
 @pytest.mark.soak
@@ -349,3 +417,58 @@ def test_what_was_rolled_back_is_not_rolled_forward_by_a_later_recovery(local):
     reopen(uri)
 
     loop.check(uri, cut)
+
+
+def _people(uri: str) -> lance.LanceDataset:
+    """The table of people, for commits that the graph knows nothing of."""
+    pin = omnigraph.open(uri, read_only=True).snapshot().pin(PERSON)
+    return lance.dataset(Store.open(uri).tables.open_pin(pin).address.uri)
+
+
+def _append_a_foreign_row(uri: str) -> None:
+    people = _people(uri)
+    row = {"id": "foreign", "name": "foreign"}
+    people.insert(pa.Table.from_pylist([row], people.schema))
+
+
+def _set_a_foreign_option(uri: str) -> None:
+    _people(uri).update_config({"foreign": "yes"})
+
+
+@pytest.mark.parametrize("is_cut_off", [False, True])
+def test_a_foreign_commit_under_an_optimize_is_not_published(local, is_cut_off):
+    # Lance puts the rewrite on top of the foreign commit, which makes the head the intended one,
+    # by the right author. Only the version below it is not the optimize's.
+    loop = Loop(local, "optimize")
+    uri = loop.place()
+    optimize = partial(write_by_name, uri, "optimize")
+
+    after_the_edges = Cut(Failpoint.WRITE_AFTER_EACH_APPLY)
+    with sleeping_at(after_the_edges, partial(_set_a_foreign_option, uri)):
+        if is_cut_off:
+            cut_off(Cut(Failpoint.APPLY_AFTER_COMMIT, 3), optimize)
+            reopen(uri)
+        else:
+            optimize()
+
+    step = loop.steps[0]
+    assert picture(uri) == (step.before if is_cut_off else step.after)
+    assert [each.kind for each in at_rest(uri).recoveries] == [RecoveryKind.ROLLED_BACK]
+    assert "foreign" not in _people(uri).config()
+    assert_maintenance_is_invisible(uri)
+
+
+def test_foreign_rows_under_an_optimize_are_not_published(local):
+    loop = Loop(local, "optimize")
+    uri = loop.place()
+
+    after_the_edges = Cut(Failpoint.WRITE_AFTER_EACH_APPLY)
+    with (
+        sleeping_at(after_the_edges, partial(_append_a_foreign_row, uri)),
+        pytest.raises(StorageError, match="two fragments"),
+    ):
+        write_by_name(uri, "optimize")
+
+    assert picture(uri) == loop.steps[0].before
+    assert [each.kind for each in at_rest(uri).recoveries] == [RecoveryKind.ROLLED_BACK]
+    assert_maintenance_is_invisible(uri)

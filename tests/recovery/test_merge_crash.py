@@ -138,7 +138,7 @@ class Loop:
 
 def rows(uri: str) -> Picture:
     found = picture(uri)
-    return Picture(found.rows, {}, found.schemas)
+    return replace(found, indexed={}, fragments={})
 
 
 def in_process(cut: Cut, work: Callable[..., object], *arguments: object) -> None:

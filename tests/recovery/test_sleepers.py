@@ -16,6 +16,7 @@ from omnigraph.recovery.audit import RecoveryKind
 from tests.support import crashes
 from tests.support.concurrency import at_once, in_processes
 from tests.support.crashes import (
+    Bases,
     Cut,
     as_other_machine,
     assert_next_writes_work,
@@ -34,7 +35,6 @@ from tests.support.publishing import KNOWS, PERSON
 from tests.support.writers import (
     DRAFT,
     WRITERS,
-    furnished,
     insert,
     knows,
     person,
@@ -46,13 +46,17 @@ _numbers = count()
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return furnished(str(tmp_path_factory.mktemp("base") / "graph.omni")).uri
+def bases(tmp_path_factory: pytest.TempPathFactory) -> Bases:
+    return Bases(tmp_path_factory.mktemp("bases"))
 
 
 @pytest.fixture
-def place(base: str, tmp_path: Path) -> Callable[[], str]:
-    return lambda: crashes.copied(base, tmp_path / f"{next(_numbers)}.omni")
+def place(bases: Bases, tmp_path: Path) -> Callable[..., str]:
+    def place(writer: str = "insert one") -> str:
+        """A graph that this writer starts from."""
+        return crashes.copied(bases.of(writer), tmp_path / f"{next(_numbers)}.omni")
+
+    return place
 
 
 @pytest.fixture(autouse=True)
@@ -78,29 +82,24 @@ def settled(uri: str) -> None:
     at_rest(uri)
 
 
-def placed(place: Callable[[], str], writer: str) -> str:
-    uri = place()
-    if WRITERS[writer].branch != MAIN:
-        omnigraph.open(uri).branches.create(WRITERS[writer].branch)
-    return uri
-
-
 GATED = [
-    pytest.param(writer, marks=pytest.mark.soak) if writer.startswith("schema ") else writer
-    for writer in WRITERS
+    pytest.param(writer, marks=pytest.mark.soak)
+    if writer.startswith("schema ") or kind.then
+    else writer
+    for writer, kind in WRITERS.items()
 ]
 
 
 @pytest.mark.parametrize("writer", GATED)
 def test_a_writer_that_slept_through_its_lease_lands_or_fails_whole(place, writer):
     kind = WRITERS[writer]
-    uri = placed(place, writer)
+    uri = place(writer)
     before = picture(uri)
     cuts = trace(lambda: write_by_name(uri, writer))
     after = picture(uri)
     assert len(cuts) > 12
     for cut in cuts:
-        uri = placed(place, writer)
+        uri = place(writer)
         graph = omnigraph.open(uri)
 
         def meanwhile(uri: str = uri) -> None:
@@ -262,7 +261,7 @@ def test_a_rival_that_died_beside_a_live_writer_is_no_harm_to_it(place, rival, e
 def test_two_first_writers_of_a_branch_leave_nothing_that_needs_a_person(place):
     # Each made a fork of its own. One lands on it while the other, which had seen nothing of that
     # yet, dies.
-    uri = placed(place, "first of a branch")
+    uri = place("first of a branch")
 
     def meanwhile() -> None:
         put_to_death(Cut(Failpoint.CLAIM_AFTER_PUT), write_by_name, uri, "first of a branch")

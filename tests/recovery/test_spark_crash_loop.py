@@ -19,10 +19,10 @@ from omnigraph.model.names import MAIN
 from omnigraph.recovery.sweep import Recovery
 from tests.recovery.test_crash_loop import Loop
 from tests.support import crashes, spark_drivers
-from tests.support.crashes import Cut, cut_off, has_sidecar, picture
+from tests.support.crashes import Bases, Cut, cut_off, has_sidecar, picture
 from tests.support.spark_loads import SCRATCH
 from tests.support.spark_traps import Moment, names_of
-from tests.support.writers import DRAFT, WRITERS, Writer, furnished
+from tests.support.writers import DRAFT, WRITERS, Writer
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -64,7 +64,7 @@ def _load(path: str, kind: str, graph: Graph) -> object:
 @pytest.fixture
 def loop_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Loop]:
     """The crash loop of all writers, for a load."""
-    base = furnished(str(tmp_path / "base.omni")).uri
+    bases = Bases(tmp_path / "bases")
 
     def loop_of(kind: str) -> Loop:
         mode, branch, lines = KINDS[kind]
@@ -74,7 +74,9 @@ def loop_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
             partial(_load, path, kind), tables=2, replans=mode == "append", branch=str(branch)
         )
         monkeypatch.setitem(WRITERS, kind, writer)
-        return Loop(lambda: crashes.copied(base, tmp_path / f"{next(_numbers)}.omni"), kind)
+        return Loop(
+            lambda kind: crashes.copied(bases.of(kind), tmp_path / f"{next(_numbers)}.omni"), kind
+        )
 
     return loop_of
 
@@ -142,7 +144,7 @@ def killed_once(loop: Loop, folder: Path, name: str, moment: Moment) -> bool:
     loop.check(uri, NOTHING_YET)
     assert_scratch_is_nobodys(uri)
     write(uri, path, loop.writer)
-    assert picture(uri) == loop.after
+    assert picture(uri) == loop.steps[-1].after
     return has_left
 
 

@@ -14,11 +14,13 @@ import pytest
 
 import omnigraph
 from omnigraph import failpoints
+from omnigraph.errors import StaleHeadError
 from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
 from omnigraph.graph import Graph
 from omnigraph.maintenance.checking.report import Invariant
 from omnigraph.manifest.layout import RECOVERY
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.commits import MAINTENANCE_KINDS, OperationKind
 from omnigraph.model.names import MAIN
 from omnigraph.model.tables import TableKey
 from omnigraph.recovery.audit import RecoveryEntry
@@ -27,7 +29,7 @@ from omnigraph.storage.store import Store
 from tests.support.clocks import LaterClock
 from tests.support.concurrency import fork_context
 from tests.support.publishing import PERSON
-from tests.support.writers import WRITERS, current_key, insert
+from tests.support.writers import WRITERS, current_key, furnished, insert, person, upserts, write
 
 NEVER_ENDING = 3_600.0
 COLUMNS = ("id", "name", "src", "dst")
@@ -133,17 +135,19 @@ class Picture:
     Attributes:
         rows: By branch and type, its rows ordered by id.
         indexed: By branch and type, the columns whose index covers all rows.
+        fragments: By branch and type, the rows and the deleted rows of each fragment.
         schemas: By branch, the digest of its schema.
     """
 
     rows: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
     indexed: Mapping[tuple[str, str], frozenset[str]]
+    fragments: Mapping[tuple[str, str], Sequence[tuple[int, int]]]
     schemas: Mapping[str, str]
 
 
 def picture(uri: str) -> Picture:
     """What a fresh reader sees."""
-    rows, indexed, schemas = {}, {}, {}
+    rows, indexed, fragments, schemas = {}, {}, {}, {}
     for snapshot in _snapshots(uri):
         schemas[str(snapshot.branch)] = snapshot.schema_digest
         tables = Store.open(uri).tables
@@ -155,7 +159,8 @@ def picture(uri: str) -> Picture:
             every = {each.id for each in table.fragments()}
             full = (each for each in COLUMNS if covered_fragments(table, IndexSpec(each)) >= every)
             indexed[name] = frozenset(full if every else ())
-    return Picture(rows, indexed, schemas)
+            fragments[name] = [(each.num_rows, each.num_deletions) for each in table.fragments()]
+    return Picture(rows, indexed, fragments, schemas)
 
 
 def past_rows(uri: str, commit_id: str) -> Mapping[str, Sequence[Mapping[str, Any]]]:
@@ -225,6 +230,44 @@ def assert_next_writes_work(uri: str) -> None:
         assert others == before.rows[place]
         assert len(rows) - len(others) == (place in people)
         assert place not in people or place[0] != MAIN or after.indexed[place] == {"id", "name"}
+
+
+def assert_maintenance_is_invisible(uri: str) -> None:
+    """Assert that conditions on the last commit that changed rows hold, and that optimize works."""
+    graph = omnigraph.open(uri)
+    kinds = (*MAINTENANCE_KINDS, OperationKind.RECOVERY)
+    last = next(each for each in graph.commits.list() if each.operation not in kinds)
+    changes = {PERSON: upserts(person("yan"))}
+    write(graph, changes, expect_head=last.commit_id)
+    with pytest.raises(StaleHeadError):
+        write(graph, changes, expect_head=last.commit_id)
+    before = picture(uri)
+    graph.optimize()
+    after = picture(uri)
+    assert after.rows == before.rows
+    assert all(len(fragments) == 1 for fragments in after.fragments.values())
+    at_rest(uri)
+
+
+class Bases:
+    """Graphs to copy for each writer, with what it starts from; made once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._uris: dict[object, str] = {}
+
+    def of(self, writer: str) -> str:
+        """The graph that this writer starts from."""
+        kind = WRITERS[writer]
+        start = (kind.branch, kind.prepare)
+        if start not in self._uris:
+            graph = furnished(str(self._folder / f"{len(self._uris)}.omni"))
+            if kind.branch != MAIN:
+                graph.branches.create(kind.branch)
+            if kind.prepare is not None:
+                kind.prepare(graph)
+            self._uris[start] = graph.uri
+        return self._uris[start]
 
 
 def copied(source: str, target: Path) -> str:

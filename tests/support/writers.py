@@ -7,8 +7,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from omnigraph.graph import Graph
+from omnigraph.limits import FOLD_FRAGMENTS_MIN
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.model.commits import OperationKind
+from omnigraph.model.commits import MAINTENANCE_ACTOR, OperationKind
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.tables import TableKey
@@ -139,18 +140,28 @@ class Writer:
 
     Attributes:
         tables: How many heads it moves.
+        versions: How many versions it makes of each of their tables.
         created: How many tables it creates while it stages.
         replans: Whether it is planned again when its tables moved.
         branch: Where it writes. All but main have to be created first.
         confirms: Whether it records that all heads have moved, and is rolled forward only then.
+        actor: Who writes.
+        keeps_rows: Whether it is maintenance, which changes no row.
+        prepare: Makes a furnished graph what this writer starts from.
+        then: What follows its commit in the same call, as a transaction of its own.
     """
 
-    write: Callable[[Graph], object]
+    write: Callable[[Graph], Any]
     tables: int
     replans: bool
     branch: str = MAIN
     confirms: bool = False
     created: int = 0
+    versions: int = 1
+    actor: str | None = None
+    keeps_rows: bool = False
+    prepare: Callable[[Graph], object] | None = None
+    then: "Writer | None" = None
 
 
 def _insert_one(graph: Graph) -> object:
@@ -196,12 +207,41 @@ def _rename(graph: Graph) -> object:
     return graph.schema.apply(RENAMED)
 
 
+def _wear(graph: Graph) -> None:
+    """Give two tables small fragments, a deleted row, and indexes that cover only some of them."""
+    graph.settings.set("maintenance.optimize", "off")
+    graph.ensure_indices()
+    insert(graph, "cid")
+    write(graph, {PERSON: upserts(person("dan")), KNOWS: upserts(knows("dan", "ada"))})
+    write(graph, {PERSON: deletes("cid")})
+
+
+def _optimize(graph: Graph) -> object:
+    return graph.optimize()
+
+
+def _wear_until_a_fold_is_due(graph: Graph) -> None:
+    """One more insert is followed by a fold."""
+    graph.settings.set("maintenance.optimize", "off")
+    for number in range(FOLD_FRAGMENTS_MIN - 2):
+        insert(graph, f"p{number:02}")
+    graph.settings.set("maintenance.optimize", "auto")
+
+
+_FOLD: Final = Writer(_optimize, tables=1, replans=False, actor=MAINTENANCE_ACTOR, keeps_rows=True)
+
 WRITERS: Final[Mapping[str, Writer]] = {
     "insert one": Writer(_insert_one, tables=1, replans=True),
-    "insert two": Writer(_insert_two, tables=2, replans=True),
+    "insert two": Writer(_insert_two, tables=2, replans=True, actor="grace"),
     "update": Writer(_update, tables=1, replans=False),
     "delete": Writer(_delete, tables=2, replans=False),
-    "index": Writer(_index, tables=3, replans=True),
+    "index": Writer(_index, tables=3, replans=True, keeps_rows=True),
+    "optimize": Writer(
+        _optimize, tables=2, replans=True, versions=2, keeps_rows=True, prepare=_wear
+    ),
+    "insert and fold": Writer(
+        _insert_one, tables=1, replans=True, prepare=_wear_until_a_fold_is_due, then=_FOLD
+    ),
     "first of a branch": Writer(_insert_two_on_draft, tables=2, replans=True, branch=DRAFT),
     "merge": Writer(_merge, tables=2, replans=False, confirms=True),
     "schema": Writer(_reshape, tables=2, replans=True, confirms=True, created=1),

@@ -32,7 +32,7 @@ from omnigraph.manifest.lineage import generations
 from omnigraph.manifest.migrations import migrate
 from omnigraph.manifest.reader import Manifest, OpenManifest
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.model.commits import MAINTENANCE_KINDS, Commit, OperationKind
+from omnigraph.model.commits import SAME_ROWS_KINDS, Commit, OperationKind
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import BranchName
 from omnigraph.model.tables import TablePin, Tombstone
@@ -227,7 +227,7 @@ def _commit(
         schema_digest=publication.schema_digest or now.schema_digest,
         ref=now.ref,
         generation=generation,
-        same_rows_as=now.head.rows_from if publication.operation in MAINTENANCE_KINDS else None,
+        same_rows_as=now.head.rows_from if publication.operation in SAME_ROWS_KINDS else None,
     )
 
 

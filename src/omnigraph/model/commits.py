@@ -43,6 +43,10 @@ class OperationKind(StrEnum):
 MAINTENANCE_KINDS: Final = frozenset({OperationKind.INDEX, OperationKind.OPTIMIZE})
 """Writes that change how rows are stored, and no row."""
 
+SAME_ROWS_KINDS: Final = MAINTENANCE_KINDS | {OperationKind.RECOVERY}
+"""Commits with the rows of their parent. A recovery restores them; what it rolls forward has the
+kind of the write."""
+
 
 @dataclass(frozen=True, slots=True)
 class Commit:
@@ -57,7 +61,8 @@ class Commit:
             main's, and for a commit of another branch that an earlier release made.
         generation: One more than the highest of its parents', so that every ancestor has a lower
             one; None for a commit that an earlier release made.
-        same_rows_as: For maintenance, the newest commit before it of another kind: no row differs.
+        same_rows_as: For maintenance and recoveries, the newest commit before it of another kind:
+            no row differs.
     """
 
     commit_id: CommitId
@@ -76,7 +81,7 @@ class Commit:
 
     @property
     def rows_from(self) -> CommitId:
-        """The commit that made the rows what they are: itself, unless it is maintenance."""
+        """The commit that made the rows what they are: itself, unless it changed none."""
         return self.same_rows_as or self.commit_id
 
     @property

@@ -11,12 +11,18 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final
 
-from omnigraph.model.commits import OperationKind
+from omnigraph.model.commits import MAINTENANCE_KINDS, OperationKind
 from omnigraph.recovery.intents import Intent
 
 
 class ProofMode(Enum):
-    """How much evidence a kind of writer must leave to be rolled forward."""
+    """How much evidence a kind of writer must leave to be rolled forward.
+
+    Attributes:
+        STRICT: The head is the one that it intended, and it made every version above the pin.
+        CONFIRMED: It recorded that all heads have moved, and where to.
+        LOOSE: The head moved. Writers of the first sidecar schema did not know how far they would.
+    """
 
     STRICT = "strict"
     CONFIRMED = "confirmed"
@@ -47,7 +53,7 @@ class Observation:
     """The state of one table at the time of a recovery.
 
     Attributes:
-        is_ours: Whether the head's transaction names the write in question as its author.
+        is_ours: Whether every version above the pin names the write in question as its author.
         is_restored: Whether a recovery made the head: then it is not a step of any write.
     """
 
@@ -60,27 +66,18 @@ class Observation:
     is_restored: bool = False
 
 
-_MODES: Final = {
-    OperationKind.MUTATION: ProofMode.STRICT,
-    OperationKind.LOAD: ProofMode.STRICT,
-    OperationKind.MERGE: ProofMode.CONFIRMED,
-    OperationKind.SCHEMA_APPLY: ProofMode.CONFIRMED,
-    OperationKind.INDEX: ProofMode.LOOSE,
-    OperationKind.OPTIMIZE: ProofMode.LOOSE,
-}
-
-
-CONFIRMED_KINDS: Final = frozenset(
-    kind for kind, mode in _MODES.items() if mode is ProofMode.CONFIRMED
-)
+CONFIRMED_KINDS: Final = frozenset({OperationKind.MERGE, OperationKind.SCHEMA_APPLY})
 """Writers that record when all their heads have moved."""
+
+_LOOSE_KINDS: Final = CONFIRMED_KINDS | MAINTENANCE_KINDS
+"""Writers that, when sidecars had their first schema, moved heads by any number of versions."""
 
 
 def mode_of(intent: Intent) -> ProofMode:
     """The mode for classifying the heads of this write."""
-    mode = _MODES.get(intent.writer_kind, ProofMode.STRICT)
-    # Sidecars of the first schema could not confirm merges.
-    return ProofMode.LOOSE if mode is ProofMode.CONFIRMED and intent.schema_version == 1 else mode
+    if intent.schema_version == 1:
+        return ProofMode.LOOSE if intent.writer_kind in _LOOSE_KINDS else ProofMode.STRICT
+    return ProofMode.CONFIRMED if intent.writer_kind in CONFIRMED_KINDS else ProofMode.STRICT
 
 
 def classify(mode: ProofMode, seen: Observation) -> TableFinding:
@@ -94,11 +91,13 @@ def classify(mode: ProofMode, seen: Observation) -> TableFinding:
     was_expected = seen.expected == seen.pinned and not seen.is_restored
     if mode is ProofMode.CONFIRMED:
         was_expected = was_expected and seen.confirmed == seen.head
-    if seen.head == seen.pinned + 1:
-        proven = was_expected and seen.is_ours and seen.post_commit == seen.head
-        return TableFinding.ROLLED_PAST_EXPECTED if proven else TableFinding.UNEXPECTED_AT_P1
-    if mode is not ProofMode.STRICT and was_expected:
+    is_one_step = seen.head == seen.pinned + 1
+    if mode is ProofMode.STRICT or is_one_step:
+        was_expected = was_expected and seen.is_ours and seen.post_commit == seen.head
+    if was_expected:
         return TableFinding.ROLLED_PAST_EXPECTED
+    if is_one_step:
+        return TableFinding.UNEXPECTED_AT_P1
     return TableFinding.UNEXPECTED_MULTISTEP
 
 

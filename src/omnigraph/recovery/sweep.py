@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
@@ -137,14 +137,17 @@ class Recovery:
 
     def is_stray(self, pin: TablePin, head: int) -> bool:
         """Whether all versions above the pin are restores by recoveries, which add no rows."""
-        if head < pin.version:
-            return False
-        for version in range(pin.version + 1, head + 1):
-            table = self._store.tables.open(pin.location, ref=pin.ref, version=version)
-            author = heads.author_of(table)
-            if author is None or author.writer is not OperationKind.RECOVERY:
-                return False
-        return True
+        authors = self._authors(pin, range(pin.version + 1, head + 1))
+        return head >= pin.version and all(
+            author is not None and author.writer is OperationKind.RECOVERY for author in authors
+        )
+
+    def _authors(
+        self, table: TablePin | TableIntent, versions: Iterable[int]
+    ) -> Iterator[heads.Authorship | None]:
+        for version in versions:
+            opened = self._store.tables.open(table.location, ref=table.ref, version=version)
+            yield heads.author_of(opened)
 
     def _find_interrupted(self, branch: BranchName | None) -> tuple[Intent, ...]:
         intents = self.sidecars.find().require_readable()
@@ -270,14 +273,19 @@ class Recovery:
         return _TableState(intent, pin, head)
 
     def _observe(self, state: _TableState, intent: Intent) -> Observation:
-        author = heads.author_of(state.head)
+        head, pinned, table = state.head, state.pin.version, state.intent
+        author = heads.author_of(head)
         is_ours = author is not None and author.operation_id == intent.operation_id
+        if is_ours and (table.expected_version, table.post_commit_pin) == (pinned, head.version):
+            # A foreign commit may be between them: Lance rebases some operations on others.
+            between = self._authors(table, range(pinned + 1, head.version))
+            is_ours = all(below == author for below in between)
         return Observation(
-            head=state.head.version,
-            pinned=state.pin.version,
-            expected=state.intent.expected_version,
-            post_commit=state.intent.post_commit_pin,
-            confirmed=state.intent.confirmed_version,
+            head=head.version,
+            pinned=pinned,
+            expected=table.expected_version,
+            post_commit=table.post_commit_pin,
+            confirmed=table.confirmed_version,
             # Writers of the first sidecar schema did not sign their transactions.
             is_ours=is_ours or intent.schema_version == 1,
             is_restored=author is not None and author.writer is OperationKind.RECOVERY,

@@ -221,7 +221,7 @@ class Transactions:
             return False
         if work.replans:
             return True
-        # If only maintenance moved the tables, the same plan is made again.
+        # If only maintenance or a recovery moved the tables, the same plan is made again.
         now = self._manifest.current(order.branch)
         return now.ref == planned_on.ref and now.head.rows_from == planned_on.head.rows_from
 
