@@ -1,6 +1,7 @@
 """Merges that are cut off anywhere, or race writers: all or nothing, and no row is lost."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any

@@ -28,6 +28,11 @@ class Choice:
     engine: EngineName
     why: str
 
+    @property
+    def is_bulk(self) -> bool:
+        """Whether the work is a job of a cluster, whose writes nothing follows by itself."""
+        return self.engine is EngineName.SPARK
+
 
 @dataclass(frozen=True, slots=True)
 class Measure:

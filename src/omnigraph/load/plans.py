@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from omnigraph.choices import EngineName, Mode
+from omnigraph.choices import Mode
 from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice
 from omnigraph.errors import ConflictError, ErrorCode
@@ -170,5 +170,5 @@ class LoadSetup:
             guards=footprint.guards(footprints),
             replans=self.mode is Mode.APPEND,
             note="" if self.rejects is None else self.rejects.note(report.rejected),
-            is_bulk=self.choice.engine is EngineName.SPARK,
+            is_bulk=self.choice.is_bulk,
         )

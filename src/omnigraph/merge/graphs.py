@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from omnigraph.changes.graphs import Side
-from omnigraph.choices import EngineName
 from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice
 from omnigraph.integrity.rules import RuleSet
@@ -123,7 +122,7 @@ class Merge:
             is_history=True,
             lineage=self.lineage,
             schema_change=work.schema_change(self.schemas.accepted),
-            is_bulk=self.choice.engine is EngineName.SPARK,
+            is_bulk=self.choice.is_bulk,
         )
 
     def decide(self, view: View) -> tuple[MergeReport, MergeWork | None]:
