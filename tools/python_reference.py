@@ -9,11 +9,21 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import omnigraph
-from omnigraph.graph import BranchList, Commits, Graph, GraphSettings, Recoveries, Schema, TagList
+from omnigraph.graph import (
+    BranchList,
+    Commits,
+    Graph,
+    GraphSettings,
+    IndexList,
+    Recoveries,
+    Schema,
+    TagList,
+)
 
 _PARTS: Final = {
     "graph.branches": BranchList,
     "graph.commits": Commits,
+    "graph.indexes": IndexList,
     "graph.recoveries": Recoveries,
     "graph.settings": GraphSettings,
     "graph.schema": Schema,

@@ -162,10 +162,15 @@ def cli_page() -> str:
         "Standard output is data; standard error is talk. Exit codes are in [errors](errors.md).",
     ]
     for path, command in commands():
-        if not getattr(command, "commands", None):
+        if is_runnable(command):
             lines += ["", *_command(path, command)]
     lines += ["", "## Options before any command", "", *_options(_root().params)]
     return "\n".join(lines) + "\n"
+
+
+def is_runnable(command: Any) -> bool:
+    """Whether it does something by itself, which few groups of commands do."""
+    return not getattr(command, "commands", None) or command.invoke_without_command
 
 
 def commands() -> Iterator[tuple[str, Any]]:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from omnigraph.lang.diagnostics import DiagnosticsError
     from omnigraph.load.results import LoadResult
     from omnigraph.maintenance.checking.report import CheckReport, Finding
+    from omnigraph.maintenance.index_list import IndexStatus
     from omnigraph.maintenance.indexes import IndexResult
     from omnigraph.maintenance.optimize import OptimizeResult, TableOptimization
     from omnigraph.maintenance.repair import RepairResult
@@ -95,6 +96,7 @@ __all__ = [
     "GraphDiff",
     "GraphNotFoundError",
     "IndexResult",
+    "IndexStatus",
     "IntegrityError",
     "InternalError",
     "InvalidInputError",
@@ -165,6 +167,7 @@ _HOMES: Final = {
     "GraphDiff": "omnigraph.changes.graphs",
     "GraphNotFoundError": "omnigraph.errors",
     "IndexResult": "omnigraph.maintenance.indexes",
+    "IndexStatus": "omnigraph.maintenance.index_list",
     "IntegrityError": "omnigraph.integrity.violations",
     "InternalError": "omnigraph.errors",
     "InvalidInputError": "omnigraph.errors",

@@ -108,4 +108,5 @@ class IndexState(StrEnum):
     COMPLETE = "complete"
     PARTIAL = "partial"
     MISSING = "missing"
+    NOT_NEEDED = "not needed"
     COMES_WITH_SEARCH = "comes with search"

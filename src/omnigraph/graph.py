@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from omnigraph.load.sources import Source
     from omnigraph.maintenance.checking.report import CheckReport
     from omnigraph.maintenance.checking.rules import Progress as CheckProgress
+    from omnigraph.maintenance.index_list import IndexStatus
     from omnigraph.maintenance.indexes import IndexResult, IndexRun
     from omnigraph.maintenance.optimize import Compaction, OptimizeResult
     from omnigraph.maintenance.repair import RepairResult
@@ -317,6 +318,11 @@ class Graph:
     def commits(self) -> Commits:
         """The graph's history."""
         return Commits(self, self._manifest, self._points, self._feed, near=self._target.branch)
+
+    @property
+    def indexes(self) -> IndexList:
+        """The graph's indexes."""
+        return IndexList(self, self._view_at, self._clock)
 
     @property
     def recoveries(self) -> Recoveries:
@@ -682,7 +688,10 @@ class Graph:
         return frames.edges(self._view(), spark, types=wanted, qualified=qualified)
 
     def _view(self) -> View:
-        return view_at(self._store, self._catalogs, self.snapshot())
+        return self._view_at(self.snapshot())
+
+    def _view_at(self, snapshot: Snapshot) -> View:
+        return view_at(self._store, self._catalogs, snapshot)
 
     def ensure_indices(
         self,
@@ -691,14 +700,17 @@ class Graph:
         engine: str | None = None,
         actor: str | None = None,
         message: str | None = None,
+        rebuild: bool = False,
         progress: Progress | None = None,
     ) -> IndexResult:
-        """Build the missing indexes, and extend the others to rows that they do not cover.
+        """Make the indexes those that the schema asks for: build, extend, join and remove.
 
-        Indexes make lookups by id, key and edge end fast. No result depends on them.
+        Indexes make lookups by id, key, edge end and indexed properties fast. No result depends on
+        them.
 
         Args:
             engine: `local`, `spark` or `auto`, by size; `$OMNIGRAPH_ENGINE` when None.
+            rebuild: Whether indexes that are there are built anew, such as one that is damaged.
             progress: Called with how far the stage `index` is.
 
         Raises:
@@ -713,7 +725,7 @@ class Graph:
         def begin(name: EngineName) -> IndexRun:
             return self._backends.of(name).begin_indexing(self._clock, follow)
 
-        indexing = Indexing(engine, begin)
+        indexing = Indexing(engine, begin, rebuilds=rebuild)
         return result_of(self._transactions.run(order, indexing.plan))
 
     def optimize(
@@ -1291,6 +1303,32 @@ class BranchList:
             return
         self._graph.require_writable()
         lifecycle.delete(self._manifest, self._clock, wanted)
+
+
+class IndexList:
+    """A graph's indexes: `graph.indexes`. `graph.ensure_indices` builds them."""
+
+    def __init__(self, graph: Graph, view_at: Callable[[Snapshot], View], clock: Clock) -> None:
+        self._graph = graph
+        self._view_at = view_at
+        self._clock = clock
+
+    def list(
+        self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
+    ) -> tuple[IndexStatus, ...]:
+        """Every index that the schema asks for or a table has, and how much of it is there.
+
+        At one commit: the handle's own unless another is named. No row is read.
+
+        Raises:
+            NotFoundError: the branch, the commit or the version does not exist.
+            InvalidInputError: a commit was given together with a branch or a version.
+            StorageError: a table cannot be opened.
+        """
+        from omnigraph.maintenance.index_list import list_indexes
+
+        snapshot = self._graph.snapshot(branch=branch, commit=commit, version=version)
+        return list_indexes(self._view_at(snapshot), self._clock.now())
 
 
 class TagList:

@@ -260,6 +260,9 @@ INDEX_LOCAL_ROWS_MAX: Final = 16_000_000
 """Rows, counted once per index that lacks them, that this process indexes; above, `auto` chooses
 Spark."""
 
+UNINDEXED_ROWS_NOTED_MIN: Final = 100_000
+"""Rows that an index lacks from which on a check notes it."""
+
 INDEX_SEGMENTS_MAX: Final = 8
 """Segments of one index, not counting the largest possible ones; beyond, the index writer joins
 some: each lookup reads every segment."""

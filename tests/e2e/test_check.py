@@ -22,8 +22,8 @@ def test_a_sound_graph_is_a_table_of_what_was_checked(here, base):
     header, *lines = told.out.splitlines()
     assert header.split() == ["checked", "count", "wrong", "what", "must", "hold"]
     assert [line.split()[0] for line in lines] == [
-        "branch", "history", "schema", "table", "head", "row", "rule", "sidecar", "recovery",
-        "tag", "setting",
+        "branch", "history", "schema", "table", "index", "head", "row", "rule", "sidecar",
+        "recovery", "tag", "setting",
     ]  # fmt: skip
     assert told.err == f"sound: {base}, branches main, draft\n"
 

@@ -13,7 +13,16 @@ import pytest
 
 import omnigraph
 from omnigraph import errors
-from omnigraph.graph import BranchList, Commits, Graph, GraphSettings, Recoveries, Schema, TagList
+from omnigraph.graph import (
+    BranchList,
+    Commits,
+    Graph,
+    GraphSettings,
+    IndexList,
+    Recoveries,
+    Schema,
+    TagList,
+)
 from tests.support.sources import every_source
 
 HEAVY: Final = (
@@ -75,7 +84,7 @@ def given_by(kind: type) -> set[str]:
 
 
 def test_every_class_that_a_graph_gives_is_listed():
-    parts = (BranchList, Commits, GraphSettings, Recoveries, Schema, TagList)
+    parts = (BranchList, Commits, GraphSettings, IndexList, Recoveries, Schema, TagList)
     given = {word for kind in (Graph, *parts) for word in given_by(kind) if word[0].isupper()}
     # A frame is Spark's, and a part is asked for by its name on the graph.
     others = {"None", "Frame", *(each.__name__ for each in parts)}

@@ -26,10 +26,21 @@ def every_command() -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(path.split()[1:]) for path, _ in reference.commands())
 
 
+@cache
+def runnable_groups() -> frozenset[tuple[str, ...]]:
+    """The groups that are commands, too."""
+    found = ((tuple(path.split()[1:]), each) for path, each in reference.commands())
+    return frozenset(
+        path
+        for path, each in found
+        if getattr(each, "commands", None) and reference.is_runnable(each)
+    )
+
+
 def is_command(words: tuple[str, ...]) -> bool:
     """Whether a command line starts with a command, after its group if it has one."""
     known = every_command()
-    groups = {path[:1] for path in known if len(path) > 1}
+    groups = {path[:1] for path in known if len(path) > 1} - runnable_groups()
     # A whole group may be named; what follows it has to be one of its commands.
     return words[:1] in known and (
         words[:1] not in groups or words[:2] in known or not words[1:2] or words[1].startswith("(")

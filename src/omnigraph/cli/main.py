@@ -61,7 +61,7 @@ class _Commands(CommandsOnDemand):
         "changes": changes.group,
         "export": export.export,
         "snapshot": snapshot.snapshot,
-        "index": index.index,
+        "index": index.group,
         "optimize": optimize.optimize,
         "cleanup": cleanup.cleanup,
         "check": check.check,

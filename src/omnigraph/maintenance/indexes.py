@@ -42,6 +42,7 @@ class TableUpkeep:
     Attributes:
         specs: The indexes that it should have.
         gaps: What they lack; empty if segments are only joined or removed.
+        rebuilds: Whether nothing of the indexes that are there is kept.
         unneeded: The indexes of which segments are removed, by their columns.
         crowded: The indexes of which segments are joined, by their columns.
     """
@@ -50,6 +51,12 @@ class TableUpkeep:
     gaps: tuple[Gap, ...] = ()
     unneeded: tuple[str, ...] = ()
     crowded: tuple[str, ...] = ()
+    rebuilds: bool = False
+
+    @property
+    def kept_specs(self) -> tuple[IndexSpec, ...]:
+        """The indexes that are extended and not replaced."""
+        return () if self.rebuilds else self.specs
 
     @property
     def is_complete(self) -> bool:
@@ -117,10 +124,12 @@ class Indexing:
     Attributes:
         wanted: `local`, `spark` or `auto`.
         begin: Begins the run on an engine, or continues a run that was begun there.
+        rebuilds: Whether indexes that are there are built anew.
     """
 
     wanted: str | None
     begin: Callable[[EngineName], IndexRun]
+    rebuilds: bool = False
 
     def plan(self, view: View) -> Work[IndexReport]:
         """Plan what makes the indexes those that the catalog asks for.
@@ -128,7 +137,7 @@ class Indexing:
         Raises:
             InvalidParameterError: there is no engine of that name.
         """
-        upkeep = find_upkeep(view)
+        upkeep = find_upkeep(view, rebuilds=self.rebuilds)
         choice = by_size(self.wanted, measure_gaps(view, upkeep))
         report = IndexReport(upkeep, find_waiting(view), choice)
         if not upkeep:
@@ -144,10 +153,11 @@ def index_specs(type_: SchemaType) -> tuple[IndexSpec, ...]:
     )
 
 
-def find_upkeep(view: View) -> Upkeep:
+def find_upkeep(view: View, *, rebuilds: bool = False) -> Upkeep:
     """What is to be done so that every table has the indexes that the catalog asks for."""
+    plan = plan_rebuild if rebuilds else plan_upkeep
     every = {
-        type_.table_key: plan_upkeep(view.data.table(type_.table_key), index_specs(type_))
+        type_.table_key: plan(view.data.table(type_.table_key), index_specs(type_))
         for type_ in view.catalog.types
     }
     return {key: upkeep for key, upkeep in every.items() if not upkeep.is_complete}
@@ -165,6 +175,16 @@ def plan_upkeep(table: Table, specs: tuple[IndexSpec, ...]) -> TableUpkeep:
         indexed_by(table, unneeded),
         indexed_by(table, (segment for crowd in crowds for segment in crowd)),
     )
+
+
+def plan_rebuild(table: Table, specs: tuple[IndexSpec, ...]) -> TableUpkeep:
+    """What is to be done so that a table has these indexes, with nothing of what is there."""
+    every = tuple(sorted(table.handle.fragment_ids()))
+    gaps = tuple(Gap(spec, every) for spec in specs) if every else ()
+    wanted = {spec.column for spec in specs}
+    removed = indexed_by(table, find_unneeded(table, ()))
+    unneeded = tuple(column for column in removed if column not in wanted)
+    return TableUpkeep(specs, gaps, unneeded, rebuilds=True)
 
 
 def find_waiting(view: View) -> dict[TableKey, tuple[str, ...]]:
@@ -209,7 +229,7 @@ class LocalIndexing:
                 segments.append(build_segment(table, gap))
                 done += 1
             self._report(done, total)
-            change = plan_segments(table, own.specs, segments)
+            change = plan_segments(table, own.kept_specs, segments)
             return stage_segments(table, change.new, removed=change.removed)
 
         return {key: partial(stage, own) for key, own in upkeep.items()}

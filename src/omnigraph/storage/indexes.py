@@ -6,20 +6,21 @@ once and joined afterwards; a lookup reads every segment, so few are better.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime
 from itertools import chain, count
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
 from lance import LanceOperation
 from lance.dataset import Index
 
 from omnigraph.choices import IndexKind
 from omnigraph.errors import OmnigraphError
 from omnigraph.limits import INDEX_SEGMENT_ROWS_MAX, INDEX_SEGMENTS_MAX
-from omnigraph.storage import truncation
+from omnigraph.storage import filters, truncation
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.protobuf import parse_message
@@ -41,6 +42,20 @@ _PICKLED_MANIFEST: Final = 3
 _HIGHEST_FRAGMENT_ID: Final = 11
 """The number that Lance's protobuf message of a manifest gives to `max_fragment_id`."""
 
+
+_SOME_VALUES: Final[Mapping[pa.DataType, filters.Literal]] = {
+    pa.string(): "",
+    pa.bool_(): True,
+    pa.int32(): 0,
+    pa.int64(): 0,
+    pa.uint32(): 0,
+    pa.uint64(): 0,
+    pa.float32(): 0.0,
+    pa.float64(): 0.0,
+    pa.date32(): date(1970, 1, 1),
+    pa.timestamp("us", "UTC"): datetime(1970, 1, 1, tzinfo=UTC),
+}
+"""A value of each type that an indexed column may have."""
 
 BUILT_KINDS: Final = (IndexKind.BTREE, IndexKind.BITMAP)
 """The kinds of index that are built; others are left alone."""
@@ -103,6 +118,34 @@ def covered_fragments(table: Table, spec: IndexSpec) -> frozenset[int]:
 def indexed_columns(table: Table, kind: IndexKind = IndexKind.BTREE) -> frozenset[str]:
     """The columns that have an index of this kind, which need not cover every fragment."""
     return frozenset(spec.column for spec in _coverage(table) if spec.kind is kind)
+
+
+def require_readable(table: Table, index: TableIndex) -> None:
+    """Open every segment of an index, which reads little of it.
+
+    Raises:
+        StorageError: a file of it is not there, or cannot be read.
+    """
+    with translate_errors(f"reading the index {index.name} of", table.address.uri):
+        table.handle.stats.index_stats(index.name)
+
+
+def count_found(table: Table, index: TableIndex) -> int:
+    """How many rows of the table an index finds, of all that it covers. Reads all of it.
+
+    Raises:
+        StorageError: it cannot be read.
+    """
+    assert index.spec is not None, "it is of a kind of ours"
+    name = index.spec.column
+    value = _SOME_VALUES[table.schema.field(name).type]
+    # Every row passes one of these, and the index must say which.
+    tests = (
+        filters.compare(name, ">=", value),
+        filters.compare(name, "<", value),
+        filters.is_null(name),
+    )
+    return table.count_indexed(" OR ".join(tests))
 
 
 def covered_by_column(table: Table) -> dict[str, frozenset[int]]:

@@ -97,6 +97,7 @@ def test_a_sound_graph_is_called_sound_and_counted(graph):
         Invariant.HISTORY: 4 + 3,
         Invariant.SCHEMA: 1,
         Invariant.TABLE: 6,
+        Invariant.INDEX: 0,
         # The branch owns one table, and reads main's others.
         Invariant.HEAD: 4,
         # What both read is read once: the people of each, and the city and the edge of both.

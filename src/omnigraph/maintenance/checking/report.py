@@ -29,6 +29,7 @@ class Invariant(StrEnum):
     SCHEMA = "schema"
     PAST = "past"
     TABLE = "table"
+    INDEX = "index"
     HEAD = "head"
     ROW = "row"
     RULE = "rule"
@@ -49,6 +50,7 @@ _SENTENCES: Final = {
     Invariant.SCHEMA: "every commit's schema is kept, and its text means the same",
     Invariant.PAST: "every older commit can still be read",
     Invariant.TABLE: "every pinned version opens, with the files, columns and rows it should have",
+    Invariant.INDEX: "every index is readable, and finds the rows that it covers",
     Invariant.HEAD: "every table ends where its branch pins it",
     Invariant.ROW: "every row is readable and keeps the rules about one row",
     Invariant.RULE: "ids, keys, uniques, ends and cardinalities hold",

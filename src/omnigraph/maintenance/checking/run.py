@@ -20,6 +20,7 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.maintenance.checking.foreign import note_foreign_files
 from omnigraph.maintenance.checking.history import check_branch, check_history
+from omnigraph.maintenance.checking.indexes import check_indexes
 from omnigraph.maintenance.checking.let_go import LetGoChecks
 from omnigraph.maintenance.checking.past import Past
 from omnigraph.maintenance.checking.report import BACKUP, CheckReport, Finding, Invariant, Notebook
@@ -223,9 +224,13 @@ class _Check:
         types = {type_.table_key: type_ for type_ in accepted.catalog.types}
         for key, pin in snapshot.pins.items():
             if key in types:
+                is_new = pin not in self.pinned
                 table = self._table(pin, types[key])
                 if table is not None:
                     tables[key] = table
+                    if is_new:
+                        reads_rows = self.order.reads_rows
+                        check_indexes(table, types[key], self.notebook, reads_rows=reads_rows)
             check_head(self.manifest, self.recovery, snapshot, pin, self.notebook)
         return tables
 

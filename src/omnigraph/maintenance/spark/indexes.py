@@ -98,7 +98,7 @@ class SparkIndexing:
         if staged is None:
             self._build({table.address: (table, upkeep.gaps)})
             built = self._built.get(table.address, ())
-            change = plan_segments(table, upkeep.specs, built, self._join)
+            change = plan_segments(table, upkeep.kept_specs, built, self._join)
             staged = stage_segments(table, change.new, removed=change.removed)
             self._staged[table.address] = staged
         return staged

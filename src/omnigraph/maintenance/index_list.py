@@ -1,0 +1,99 @@
+"""The list of indexes: what the schema asks for, what each table has, and how much it covers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from omnigraph.choices import IndexKind, IndexSource, IndexState
+from omnigraph.schema.catalog import SchemaType
+from omnigraph.schema.indexes import WantedIndex, wanted_indexes
+from omnigraph.storage.indexes import IndexSpec, TableIndex, read_indexes
+from omnigraph.storage.tables import Table
+from omnigraph.transaction.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """An index that a type asks for, or that its table has.
+
+    Attributes:
+        sources: What asks for it: `id`, `end`, `key`, `unique`, `@index`. None of these if the
+            table has an index that the schema does not ask for any more.
+        state: `complete`, `partial`, `missing`, `comes with search`, or `not needed`, if the next
+            run removes it.
+        rows_covered: Rows that are found by it; the others of its `rows` are scanned.
+        segments: Its parts; each lookup reads all of them.
+        built_at: When it was built or extended last, and its `age` since then; None if it is not
+            built.
+    """
+
+    type_name: str
+    column: str
+    kind: IndexKind
+    sources: tuple[IndexSource, ...]
+    state: IndexState
+    rows: int
+    rows_covered: int = 0
+    segments: int = 0
+    bytes: int = 0
+    built_at: datetime | None = None
+    age: timedelta | None = None
+
+
+def list_indexes(view: View, now: datetime) -> tuple[IndexStatus, ...]:
+    """The indexes of every type, in the order of the schema. Reads nothing but metadata."""
+    return tuple(
+        status
+        for type_ in view.catalog.types
+        for status in _of_type(type_, view.data.table(type_.table_key), now)
+    )
+
+
+def _of_type(type_: SchemaType, table: Table, now: datetime) -> Iterator[IndexStatus]:
+    row_counts = {fragment.id: fragment.num_rows for fragment in table.fragments()}
+    indexes = {index.spec: index for index in read_indexes(table) if index.spec is not None}
+    for wanted in wanted_indexes(type_):
+        index = indexes.pop(IndexSpec(wanted.column, wanted.kind), None)
+        yield _status(type_, wanted, index, row_counts, now)
+    for spec, index in indexes.items():
+        unasked = WantedIndex(spec.column, spec.kind, ())
+        yield _status(type_, unasked, index, row_counts, now)
+
+
+def _status(
+    type_: SchemaType,
+    wanted: WantedIndex,
+    index: TableIndex | None,
+    row_counts: Mapping[int, int],
+    now: datetime,
+) -> IndexStatus:
+    rows = sum(row_counts.values())
+    if index is None:
+        state = _missing_state(wanted.kind, rows)
+        return IndexStatus(type_.name, wanted.column, wanted.kind, wanted.sources, state, rows)
+    covered = sum(row_counts.get(fragment_id, 0) for fragment_id in index.fragments)
+    state = IndexState.COMPLETE if covered == rows else IndexState.PARTIAL
+    if not wanted.sources:
+        state = IndexState.NOT_NEEDED
+    return IndexStatus(
+        type_.name,
+        wanted.column,
+        wanted.kind,
+        wanted.sources,
+        state,
+        rows,
+        rows_covered=covered,
+        segments=len(index.segments),
+        bytes=index.byte_count,
+        built_at=index.built_at,
+        age=None if index.built_at is None else max(timedelta(0), now - index.built_at),
+    )
+
+
+def _missing_state(kind: IndexKind, rows: int) -> IndexState:
+    if kind.is_for_search:
+        return IndexState.COMES_WITH_SEARCH
+    # A table without rows needs none yet.
+    return IndexState.MISSING if rows else IndexState.COMPLETE
