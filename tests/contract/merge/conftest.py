@@ -35,3 +35,15 @@ def open_backend(name: EngineName, request: pytest.FixtureRequest) -> Backend:
     from omnigraph.engine.spark.execute import SparkEngine
 
     return SparkBackend(SparkEngine(request.getfixturevalue("spark")))
+
+
+@pytest.fixture(scope="session")
+def local() -> Backend:
+    """The engine of this process."""
+    return LocalBackend()
+
+
+@pytest.fixture(scope="session")
+def on_spark(request: pytest.FixtureRequest) -> Backend:
+    """Spark."""
+    return open_backend(EngineName.SPARK, request)

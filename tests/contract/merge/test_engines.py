@@ -1,6 +1,7 @@
 """Every cell of the truth table in one merge, and rows that only come; on all engines."""
 
 import json
+from collections.abc import Collection, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +27,7 @@ from tests.contract.merge.worlds import (
     use,
     world,
 )
+from tests.support.compaction import compact
 
 CELLS: Final = tuple(product(ACTIONS, ACTIONS))
 BOTH_WAYS: Final = [
@@ -73,9 +75,19 @@ def is_clean(cell: tuple[str, str]) -> bool:
 
 
 class Worlds:
-    """A graph whose branches `left` and `right` did what every cell says; and what is expected."""
+    """A graph whose branches `left` and `right` did what every cell says; and what is expected.
 
-    def __init__(self, uri: Path, cells: list[tuple[str, str]]) -> None:
+    Args:
+        compacted: By side, when its tables are compacted: `before` what it does, `after` it.
+    """
+
+    def __init__(
+        self,
+        uri: Path,
+        cells: list[tuple[str, str]],
+        compacted: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        times = compacted or {}
         numbered = dict(enumerate(cells))
         self.base = spread(dict.fromkeys(numbered, BASE))
         self.sides: dict[str, Rows] = {}
@@ -83,9 +95,13 @@ class Worlds:
         self.count = 0
         for place, side in enumerate(SIDES):
             self.graph.branches.create(side)
+            if "before" in times.get(side, ()):
+                compact(self.graph, branch=side)
             actions = {number: cell[place] for number, cell in numbered.items()}
             for step in steps(side, actions):
                 change(self.graph, step, branch=side)
+            if "after" in times.get(side, ()):
+                compact(self.graph, branch=side)
             rows = {number: cell_after(side, action) for number, action in actions.items()}
             self.sides[side] = spread(rows)
             assert rows_of(self.graph, side) == self.sides[side]
