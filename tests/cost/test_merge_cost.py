@@ -254,3 +254,55 @@ def test_a_merge_base_costs_the_same_after_10000_commits_and_beside_100_branches
         lookups_of_main.append(asked.take())
     assert costs_are_alike(costs), costs
     assert costs_are_alike(lookups_of_main), lookups_of_main
+
+
+@pytest.mark.parametrize(
+    "branches",
+    [
+        pytest.param(["main"], id="main", marks=pytest.mark.soak),
+        pytest.param(["draft"], id="draft", marks=pytest.mark.soak),
+        pytest.param(["main", "draft"], id="both"),
+    ],
+)
+def test_merging_across_a_compaction_costs_the_same_at_any_size(
+    root: str, asked: Counted, branches: list[str]
+) -> None:
+    costs, sizes = [], []
+    for size in (50_000, 400_000):
+        graph = diverged(f"{root}/{size}", size)
+        for branch in branches:
+            assert graph.optimize(branch=branch, types="Person").commit_id is not None
+        fresh = omnigraph.open(graph.uri)
+        asked.take()
+        # Nothing is known of any file yet.
+        assert fresh.merge("draft", dry_run=True).changes["Person"].updated == DELTA
+        sizes.append(asked.byte_count)
+        costs.append(asked.take())
+        assert fresh.merge("draft").changes["Person"].updated == DELTA
+        sizes.append(asked.byte_count)
+        costs.append(asked.take())
+    assert costs_are_alike(costs[::2]), costs
+    assert costs_are_alike(costs[1::2]), costs
+    # Of eight times as many rows; footers of files are a little longer, and read in larger blocks.
+    assert all(large < 1.5 * small for small, large in zip(sizes[:2], sizes[2:], strict=True)), (
+        sizes
+    )
+
+
+def test_nothing_is_read_of_a_table_that_was_only_compacted(root: str, asked: Counted) -> None:
+    graph = of_size(root, 20_000)
+    write(graph, {PERSON: upserting(changes(DELTA, DELTA))})
+    before = graph.snapshot().head.commit_id
+    after = graph.optimize().commit_id
+    assert after is not None
+    location = graph.snapshot().pin(PERSON).location
+    for one, other in ((before, after), (after, before)):
+        fresh = omnigraph.open(root)
+        asked.take()
+        assert fresh.diff(one, other).counts == {}
+        assert not any(f"{location}/data/" in each for each in asked.requests)
+    fresh = omnigraph.open(root)
+    asked.take()
+    assert fresh.changes(after=before).commits == ()
+    assert fresh.commits.changes(after).counts == {}
+    assert not any(location in each for each in asked.requests)

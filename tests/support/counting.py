@@ -23,20 +23,24 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Counted:
-    """The requests of an S3 test server in this process."""
+    """The requests of an S3 test server in this process, and the size of what it sent."""
 
     requests: list[str] = field(default_factory=list)
+    byte_count: int = 0
 
     def wrap(self, application: "WSGIApplication") -> "WSGIApplication":
         def answer(environ: "WSGIEnvironment", start: "StartResponse") -> "Iterable[bytes]":
             self.requests.append(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}")
-            return application(environ, start)
+            answered = list(application(environ, start))
+            self.byte_count += sum(map(len, answered))
+            return answered
 
         return s3.one_at_a_time(answer)
 
     def take(self) -> int:
         count = len(self.requests)
         self.requests.clear()
+        self.byte_count = 0
         return count
 
 
