@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from omnigraph import errors
-    from omnigraph.branching.cleanup import CleanupResult
     from omnigraph.changes.feed import Batch, CommitChanges
     from omnigraph.changes.graphs import GraphDiff
     from omnigraph.changes.records import RowChange
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from omnigraph.lang.diagnostics import DiagnosticsError
     from omnigraph.load.results import LoadResult
     from omnigraph.maintenance.checking.report import CheckReport, Finding
+    from omnigraph.maintenance.cleanup.results import CleanupResult
     from omnigraph.maintenance.index_list import IndexStatus
     from omnigraph.maintenance.indexes import IndexResult
     from omnigraph.maintenance.optimize import OptimizeResult, TableOptimization
@@ -148,7 +148,7 @@ _HOMES: Final = {
     "BranchNotFoundError": "omnigraph.errors",
     "Catalog": "omnigraph.schema.catalog",
     "CheckReport": "omnigraph.maintenance.checking.report",
-    "CleanupResult": "omnigraph.branching.cleanup",
+    "CleanupResult": "omnigraph.maintenance.cleanup.results",
     "Commit": "omnigraph.model.commits",
     "CommitChanges": "omnigraph.changes.feed",
     "CommitLetGoError": "omnigraph.errors",

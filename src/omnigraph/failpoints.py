@@ -58,6 +58,16 @@ class Failpoint(StrEnum):
     PUBLISH_AFTER_STAGE = "publish.after_stage"
     PUBLISH_AFTER_COMMIT = "publish.after_commit"
     APPLY_AFTER_COMMIT = "apply.after_commit"
+    CLEANUP_AFTER_PLAN = "cleanup.after_plan"
+    CLEANUP_AFTER_MARK = "cleanup.after_mark"
+    CLEANUP_AFTER_LOOK = "cleanup.after_look"
+    CLEANUP_AFTER_CONFIRM = "cleanup.after_confirm"
+    CLEANUP_AFTER_VERSIONS = "cleanup.after_versions"
+    CLEANUP_AFTER_EACH_REF = "cleanup.after_each_ref"
+    CLEANUP_AFTER_FILES = "cleanup.after_files"
+    CLEANUP_AFTER_EACH_TABLE = "cleanup.after_each_table"
+    CLEANUP_AFTER_EACH_SCHEMA = "cleanup.after_each_schema"
+    CLEANUP_AFTER_EACH_SCRATCH = "cleanup.after_each_scratch"
 
 
 class SimulatedCrash(BaseException):

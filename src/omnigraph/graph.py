@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cache, cached_property, partial
 from itertools import islice
 from os import PathLike
@@ -62,7 +63,6 @@ from omnigraph.transaction.view import View, view_at
 
 # What a query does not need is imported where it is used: reading a graph must start quickly.
 if TYPE_CHECKING:
-    from omnigraph.branching.cleanup import CleanupResult
     from omnigraph.changes.feed import Batch, Feed
     from omnigraph.changes.graphs import GraphDiff, Side
     from omnigraph.choices import EngineName
@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from omnigraph.load.sources import Source
     from omnigraph.maintenance.checking.report import CheckReport
     from omnigraph.maintenance.checking.rules import Progress as CheckProgress
+    from omnigraph.maintenance.cleanup.results import CleanupResult
     from omnigraph.maintenance.index_list import IndexStatus
     from omnigraph.maintenance.indexes import IndexResult, IndexRun
     from omnigraph.maintenance.optimize import Compaction, OptimizeResult
@@ -1021,24 +1022,49 @@ class Graph:
     def _schema_steps(self, before: Snapshot, after: Snapshot) -> tuple[SchemaStep, ...]:
         return self._schema_changes.between(before, after).steps
 
-    def cleanup(self, *, dry_run: bool = False) -> CleanupResult:
-        """Remove what killed processes left behind and nothing uses any more.
+    def cleanup(
+        self,
+        *,
+        keep_commits: int | None = None,
+        older_than: str | timedelta | None = None,
+        grace: str | timedelta | None = None,
+        keep_all: bool = False,
+        dry_run: bool = False,
+    ) -> CleanupResult:
+        """Let old commits go, and remove what nothing needs any more.
 
-        No query's result changes, on any branch or commit.
+        A commit is kept if a rule keeps it. Newest commits, tags, what merges between existing
+        branches need as their base, and what writes in progress need are kept in any case. No
+        query's result changes at a commit that is kept. A commit that was let go stays in the
+        history; reading it raises CommitLetGoError.
+
+        Without rules, those that were set go by `maintenance.keep_commits` and
+        `maintenance.keep_days`. Where those are not set either, all commits are kept, and only
+        what killed processes and deleted branches left behind is removed.
 
         Args:
+            keep_commits: Keep this many of the newest commits of each branch.
+            older_than: Keep the commits that are younger, such as `30d`, `12h` or `90m`.
+            grace: Keep a commit for this long after it stopped being the newest of its branch, for
+                those who still read it; an hour when None.
+            keep_all: Keep all commits, whatever the settings say.
             dry_run: Report what would be removed, and write nothing.
 
         Raises:
+            InvalidParameterError: a rule makes no sense. Nothing was removed.
             RecoveryNeededError: an interrupted write cannot be recovered without a person. Nothing
                 was removed.
+            StorageError: a commit that is kept cannot be read. Nothing was removed.
         """
-        from omnigraph.branching.cleanup import clean
+        from omnigraph.maintenance.cleanup.run import clean
+        from omnigraph.maintenance.retention import choose_rules
 
         if not dry_run:
             self.require_writable()
+        stored = self._settings.read()
+        rules = choose_rules(keep_commits, older_than, grace, stored=stored, keep_all=keep_all)
         sidecars = self._transactions.recovery.sidecars
-        return clean(self._manifest, sidecars, self._clock, dry_run=dry_run)
+        return clean(self._manifest, sidecars, self._clock, rules, dry_run=dry_run)
 
     def check(
         self,

@@ -15,6 +15,18 @@ PUBLISH_TURN_SECONDS_MAX: Final = 2.0
 UPDATE_TURN_SECONDS_MAX: Final = 10.0
 """How long a conditional update on a local disk waits for another before it gives up."""
 
+CLEANUP_THREADS: Final = 8
+"""Versions of the manifest that a cleanup reads at once."""
+
+CLEANUP_CHUNK_FILES: Final = 1000
+"""Files that a cleanup deletes before it looks at its failpoints."""
+
+NAMED_FILES_PER_CHUNK: Final = 1 << 17
+"""Rows of a table's list of files by version that are held at a time."""
+
+OBJECTS_PER_DELETE_MAX: Final = 1000
+"""Objects that S3 deletes in one request."""
+
 RECENT_COMMITS_MAX: Final = 64
 """Commit rows kept in the manifest's first fragment before a publish folds them into a page."""
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import omnigraph
-from omnigraph.branching.cleanup import clean_refs
 from omnigraph.errors import OmnigraphError
 from omnigraph.failpoints import Failpoint
 from omnigraph.graph import Graph
+from omnigraph.maintenance.cleanup.refs import clean_refs
 from omnigraph.manifest.layout import MANIFEST
 from omnigraph.model.names import MAIN
 from tests.support.clocks import LaterClock

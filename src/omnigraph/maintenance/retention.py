@@ -22,6 +22,7 @@ from omnigraph.model.commits import Commit
 from omnigraph.model.durations import format_duration, require_duration
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
+from omnigraph.model.settings import SettingKey, Settings
 
 
 class Reason(StrEnum):
@@ -34,6 +35,8 @@ class Reason(StrEnum):
     NEWEST = "newest"
     YOUNG = "young"
     GRACE = "grace"
+    DELETED_BRANCH = "deleted branch"
+    """The newest commit of a deleted branch of which another commit is kept."""
     UNPLACED = "unplaced"
     """An earlier release made it on another branch than main, and did not record where."""
 
@@ -95,6 +98,35 @@ def _format(value: int | timedelta) -> str:
     return format_duration(value) if isinstance(value, timedelta) else str(value)
 
 
+def choose_rules(
+    keep_commits: int | None,
+    older_than: str | timedelta | None,
+    grace: str | timedelta | None,
+    *,
+    stored: Mapping[str, object],
+    keep_all: bool,
+) -> RetentionRules:
+    """The rules that a caller asked for, or those that the graph's settings were set to.
+
+    Args:
+        stored: The settings that somebody set. Defaults alone let no commit go.
+        keep_all: Whether all commits are kept.
+
+    Raises:
+        InvalidParameterError: a rule makes no sense, or contradicts `keep_all`.
+    """
+    rules = RetentionRules.parse(keep_commits, older_than, grace)
+    if rules.lets_go and keep_all:
+        message = "keep_all keeps every commit, and a rule that lets some go was given with it"
+        raise InvalidParameterError(message, hint="give one of the two", name="keep_all")
+    if rules.lets_go or keep_all or not {*stored} & {SettingKey.KEEP_COMMITS, SettingKey.KEEP_DAYS}:
+        return rules
+    chosen = Settings.of(stored).maintenance
+    return replace(
+        rules, keep_commits=chosen.keep_commits, older_than=timedelta(days=chosen.keep_days)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Needs:
     """The commits that are needed, whatever the rules say.
@@ -125,6 +157,11 @@ def find_kept(
         for commit_id in some:
             if commit_id in commits:
                 kept.setdefault(commit_id, reason)
+    places = {(commits[commit_id].branch, commits[commit_id].ref) for commit_id in kept}
+    for commit_id in needs.ended:
+        commit = commits.get(commit_id)
+        if commit is not None and (commit.branch, commit.ref) in places:
+            kept.setdefault(commit_id, Reason.DELETED_BRANCH)
     return kept
 
 

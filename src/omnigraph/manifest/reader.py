@@ -232,6 +232,45 @@ class Manifest:
         """The commits in the lineage of a manifest version of the newest format."""
         return History(opened.contents.recent, self._pages(opened.table))
 
+    def contents_at(self, ref: str | None, version: int) -> rows.Contents:
+        """The contents of the first fragment of a version of a ref, which no cache keeps.
+
+        Raises:
+            NotFoundError: the manifest has no such version.
+            StorageError: the version exists and cannot be read.
+        """
+        table = self._table_at(ref, version)
+        if manifest_format.stamp_of(table) == manifest_format.CURRENT:
+            return rows.decode(table.read(fragments=[0]), uri=str(table.address))
+        return self._open_table(table).contents
+
+    def every_commit(
+        self, opened: OpenManifest, branch: BranchName, known_pages: set[str]
+    ) -> Iterator[Commit]:
+        """The commits in the lineage of a manifest version, possibly repeated.
+
+        Args:
+            known_pages: The names of pages that need not be read; those that are read are added.
+        """
+        if opened.stamp < manifest_format.CURRENT:
+            yield from legacy.commits(self.store, branch)
+            return
+        yield from opened.contents.recent
+        for position, fragment in enumerate(opened.table.fragments()):
+            page = str(fragment.files[0].path)
+            if position and page not in known_pages:
+                known_pages.add(page)
+                read = opened.table.read(fragments=[position])
+                yield from rows.decode(read, uri=self.store.root.uri).recent
+
+    def open_version(self, ref: str | None, version: int) -> OpenManifest:
+        """A manifest version of a ref, whether a branch has it or not.
+
+        Raises:
+            NotFoundError: the manifest has no such version.
+        """
+        return self._open_table(self._table_at(ref, version))
+
     def ancestry(self, *snapshots: Snapshot) -> Ancestry:
         """The commits up to some snapshots, for merges."""
         return Ancestry(*map(self.history, snapshots))

@@ -6,11 +6,12 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
 from omnigraph.errors import InvalidInputError, StorageError
-from omnigraph.limits import CATALOGS_MAX
+from omnigraph.limits import CATALOGS_MAX, STAGED_SECONDS_MAX
 from omnigraph.manifest.layout import SCHEMA_TEXT, SCHEMAS
 from omnigraph.manifest.rows import corruption_error
 from omnigraph.schema import codec
@@ -33,13 +34,23 @@ class AcceptedSchema:
         return codec.digest(self.catalog)
 
 
-def keep(objects: Objects, schema: AcceptedSchema) -> str:
+def keep(objects: Objects, schema: AcceptedSchema, *, now: datetime | None = None) -> str:
     """Store a schema under its identity, before any commit names it; storing it twice is allowed.
 
     Of several texts with the same meaning, the first one stored is kept.
+
+    Args:
+        now: The time, for writers: a schema that was stored long ago is stored once more, because
+            `cleanup` removes old ones that no kept commit has.
     """
     record = {"format": 1, "catalog": codec.encode(schema.catalog), "text": schema.text}
-    objects.put_if_absent(_path(schema.digest), json.dumps(record, indent=1).encode())
+    path, data = schema_path(schema.digest), json.dumps(record, indent=1).encode()
+    if objects.put_if_absent(path, data) or now is None:
+        return schema.digest
+    written_at = objects.written_at(path)
+    if written_at is None or now - written_at > timedelta(seconds=STAGED_SECONDS_MAX):
+        stored = objects.read(path)
+        objects.put(path, data if stored is None else stored.data)
     return schema.digest
 
 
@@ -57,7 +68,7 @@ def load(objects: Objects, digest: str) -> AcceptedSchema:
         schema = read_text(objects)
         if schema.digest == digest:
             return schema
-    message = f"the schema {_path(digest)} is missing"
+    message = f"the schema {schema_path(digest)} is missing"
     raise corruption_error(message)
 
 
@@ -67,7 +78,7 @@ def load_stored(objects: Objects, digest: str) -> AcceptedSchema | None:
     Raises:
         StorageError: the object cannot be read, or holds another schema.
     """
-    path = _path(digest)
+    path = schema_path(digest)
     stored = objects.read(path)
     if stored is None:
         return None
@@ -124,5 +135,6 @@ def is_schema_path(path: str) -> bool:
     return _SCHEMA_PATH.fullmatch(path) is not None
 
 
-def _path(digest: str) -> str:
+def schema_path(digest: str) -> str:
+    """The path of a stored schema below the graph's root."""
     return f"{SCHEMAS}/{digest}.json"

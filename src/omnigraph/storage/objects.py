@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -20,7 +20,7 @@ from obstore.exceptions import PreconditionError
 from obstore.store import LocalStore, S3Store
 
 from omnigraph.errors import ErrorCode, InvalidInputError, StorageError
-from omnigraph.limits import UPDATE_TURN_SECONDS_MAX
+from omnigraph.limits import OBJECTS_PER_DELETE_MAX, UPDATE_TURN_SECONDS_MAX
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.roots import Root
 from omnigraph.storage.translate import translate_errors
@@ -33,6 +33,15 @@ class StoredObject:
 
     data: bytes
     tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An object in a listing; `size` is in bytes."""
+
+    path: str
+    size: int
+    written_at: datetime
 
 
 class Objects:
@@ -166,19 +175,37 @@ class Objects:
 
     def times(self, prefix: str) -> dict[str, datetime]:
         """The paths below the folder `prefix`, each with the time it was last written."""
-        return dict(self._list_entries(prefix))
+        return {entry.path: entry.written_at for entry in self._list_entries(prefix)}
+
+    def entries(self, prefix: str) -> tuple[Entry, ...]:
+        """The objects below the folder `prefix`, sorted by path."""
+        return tuple(sorted(self._list_entries(prefix), key=lambda entry: entry.path))
+
+    def written_at(self, path: str) -> datetime | None:
+        """When the object at exactly this path was last written; None if there is none."""
+        self._meter.count(reads=1)
+        if not self._has_root():
+            return None
+        with self._translate_errors("reading", path):
+            try:
+                return obstore.head(self._store, path)["last_modified"]
+            except (FileNotFoundError, ObjectNotFoundError) as cause:
+                _require_bucket(cause)
+                return None
 
     def holds_any(self, prefix: str = "") -> bool:
         """Whether any object is below the folder `prefix`; reads at most one page."""
         return next(self._list_entries(prefix), None) is not None
 
-    def _list_entries(self, prefix: str) -> Iterator[tuple[str, datetime]]:
+    def _list_entries(self, prefix: str) -> Iterator[Entry]:
         self._meter.count(reads=1)
         if not self._has_root():
             return
         with self._translate_errors("listing", prefix):
             for page in obstore.list(self._store, prefix or None):
-                yield from ((entry["path"], entry["last_modified"]) for entry in page)
+                yield from (
+                    Entry(meta["path"], meta["size"], meta["last_modified"]) for meta in page
+                )
 
     def delete(self, path: str) -> None:
         """Delete the object; it need not exist."""
@@ -193,6 +220,27 @@ class Objects:
                 obstore.delete(self._store, path)
             except (FileNotFoundError, ObjectNotFoundError) as cause:
                 _require_bucket(cause)
+
+    def delete_all(self, paths: Sequence[str]) -> None:
+        """Delete objects, which need not exist; on S3 in few requests."""
+        if self._root.is_local:
+            for path in paths:
+                self._remove(path)
+            return
+        for first in range(0, len(paths), OBJECTS_PER_DELETE_MAX):
+            some = paths[first : first + OBJECTS_PER_DELETE_MAX]
+            self._meter.count(writes=1)
+            with self._translate_errors("deleting", some[0]):
+                obstore.delete(self._store, list(some))
+
+    def remove_empty_folders(self, paths: Iterable[str]) -> None:
+        """Remove the folders of deleted objects that are empty now; object stores have none."""
+        if not self._root.is_local:
+            return
+        for folder in {str(Path(path).parent) for path in paths}:
+            # Another process may have written to it, or removed it.
+            with suppress(OSError):
+                Path(self._root.uri, folder).rmdir()
 
     def clear(self, prefix: str) -> None:
         """Delete every object below the folder `prefix`, and the folder itself."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,6 +37,9 @@ ROW_VERSION: Final = "_row_last_updated_at_version"
 
 REF_FOLDER: Final = "tree"
 """The folder where Lance keeps each ref's own files, below the ref's name."""
+
+GAPS_FILE: Final = "_removed_versions"
+"""The file of a ref with the highest version that a cleanup removed; on local disks only."""
 
 Fragment = FragmentMetadata
 """One fragment's metadata: which files, which deletions, which row ids. Opaque outside storage."""
@@ -386,8 +390,9 @@ class Tables:
     def _probe_head(self, location: str, ref: str | None) -> int | None:
         """The newest version of a ref on a local disk, if it is hardly newer than one seen before.
 
-        Versions are numbered without gaps. Looking for the next few files takes the same time in
-        any history, where Lance lists all of them; on S3, it lists the newest ones first.
+        Versions are numbered without gaps, but for those that a cleanup made, which it announces.
+        Looking for the next few files takes the same time in any history, where Lance lists all of
+        them; on S3, it lists the newest ones first.
         """
         if not self._root.is_local:
             return None
@@ -399,9 +404,42 @@ class Tables:
             return None
         for version in range(newest, newest + PROBED_VERSIONS_MAX):
             if not (folder / _version_file(version + 1)).exists():
+                if newest <= self._highest_gap(location, ref):
+                    return None
                 self._see(self.address(location, ref=ref, version=version))
                 return version
         return None
+
+    def announce_gaps(self, location: str, *, ref: str | None, version: int) -> None:
+        """Make known that versions of a ref up to this one are about to be removed.
+
+        Who looks for the next version looks here afterwards, so a gap is not taken for the end.
+        """
+        path = f"{ref_folder(location, ref)}/{GAPS_FILE}"
+        data = str(version).encode()
+        # On condition: of two cleanups at once, the higher number must stay.
+        while self._root.is_local and version > self._highest_gap(location, ref):
+            stored = self._objects.read(path)
+            if stored is None:
+                self._objects.put_if_absent(path, data)
+            else:
+                self._objects.update(path, data, expecting=stored.tag)
+
+    def _highest_gap(self, location: str, ref: str | None) -> int:
+        """The highest version that was removed, or is about to be; 0 if none was."""
+        try:
+            return int(Path(self._root.uri, ref_folder(location, ref), GAPS_FILE).read_bytes())
+        except FileNotFoundError:
+            return 0
+        except ValueError:
+            # Somebody damaged it: any version may be missing.
+            return sys.maxsize
+
+    def forget(self, location: str, *, ref: str | None, versions: Collection[int]) -> None:
+        """Forget versions that were removed."""
+        with self._lock:
+            for version in versions:
+                self._pinned.pop(self.address(location, ref=ref, version=version), None)
 
     def _see(self, address: TableAddress) -> None:
         """Remember the newest version of a ref that this process has seen."""

@@ -248,6 +248,8 @@ class Transactions:
             read_at = self._clock.now()
             with release_on_failure(self.recovery.sidecars, intent):
                 opened = self._require_unmoved(order, planned_on, work, staged)
+                # Once more: from now on the sidecar names it, so that no cleanup removes it.
+                self._keep_schema(work)
             hit(Failpoint.WRITE_AFTER_CHECK)
             try:
                 author = heads.Authorship(intent.operation_id, intent.writer_kind)
@@ -270,6 +272,12 @@ class Transactions:
             hit(Failpoint.WRITE_AFTER_SETTLE)
             followed = {} if work.is_bulk else tables
             return TransactionResult(work.report, view, commit, row_counts, warnings, followed)
+
+    def _keep_schema(self, work: Work[Report]) -> None:
+        """Store the schema of a change."""
+        if work.schema_change is not None:
+            schema = work.schema_change.schema
+            schemas.keep(self._store.objects, schema, now=self._clock.now())
 
     def _write_schema_text(self, order: Order, work: Work[Report]) -> tuple[FollowUpFailure, ...]:
         """Write the copy of main's schema that is for people; the commit has landed."""
@@ -494,7 +502,7 @@ class Transactions:
         change = work.schema_change
         if change is None:
             return StagedTables(changes, {})
-        schemas.keep(self._store.objects, change.schema)
+        self._keep_schema(work)
         return StagedTables(changes, dict(map(self._create_table, change.created)))
 
     def _create_table(self, created: CreatedTable) -> tuple[TableKey, TablePin]:

@@ -10,7 +10,6 @@ import pytest
 
 import omnigraph
 from omnigraph.branching import lifecycle
-from omnigraph.branching.cleanup import clean_refs
 from omnigraph.errors import (
     AlreadyExistsError,
     BranchNotFoundError,
@@ -27,6 +26,7 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import Failpoint, arm
 from omnigraph.graph import Graph
+from omnigraph.maintenance.cleanup.refs import clean_refs
 from omnigraph.manifest.branches import Branches
 from omnigraph.manifest.layout import MANIFEST, RECOVERY
 from omnigraph.manifest.publisher import Publication, publish

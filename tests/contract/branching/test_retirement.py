@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.branching.cleanup import RefCleanup, clean_refs
 from omnigraph.errors import (
     BranchNotFoundError,
     CommitNotFoundError,
@@ -20,6 +19,7 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint, SimulatedCrash
 from omnigraph.graph import Graph
 from omnigraph.limits import LEASE_SECONDS
+from omnigraph.maintenance.cleanup.refs import RefCleanup, clean_refs
 from omnigraph.manifest.branches import Branch, Branches
 from omnigraph.manifest.layout import BRANCHES, MANIFEST, RETIRED
 from omnigraph.model.ids import CommitId

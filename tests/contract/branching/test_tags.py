@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.branching.cleanup import RefCleanup, clean_refs
 from omnigraph.connector.options import PinnedQuery, pin
 from omnigraph.errors import (
     AlreadyExistsError,
@@ -28,6 +27,7 @@ from omnigraph.failpoints import Failpoint, arm
 from omnigraph.graph import Graph
 from omnigraph.limits import LEASE_SECONDS
 from omnigraph.maintenance.checking.report import Invariant
+from omnigraph.maintenance.cleanup.refs import RefCleanup, clean_refs
 from omnigraph.manifest.tags import tag_path
 from tests.support.clocks import FakeClock, LaterClock
 from tests.support.concurrency import at_once

@@ -1,46 +1,123 @@
-"""`omnigraph cleanup`: remove what killed processes left behind."""
+"""`omnigraph cleanup`: let old commits go, and remove what nothing needs any more."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from omnigraph.cli import options, render
 from omnigraph.cli.exits import Exit
 
+if TYPE_CHECKING:
+    from omnigraph.maintenance.cleanup.results import CleanupResult
+
 
 def cleanup(
-    *, store: options.Store = None, confirm: options.Confirm = False, json: options.Json = False
+    *,
+    store: options.Store = None,
+    keep_commits: Annotated[
+        int | None,
+        typer.Option(
+            "--keep-commits", metavar="N", help="Keep the newest N commits of each branch."
+        ),
+    ] = None,
+    older_than: Annotated[
+        str | None,
+        typer.Option("--older-than", metavar="AGE", help="Keep younger commits: 30d, 12h or 90m."),
+    ] = None,
+    grace: Annotated[
+        str | None,
+        typer.Option(
+            "--grace",
+            metavar="AGE",
+            help="Keep a commit this long after it stopped being the newest; 1h by default.",
+        ),
+    ] = None,
+    keep_all: Annotated[
+        bool, typer.Option("--keep-all", help="Keep all commits, whatever the settings say.")
+    ] = False,
+    confirm: options.Confirm = False,
+    json: options.Json = False,
 ) -> None:
-    """Remove what killed processes left and nothing uses. Without --confirm, show what."""
+    """Let old commits go, and remove what nothing needs. Without --confirm, show what.
+
+    Without rules, the settings maintenance.keep_commits and maintenance.keep_days apply if somebody
+    set them; else all commits are kept.
+    """
     from omnigraph import graph
 
     handle = graph.open(options.require_store(store), read_only=not confirm)
-    result = handle.cleanup(dry_run=not confirm)
+    result = handle.cleanup(
+        keep_commits=keep_commits,
+        older_than=older_than,
+        grace=grace,
+        keep_all=keep_all,
+        dry_run=not confirm,
+    )
     if json:
         render.show_json({**asdict(result), "removed": confirm})
     else:
-        refs = [("ref", leftover.ref, leftover.location) for leftover in result.refs]
-        folders = [path.rpartition("/") for path in result.scratch]
-        tables = [path.rpartition("/") for path in result.tables]
-        leftovers = [
-            *refs,
-            *(("scratch", name, place) for place, _, name in folders),
-            *(("table", name, place) for place, _, name in tables),
-        ]
-        if leftovers:
-            render.show_table(["kind", "name", "in"], leftovers)
-        render.say(_summary(len(leftovers), confirm=confirm))
-        for trouble in result.troubles:
-            place = trouble.location
-            what = place if trouble.ref is None else f"{trouble.ref} in {place}"
-            render.say(f"{what} stays, because {trouble.message}")
+        _show(result, confirm=confirm)
     if result.troubles:
         raise typer.Exit(Exit.FAILED)
 
 
-def _summary(count: int, *, confirm: bool) -> str:
-    if not count:
+def _show(result: CleanupResult, *, confirm: bool) -> None:
+    if result.versions:
+        rows = [
+            (table.name or table.location, table.versions, table.files, _format_size(table.size))
+            for table in result.versions
+        ]
+        render.show_table(["table", "versions", "files", "size"], rows)
+    whole = [
+        *(("ref", orphan.ref, orphan.location) for orphan in result.refs),
+        *(("table", *_split(path)) for path in result.tables),
+        *(("schema", *_split(path)) for path in result.schemas),
+        *(("scratch", *_split(path)) for path in result.scratch),
+    ]
+    if whole:
+        render.show_table(["kind", "name", "in"], whole)
+    if result.rules:
+        render.say(_count_commits(result, confirm=confirm))
+    render.say(_summary(result, confirm=confirm))
+    for trouble in result.troubles:
+        place = trouble.location
+        what = place if trouble.ref is None else f"{trouble.ref} in {place}"
+        render.say(f"{what} stays, because {trouble.message}")
+
+
+def _split(path: str) -> tuple[str, str]:
+    folder, _, name = path.rpartition("/")
+    return name, folder
+
+
+def _count_commits(result: CleanupResult, *, confirm: bool) -> str:
+    count = len(result.commits)
+    which = "1 commit" if count == 1 else f"{count:,} commits"
+    what = f"{which} let go" if confirm else f"{which} to let go"
+    return f"{what}, {result.kept:,} kept ({result.rules})"
+
+
+def _summary(result: CleanupResult, *, confirm: bool) -> str:
+    if result.is_empty:
         return "there is nothing to remove"
-    return "removed" if confirm else "nothing was removed: give --confirm to remove it"
+    size = _format_size(result.size)
+    if confirm:
+        return f"removed {size}"
+    return f"nothing was removed: give --confirm to remove {size}"
+
+
+def _format_size(size: int) -> str:
+    """A number of bytes in a unit that is easy to read.
+
+    >>> _format_size(999), _format_size(15_300), _format_size(2_000_000)
+    ('999 B', '15.3 KB', '2.0 MB')
+    """
+    amount, unit = float(size), "B"
+    for larger in ("KB", "MB", "GB", "TB"):
+        if amount < 1000:
+            break
+        amount, unit = amount / 1000, larger
+    return f"{size} B" if unit == "B" else f"{amount:.1f} {unit}"

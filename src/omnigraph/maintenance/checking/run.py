@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from omnigraph.branching.cleanup import clean_refs
 from omnigraph.clock import Clock
 from omnigraph.engine.choose import asked_engine
 from omnigraph.engine.protocol import Engines
@@ -28,6 +27,7 @@ from omnigraph.maintenance.checking.rules import Progress, RowChecks
 from omnigraph.maintenance.checking.settings import check_settings
 from omnigraph.maintenance.checking.tables import Files, check_head, check_table, check_types
 from omnigraph.maintenance.checking.tags import check_tags
+from omnigraph.maintenance.cleanup.refs import clean_refs
 from omnigraph.manifest import schemas
 from omnigraph.manifest.format import CURRENT
 from omnigraph.manifest.layout import RECOVERIES, RECOVERY, SCHEMA_TEXT, SCHEMAS

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import takewhile
 
 from omnigraph.errors import NotFoundError
 from omnigraph.manifest.branches import RetiredBranch
@@ -21,8 +22,11 @@ def find_releasable(
     among: Collection[RetiredBranch],
     histories: Mapping[BranchName, OpenManifest],
     sources: Collection[str | None],
+    is_let_go: Callable[[Commit], bool],
 ) -> frozenset[RetiredBranch]:
     """The deleted branches whose commits no history has, and from which no branch was created.
+
+    Commits that were let go do not count.
 
     Args:
         retired: Every deleted branch.
@@ -31,7 +35,7 @@ def find_releasable(
         sources: The refs that the existing branches were created from, and those that have commits
             with tags.
     """
-    released = set(among) - _find_merged(manifest, among, histories)
+    released = set(among) - _find_merged(manifest, among, histories, is_let_go)
     while True:
         others = [branch for branch in retired if branch not in released]
         needed = {*sources, *(branch.source_ref for branch in others)}
@@ -45,10 +49,11 @@ def _find_merged(
     manifest: Manifest,
     retired: Collection[RetiredBranch],
     histories: Mapping[BranchName, OpenManifest],
+    is_let_go: Callable[[Commit], bool],
 ) -> set[RetiredBranch]:
-    """The branches to keep: a history has commits of them, and then also the first of them."""
+    """The branches to keep: a history has commits of them, so also the oldest that is kept."""
     merged: set[RetiredBranch] = set()
-    by_first_commit: dict[CommitId, RetiredBranch] = {}
+    by_oldest: dict[CommitId, RetiredBranch] = {}
     for branch in retired:
         try:
             opened = manifest.open_ref(branch.ref)
@@ -60,27 +65,24 @@ def _find_merged(
         has_moved = branch.head not in (None, opened.contents.head)
         if opened.stamp < CURRENT or has_moved:
             merged.add(branch)
-        elif (first := _first_commit(manifest, opened, branch)) is not None:
-            by_first_commit[first] = branch
+            continue
+        own = _own_commits(manifest, opened, branch)
+        kept = [commit.commit_id for commit in own if not is_let_go(commit)]
+        if kept:
+            by_oldest[kept[-1]] = branch
     for name, opened in histories.items():
-        ids = by_first_commit.keys()
-        commits = manifest.lookup_all(opened, name, ids) if by_first_commit else {}
-        merged |= {by_first_commit.pop(commit_id) for commit_id in commits}
+        ids = by_oldest.keys()
+        commits = manifest.lookup_all(opened, name, ids) if by_oldest else {}
+        merged |= {by_oldest.pop(commit_id) for commit_id in commits}
     return merged
 
 
-def _first_commit(
-    manifest: Manifest, opened: OpenManifest, retired: RetiredBranch
-) -> CommitId | None:
-    """The oldest commit that was made on a branch, if any."""
+def _own_commits(manifest: Manifest, opened: OpenManifest, retired: RetiredBranch) -> list[Commit]:
+    """The commits that were made on a branch, newest first."""
     head = opened.contents.head
     assert head is not None, "manifests of the newest format have one"
-    first = None
-    for commit in first_parents(head, manifest.history_of(opened).find):
-        if not _is_of(commit, retired):
-            break
-        first = commit.commit_id
-    return first
+    walk = first_parents(head, manifest.history_of(opened).find)
+    return list(takewhile(lambda commit: _is_of(commit, retired), walk))
 
 
 def _is_of(commit: Commit, retired: RetiredBranch) -> bool:

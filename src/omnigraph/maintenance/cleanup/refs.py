@@ -1,22 +1,19 @@
-"""Cleanup: deletes what killed processes and deleted branches left behind.
+"""Refs that nothing needs: of deleted branches, and of killed writers and creators.
 
-Scratch belongs to one load, and is garbage once that has ended. A ref's name is used once and says
-when it was created and for which branch (docs/decisions/0007), so the only question is whether
-anything needs it. Only these can: the names of branches, the manifests that they carry, the
-histories that merged a deleted branch (docs/decisions/0008), tags and the sidecars of unfinished
-writes.
+A ref's name is used once and says when it was created and for which branch (docs/decisions/0007),
+so the only question is whether anything needs it. Only these can: the names of branches, the
+commits that are kept, the histories that merged a deleted branch (docs/decisions/0008), tags and
+the sidecars of unfinished writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TypeAlias
 
-from omnigraph.branching.retirement import find_releasable
-from omnigraph.branching.unused_tables import find_unused_tables
 from omnigraph.clock import Clock, creation_time, is_ulid
 from omnigraph.errors import (
     BranchNotFoundError,
@@ -26,28 +23,20 @@ from omnigraph.errors import (
     OmnigraphError,
     StorageError,
 )
-from omnigraph.limits import LEASE_SECONDS, STAGED_SECONDS_MAX
+from omnigraph.failpoints import Failpoint, hit
+from omnigraph.maintenance.cleanup.ages import Ages
+from omnigraph.maintenance.cleanup.retirement import find_releasable
 from omnigraph.manifest.branches import RetiredBranch
 from omnigraph.manifest.deletions import finish_deletion
 from omnigraph.manifest.layout import BRANCHES, MANIFEST, RETIRED
 from omnigraph.manifest.reader import Manifest
+from omnigraph.model.commits import Commit
 from omnigraph.model.names import MAIN
-from omnigraph.recovery.scratch import SCRATCH, find_scratch, is_held
 from omnigraph.recovery.sidecars import Sidecars
-from omnigraph.storage.objects import Objects
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import REF_FOLDER
 
-NAMELESS_AGE_MIN: Final = timedelta(seconds=4 * LEASE_SECONDS)
-"""The minimum age of a ref that no branch has, or of its branch's deletion. A new branch is named
-within a lease, a branch without a name cannot be written to, and a merge publishes within a lease
-of having read the name of its source."""
-
-STAGED_AGE_MIN: Final = timedelta(seconds=2 * STAGED_SECONDS_MAX)
-"""The minimum age of an unused table ref of an existing branch. A first write creates it before it
-stages its rows, and nothing refers to it until they are published: only age distinguishes it from
-garbage. Also the minimum age of a table that no commit has, which a write creates before it claims
-others, and of scratch, which may belong to a load on another machine."""
+IsLetGo: TypeAlias = "Callable[[Commit], bool]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,97 +75,16 @@ class RefCleanup:
 
 
 @dataclass(frozen=True, slots=True)
-class CleanupResult:
-    """What a cleanup did, or would do.
+class RefPlan:
+    """The refs that a cleanup would delete.
 
     Attributes:
-        refs: The deleted refs; in a dry run, those that would be deleted.
-        scratch: The deleted scratch folders, as paths below the graph's root.
-        tables: The deleted tables that no commit had, likewise.
-        troubles: What could not be checked or deleted. Everything else was.
+        released: The deleted branches of which nothing is left afterwards.
     """
 
-    refs: tuple[OrphanedRef, ...] = ()
-    scratch: tuple[str, ...] = ()
-    tables: tuple[str, ...] = ()
-    troubles: tuple[Trouble, ...] = ()
-
-
-def clean(
-    manifest: Manifest,
-    sidecars: Sidecars,
-    clock: Clock,
-    *,
-    dry_run: bool = False,
-    age_min: timedelta | None = None,
-) -> CleanupResult:
-    """Delete unused refs, tables and scratch, too old to belong to an operation in progress.
-
-    Args:
-        age_min: As for `clean_refs`.
-
-    Raises:
-        StorageError: the branches, or what they pin, could not be read. Nothing was deleted.
-        RecoveryNeededError: a sidecar cannot be read, and might name any ref. Nothing was deleted.
-    """
-    least = STAGED_AGE_MIN if age_min is None else age_min
-    before = clock.now() - least
-    # Before refs are deleted, so that a dry run reports the same tables. Those that were created on
-    # a branch whose refs are deleted now are left to the next cleanup.
-    unused, troubles = _find_tables(manifest, sidecars, before)
-    refs = clean_refs(manifest, sidecars, clock, dry_run=dry_run, age_min=age_min)
-    objects = manifest.store.objects
-    scratch, scratch_troubles = _clean_scratch(objects, before, dry_run=dry_run)
-    tables, table_troubles = _clean_tables(objects, unused, dry_run=dry_run)
-    every = (*refs.troubles, *scratch_troubles, *troubles, *table_troubles)
-    return CleanupResult(refs.reclaimed, scratch, tables, every)
-
-
-def _find_tables(
-    manifest: Manifest, sidecars: Sidecars, before: datetime
-) -> tuple[tuple[str, ...], list[Trouble]]:
-    try:
-        return find_unused_tables(manifest, sidecars, before=before), []
-    except OmnigraphError as failure:
-        return (), [Trouble(MANIFEST, None, failure.message)]
-
-
-def _clean_tables(
-    objects: Objects, unused: Collection[str], *, dry_run: bool
-) -> tuple[tuple[str, ...], list[Trouble]]:
-    deleted: list[str] = []
-    troubles: list[Trouble] = []
-    for location in unused:
-        try:
-            if not dry_run:
-                objects.clear(location)
-        except OmnigraphError as failure:
-            troubles.append(Trouble(location, None, failure.message))
-        else:
-            deleted.append(location)
-    return tuple(deleted), troubles
-
-
-def _clean_scratch(
-    objects: Objects, before: datetime, *, dry_run: bool
-) -> tuple[tuple[str, ...], list[Trouble]]:
-    deleted: list[str] = []
-    troubles: list[Trouble] = []
-    try:
-        folders = find_scratch(objects)
-    except OmnigraphError as failure:
-        return (), [Trouble(SCRATCH, None, failure.message)]
-    for scratch in folders:
-        try:
-            if scratch.written_at > before or is_held(objects, scratch.load_id):
-                continue
-            if not dry_run:
-                objects.clear(scratch.folder)
-        except OmnigraphError as failure:
-            troubles.append(Trouble(scratch.folder, None, failure.message))
-        else:
-            deleted.append(scratch.folder)
-    return tuple(deleted), troubles
+    orphans: tuple[OrphanedRef, ...]
+    released: frozenset[RetiredBranch]
+    troubles: tuple[Trouble, ...]
 
 
 def clean_refs(
@@ -190,21 +98,45 @@ def clean_refs(
     """Delete the refs that nothing needs and that are too old to belong to a write in progress.
 
     Interrupted deletions of branches are finished first. No query result changes, on any branch or
-    at any commit in a branch's history. Each table is processed separately: a failure with one of
-    them is reported, and does not affect the others.
+    at any commit that is kept. Each table is processed separately: a failure with one of them is
+    reported, and does not affect the others.
 
     Args:
-        age_min: Replaces `NAMELESS_AGE_MIN` and `STAGED_AGE_MIN`, for callers that know that no
+        age_min: Replaces the ages in `maintenance.cleanup.ages`, for callers that know that no
             other process is writing.
 
     Raises:
         StorageError: main, or what it pins, could not be read. No ref was deleted.
         RecoveryNeededError: a sidecar cannot be read, and might name any ref. No ref was deleted.
     """
-    now = clock.now()
+    ages = Ages.at(clock.now(), age_min)
     if not dry_run:
-        _finish_deletions(manifest, now)
-    known = _collect_references(manifest, sidecars, now, age_min)
+        finish_deletions(manifest, ages.now)
+    plan = plan_refs(manifest, sidecars, ages)
+    if dry_run:
+        return RefCleanup(plan.orphans, plan.troubles)
+    return remove_refs(manifest, sidecars, ages, plan)
+
+
+def plan_refs(
+    manifest: Manifest,
+    sidecars: Sidecars,
+    ages: Ages,
+    *,
+    kept: Collection[OrphanedRef] | None = None,
+    is_let_go: IsLetGo | None = None,
+) -> RefPlan:
+    """Find the refs that nothing needs. Nothing is deleted.
+
+    Args:
+        kept: The table refs that kept commits pin; when None, those of every commit stay.
+        is_let_go: Whether a commit was let go, or will be; when None, the record decides.
+
+    Raises:
+        StorageError: main, or what it pins, could not be read.
+        RecoveryNeededError: a sidecar cannot be read, and might name any ref.
+    """
+    known = _collect_references(manifest, sidecars, ages, kept, is_let_go)
     orphans: list[OrphanedRef] = []
     troubles = [Trouble(BRANCHES, None, failure.message) for failure in known.failures]
     for location in (MANIFEST, *sorted(known.locations)):
@@ -214,15 +146,29 @@ def clean_refs(
             troubles.append(Trouble(location, None, failure.message))
             continue
         candidates = [OrphanedRef(location, ref) for ref in refs]
-        orphans += [ref for ref in candidates if known.is_releasable(ref, now, age_min)]
-    if dry_run or not (orphans or known.released):
-        return RefCleanup(tuple(orphans), tuple(troubles))
+        orphans += [ref for ref in candidates if known.is_releasable(ref, ages)]
+    return RefPlan(tuple(orphans), known.released, tuple(troubles))
+
+
+def remove_refs(
+    manifest: Manifest,
+    sidecars: Sidecars,
+    ages: Ages,
+    plan: RefPlan,
+    *,
+    kept: Collection[OrphanedRef] | None = None,
+    is_let_go: IsLetGo | None = None,
+) -> RefCleanup:
+    """Delete the refs of a plan that nothing needs by now, either."""
+    if not (plan.orphans or plan.released):
+        return RefCleanup((), plan.troubles)
     # Check again: a ref that was not needed a moment ago may be needed now.
-    again = _collect_references(manifest, sidecars, now, age_min)
+    again = _collect_references(manifest, sidecars, ages, kept, is_let_go)
+    troubles = list(plan.troubles)
     reclaimed: list[OrphanedRef] = []
     undeletable: set[str] = set()
-    for orphan in orphans:
-        if orphan.branch_ref in undeletable or not again.is_releasable(orphan, now, age_min):
+    for orphan in plan.orphans:
+        if orphan.branch_ref in undeletable or not again.is_releasable(orphan, ages):
             continue
         try:
             _reclaim(manifest.store, orphan)
@@ -233,11 +179,13 @@ def clean_refs(
                 undeletable.add(orphan.branch_ref)
         else:
             reclaimed.append(orphan)
-    _forget(manifest, known.released & again.released, troubles)
+        hit(Failpoint.CLEANUP_AFTER_EACH_REF)
+    _forget(manifest, plan.released & again.released, troubles)
     return RefCleanup(tuple(reclaimed), tuple(troubles))
 
 
-def _finish_deletions(manifest: Manifest, now: datetime) -> None:
+def finish_deletions(manifest: Manifest, now: datetime) -> None:
+    """Finish interrupted deletions of branches, or withdraw them."""
     for name in manifest.branches():
         manifest.names.clear_tombstone(name, now)
     for branch in manifest.names.survey().branches:
@@ -282,7 +230,7 @@ class _References:
     locations: frozenset[str]
     failures: tuple[StorageError, ...]
 
-    def is_releasable(self, orphan: OrphanedRef, now: datetime, age_min: timedelta | None) -> bool:
+    def is_releasable(self, orphan: OrphanedRef, ages: Ages) -> bool:
         """Whether nothing needs a ref, and no operation in progress can need it."""
         if orphan in self.pinned:
             return False
@@ -296,14 +244,16 @@ class _References:
             return False
         if orphan.location == MANIFEST and not is_nameless:
             return False
-        least = age_min
-        if least is None:
-            least = NAMELESS_AGE_MIN if is_nameless else STAGED_AGE_MIN
-        return now - creation_time(orphan.ref.rpartition("/")[2]) >= least
+        least = ages.nameless if is_nameless else ages.staged
+        return ages.now - creation_time(orphan.ref.rpartition("/")[2]) >= least
 
 
 def _collect_references(
-    manifest: Manifest, sidecars: Sidecars, now: datetime, age_min: timedelta | None
+    manifest: Manifest,
+    sidecars: Sidecars,
+    ages: Ages,
+    kept: Collection[OrphanedRef] | None,
+    is_let_go: IsLetGo | None,
 ) -> _References:
     # Sidecars first: a write that settles meanwhile has published its refs.
     intents = sidecars.find().require_readable()
@@ -326,13 +276,14 @@ def _collect_references(
         for opened in histories.values()
         for pin in opened.contents.pins
     }
-    # The branch's earlier commits pin the tables of types that it dropped.
-    pinned |= {
+    # Earlier commits of the branch pin the tables of types that it dropped.
+    dropped = {
         OrphanedRef(tombstone.location, tombstone.ref or MAIN)
         for opened in histories.values()
         for tombstone in opened.contents.tombstones
     }
-    locations = frozenset(ref.location for ref in pinned)
+    locations = frozenset(ref.location for ref in (*pinned, *dropped))
+    pinned |= dropped if kept is None else set(kept)
     pinned |= {
         OrphanedRef(table.location, table.ref or MAIN)
         for intent in intents
@@ -341,13 +292,16 @@ def _collect_references(
     living = {branch.ref: branch.source_ref for branch in survey.branches}
     retired = [branch for branch in manifest.names.retired_branches() if branch.ref not in living]
     is_merging = any(intent.merge_source_commit_id is not None for intent in intents)
-    least = NAMELESS_AGE_MIN if age_min is None else age_min
-    old = [branch for branch in retired if branch.retired_at and now - branch.retired_at >= least]
+    since = ages.now - ages.nameless
+    old = [branch for branch in retired if branch.retired_at and branch.retired_at <= since]
     released: frozenset[RetiredBranch] = frozenset()
     if not failures and not is_merging:
         sources = {*living.values(), *(tag.ref for tag in tags.tags)}
+        if is_let_go is None:
+            record = manifest.let_go.read()
+            is_let_go = lambda commit: record.find(commit) is not None  # noqa: E731
         released = find_releasable(
-            manifest, retired, among=old, histories=histories, sources=sources
+            manifest, retired, among=old, histories=histories, sources=sources, is_let_go=is_let_go
         )
     needed = frozenset(branch.ref for branch in retired) - {branch.ref for branch in released}
     return _References(

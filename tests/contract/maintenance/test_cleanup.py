@@ -11,19 +11,18 @@ from pathlib import Path
 import pytest
 
 import omnigraph.errors
-from omnigraph.branching import cleanup, lifecycle
-from omnigraph.branching.cleanup import (
-    NAMELESS_AGE_MIN,
-    STAGED_AGE_MIN,
-    CleanupResult,
-    RefCleanup,
-    clean_refs,
-)
+from omnigraph.branching import lifecycle
 from omnigraph.choices import TableKind
 from omnigraph.clock import SystemClock
 from omnigraph.errors import RecoveryNeededError, StorageError
 from omnigraph.failpoints import Failpoint
 from omnigraph.graph import Graph
+from omnigraph.maintenance.cleanup import refs as ref_cleanup
+from omnigraph.maintenance.cleanup import run
+from omnigraph.maintenance.cleanup.ages import NAMELESS_AGE_MIN, STAGED_AGE_MIN
+from omnigraph.maintenance.cleanup.refs import RefCleanup, clean_refs
+from omnigraph.maintenance.cleanup.results import CleanupResult
+from omnigraph.maintenance.retention import RetentionRules
 from omnigraph.manifest.layout import MANIFEST, RECOVERY, RETIRED
 from omnigraph.model.names import MAIN
 from omnigraph.recovery.owners import Owner, this_process
@@ -175,7 +174,7 @@ def test_a_write_in_progress_keeps_the_ref_that_it_names(graph):
 def test_what_gets_a_name_while_we_look_stays(graph, monkeypatch):
     crash_create(graph)
     (ref,) = graph._store.refs.list(MANIFEST)
-    collect, looks = cleanup._collect_references, []
+    collect, looks = ref_cleanup._collect_references, []
 
     def late(*arguments: object) -> object:
         found = collect(*arguments)  # type: ignore[arg-type]
@@ -184,7 +183,7 @@ def test_what_gets_a_name_while_we_look_stays(graph, monkeypatch):
             return replace(found, living=found.living | {ref})
         return found
 
-    monkeypatch.setattr(cleanup, "_collect_references", late)
+    monkeypatch.setattr(ref_cleanup, "_collect_references", late)
     assert clean(graph) == RefCleanup()
     assert graph._store.refs.list(MANIFEST) == (ref,)
 
@@ -290,8 +289,9 @@ def strew(graph: Graph, load_id: str, *, owner: Owner | None = None) -> str:
 
 
 def scrub(graph: Graph, *, later: float = LATER, dry_run: bool = False) -> CleanupResult:
-    sidecars = graph._transactions.recovery.sidecars
-    return cleanup.clean(graph._manifest, sidecars, LaterClock(later), dry_run=dry_run)
+    """Clean up everything, as somebody would who looks so many seconds later."""
+    sidecars, clock = graph._transactions.recovery.sidecars, LaterClock(later)
+    return run.clean(graph._manifest, sidecars, clock, RetentionRules(), dry_run=dry_run)
 
 
 def scratch(graph: Graph) -> list[str]:
@@ -306,12 +306,13 @@ def test_scratch_of_a_load_that_has_ended_goes_once_it_is_a_day_old(graph):
     folders = [strew(graph, CLOCK.ulid(), owner=each) for each in owners]
     before = picture(graph.uri)
 
-    assert scrub(graph, later=STAGED_AGE_MIN.total_seconds() - 60) == CleanupResult()
+    assert scrub(graph, later=STAGED_AGE_MIN.total_seconds() - 60).is_empty
     planned = scrub(graph, dry_run=True)
-    assert planned == CleanupResult(scratch=tuple(folders))
+    assert planned.scratch == tuple(folders)
     assert scratch(graph) == folders
     assert scrub(graph, later=STAGED_AGE_MIN.total_seconds() + 60) == planned
-    assert (scratch(graph), scrub(graph)) == ([], CleanupResult())
+    assert scratch(graph) == []
+    assert scrub(graph).is_empty
     assert picture(graph.uri) == before
 
 
@@ -327,7 +328,7 @@ def test_a_load_that_is_at_work_keeps_its_scratch_however_old(graph):
         strew(graph, elsewhere, owner=Owner(this.host, other.pid, int(stat[19])))
         with hold_scratch(graph._store.objects, load_id):
             strew(graph, load_id)
-            assert scrub(graph) == CleanupResult()
+            assert scrub(graph).is_empty
             assert len(scratch(graph)) == 2
         assert scratch(graph) == [scratch_folder(elsewhere)]
     finally:
@@ -339,7 +340,7 @@ def test_a_load_that_is_at_work_keeps_its_scratch_however_old(graph):
 def test_what_is_no_load_of_ours_is_not_ours_to_judge(graph):
     graph._store.objects.put("__staging/notes/mine.txt", b"mine")
     graph._store.objects.put("__staging/mine.txt", b"mine")
-    assert scrub(graph) == CleanupResult()
+    assert scrub(graph).is_empty
     assert len(graph._store.objects.list("__staging")) == 2
 
 
@@ -379,21 +380,16 @@ def tables_of(graph: Graph) -> set[str]:
     return {place for kind in TableKind for place in graph._store.objects.folders(kind.folder)}
 
 
-def clean_all(graph: Graph, *, later: float = LATER, dry_run: bool = False) -> CleanupResult:
-    sidecars = graph._transactions.recovery.sidecars
-    return cleanup.clean(graph._manifest, sidecars, LaterClock(later), dry_run=dry_run)
-
-
 def test_tables_that_a_killed_schema_change_created_are_reclaimed_once_they_are_old(graph):
     used = tables_of(graph)
     cut = Cut(Failpoint.WRITE_AFTER_EACH_TABLE)
     cut_off(cut, lambda: graph.schema.apply(RESHAPED))
     (unused,) = tables_of(graph) - used
 
-    assert clean_all(graph, later=STAGED_AGE_MIN.total_seconds() - 60).tables == ()
-    assert clean_all(graph, dry_run=True).tables == (unused,)
+    assert scrub(graph, later=STAGED_AGE_MIN.total_seconds() - 60).tables == ()
+    assert scrub(graph, dry_run=True).tables == (unused,)
     assert tables_of(graph) == {*used, unused}
-    assert clean_all(graph) == CleanupResult(tables=(unused,))
+    assert scrub(graph).tables == (unused,)
     assert tables_of(graph) == used
     assert_next_writes_work(graph.uri)
 
@@ -409,7 +405,7 @@ def test_tables_that_any_history_or_sidecar_names_stay(graph):
     cut_off(Cut(Failpoint.WRITE_AFTER_CONFIRM), lambda: graph.schema.apply(with_horse))
     tables = tables_of(graph)
 
-    assert clean_all(graph).tables == ()
+    assert scrub(graph).tables == ()
 
     assert tables_of(graph) == tables
     assert len(tables) == 5
@@ -425,7 +421,8 @@ def test_the_ref_of_a_type_that_its_branch_dropped_stays(graph):
     rows = past_rows(graph.uri, before)
     graph.schema.apply("node City { name: String @key }", branch="draft")
 
-    assert clean_all(graph) == CleanupResult()
+    told = scrub(graph)
+    assert (told.refs, told.tables) == ((), ())
 
     assert [row["id"] for row in rows["node:Person"]] == ["ada", "bob", "eva"]
     assert past_rows(graph.uri, before) == rows
@@ -443,6 +440,6 @@ def test_a_schema_change_that_slept_for_half_a_day_creates_its_tables_again(grap
 
     pinned = {pin.location for pin in graph.snapshot().pins.values()}
     assert len(tables_of(graph)) == made + 2
-    assert len(clean_all(graph).tables) == 1
+    assert len(scrub(graph).tables) == 1
     assert pinned <= tables_of(graph)
     assert_next_writes_work(graph.uri)

@@ -1,0 +1,74 @@
+"""The result of a cleanup: what was removed, or would be, for programs and for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from omnigraph.maintenance.cleanup.refs import OrphanedRef, Trouble
+
+
+@dataclass(frozen=True, slots=True)
+class LetGoCommit:
+    """A commit that is let go: it stays in the log, and can no longer be read."""
+
+    commit_id: str
+    branch: str
+    created_at: datetime
+    operation: str
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableCleanup:
+    """What is removed of a table that stays.
+
+    Attributes:
+        location: Its path below the graph's root.
+        name: Its type, such as `node:Person`; empty for the graph's own tables.
+        versions: How many versions that no kept commit reads.
+        files: How many files that no other version names.
+        size: The size of both, in bytes.
+    """
+
+    location: str
+    name: str
+    versions: int
+    files: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupResult:
+    """What a cleanup did, or would do.
+
+    Attributes:
+        rules: The rules that it went by; empty if every commit was kept.
+        commits: The commits that were let go, newest first.
+        kept: How many commits can still be read.
+        versions: What was removed of tables that stay.
+        tables: Tables that were removed whole, as paths below the graph's root: dropped types that
+            no kept commit reads, and tables that no commit had.
+        refs: The deleted refs.
+        schemas: The deleted schemas that no kept commit has, likewise.
+        scratch: The deleted scratch folders, likewise.
+        size: The size of all files that were removed, in bytes.
+        troubles: What could not be checked or deleted. Everything else was.
+    """
+
+    rules: str = ""
+    commits: tuple[LetGoCommit, ...] = ()
+    kept: int = 0
+    versions: tuple[TableCleanup, ...] = ()
+    tables: tuple[str, ...] = ()
+    refs: tuple[OrphanedRef, ...] = ()
+    schemas: tuple[str, ...] = ()
+    scratch: tuple[str, ...] = ()
+    size: int = 0
+    troubles: tuple[Trouble, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was nothing to remove, and no commit to let go."""
+        parts = (self.commits, self.versions, self.tables, self.refs, self.schemas, self.scratch)
+        return not any(parts)
