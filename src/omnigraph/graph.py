@@ -38,7 +38,13 @@ from omnigraph.manifest.settings import StoredSettings
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.tags import Tag
 from omnigraph.model.arguments import require_number, require_path, require_text, require_texts
-from omnigraph.model.commits import Commit, OperationKind, require_actor, require_message
+from omnigraph.model.commits import (
+    Commit,
+    OperationKind,
+    require_actor,
+    require_commits,
+    require_message,
+)
 from omnigraph.model.followups import (
     deletion_failure,
     deletion_remedy,
@@ -1253,9 +1259,12 @@ class Commits:
         """Those of the commits that retention let go, by id, with when and by which rule.
 
         They stay in the history, and can no longer be read.
+
+        Raises:
+            InvalidParameterError: something else than commits was given.
         """
         record = self._manifest.let_go.read()
-        gone = ((commit.commit_id, record.find(commit)) for commit in commits)
+        gone = ((commit.commit_id, record.find(commit)) for commit in require_commits(commits))
         return {commit_id: let_go for commit_id, let_go in gone if let_go is not None}
 
     def changes(self, commit_id: str) -> GraphDiff:

@@ -64,6 +64,7 @@ HARMLESS: Final = frozenset(
     [
         "obstore.delete",
         "self._objects.delete",
+        "self._objects.update",
         "self._tables.open",
         "self._tables.open_latest",
     ]

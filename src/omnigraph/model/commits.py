@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -10,7 +11,7 @@ from typing import Final
 
 from omnigraph.errors import InvalidParameterError
 from omnigraph.limits import ACTOR_LENGTH_MAX, MESSAGE_LENGTH_MAX
-from omnigraph.model.arguments import require_text
+from omnigraph.model.arguments import misfit_error, require_text
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 
@@ -141,3 +142,16 @@ def require_message(message: str | None) -> str | None:
         hint = "say in a line or two what the commit does, and where to read on"
         raise InvalidParameterError(fault, hint=hint, name="message")
     return message
+
+
+def require_commits(commits: object) -> tuple[Commit, ...]:
+    """Several commits.
+
+    Raises:
+        InvalidParameterError: it is something else.
+    """
+    if isinstance(commits, Iterable):
+        some = tuple(commits)
+        if all(isinstance(each, Commit) for each in some):
+            return some
+    raise misfit_error(commits, "commits", "commits of this graph")

@@ -178,8 +178,11 @@ def collect_named_files(
     with translate_errors("reading the versions of", uri):
         for rows in _in_chunks(handle.tracked_files()):
             is_removed = pc.is_in(rows["version"], value_set=gone)
-            into.by_kept.update(_names_of(location, rows.filter(pc.invert(is_removed))))
-            into.by_removed.update(_names_of(location, rows.filter(is_removed)))
+            kept = rows.filter(pc.invert(is_removed))
+            for name in _names_of(location, kept):
+                into.by_kept.add(name)
+            for name in _names_of(location, rows.filter(is_removed)):
+                into.by_removed.add(name)
         if ref is not None:
             _collect_inherited_indexes(handle, location, frozenset(removed), into)
 

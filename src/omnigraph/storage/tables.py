@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -19,6 +18,7 @@ from omnigraph.errors import ErrorCode, NotFoundError, StorageError
 from omnigraph.limits import OWN_TABLE_BLOCK_BYTES, PINNED_TABLES_MAX, PROBED_VERSIONS_MAX
 from omnigraph.model.tables import TablePin
 from omnigraph.storage.forks import Forks
+from omnigraph.storage.gaps import Gaps
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.roots import Root
@@ -37,9 +37,6 @@ ROW_VERSION: Final = "_row_last_updated_at_version"
 
 REF_FOLDER: Final = "tree"
 """The folder where Lance keeps each ref's own files, below the ref's name."""
-
-GAPS_FILE: Final = "_removed_versions"
-"""The file of a ref with the highest version that a cleanup removed; on local disks only."""
 
 Fragment = FragmentMetadata
 """One fragment's metadata: which files, which deletions, which row ids. Opaque outside storage."""
@@ -243,6 +240,7 @@ class Tables:
         self._lock = threading.Lock()
         self.values = Values()
         self.forks = Forks(objects)
+        self.gaps = Gaps(root, objects)
 
     def uri(self, location: str) -> str:
         """The URI of the dataset at `location`."""
@@ -404,36 +402,11 @@ class Tables:
             return None
         for version in range(newest, newest + PROBED_VERSIONS_MAX):
             if not (folder / _version_file(version + 1)).exists():
-                if newest <= self._highest_gap(location, ref):
+                if newest <= self.gaps.highest(ref_folder(location, ref)):
                     return None
                 self._see(self.address(location, ref=ref, version=version))
                 return version
         return None
-
-    def announce_gaps(self, location: str, *, ref: str | None, version: int) -> None:
-        """Make known that versions of a ref up to this one are about to be removed.
-
-        Who looks for the next version looks here afterwards, so a gap is not taken for the end.
-        """
-        path = f"{ref_folder(location, ref)}/{GAPS_FILE}"
-        data = str(version).encode()
-        # On condition: of two cleanups at once, the higher number must stay.
-        while self._root.is_local and version > self._highest_gap(location, ref):
-            stored = self._objects.read(path)
-            if stored is None:
-                self._objects.put_if_absent(path, data)
-            else:
-                self._objects.update(path, data, expecting=stored.tag)
-
-    def _highest_gap(self, location: str, ref: str | None) -> int:
-        """The highest version that was removed, or is about to be; 0 if none was."""
-        try:
-            return int(Path(self._root.uri, ref_folder(location, ref), GAPS_FILE).read_bytes())
-        except FileNotFoundError:
-            return 0
-        except ValueError:
-            # Somebody damaged it: any version may be missing.
-            return sys.maxsize
 
     def forget(self, location: str, *, ref: str | None, versions: Collection[int]) -> None:
         """Forget versions that were removed."""

@@ -34,6 +34,7 @@ from omnigraph.model.ids import OperationId
 from omnigraph.recovery.sidecars import Sidecars
 from omnigraph.storage.inventory import TableFile
 from omnigraph.storage.objects import Entry
+from omnigraph.storage.tables import ref_folder
 
 
 def clean(
@@ -180,7 +181,7 @@ class _Removal:
         try:
             for ref, files in by_ref.items():
                 numbers = [file.version for file in files if file.version is not None]
-                tables.announce_gaps(table.location, ref=ref, version=max(numbers))
+                tables.gaps.announce(ref_folder(table.location, ref), max(numbers))
                 for _ in self._delete(files):
                     hit(Failpoint.CLEANUP_AFTER_VERSIONS)
                 tables.forget(table.location, ref=ref, versions=numbers)
