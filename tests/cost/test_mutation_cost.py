@@ -13,8 +13,8 @@ edge Knows: Person -> Person { since: Date? }
 """
 NODE = "query q($n: String) { insert Person { name: $n, age: 1 } }"
 EDGE = "query q($a: String, $b: String) { insert Knows { from: $a, to: $b } }"
-NODE_REQUESTS_MAX = 22
-EDGE_REQUESTS_MAX = 34
+NODE_REQUESTS_MAX = 12
+EDGE_REQUESTS_MAX = 13
 
 
 def warmed(graph: omnigraph.Graph, *names: str) -> omnigraph.Graph:

@@ -168,6 +168,13 @@ def _insert_one(graph: Graph) -> object:
     return insert(graph, "eva")
 
 
+def _insert_warm(graph: Graph) -> object:
+    # As after an earlier write: it does not read the branch before it plans.
+    opened = graph._manifest.open(MAIN)
+    graph._manifest.remember(MAIN, opened.table, opened.contents)
+    return insert(graph, "eva")
+
+
 def _insert_two(graph: Graph) -> object:
     changes = {PERSON: upserts(person("eva")), KNOWS: upserts(knows("eva", "ada"))}
     return write(graph, changes, replans=True, actor="grace")
@@ -232,6 +239,7 @@ _FOLD: Final = Writer(_optimize, tables=1, replans=False, actor=MAINTENANCE_ACTO
 
 WRITERS: Final[Mapping[str, Writer]] = {
     "insert one": Writer(_insert_one, tables=1, replans=True),
+    "insert by a warm handle": Writer(_insert_warm, tables=1, replans=True),
     "insert two": Writer(_insert_two, tables=2, replans=True, actor="grace"),
     "update": Writer(_update, tables=1, replans=False),
     "delete": Writer(_delete, tables=2, replans=False),

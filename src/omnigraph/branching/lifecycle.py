@@ -28,7 +28,7 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import LEASE_SECONDS
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.branches import Branch, TakenNames
 from omnigraph.manifest.deletions import finish_deletion, has_moved
 from omnigraph.manifest.layout import MANIFEST
 from omnigraph.manifest.reader import Manifest
@@ -65,7 +65,7 @@ def create(
     _require_free(manifest, name)
     branch = Branch(name, clock.ulid(), source.ref, source.head.commit_id, clock.now())
     try:
-        manifest.store.refs.mint(
+        manifest.store.refs.start(
             MANIFEST, branch.ref, source=source.ref, version=source.manifest_version
         )
     except StorageError:
@@ -83,11 +83,12 @@ def create(
     hit(Failpoint.BRANCH_AFTER_NAME)
     try:
         # Of two created at once above and below each other, at least one sees the other here.
-        _require_apart(name, manifest.names.taken_names())
+        taken = manifest.names.taken_names()
+        _require_apart(name, taken.names)
         # Who creates a tag puts it first, too, and then looks for a branch of its name.
         _require_no_tag(manifest, name)
         # A deletion of the source first marks it, and then looks for branches created from it.
-        _require_source(manifest, clock, source, name)
+        _require_source(manifest, clock, source, name, taken)
         if tip_since is None or clock.now() - tip_since > timedelta(seconds=LEASE_SECONDS):
             # A cleanup first marks the commit, and then looks for branches that start at it.
             manifest.let_go.claim(source.head)
@@ -169,10 +170,9 @@ def _require_free(manifest: Manifest, name: BranchName) -> None:
     if is_ulid(name):
         message = f"{name} is spelt as the id of a commit, and would be taken for one"
         raise InvalidNameError(message, hint="choose another name, such as one with a word in it")
-    others = manifest.names.taken_names()
-    if name in others and not manifest.names.is_ended(name):
+    # Others that have the name, or one above or below it, are found when this one is registered.
+    if manifest.names.has_old_name(name):
         raise manifest.names.name_taken_error(name)
-    _require_apart(name, others)
 
 
 def _require_no_tag(manifest: Manifest, name: BranchName) -> None:
@@ -197,12 +197,12 @@ def _require_young(clock: Clock, branch: Branch) -> None:
         raise ConflictError(message, hint="try again")
 
 
-def _has_name(manifest: Manifest, clock: Clock, source: Snapshot) -> bool:
+def _has_name(manifest: Manifest, clock: Clock, source: Snapshot, taken: TakenNames | None) -> bool:
     """Whether the snapshot's branch still has its name, and is not being deleted."""
     if source.ref is None:
         return True
     with suppress(BranchNotFoundError):
-        branch = manifest.names.find(source.branch)
+        branch = manifest.names.find(source.branch, taken=taken)
         if branch is None or branch.ref != source.ref:
             return False
         if branch.is_ending:
@@ -212,13 +212,20 @@ def _has_name(manifest: Manifest, clock: Clock, source: Snapshot) -> bool:
     return False
 
 
-def _require_source(manifest: Manifest, clock: Clock, source: Snapshot, made: BranchName) -> None:
+def _require_source(
+    manifest: Manifest,
+    clock: Clock,
+    source: Snapshot,
+    made: BranchName,
+    taken: TakenNames | None = None,
+) -> None:
     """Reject a source branch that is gone, unless another branch has its commit in its history.
 
     Args:
         made: The new branch, which is not searched.
+        taken: The names after it was registered.
     """
-    if _has_name(manifest, clock, source):
+    if _has_name(manifest, clock, source, taken):
         return
     try:
         manifest.find(source.head.commit_id, excluding=made)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.limits import LEASE_SECONDS
+from omnigraph.limits import LEASE_SECONDS, MANIFEST_STATES_MAX
 from omnigraph.manifest.layout import BRANCHES, MANIFEST, RETIRED
 from omnigraph.manifest.rows import corruption_error
 from omnigraph.model.ids import CommitId
@@ -128,25 +129,51 @@ class _StoredRecord:
     branch: Branch
 
 
+@dataclass(frozen=True, slots=True)
+class TakenNames:
+    """The names of all branches at one moment.
+
+    Attributes:
+        tags: By path, the tags of the records, where the listing has them.
+    """
+
+    names: tuple[BranchName, ...]
+    tags: Mapping[str, str | None]
+
+
 class Branches:
     """The branch records of one graph."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._has_legacy = True
+        self._last_read: dict[BranchName, _StoredRecord] = {}
+        self._lock = threading.Lock()
 
     def names(self) -> tuple[BranchName, ...]:
         """The names of all branches, main first."""
         names = sorted({*self._list_names(), *self._legacy_names()})
         return (MAIN, *map(BranchName, names))
 
-    def taken_names(self) -> tuple[BranchName, ...]:
-        """Like `names`, for creators of branches: legacy branches are searched for only once.
+    def taken_names(self) -> TakenNames:
+        """The names of all branches, for creators of branches; legacy ones are searched for once.
 
         Graphs that can be written have the newest format, and releases that created branches
         without registering them cannot write that format.
         """
-        return self.names() if self._has_legacy else (MAIN, *sorted(self._list_names()))
+        tags = self._store.objects.tags(BRANCHES)
+        named = [name for path in tags if (name := branch_of(path)) is not None]
+        legacy = map(BranchName, self._legacy_names() if self._has_legacy else ())
+        return TakenNames((MAIN, *sorted({*named, *legacy})), tags)
+
+    def has_old_name(self, name: BranchName) -> bool:
+        """Whether a branch of an older release has the name, without a record or with a nested one.
+
+        Branches without a record are looked for again only while there are any.
+        """
+        if self._has_legacy and name in self._legacy_names():
+            return True
+        return "/" in name and self._store.objects.read(_nested_path(name)) is not None
 
     def _list_names(self) -> Iterator[BranchName]:
         for path in self._store.objects.list(BRANCHES):
@@ -172,14 +199,22 @@ class Branches:
             refs.insert(0, self.ref_of(name))
         return tuple(refs)
 
-    def find(self, name: BranchName) -> Branch | None:
+    def find(self, name: BranchName, *, taken: TakenNames | None = None) -> Branch | None:
         """A branch by its name; None is main, which was never created.
+
+        Args:
+            taken: A fresh listing: a record that is the same in it as when it was read before is
+                not read again.
 
         Raises:
             BranchNotFoundError: the graph has no such branch.
         """
         if name.is_main:
             return None
+        with self._lock:
+            read = self._last_read.get(name)
+        if taken is not None and read is not None and read.stored.tag == taken.tags.get(read.path):
+            return read.branch
         if (record := self._read_record(name)) is not None:
             return record.branch
         if name in self._legacy_names():
@@ -229,11 +264,6 @@ class Branches:
                 return
             self.clear_tombstone(branch.name, branch.created_at)
         raise _busy_error(branch.name)
-
-    def is_ended(self, name: BranchName) -> bool:
-        """Whether a record is only the tombstone that a deletion leaves before its last step."""
-        stored = self._store.objects.read(record_path(name))
-        return stored is not None and _is_tombstone(stored.data)
 
     def clear_tombstone(self, name: BranchName, now: datetime) -> None:
         """Delete the tombstone of a name whose deletion was killed before its last step."""
@@ -375,12 +405,18 @@ class Branches:
         for path in dict.fromkeys((record_path(name), _nested_path(name))):
             stored = self._store.objects.read(path)
             if stored is not None and not _is_tombstone(stored.data):
-                return _StoredRecord(path, stored, _decode(name, path, stored.data))
+                record = _StoredRecord(path, stored, _decode(name, path, stored.data))
+                with self._lock:
+                    self._last_read.pop(name, None)
+                    while len(self._last_read) >= MANIFEST_STATES_MAX:
+                        del self._last_read[next(iter(self._last_read))]
+                    self._last_read[name] = record
+                return record
         return None
 
     def _legacy_names(self) -> tuple[str, ...]:
         """Branches of older graphs, which have no records: the names of their refs."""
-        refs = self._store.refs.list(MANIFEST)
+        refs = self._store.refs.registered(MANIFEST)
         names = [ref for ref in refs if not ref.startswith("__") and not is_ulid(ref)]
         self._has_legacy = bool(names)
         if names:

@@ -153,7 +153,7 @@ def _attempt(
         if landed := _look_again(manifest, publication):
             return landed
         raise
-    manifest.remember(published, contents)
+    manifest.remember(publication.branch, published, contents)
     return commit
 
 

@@ -19,7 +19,7 @@ from omnigraph.errors import (
 from omnigraph.limits import MANIFEST_STATES_MAX
 from omnigraph.manifest import format as manifest_format
 from omnigraph.manifest import legacy, rows
-from omnigraph.manifest.branches import Branches
+from omnigraph.manifest.branches import Branch, Branches
 from omnigraph.manifest.layout import MANIFEST, SCHEMA_TEXT
 from omnigraph.manifest.let_go import LetGoCommits, let_go_version_error
 from omnigraph.manifest.lineage import Ancestry, History
@@ -52,6 +52,7 @@ class Manifest:
         self.tags = Tags(store)
         self.let_go = LetGoCommits(store.objects)
         self._states: dict[str, rows.Contents] = {}
+        self._left: dict[BranchName, OpenManifest] = {}
         self._lock = threading.Lock()
 
     def branches(self) -> tuple[BranchName, ...]:
@@ -280,9 +281,15 @@ class Manifest:
             page = table.read(fragments=[position])
             yield rows.decode(page, uri=self.store.root.uri).recent
 
-    def open(self, branch: BranchName, *, version: int | None = None) -> OpenManifest:
-        """Open a manifest version, by default the newest, and read its first fragment."""
-        table = self._table(branch, version)
+    def open(
+        self, branch: BranchName, *, version: int | None = None, found: Branch | None = None
+    ) -> OpenManifest:
+        """Open a manifest version, by default the newest, and read its first fragment.
+
+        Args:
+            found: The branch's record, if the caller has just read it.
+        """
+        table = self._table(branch, version, found)
         try:
             return self._open_table(table)
         except StorageError:
@@ -301,7 +308,11 @@ class Manifest:
     def _open_table(self, table: Table) -> OpenManifest:
         stamp = manifest_format.stamp_of(table)
         if stamp == manifest_format.CURRENT:
-            return OpenManifest(table, stamp, self._state(table))
+            contents = self._state(table)
+            for pin in contents.pins:
+                if pin.forks:
+                    self.store.tables.forks.learn(pin.location, pin.forks)
+            return OpenManifest(table, stamp, contents)
         # In formats without lineage, fragments have no order: every row is state.
         return OpenManifest(table, stamp, rows.decode(table.read(), uri=str(table.address)))
 
@@ -315,9 +326,20 @@ class Manifest:
             self._keep(file, known)
         return known
 
-    def remember(self, table: Table, contents: rows.Contents) -> None:
+    def remember(self, branch: BranchName, table: Table, contents: rows.Contents) -> None:
         """Cache the contents that this process just published."""
         self._keep(_first_file(table), contents)
+        with self._lock:
+            self._left.pop(branch, None)
+            while len(self._left) >= MANIFEST_STATES_MAX:
+                del self._left[next(iter(self._left))]
+            self._left[branch] = OpenManifest(table, manifest_format.CURRENT, contents)
+
+    def left(self, branch: BranchName) -> Snapshot | None:
+        """The branch as this process published it last; others may have moved it since."""
+        with self._lock:
+            opened = self._left.get(branch)
+        return None if opened is None else self.snapshot(opened, branch)
 
     def _keep(self, file: str, contents: rows.Contents) -> None:
         with self._lock:
@@ -343,9 +365,9 @@ class Manifest:
             return legacy.commits(self.store, branch)
         return tuple(self.history_of(newest).every())
 
-    def _table(self, branch: BranchName, version: int | None) -> Table:
+    def _table(self, branch: BranchName, version: int | None, found: Branch | None) -> Table:
         self._require_graph()
-        ref = self.names.ref_of(branch)
+        ref = self.names.ref_of(branch) if found is None else found.ref
         try:
             return self._table_at(ref, version)
         except NotFoundError as cause:

@@ -18,7 +18,7 @@ from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.identities import TypeIdentity
 from omnigraph.model.ids import CommitId, TableId
 from omnigraph.model.names import BranchName
-from omnigraph.model.tables import TableKey, TablePin, Tombstone
+from omnigraph.model.tables import Fork, TableKey, TablePin, Tombstone
 
 Row: TypeAlias = "dict[str, Any]"
 
@@ -124,17 +124,21 @@ def pin_row(pin: TablePin) -> Row:
         "table_version": pin.version,
         "table_branch": pin.ref,
         "row_count": pin.row_count,
-        "metadata": _identity_json(pin),
+        "metadata": _facts_json(pin),
     }
 
 
-def _identity_json(pin: TablePin) -> str | None:
-    """The identity of a type, without what follows from the names; None if nothing is left."""
+def _facts_json(pin: TablePin) -> str | None:
+    """The identity of a type, without what follows from the names, and the forks of its table.
+
+    None if nothing is left.
+    """
     identity = pin.identity
     facts = {
         "origin": None if identity.origin == pin.key.type_name else identity.origin,
         "properties": dict(identity.properties),
         "dropped": identity.dropped,
+        "forks": [(fork.source, fork.version, fork.ref) for fork in pin.forks],
     }
     facts = {name: fact for name, fact in facts.items() if fact}
     return _json(facts) if facts else None
@@ -156,6 +160,7 @@ def read_pin(row: Row) -> TablePin:
             facts.get("properties", {}),
             tuple(facts.get("dropped", ())),
         ),
+        forks=tuple(Fork(source, version, ref) for source, version, ref in facts.get("forks", ())),
     )
 
 

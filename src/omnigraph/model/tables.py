@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from omnigraph.choices import TableKind
@@ -40,6 +40,15 @@ class TableKey:
 
 
 @dataclass(frozen=True, slots=True)
+class Fork:
+    """Where a ref of a table started: at a version of another ref; None is the table's main."""
+
+    source: str | None
+    version: int
+    ref: str
+
+
+@dataclass(frozen=True, slots=True)
 class TablePin:
     """The exact table version a snapshot reads for one type."""
 
@@ -53,6 +62,15 @@ class TablePin:
     row_count: int
     identity: TypeIdentity
     """What the type and its properties are across renames."""
+    forks: tuple[Fork, ...] = ()
+    """The forks that lead to the ref, oldest first; earlier releases recorded none."""
+
+    def move(self, *, version: int, ref: str | None, row_count: int) -> TablePin:
+        """The pin after a write, on this ref or on one that started at this pin."""
+        forks = self.forks
+        if ref is not None and ref != self.ref:
+            forks = (*forks, Fork(self.ref, self.version, ref))
+        return replace(self, version=version, ref=ref, row_count=row_count, forks=forks)
 
     @property
     def place(self) -> tuple[str, str | None, int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
@@ -25,6 +25,7 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import RESOLVE_ATTEMPTS_MAX
+from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.deletions import finish_deletion
 from omnigraph.manifest.expectations import BranchIs, Expectation, HeadIs, SchemaIs, TableAt
 from omnigraph.manifest.lifecycle import write_schema_text
@@ -107,6 +108,22 @@ class Recovery:
         """
         if branch is not None:
             finish_deletion(self._manifest, branch, self._clock.now())
+        return self._resolve_interrupted(branch)
+
+    def heal_for_write(self, branch: BranchName) -> Branch | None:
+        """Like `heal`, for the next writer of a branch, which also needs the branch's record.
+
+        Returns:
+            The record as it was just read; None if it is main, or was changed here.
+
+        Raises:
+            The same errors as `heal`.
+        """
+        found = finish_deletion(self._manifest, branch, self._clock.now())
+        self._resolve_interrupted(branch)
+        return found
+
+    def _resolve_interrupted(self, branch: BranchName | None) -> tuple[RecoveryEntry, ...]:
         if not self._find_interrupted(branch):
             return ()
         with _locks[self._store.root.uri]:
@@ -150,7 +167,12 @@ class Recovery:
             yield heads.author_of(opened)
 
     def _find_interrupted(self, branch: BranchName | None) -> tuple[Intent, ...]:
-        intents = self.sidecars.find().require_readable()
+        return self.interrupted(self.sidecars.find().require_readable(), branch)
+
+    def interrupted(
+        self, intents: Collection[Intent], branch: BranchName | None
+    ) -> tuple[Intent, ...]:
+        """Those of all writes in progress that a heal, of one branch or of all, would resolve."""
         here = [intent for intent in intents if branch is None or intent.branch == branch]
         dead = [intent for intent in here if not is_live(intent, self._clock.now())]
         # An interrupted recovery is repeated together with the write that it was to resolve.
@@ -306,8 +328,7 @@ class Recovery:
         change = intent.schema_intent or SchemaIntent("")
         changed = {pin.table_id: pin for pin in change.pins}
         moved = tuple(
-            replace(
-                changed.pop(state.pin.table_id, state.pin),
+            changed.pop(state.pin.table_id, state.pin).move(
                 version=state.head.version,
                 ref=state.intent.ref,
                 row_count=state.head.count_rows(),
@@ -355,7 +376,10 @@ class Recovery:
         pins = []
         for state in states:
             table = heads.restore(state.head, state.pin.version, author)
-            pins.append(replace(state.pin, version=table.version, ref=state.intent.ref))
+            count = state.pin.row_count
+            pins.append(
+                state.pin.move(version=table.version, ref=state.intent.ref, row_count=count)
+            )
             hit(Failpoint.RECOVERY_AFTER_EACH_RESTORE)
         publication = Publication(
             intent.branch,

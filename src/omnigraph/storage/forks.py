@@ -1,17 +1,20 @@
 """Forks: where the refs of a table started, and so which version two of them have in common.
 
-A ref starts at a version of another ref and counts on from its number. With each ref Lance stores
-the whole chain of forks that leads to it from main (docs/substrate.md, Row versions).
+A ref starts at a version of another ref and counts on from its number. Pins say by which forks
+their refs came about. With each ref that earlier releases created, Lance stores the whole chain of
+forks that leads to it from main (docs/substrate.md, Row versions).
 """
 
 from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterable
 from typing import Final, TypeAlias
 from urllib.parse import quote
 
 from omnigraph.limits import KNOWN_FORKS_MAX
+from omnigraph.model.tables import Fork
 from omnigraph.storage.objects import Objects
 
 REFS_FOLDER: Final = "_refs/branches"
@@ -27,17 +30,31 @@ class Forks:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._chains: dict[tuple[str, str], Chain] = {}
+        self._known: dict[tuple[str, str], Fork] = {}
         self._lock = threading.Lock()
 
+    def learn(self, location: str, forks: Iterable[Fork]) -> None:
+        """Remember where refs of a table started."""
+        with self._lock:
+            for fork in forks:
+                self._known.pop((location, fork.ref), None)
+                while len(self._known) >= KNOWN_FORKS_MAX:
+                    del self._known[next(iter(self._known))]
+                self._known[location, fork.ref] = fork
+
     def chain(self, location: str, ref: str | None) -> Chain | None:
-        """The forks that lead to a ref; None if it is not there any more.
+        """The forks that lead to a ref; None if that is unknown, or it is not there any more.
 
         A published ref is never created again, so what was read once stays true.
         """
         if ref is None:
             return ()
         with self._lock:
+            fork = self._known.get((location, ref))
             known = self._chains.get((location, ref))
+        if fork is not None:
+            earlier = self.chain(location, fork.source)
+            return None if earlier is None else (*earlier, (fork.version, ref))
         if known is not None:
             return known
         path = f"{location}/{REFS_FOLDER}/{quote(ref, safe='')}{REF_SUFFIX}"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
 from lance import LanceDataset
+
+from omnigraph.limits import PINNED_TABLES_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,7 @@ class Meter:
 
     def __init__(self) -> None:
         self._families: list[LanceDataset] = []
+        self._new_refs: deque[LanceDataset] = deque()
         self._total = IOCount()
         self._lock = threading.Lock()
 
@@ -44,6 +48,13 @@ class Meter:
         """Count what `handle`, and every handle derived from it, reads and writes."""
         with self._lock:
             self._families.append(handle)
+
+    def watch_new_ref(self, handle: LanceDataset) -> None:
+        """Like `watch`, for the handle that made a ref: only those of the newest refs are kept."""
+        with self._lock:
+            if len(self._new_refs) >= PINNED_TABLES_MAX:
+                self._total += _from_lance(self._new_refs.popleft().io_stats_incremental())
+            self._new_refs.append(handle)
 
     def count(self, *, reads: int = 0, writes: int = 0) -> None:
         """Add requests that did not go through a table handle."""
@@ -53,7 +64,7 @@ class Meter:
     def take(self) -> IOCount:
         """What was read and written since the last call."""
         with self._lock:
-            for handle in self._families:
+            for handle in (*self._families, *self._new_refs):
                 self._total += _from_lance(handle.io_stats_incremental())
             total, self._total = self._total, IOCount()
             return total

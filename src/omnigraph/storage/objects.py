@@ -193,6 +193,20 @@ class Objects:
                 _require_bucket(cause)
                 return None
 
+    def tags(self, prefix: str) -> dict[str, str | None]:
+        """The paths below the folder `prefix`, each with its tag where the listing has it.
+
+        A disk's listing has none: there a tag is made from the object's content.
+        """
+        self._meter.count(reads=1)
+        if not self._has_root():
+            return {}
+        with self._translate_errors("listing", prefix):
+            pages = obstore.list(self._store, prefix or None)
+            entries = [entry for page in pages for entry in page]
+        is_local = self._root.is_local
+        return {entry["path"]: None if is_local else entry["e_tag"] for entry in entries}
+
     def holds_any(self, prefix: str = "") -> bool:
         """Whether any object is below the folder `prefix`; reads at most one page."""
         return next(self._list_entries(prefix), None) is not None

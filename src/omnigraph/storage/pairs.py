@@ -135,7 +135,8 @@ def _remaining(
 def find_common_version(before: Table, after: Table) -> int | None:
     """The newest version that two versions of a table have in common; None if that is unknown.
 
-    Reads a small object for each ref, once, if they are on different refs.
+    Reads a small object for each ref, once, if they are on different refs and no pin has said where
+    those started.
     """
     if before.address.location != after.address.location:
         return None

@@ -14,6 +14,7 @@ import pyarrow as pa
 from lance import LanceDataset
 from lance.fragment import FragmentMetadata
 
+from omnigraph.clock import is_ulid
 from omnigraph.errors import ErrorCode, NotFoundError, StorageError
 from omnigraph.limits import OWN_TABLE_BLOCK_BYTES, PINNED_TABLES_MAX, PROBED_VERSIONS_MAX
 from omnigraph.model.tables import TablePin
@@ -235,6 +236,7 @@ class Tables:
         self._session = lance.Session()  # type: ignore[attr-defined]  # missing from __all__
         self._handles: dict[str, LanceDataset] = {}
         self._ref_handles: dict[tuple[str, str], LanceDataset] = {}
+        self._adopted: set[tuple[str, str]] = set()
         self._pinned: dict[TableAddress, Table] = {}
         self._newest: dict[tuple[str, str | None], int] = {}
         self._lock = threading.Lock()
@@ -272,7 +274,7 @@ class Tables:
             StorageError: the version or the ref is gone, or cannot be read.
         """
         address = self.address(location, ref=ref, version=version)
-        if ref is None:
+        if ref is None or is_minted(ref):
             with self._lock:
                 pinned = self._pinned.get(address)
             if pinned is not None:
@@ -290,12 +292,21 @@ class Tables:
         """
         return self.open(pin.location, ref=pin.ref, version=pin.version)
 
+    def adopt(self, location: str, ref: str, handle: LanceDataset) -> Table:
+        """The table at the first version of a ref, through the handle that made it."""
+        self._meter.watch_new_ref(handle)
+        self._keep_ref_handle(location, ref, handle, adopted=True)
+        table = Table(self.address(location, ref=ref, version=handle.version), handle, self)
+        self._remember(table)
+        self._see(table.address)
+        return table
+
     def _pin(self, address: TableAddress, handle: LanceDataset) -> Table:
         """The table already pinned at this address, or a new one, pinned from now on."""
         with self._lock:
             pinned = self._pinned.get(address)
-        # A version of main never changes. A ref may be deleted and created again, so its versions
-        # are distinguished by their creation times.
+        # A version of main never changes. A ref of an older release may be deleted and created
+        # again, so its versions are distinguished by their creation times.
         if pinned is not None and pinned.handle.get_version() == handle.get_version():
             return pinned
         if address.ref is not None:
@@ -308,7 +319,8 @@ class Tables:
         """Reject a ref with missing base tables: Lance stores absolute paths of shared files."""
         here = self.uri(address.location)
         for shared in (base.path for base in handle.base_paths().values()):
-            if shared == here:
+            # Another ref of this same table is where this one is.
+            if shared == here or shared.startswith(f"{here}/"):
                 continue
             try:
                 with translate_errors("opening", shared):
@@ -347,6 +359,8 @@ class Tables:
             NotFoundError: there is no such table.
             StorageError: the ref is gone, or cannot be read.
         """
+        if (adopted := self._open_adopted(location, ref)) is not None:
+            return adopted
         newest = self._probe_head(location, ref)
         if newest is not None:
             return self.open(location, ref=ref, version=newest)
@@ -355,6 +369,20 @@ class Tables:
         address = self.address(location, ref=ref, version=handle.version)
         self._see(address)
         return self._pin(address, handle)
+
+    def _open_adopted(self, location: str, ref: str | None) -> Table | None:
+        """The newest version of a ref that was created here, as long as it only moved here.
+
+        Its handles share no caches with the others, which would read its newest version again.
+        """
+        if ref is None or (location, ref) not in self._adopted:
+            return None
+        version = self.head_version(location, ref=ref)
+        with self._lock:
+            pinned = self._pinned.get(self.address(location, ref=ref, version=version))
+            if pinned is None:
+                self._adopted.discard((location, ref))
+        return pinned
 
     def head_version(self, location: str, *, ref: str | None) -> int:
         """The newest version of this ref, read from storage in one request; nothing is opened.
@@ -373,11 +401,7 @@ class Tables:
                 known = self._ref_handles.get((location, ref))
             if known is None:
                 opened = self.open_latest(location, ref=ref)
-                with self._lock:
-                    # A handle only lists its own folder, so it also serves a ref created again.
-                    while len(self._ref_handles) >= PINNED_TABLES_MAX:
-                        del self._ref_handles[next(iter(self._ref_handles))]
-                    self._ref_handles[location, ref] = opened.handle
+                self._keep_ref_handle(location, ref, opened.handle)
                 return opened.version
             handle = known
         with translate_errors("finding the newest version of", self.uri(location)):
@@ -423,6 +447,19 @@ class Tables:
                 del self._newest[next(iter(self._newest))]
             self._newest[place] = address.version
 
+    def _keep_ref_handle(
+        self, location: str, ref: str, handle: LanceDataset, *, adopted: bool = False
+    ) -> None:
+        with self._lock:
+            # A handle only lists its own folder, so it also serves a ref created again.
+            while len(self._ref_handles) >= PINNED_TABLES_MAX:
+                oldest = next(iter(self._ref_handles))
+                del self._ref_handles[oldest]
+                self._adopted.discard(oldest)
+            self._ref_handles[location, ref] = handle
+            if adopted:
+                self._adopted.add((location, ref))
+
     def main(self, location: str) -> LanceDataset:
         """The handle that every other handle of this table is checked out from.
 
@@ -452,6 +489,11 @@ class Tables:
 def _version_file(version: int) -> str:
     """How Lance names the file of a version: counting down, so that the newest is listed first."""
     return f"{(1 << 64) - 1 - version:020}.manifest"
+
+
+def is_minted(ref: str) -> bool:
+    """Whether a ref's name consists of ids, so that no other ref ever has it."""
+    return all(map(is_ulid, ref.split("/")))
 
 
 def ref_folder(location: str, ref: str | None) -> str:

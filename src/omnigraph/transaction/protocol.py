@@ -36,6 +36,8 @@ from omnigraph.limits import (
     STAGED_SECONDS_MAX,
 )
 from omnigraph.manifest import schemas
+from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.deletions import being_deleted_error
 from omnigraph.manifest.expectations import (
     BranchIs,
     Expectation,
@@ -66,7 +68,7 @@ from omnigraph.storage import heads
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import REF_FOLDER, Table
 from omnigraph.storage.turns import turn
-from omnigraph.transaction.view import View, view_of
+from omnigraph.transaction.view import View, view_at
 from omnigraph.transaction.work import (
     CreatedTable,
     Report,
@@ -112,6 +114,21 @@ AfterCommit: TypeAlias = "Callable[[Order, Mapping[TableKey, Table]], tuple[Foll
 landed, so it raises no error."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    """A write that holds its tables and may be applied.
+
+    Attributes:
+        opened: The branch's manifest, read while the tables were held.
+        read_at: When that began.
+    """
+
+    intent: Intent
+    publication: Publication
+    opened: OpenManifest
+    read_at: datetime
+
+
 class Transactions:
     """Runs the writes of one graph handle.
 
@@ -126,6 +143,7 @@ class Transactions:
         self._store = manifest.store
         self._clock = clock
         self._catalogs = catalogs
+        self._shared: set[BranchName] = set()
         self.recovery = Recovery(manifest, clock)
 
     def run(self, order: Order, plan: Callable[[View], Work[Report]]) -> TransactionResult[Report]:
@@ -154,21 +172,18 @@ class Transactions:
 
     def _run(self, order: Order, plan: Callable[[View], Work[Report]]) -> TransactionResult[Report]:
         order = replace(order, begun_at=self._clock.now())
+        if (result := self._run_on_left(order, plan)) is not None:
+            return result
         with ExitStack() as queue:
             attempt = 0
             while True:
-                self.recovery.heal(order.branch)
+                found = self.recovery.heal_for_write(order.branch)
+                self._require_not_replaced(order, found)
                 hit(Failpoint.WRITE_AFTER_HEAL)
-                view = self._view(order.branch)
+                view = self._view(order.branch, found)
                 order = self._complete(order, view.snapshot)
-                require(_conditions(order), view.snapshot)
                 with self._on_branch(view.snapshot):
-                    work = plan(view)
-                    hit(Failpoint.WRITE_AFTER_PLAN)
-                    staged = self._stage(view, work)
-                    if work.verify is not None:
-                        work.verify(staged)
-                hit(Failpoint.WRITE_AFTER_STAGE)
+                    work, staged = self._plan(order, view, plan)
                 if not staged.changes and work.schema_change is None:
                     recorded = self._record(order, view.snapshot, work)
                     return TransactionResult(work.report, view, recorded)
@@ -176,8 +191,11 @@ class Transactions:
                     # From the second attempt on, this writer plans while it holds its turns.
                     queue.enter_context(self._take_turns(order, view.snapshot, work))
                 try:
-                    with self._on_branch(view.snapshot):
-                        result = self._land(order, view, work, staged)
+                    with (
+                        self._on_branch(view.snapshot),
+                        self._claimed(order, view.snapshot, work, staged) as claimed,
+                    ):
+                        result = self._land(order, view, work, staged, claimed)
                 except ConflictError as conflict:
                     is_stray = conflict.code is ErrorCode.STRAY_RESTORE
                     if is_stray and attempt < REPLANS_MAX:
@@ -189,6 +207,15 @@ class Transactions:
                     attempt += 1
                 else:
                     return result
+
+    def _require_not_replaced(self, order: Order, found: Branch | None) -> None:
+        """Reject a branch that took the name of the one that this handle left, during a write."""
+        assert order.begun_at is not None, "the transaction sets it"
+        left = self._manifest.left(order.branch)
+        if left is None or found is None or found.ref == left.ref:
+            return
+        if found.created_at is not None and found.created_at > order.begun_at:
+            raise branch_deleted_error(order.branch)
 
     def _complete(self, order: Order, now: Snapshot) -> Order:
         """The order, with the commit that made the rows that its caller requires."""
@@ -225,21 +252,83 @@ class Transactions:
         now = self._manifest.current(order.branch)
         return now.ref == planned_on.ref and now.head.rows_from == planned_on.head.rows_from
 
-    def _view(self, branch: BranchName) -> View:
-        """The branch's current view, in the newest format: older ones may have wrong row counts."""
-        view = view_of(self._manifest, self._catalogs, branch)
-        if view.snapshot.head.operation is not OperationKind.LEGACY:
-            return view
-        migrate(self._manifest, self._clock, branch)
-        return view_of(self._manifest, self._catalogs, branch)
+    def _run_on_left(
+        self, order: Order, plan: Callable[[View], Work[Report]]
+    ) -> TransactionResult[Report] | None:
+        """The write, planned on the state in which this handle left the branch; None if it failed.
 
-    def _land(
-        self, order: Order, view: View, work: Work[Report], staged: StagedTables
-    ) -> TransactionResult[Report]:
-        """The part of a write that a crash can interrupt: from its first trace to its last."""
-        planned_on = view.snapshot
-        row_counts = {key: write.row_count for key, write in staged.changes.items()}
-        tables: dict[TableKey, Table] = {}
+        This saves reading the branch and the sidecars before the plan: the claim lists the sidecars
+        in any case, and nothing is applied unless the branch is where the plan was made. A failure
+        proves nothing, because the branch may have moved: then it is planned on the current state.
+        """
+        left = self._manifest.left(order.branch)
+        if order.kind is not OperationKind.MUTATION or left is None or order.branch in self._shared:
+            return None
+        view = view_at(self._store, self._catalogs, left)
+        try:
+            order = self._complete(order, left)
+            work, staged = self._plan(order, view, plan)
+        except OmnigraphError:
+            return None
+        if not staged.changes:
+            return None
+        with ExitStack() as stack:
+            stack.enter_context(self._take_turns(order, left, work))
+            stack.enter_context(self._on_branch(left))
+            try:
+                claimed = stack.enter_context(self._claimed(order, left, work, staged))
+            except (ConflictError, BranchNotFoundError) as failure:
+                if failure.code is ErrorCode.TABLE_BUSY:
+                    raise
+                return None
+            try:
+                return self._land(order, view, work, staged, claimed)
+            except ConflictError as conflict:
+                if not self._may_replan(order, left, work, conflict, attempt=0):
+                    raise
+                return None
+
+    def _plan(
+        self, order: Order, view: View, plan: Callable[[View], Work[Report]]
+    ) -> tuple[Work[Report], StagedTables]:
+        require(_conditions(order), view.snapshot)
+        work = plan(view)
+        hit(Failpoint.WRITE_AFTER_PLAN)
+        staged = self._stage(view, work)
+        if work.verify is not None:
+            work.verify(staged)
+        hit(Failpoint.WRITE_AFTER_STAGE)
+        return work, staged
+
+    def _view(self, branch: BranchName, found: Branch | None) -> View:
+        """The branch's current view, in the newest format: older ones may have wrong row counts."""
+        left = self._manifest.left(branch)
+        now = self._manifest.snapshot(self._manifest.open(branch, found=found), branch)
+        if left is None or left.head.commit_id == now.head.commit_id:
+            self._shared.discard(branch)
+        else:
+            # Others write to it: a plan on the state that this handle left would be in vain.
+            self._shared.add(branch)
+        if now.head.operation is OperationKind.LEGACY:
+            migrate(self._manifest, self._clock, branch)
+            now = self._manifest.current(branch)
+        return view_at(self._store, self._catalogs, now)
+
+    @contextmanager
+    def _claimed(
+        self,
+        order: Order,
+        planned_on: Snapshot,
+        work: Work[Report],
+        staged: StagedTables,
+    ) -> Iterator[_Claimed]:
+        """Hold the tables from the first trace of a write to its last; a crash may interrupt it.
+
+        Raises:
+            ConflictError: before the block, if what the plan relied on has moved, or other writers
+                kept the tables busy. Nothing was applied.
+            BranchNotFoundError: before the block, if the branch was deleted. Nothing was applied.
+        """
         commit_id = CommitId(self._clock.ulid())
         publication = _publication(order, planned_on, work, staged, commit_id)
         intent = self._intent(order, planned_on, work, staged, publication)
@@ -251,27 +340,44 @@ class Transactions:
                 # Once more: from now on the sidecar names it, so that no cleanup removes it.
                 self._keep_schema(work)
             hit(Failpoint.WRITE_AFTER_CHECK)
-            try:
-                author = heads.Authorship(intent.operation_id, intent.writer_kind)
-                for key in sorted(staged.changes):
-                    tables[key] = self._apply(key, staged.changes[key], author)
-                    hit(Failpoint.WRITE_AFTER_EACH_APPLY)
-                if intent.writer_kind in CONFIRMED_KINDS:
-                    intent = self._confirm(intent)
-                    hit(Failpoint.WRITE_AFTER_CONFIRM)
-                commit = publish(
-                    self._manifest, self._clock, publication, opened=opened, read_at=read_at
-                )
-                self._require_branch(planned_on)
-                hit(Failpoint.WRITE_AFTER_PUBLISH)
-            except OmnigraphError as failure:
-                commit = self._resolve_failure(intent, failure)
-                return TransactionResult(work.report, view, commit, row_counts)
-            warnings = self._write_schema_text(order, work)
-            self._settle(intent)
-            hit(Failpoint.WRITE_AFTER_SETTLE)
-            followed = {} if work.is_bulk else tables
-            return TransactionResult(work.report, view, commit, row_counts, warnings, followed)
+            yield _Claimed(intent, publication, opened, read_at)
+
+    def _land(
+        self,
+        order: Order,
+        view: View,
+        work: Work[Report],
+        staged: StagedTables,
+        claimed: _Claimed,
+    ) -> TransactionResult[Report]:
+        intent = claimed.intent
+        row_counts = {key: write.row_count for key, write in staged.changes.items()}
+        tables: dict[TableKey, Table] = {}
+        try:
+            author = heads.Authorship(intent.operation_id, intent.writer_kind)
+            for key in sorted(staged.changes):
+                tables[key] = self._apply(key, staged.changes[key], author)
+                hit(Failpoint.WRITE_AFTER_EACH_APPLY)
+            if intent.writer_kind in CONFIRMED_KINDS:
+                intent = self._confirm(intent)
+                hit(Failpoint.WRITE_AFTER_CONFIRM)
+            commit = publish(
+                self._manifest,
+                self._clock,
+                claimed.publication,
+                opened=claimed.opened,
+                read_at=claimed.read_at,
+            )
+            self._require_branch(view.snapshot)
+            hit(Failpoint.WRITE_AFTER_PUBLISH)
+        except OmnigraphError as failure:
+            commit = self._resolve_failure(intent, failure)
+            return TransactionResult(work.report, view, commit, row_counts)
+        warnings = self._write_schema_text(order, work)
+        self._settle(intent)
+        hit(Failpoint.WRITE_AFTER_SETTLE)
+        followed = {} if work.is_bulk else tables
+        return TransactionResult(work.report, view, commit, row_counts, warnings, followed)
 
     def _keep_schema(self, work: Work[Report]) -> None:
         """Store the schema of a change."""
@@ -386,15 +492,14 @@ class Transactions:
         )
 
     def _claim(self, order: Order, intent: Intent) -> None:
-        """Claim the tables exclusively, and resolve interrupted writes on them first."""
+        """Claim the tables exclusively, and resolve interrupted writes of the branch first."""
         seconds_max = EXCLUSION_SECONDS_MAX if order.is_patient else 0.0
         while True:
             sidecars = claim(self.recovery.sidecars, self._clock, intent, seconds_max=seconds_max)
             own = intent.operation_id
-            others = (other for other in sidecars.intents if other.operation_id != own)
-            if not any(other.overlaps(intent) for other in others):
+            others = [other for other in sidecars.intents if other.operation_id != own]
+            if not self.recovery.interrupted(others, intent.branch):
                 return
-            # No live write overlaps, so these were interrupted.
             self.recovery.sidecars.delete(intent.operation_id)
             self.recovery.heal(intent.branch)
 
@@ -411,7 +516,10 @@ class Transactions:
             ConflictError: a published write moved the branch, or a recovery moved a head.
             RecoveryNeededError: a head moved, and no write accounts for it.
         """
-        opened = self._manifest.open(order.branch)
+        found = self._manifest.names.find(order.branch)
+        if found is not None and found.is_ending:
+            raise being_deleted_error(order.branch)
+        opened = self._manifest.open(order.branch, found=found)
         now = self._manifest.snapshot(opened, order.branch)
         self._require_source(order)
         self._require_young(order, staged)
@@ -616,7 +724,7 @@ def _schema_intent(publication: Publication) -> SchemaIntent | None:
 
 
 def _move_pin(pin: TablePin, staged: StagedWrite) -> TablePin:
-    return replace(pin, version=staged.version, ref=_ref(staged), row_count=staged.row_count)
+    return pin.move(version=staged.version, ref=_ref(staged), row_count=staged.row_count)
 
 
 def _table_intent(pin: TablePin, staged: StagedWrite) -> TableIntent:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.branching import lifecycle
 from omnigraph.errors import (
     BranchNotFoundError,
     CommitNotFoundError,
@@ -336,7 +337,7 @@ def test_a_merge_whose_source_is_deleted_meanwhile_merges_nothing(graph):
     assert_next_writes_work(graph.uri)
 
 
-def test_a_branch_created_at_the_last_moment_keeps_what_it_stands_on(graph, monkeypatch):
+def test_a_branch_created_while_its_source_is_cleaned_up_is_refused(graph, monkeypatch):
     graph.branches.create("x")
     insert(graph, "eva", branch="x")
     snapshot = graph.snapshot(branch="x")
@@ -347,16 +348,17 @@ def test_a_branch_created_at_the_last_moment_keeps_what_it_stands_on(graph, monk
     def late(refs: Refs, location: str, name: str) -> None:
         if location == MANIFEST and not made:
             made.append(True)
-            version = snapshot.manifest_version
-            refs.mint(MANIFEST, graph._clock.ulid(), source=snapshot.ref, version=version)
+            with pytest.raises(ConflictError, match="branch x is being deleted"):
+                lifecycle.create(graph._manifest, graph._clock, BranchName("y"), snapshot)
         delete(refs, location, name)
 
     monkeypatch.setattr(Refs, "delete", late)
     found = clean(graph)
-    assert [each.location for each in found.troubles] == [MANIFEST]
-    assert found.reclaimed == ()
-    pin = snapshot.pin(PERSON)
-    assert pin.ref in graph._store.refs.list(pin.location)
+    assert made
+    assert found.troubles == ()
+    assert graph.branches.list() == ("main",)
+    assert graph._store.refs.list(MANIFEST) == ()
+    assert graph.check().is_sound
 
 
 class TestRecords:

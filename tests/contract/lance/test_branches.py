@@ -10,7 +10,8 @@ from typing import Final
 import lance
 import pyarrow as pa
 import pytest
-from lance import LanceDataset
+from lance import LanceDataset, LanceOperation
+from lance.dataset import Transaction
 from lance.fragment import write_fragments
 
 from tests.contract.lance.builders import (
@@ -19,6 +20,7 @@ from tests.contract.lance.builders import (
     create,
     create_index,
     delete,
+    fragments_of,
     keys_of,
     overwrite,
     rows,
@@ -402,3 +404,109 @@ def test_work_staged_before_a_branch_was_created_again_makes_it_unreadable(anywh
 
     with pytest.raises(pa.ArrowInvalid, match="Not found"):
         keys_of(branch_of(anywhere))
+
+
+def cloned(
+    uri: str, name: str, version: int, *, source: str | None = None, path: str | None = None
+) -> LanceDataset:
+    """A branch that is committed as a clone, and that Lance does not register."""
+    operation = LanceOperation.Clone(
+        is_shallow=True,
+        ref_name=source,
+        ref_version=version,
+        ref_path=path or (uri if source is None else f"{uri}/tree/{source}"),
+        branch_name=name,
+    )
+    return LanceDataset.commit(
+        f"{uri}/tree/{name}",
+        Transaction(version, operation),
+        max_retries=0,
+        enable_stable_row_ids=True,
+    )
+
+
+def described(branch: LanceDataset) -> dict[str, object]:
+    """All that distinguishes one branch of a version from another, apart from its name."""
+    return {
+        "version": branch.version,
+        "versions": versions_of(branch),
+        "rows": branch.to_table(columns=["key", "value", "_rowid"]).to_pylist(),
+        "files": [[file.path for file in each.files] for each in fragments_of(branch)],
+        "shared": shared_paths(branch),
+        "indexes": sorted(each.name for each in branch.describe_indices()),
+        "indexed": keys_of_filter(branch, "key = 'b'"),
+        "storage": branch.data_storage_version,
+    }
+
+
+def keys_of_filter(branch: LanceDataset, text: str) -> list[str]:
+    found: list[str] = branch.to_table(columns=["key"], filter=text)["key"].to_pylist()
+    return found
+
+
+def test_a_clone_committed_under_a_branchs_name_is_like_a_created_branch(anywhere):
+    main = create(anywhere, "a", "b", "c")
+    main = commit(main, create_index(main))
+    main = commit(main, delete(main, "c"))
+    main.create_branch("draft", main.version)
+
+    cloned(anywhere, "clone", main.version)
+
+    assert described(branch_of(anywhere, "clone")) == described(branch_of(anywhere))
+    changed = branch_of(anywhere, "clone")
+    changed = commit(changed, upsert(changed, "a", value=7, inserting="x"))
+    assert keys_of(branch_of(anywhere, "clone")) == ["b", "a", "x"]
+    assert keys_of(lance.dataset(anywhere)) == ["a", "b"]
+
+
+def test_a_clone_may_start_from_a_clone_and_from_a_created_branch(anywhere):
+    created = create(anywhere, "a").create_branch("draft", 1)
+    commit(created, append(created, "b"))
+
+    one = cloned(anywhere, "one", 2, source="draft")
+    commit(one, append(one, "c"))
+    two = cloned(anywhere, "two", 3, source="one")
+
+    assert keys_of(branch_of(anywhere, "two")) == ["a", "b", "c"]
+    commit(two, append(two, "d"))
+    assert keys_of(branch_of(anywhere, "two")) == ["a", "b", "c", "d"]
+    assert keys_of(branch_of(anywhere, "one")) == ["a", "b", "c"]
+
+
+def test_files_written_through_a_clones_handle_belong_to_the_clone(uri):
+    create(uri, "a")
+    clone = cloned(uri, "clone", 1)
+    commit(clone, append(clone, "b"))
+
+    assert len(list((Path(uri) / "tree" / "clone" / "data").iterdir())) == 1
+    assert len(list((Path(uri) / "data").iterdir())) == 1
+
+
+@pytest.mark.parametrize(("source", "version"), [(None, 99), ("nowhere", 1)])
+def test_a_clone_of_a_missing_version_is_an_oserror(uri, source, version):
+    create(uri, "a")
+
+    with pytest.raises(OSError, match="not found"):
+        cloned(uri, "clone", version, source=source)
+    with pytest.raises((OSError, ValueError)):
+        branch_of(uri, "clone")
+
+
+def test_a_clone_under_a_taken_name_is_refused(uri):
+    branch = create(uri, "a").create_branch("draft", 1)
+    commit(branch, append(branch, "b"))
+
+    with pytest.raises(OSError, match="Clone operation should not enter build_manifest"):
+        cloned(uri, "draft", 1)
+    assert keys_of(branch_of(uri)) == ["a", "b"]
+
+
+def test_a_clone_is_not_registered(uri):
+    main = create(uri, "a")
+    cloned(uri, "clone", 1)
+
+    assert main.branches.list() == {}
+    with pytest.raises(OSError, match="does not exist"):
+        main.create_branch("second", ("clone", 1))
+    with pytest.raises(ValueError, match="does not exist"):
+        main.branches.delete("clone")

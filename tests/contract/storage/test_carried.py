@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import omnigraph
 from omnigraph.storage import carried, compaction, heads
 from omnigraph.storage.carried import NOWHERE, Fragments, OffsetSet, find_carried
 from omnigraph.storage.column_files import TableColumn
@@ -25,6 +26,7 @@ from omnigraph.storage.staging import (
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import ROW_ADDRESS, ROW_ID, Table
 from tests.support.compaction import stage_compaction
+from tests.support.publishing import PERSON
 from tests.support.tables import (
     AUTHOR,
     LOCATION,
@@ -38,6 +40,7 @@ from tests.support.tables import (
     rows,
     stage_added,
 )
+from tests.support.writers import furnished, insert
 
 ALIKE = [ColumnPair(name, name, name) for name in SCHEMA.names]
 NEW = pa.field("new", pa.int64())
@@ -162,6 +165,28 @@ def test_where_a_ref_started_is_read_once_and_where_it_is_unknown_rows_are(local
 
     monkeypatch.setattr(local.tables, "forks", Forks(local.objects))
     assert to_read(main, draft) == (list("abcde"), list("abcd"))
+
+
+def test_where_the_refs_of_branches_started_is_in_the_pins(tmp_path):
+    graph = furnished(str(tmp_path / "graph.omni"))
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    graph.branches.create("below", branch="draft")
+    insert(graph, "fay", branch="draft")
+    insert(graph, "gus", branch="below")
+    insert(graph, "hal")
+    reader = omnigraph.open(graph.uri, read_only=True)
+    pins = {
+        branch: reader.snapshot(branch=branch).pin(PERSON) for branch in ("main", "draft", "below")
+    }
+    assert [len(pin.forks) for pin in pins.values()] == [0, 1, 2]
+    tables = {branch: reader._store.tables.open_pin(pin) for branch, pin in pins.items()}
+    start = tables["main"].version - 1
+
+    assert find_common_version(tables["main"], tables["draft"]) == start
+    assert find_common_version(tables["main"], tables["below"]) == start
+    assert find_common_version(tables["draft"], tables["below"]) == start + 1
+    assert find_common_version(tables["below"], tables["draft"]) == start + 1
 
 
 def test_many_rows_in_random_order_are_found_a_few_at_a_time(local, monkeypatch):

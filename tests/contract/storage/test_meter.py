@@ -97,11 +97,11 @@ def test_objects_count_one_request_each(store):
             assert taken(store) == expected
 
 
-def test_listing_refs_is_one_request_however_many_there_are(s3):
+def test_listing_registered_refs_is_one_request_however_many_there_are(s3):
     for each in range(3):
         s3.refs.create(LOCATION, f"n{each}", source=None, version=1)
     s3.meter.take()
-    s3.refs.list(LOCATION)
+    s3.refs.registered(LOCATION)
 
     assert taken(s3) == (1, 0)
 
