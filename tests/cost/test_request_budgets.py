@@ -27,6 +27,7 @@ FOLD_REQUESTS = 2
 BRANCH_INSERT_REQUESTS_MAX = 14
 CREATE_REQUESTS_MAX = 10
 FIRST_WRITE_REQUESTS_MAX = 24
+MERGE_REQUESTS_MAX = 25
 
 _names = (f"n{number}" for number in count())
 
@@ -120,3 +121,22 @@ def test_a_first_write_by_a_handle_that_did_not_create_the_branch(
 
     assert requests_of(asked, lambda: insert(other, "draft")) <= FIRST_WRITE_REQUESTS_MAX
     assert requests_of(asked, lambda: insert(other, "draft")) <= BRANCH_INSERT_REQUESTS_MAX
+
+
+@at_depths
+def test_a_small_merge(graph: Graph, asked: Counted, depth: int) -> None:
+    deepened(graph, depth)
+    graph.branches.create("draft")
+    insert(graph, "draft")
+    insert(graph, "draft")
+    insert(graph)
+    counts = [requests_of(asked, lambda: graph.merge("draft"))]
+    # Once more, with a commit of the branch as the base; then where only the branch went on.
+    insert(graph, "draft")
+    insert(graph)
+    counts.append(requests_of(asked, lambda: graph.merge("draft")))
+    graph.branches.create("ahead")
+    insert(graph, "ahead")
+    counts.append(requests_of(asked, lambda: graph.merge("ahead")))
+
+    assert_within(MERGE_REQUESTS_MAX, counts)

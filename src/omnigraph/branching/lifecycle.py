@@ -65,9 +65,10 @@ def create(
     _require_free(manifest, name)
     branch = Branch(name, clock.ulid(), source.ref, source.head.commit_id, clock.now())
     try:
-        manifest.store.refs.start(
+        handle = manifest.store.refs.mint(
             MANIFEST, branch.ref, source=source.ref, version=source.manifest_version
         )
+        manifest.store.tables.adopt(MANIFEST, branch.ref, handle)
     except StorageError:
         manifest.let_go.require(source.head)
         _require_source(manifest, clock, source, name)

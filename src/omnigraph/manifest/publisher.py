@@ -237,8 +237,9 @@ def _stage(
     before = opened.contents
     pages = opened.table.fragments()[1:]
     recent = before.recent
-    if publication.lineage or len(recent) >= RECENT_COMMITS_MAX:
-        pages, recent = _fold(opened, pages, (*recent, *publication.lineage)), ()
+    recent = (*recent, *publication.lineage)
+    if len(recent) >= RECENT_COMMITS_MAX:
+        pages, recent = _fold(opened, pages, recent), ()
     contents = replace(
         before,
         pins=_merge_pins(before.pins, publication),

@@ -34,20 +34,19 @@ class TableVersions:
     def moved(self) -> Iterator[Sides]:
         """The tables that the source, or a commit of a virtual base, has at another version."""
         for type_ in self.schema.catalog.types:
-            if self._place(self.theirs, type_.table_key) is None:
+            key = type_.table_key
+            if self._place(self.theirs, key) is None:
                 continue
-            sides = self.sides(type_)
-            restores = bool(sides.dropped.get(sides.ours))
-            if restores or self._has_moved(sides, self.theirs):
-                yield sides
+            # By their places: tables that did not move are not opened.
+            restores = bool(self.schema.dropped_columns(_commit(self.ours), type_))
+            if restores or self._has_moved(self._base_of(key), key, self.theirs):
+                yield self.sides(type_)
 
     def sides(self, type_: SchemaType) -> Sides:
         """The versions of one table."""
         key = type_.table_key
         is_created = self._place(self.ours, key) is None
-        # The base of a type that the target lacks does not matter: all rows of the source come.
-        anchor = Base((self.base.anchor,))
-        base = anchor if is_created else self._base_of(key)
+        base = self._base_of(key)
         tables: dict[CommitId, Table | None] = {
             commit: None if is_created else self._table(self.points[commit], key)
             for commit in base.commits
@@ -67,20 +66,21 @@ class TableVersions:
                 for commit in (_commit(self.ours), _commit(self.theirs))
             },
         )
-        if is_created or self._has_moved(sides, self.ours):
+        if is_created or self._has_moved(base, key, self.ours):
             return sides
         return replace(sides, is_target_base=not sides.dropped[sides.ours])
 
-    def _has_moved(self, sides: Sides, side: Side) -> bool:
+    def _has_moved(self, base: Base, key: TableKey, side: Side) -> bool:
         """Whether a side has another version of a table than the base, if that is a commit."""
-        if sides.base.commit is None:
+        if base.commit is None:
             return True
-        anchor = self.points[sides.base.anchor]
-        key = sides.type.table_key
-        return self._place(anchor, key) != self._place(side, key)
+        return self._place(self.points[base.anchor], key) != self._place(side, key)
 
     def _base_of(self, key: TableKey) -> Base:
         """The base of one table: most are alike in all commits of a virtual base."""
+        if self._place(self.ours, key) is None:
+            # The target lacks the type, so its base does not matter: all rows of the source come.
+            return Base((self.base.anchor,))
         return self.base.for_table(lambda commit: self._place(self.points[commit], key))
 
     def _place(self, side: Side, key: TableKey) -> _Place:

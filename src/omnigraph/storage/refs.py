@@ -26,6 +26,7 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.storage.forks import REF_SUFFIX, REFS_FOLDER
+from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.tables import REF_FOLDER, Table, Tables, is_minted, ref_folder
 from omnigraph.storage.translate import translate_errors
@@ -38,9 +39,10 @@ _LOOK_SECONDS: Final = 0.02
 class Refs:
     """The refs of every table below one root."""
 
-    def __init__(self, tables: Tables, objects: Objects) -> None:
+    def __init__(self, tables: Tables, objects: Objects, meter: Meter) -> None:
         self._tables = tables
         self._objects = objects
+        self._meter = meter
 
     def list(self, location: str) -> tuple[str, ...]:
         """The names of the table's refs, main left out, sorted.
@@ -93,7 +95,7 @@ class Refs:
         return self._tables.open(location, ref=name, version=version)
 
     def start(self, location: str, name: str, *, source: str | None, version: int) -> Table:
-        """Start a ref whose name ends in a minted id, for a caller that writes to it at once.
+        """Start a ref whose name ends in a minted id at one version of another; copies no data.
 
         Raises:
             StorageError: the source is gone, or storage failed. If the ref exists nevertheless,
@@ -103,7 +105,18 @@ class Refs:
             # It is below the ref of a branch that an older release created: only registered names
             # are found there.
             self._register(location, name, source=source, version=version)
-            return self._tables.open(location, ref=name, version=version)
+        else:
+            self.mint(location, name, source=source, version=version)
+        return self._tables.open(location, ref=name, version=version)
+
+    def mint(self, location: str, name: str, *, source: str | None, version: int) -> LanceDataset:
+        """Start a ref under a minted name at one version of another; copies no data.
+
+        The handle that is returned shares no caches with those of `Tables`.
+
+        Raises:
+            The same errors as `start`.
+        """
         uri = self._tables.uri(location)
         operation = LanceOperation.Clone(
             is_shallow=True,
@@ -119,7 +132,8 @@ class Refs:
                 max_retries=0,
                 enable_stable_row_ids=True,
             )
-        return self._tables.adopt(location, name, handle)
+        self._meter.watch_new_ref(handle)
+        return handle
 
     def _register(self, location: str, name: str, *, source: str | None, version: int) -> None:
         uri = self._tables.uri(location)

@@ -34,7 +34,7 @@ class Store:
         meter = Meter()
         objects = Objects(root, meter)
         tables = Tables(root, objects, meter)
-        return cls(root, meter, objects, tables, Refs(tables, objects))
+        return cls(root, meter, objects, tables, Refs(tables, objects, meter))
 
     def __reduce__(self) -> NoReturn:
         message = "a Store cannot be pickled; ship a TableAddress and open it there"

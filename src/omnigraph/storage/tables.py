@@ -292,14 +292,12 @@ class Tables:
         """
         return self.open(pin.location, ref=pin.ref, version=pin.version)
 
-    def adopt(self, location: str, ref: str, handle: LanceDataset) -> Table:
-        """The table at the first version of a ref, through the handle that made it."""
-        self._meter.watch_new_ref(handle)
+    def adopt(self, location: str, ref: str, handle: LanceDataset) -> None:
+        """Open the first version of a ref later through the handle that made it."""
         self._keep_ref_handle(location, ref, handle, adopted=True)
         table = Table(self.address(location, ref=ref, version=handle.version), handle, self)
         self._remember(table)
         self._see(table.address)
-        return table
 
     def _pin(self, address: TableAddress, handle: LanceDataset) -> Table:
         """The table already pinned at this address, or a new one, pinned from now on."""
