@@ -27,11 +27,25 @@ NAMED_FILES_PER_CHUNK: Final = 1 << 17
 OBJECTS_PER_DELETE_MAX: Final = 1000
 """Objects that S3 deletes in one request."""
 
-RECENT_COMMITS_MAX: Final = 64
-"""Commit rows kept in the manifest's first fragment before a publish folds them into a page."""
+RECENT_COMMITS_MAX: Final = 16
+"""Commit rows kept in the manifest's first fragment before a publish folds them into a page.
+
+Each commit writes those of the commits before it again: with more of them it gets larger, and with
+fewer, more commits write a page, too.
+"""
 
 LINEAGE_PAGE_ROWS_MAX: Final = 4096
 """Commit rows in one page of lineage; a full page is never rewritten again."""
+
+LINEAGE_JOIN_FACTOR: Final = 4
+"""How many times as large as what is folded a page may be to be rewritten with it.
+
+So pages grow by tiers: a row is rewritten a logarithmic number of times, and the number of pages
+that are not full is logarithmic, too.
+"""
+
+KNOWN_PAGE_ROWS_MAX: Final = 8192
+"""Commit rows of pages of lineage that a graph handle keeps in memory."""
 
 MIGRATION_ATTEMPTS_MAX: Final = 8
 """Times a format migration reads and tries again because another process was migrating too."""

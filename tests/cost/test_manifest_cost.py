@@ -1,16 +1,22 @@
 """What the manifest costs: counted, not timed, and the same at any depth of history."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 import omnigraph
-from omnigraph.limits import LINEAGE_PAGE_ROWS_MAX, RECENT_COMMITS_MAX
+from omnigraph.limits import (
+    LINEAGE_JOIN_FACTOR,
+    LINEAGE_PAGE_ROWS_MAX,
+    RECENT_COMMITS_MAX,
+)
 from omnigraph.manifest import publisher
 from omnigraph.manifest.reader import Manifest
 from omnigraph.model.names import MAIN
 from omnigraph.storage.meter import IOCount
 from omnigraph.storage.store import Store
+from tests.support.crashes import copied
 from tests.support.publishing import PERSON, SCHEMA, advance, manifest_at, publish_pin
 
 READS_MAX = 2
@@ -48,9 +54,61 @@ def test_a_publish_costs_the_same_at_depth_ten_and_at_depth_thousand(
     early = costs[RECENT_COMMITS_MAX : 2 * RECENT_COMMITS_MAX]
     late = costs[-RECENT_COMMITS_MAX:]
     assert sorted((c.reads, c.writes) for c in late) <= sorted((c.reads, c.writes) for c in early)
-    assert (costs[10].reads, costs[10].writes) == (costs[-1].reads, costs[-1].writes)
+    assert (costs[10].reads, costs[10].writes) == (costs[-2].reads, costs[-2].writes)
     # A fold rewrites at most one page, whatever lies below it.
     assert max(c.bytes_written for c in late) < LINEAGE_PAGE_ROWS_MAX * 200
+
+
+STATE_BYTES_MAX = 12_000
+"""What a publish writes besides a page of lineage: the state, the transaction and the version."""
+
+MEAN_BYTES_MAX = 10_000
+"""The same and the pages, spread over all commits."""
+
+
+def test_a_commit_writes_little_of_the_commits_before_it(deep: tuple[str, list[IOCount]]) -> None:
+    _, costs = deep
+    written = [cost.bytes_written for cost in costs]
+    plain = [each for each in written if each <= STATE_BYTES_MAX]
+    assert len(plain) >= len(written) * (1 - 1 / RECENT_COMMITS_MAX) - 1
+    for first, last in ((0, 250), (250, 500), (500, 1000)):
+        assert sum(written[first:last]) / (last - first) <= MEAN_BYTES_MAX
+    assert min(written) >= 1_000, "the meter counts bytes"
+
+
+def test_pages_are_few_and_each_is_much_larger_than_the_next(
+    deep: tuple[str, list[IOCount]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    uri, _ = deep
+    assert_tiers(manifest_at(uri))
+    monkeypatch.setattr(publisher, "RECENT_COMMITS_MAX", 2)
+    small = str(tmp_path / "graph.omni")
+    omnigraph.init(small, SCHEMA)
+    manifest = manifest_at(small)
+    for _ in range(100):
+        advance(manifest, PERSON)
+        assert_tiers(manifest)
+
+
+def assert_tiers(manifest: Manifest) -> None:
+    sizes = [page.physical_rows for page in manifest.open(MAIN).table.fragments()[1:]]
+    for larger, smaller in pairwise(sizes):
+        assert larger > LINEAGE_JOIN_FACTOR * smaller or larger + smaller > LINEAGE_PAGE_ROWS_MAX
+    assert len(sizes) <= 5
+
+
+def test_a_handle_that_has_read_nothing_reads_the_pages_that_it_joins(
+    deep: tuple[str, list[IOCount]], tmp_path: Path
+) -> None:
+    uri = copied(deep[0], tmp_path / "graph.omni")
+    costs = []
+    for _ in range(2 * RECENT_COMMITS_MAX):
+        manifest = manifest_at(uri)
+        manifest.current(MAIN)
+        costs.append(cost_of_publish(manifest))
+
+    assert max(cost.reads for cost in costs) <= READS_MAX + 5
+    assert sorted(cost.reads for cost in costs)[-3] <= READS_MAX
 
 
 def test_reading_the_current_state_opens_one_fragment_at_any_depth(
@@ -69,7 +127,6 @@ def test_reading_the_current_state_opens_one_fragment_at_any_depth(
         return store.meter.take()
 
     assert cost_of_state(uri).reads == cost_of_state(shallow).reads == 1
-    assert len(manifest_at(uri).open(MAIN).table.fragments()) == 2
 
 
 def test_the_newest_commits_are_listed_without_opening_a_page(

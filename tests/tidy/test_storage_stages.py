@@ -73,7 +73,10 @@ MAY_MOVE: Final = {
     # A plan of a table in memory gives the options of a task, which only writes files.
     "storage/compaction.py": frozenset(["lance.write_dataset", "_make_task.execute"]),
     "storage/heads.py": frozenset(["LanceDataset.commit"]),
-    "storage/refs.py": frozenset(["own.create_branch", "own.branches.delete"]),
+    # A ref starts by a commit to a folder of its own, where there is no head yet.
+    "storage/refs.py": frozenset(
+        ["LanceDataset.commit", "own.create_branch", "own.branches.delete"]
+    ),
 }
 
 

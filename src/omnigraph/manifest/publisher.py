@@ -18,6 +18,7 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import (
     LEASE_SECONDS,
+    LINEAGE_JOIN_FACTOR,
     LINEAGE_PAGE_ROWS_MAX,
     PUBLISH_ATTEMPTS_MAX,
     PUBLISH_BACKOFF_SECONDS_MAX,
@@ -141,7 +142,7 @@ def _attempt(
     now = manifest.snapshot(opened, publication.branch)
     require(publication.expecting, now)
     commit = _commit(publication, now, created_at, _generation(manifest, opened, publication, now))
-    staged, contents = _stage(opened, publication, commit)
+    staged, contents = _stage(manifest, opened, publication, commit)
     hit(Failpoint.PUBLISH_AFTER_STAGE)
     author = heads.Authorship(OperationId(commit.commit_id), commit.operation)
     try:
@@ -232,14 +233,13 @@ def _commit(
 
 
 def _stage(
-    opened: OpenManifest, publication: Publication, commit: Commit
+    manifest: Manifest, opened: OpenManifest, publication: Publication, commit: Commit
 ) -> tuple[staging.StagedWrite, rows.Contents]:
     before = opened.contents
     pages = opened.table.fragments()[1:]
-    recent = before.recent
-    recent = (*recent, *publication.lineage)
+    recent = (*before.recent, *publication.lineage)
     if len(recent) >= RECENT_COMMITS_MAX:
-        pages, recent = _fold(opened, pages, recent), ()
+        pages, recent = _fold(manifest, opened, pages, recent), ()
     contents = replace(
         before,
         pins=_merge_pins(before.pins, publication),
@@ -260,15 +260,20 @@ def _merge_pins(pins: Sequence[TablePin], publication: Publication) -> tuple[Tab
 
 
 def _fold(
-    opened: OpenManifest, pages: Sequence[Fragment], recent: Sequence[Commit]
+    manifest: Manifest, opened: OpenManifest, pages: Sequence[Fragment], recent: Sequence[Commit]
 ) -> tuple[Fragment, ...]:
-    """Move the recent commits into the newest page, or into a new one when that is full.
+    """Move the recent commits into a page, together with the newest pages if they are small.
 
-    At most one page is read, so the cost does not depend on the length of the history.
+    A page that is much larger stays, so the cost does not depend on the length of the history.
     """
     folded = rows.encode_commits(recent)
-    if pages and pages[-1].physical_rows + folded.num_rows <= LINEAGE_PAGE_ROWS_MAX:
-        newest = opened.table.read(fragments=[len(pages)])
-        folded = rows.join_pages(newest, folded)
+    while pages:
+        row_count = pages[-1].physical_rows
+        is_small = row_count <= LINEAGE_JOIN_FACTOR * folded.num_rows
+        if not is_small or row_count + folded.num_rows > LINEAGE_PAGE_ROWS_MAX:
+            break
+        folded = rows.join_pages(manifest.page(opened.table, len(pages)), folded)
         pages = pages[:-1]
-    return (*pages, *staging.write_files(opened.table, folded))
+    written = staging.write_files(opened.table, folded)
+    manifest.keep_page(written, folded)
+    return (*pages, *written)

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from omnigraph.errors import (
     BranchNotFoundError,
     CommitNotFoundError,
@@ -16,7 +18,7 @@ from omnigraph.errors import (
     OmnigraphError,
     StorageError,
 )
-from omnigraph.limits import MANIFEST_STATES_MAX
+from omnigraph.limits import KNOWN_PAGE_ROWS_MAX, MANIFEST_STATES_MAX
 from omnigraph.manifest import format as manifest_format
 from omnigraph.manifest import legacy, rows
 from omnigraph.manifest.branches import Branch, Branches
@@ -31,7 +33,7 @@ from omnigraph.model.names import MAIN, BranchName
 from omnigraph.storage import filters
 from omnigraph.storage.nearby import near_graph
 from omnigraph.storage.store import Store
-from omnigraph.storage.tables import Table
+from omnigraph.storage.tables import Fragment, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class Manifest:
         self.let_go = LetGoCommits(store.objects)
         self._states: dict[str, rows.Contents] = {}
         self._left: dict[BranchName, OpenManifest] = {}
+        self._known_pages: dict[str, pa.Table] = {}
         self._lock = threading.Lock()
 
     def branches(self) -> tuple[BranchName, ...]:
@@ -278,8 +281,29 @@ class Manifest:
 
     def _pages(self, table: Table) -> Iterator[Sequence[Commit]]:
         for position in reversed(range(1, len(table.fragments()))):
-            page = table.read(fragments=[position])
+            page = self.page(table, position)
             yield rows.decode(page, uri=self.store.root.uri).recent
+
+    def page(self, table: Table, position: int) -> pa.Table:
+        """The rows of a page of lineage, by its position; pages in memory are not read."""
+        file = _file_of(table.fragments()[position])
+        with self._lock:
+            known = self._known_pages.get(file)
+        if known is None:
+            known = table.read(fragments=[position])
+            self._keep_page(file, known)
+        return known
+
+    def keep_page(self, written: Sequence[Fragment], page: pa.Table) -> None:
+        """Cache a page that this process just wrote."""
+        if len(written) == 1:
+            self._keep_page(_file_of(written[0]), page)
+
+    def _keep_page(self, file: str, page: pa.Table) -> None:
+        with self._lock:
+            self._known_pages[file] = page
+            while sum(map(len, self._known_pages.values())) > KNOWN_PAGE_ROWS_MAX:
+                del self._known_pages[next(iter(self._known_pages))]
 
     def open(
         self, branch: BranchName, *, version: int | None = None, found: Branch | None = None
@@ -455,4 +479,8 @@ def _first_file(table: Table) -> str:
     if not fragments:
         message = f"the manifest {table.address} is empty"
         raise rows.corruption_error(message)
-    return str(fragments[0].files[0].path)
+    return _file_of(fragments[0])
+
+
+def _file_of(fragment: Fragment) -> str:
+    return str(fragment.files[0].path)

@@ -115,7 +115,7 @@ landed, so it raises no error."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Claimed:
+class _Claim:
     """A write that holds its tables and may be applied.
 
     Attributes:
@@ -321,7 +321,7 @@ class Transactions:
         planned_on: Snapshot,
         work: Work[Report],
         staged: StagedTables,
-    ) -> Iterator[_Claimed]:
+    ) -> Iterator[_Claim]:
         """Hold the tables from the first trace of a write to its last; a crash may interrupt it.
 
         Raises:
@@ -340,7 +340,7 @@ class Transactions:
                 # Once more: from now on the sidecar names it, so that no cleanup removes it.
                 self._keep_schema(work)
             hit(Failpoint.WRITE_AFTER_CHECK)
-            yield _Claimed(intent, publication, opened, read_at)
+            yield _Claim(intent, publication, opened, read_at)
 
     def _land(
         self,
@@ -348,7 +348,7 @@ class Transactions:
         view: View,
         work: Work[Report],
         staged: StagedTables,
-        claimed: _Claimed,
+        claimed: _Claim,
     ) -> TransactionResult[Report]:
         intent = claimed.intent
         row_counts = {key: write.row_count for key, write in staged.changes.items()}
