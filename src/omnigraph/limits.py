@@ -117,6 +117,25 @@ KEPT_TABLE_BYTES_MAX: Final = 256 << 20
 KEPT_COLUMNS_BYTES_MAX: Final = 512 << 20
 """Columns that a graph handle keeps in memory for the next query."""
 
+KEPT_DELETIONS_BYTES_MAX: Final = 32 << 20
+"""Memory that a graph handle spends on knowing which rows of fragments are deleted."""
+
+FETCHED_WHOLE_BYTES_MAX: Final = 64 << 10
+"""Data files of a fragment of which every column is read if one is: it takes the same requests."""
+
+JOINED_CHUNK_ROWS_MAX: Final = 1 << 16
+JOINED_CHUNK_BYTES_MAX: Final = 16 << 20
+"""Values of small fragments that are joined in memory to one array."""
+
+ASSEMBLED_REFS_MAX: Final = 16
+"""Branches, and runs of small fragments, for which a graph handle keeps an assembled column."""
+
+LAYOUTS_MAX: Final = 64
+"""Tables and branches for which a graph handle keeps the list of fragments it read last."""
+
+SCANNED_RUNS_MAX: Final = 16
+"""Runs of small and of large fragments that are read separately; for more, all are scanned."""
+
 CATALOGS_MAX: Final = 8
 """Catalogs that a graph handle keeps, one for each schema its commits name."""
 

@@ -3,7 +3,8 @@
 Lance's indexes cover the fragments that existed when they were built. A filtered scan reads all
 other fragments, so each small write makes the next lookup more expensive. Therefore the values of
 small fragments are kept in memory (`storage.values`), and only fragments that hold a wanted value
-are opened. Lance still filters what is opened, so the memory affects cost, never a result.
+are opened, or read from memory (`storage.columns`). What is opened or read is still filtered, so
+the memory affects cost, never a result.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.limits import (
     KEPT_FRAGMENT_ROWS_MAX,
@@ -24,10 +26,17 @@ from omnigraph.limits import (
     SIFTED_BYTES,
 )
 from omnigraph.storage import filters
-from omnigraph.storage.places import fragment_ids_of, offsets_of
-from omnigraph.storage.tables import ROW_ADDRESS, Fragment, Table
+from omnigraph.storage.columns import (
+    are_read_cheaply,
+    keep_deletions,
+    layout_of,
+    read_fragments,
+    read_values,
+)
+from omnigraph.storage.pieces import ColumnKey, FragmentFiles, RowsKey
+from omnigraph.storage.tables import Fragment, Table
 from omnigraph.storage.translate import translate_errors
-from omnigraph.storage.values import ColumnKey, FilesKey, KnownFragments, Places, files_key
+from omnigraph.storage.values import KnownFragments, Places, files_key
 
 KEY_COLUMNS: Final = ("id", "src", "dst")
 """The columns that every write looks rows up by; their values are kept as they are written."""
@@ -56,15 +65,20 @@ def find(
         return table.read(columns, filter_text=filters.NOTHING)
     filter_text = filters.text_in(column, sorted(wanted))
     covered, loose = _coverage(table, column)
-    chosen = _find_holders(table, column, loose, wanted)
+    chosen, small = _find_holders(table, column, loose, wanted)
+    parts = []
+    if small and are_read_cheaply(table, [*columns, column], small):
+        parts.append(_pick(table, column, wanted, columns, sorted(small)))
+    else:
+        chosen |= small
     if len(covered) <= OPENED_FRAGMENTS_MAX:
-        opened = sorted(covered | chosen)
-        return table.read(columns, filter_text=filter_text, fragment_ids=opened)
-    indexed = table.read(columns, filter_text=filter_text, indexed_only=True)
-    if not chosen:
-        return indexed
-    others = table.read(columns, filter_text=filter_text, fragment_ids=sorted(chosen))
-    return pa.concat_tables([indexed, others])
+        chosen |= covered
+    else:
+        parts.append(table.read(columns, filter_text=filter_text, indexed_only=True))
+    if chosen or not parts:
+        opened = sorted(chosen)
+        parts.append(table.read(columns, filter_text=filter_text, fragment_ids=opened))
+    return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
 
 
 def is_found_cheaply(table: Table, column: str) -> bool:
@@ -83,18 +97,19 @@ def remember_rows(table: Table, fragments: Sequence[Fragment], rows: pa.Table) -
         if fragment.physical_rows > KEPT_FRAGMENT_ROWS_MAX:
             continue
         for name, column in columns:
-            key = files_key(fragment, column[1])
+            key = files_key(FragmentFiles.of(fragment), column[1])
             if key is not None:
                 _keep(table, column, key, part[name].to_pylist())
 
 
-def remember_deletions(table: Table, left: Fragment, offsets: Iterable[int]) -> None:
-    """Keep the remaining values of a fragment, if its values were in memory."""
+def remember_deletions(table: Table, left: Fragment, offsets: Sequence[int]) -> None:
+    """Keep which rows of a fragment remain, and their values, if its values were in memory."""
     fragment = table.handle.get_fragment(left.id)
     assert fragment is not None, "the rows were deleted from this same version"
-    before = fragment.metadata
+    before, after = FragmentFiles.of(fragment.metadata), FragmentFiles.of(left)
+    keep_deletions(table, before, after, offsets)
     for column in _columns(table).values():
-        old, new = files_key(before, column[1]), files_key(left, column[1])
+        old, new = files_key(before, column[1]), files_key(after, column[1])
         values = table.owner.values.peek(column, old) if old is not None else None
         if values is not None and new is not None:
             places = list(values)
@@ -120,12 +135,28 @@ def _coverage(table: Table, column: str) -> tuple[set[int], set[int]]:
     return covered, set(every.difference(covered))
 
 
-def _find_holders(table: Table, column: str, loose: set[int], wanted: frozenset[str]) -> set[int]:
-    """The fragments that hold a wanted value, and those too large to be kept in memory."""
+def _find_holders(
+    table: Table, column: str, loose: set[int], wanted: frozenset[str]
+) -> tuple[set[int], set[int]]:
+    """The fragments too large to be kept in memory, and the small ones that hold a wanted value."""
     known = _learn(table, column, loose)
     keys = table.owner.values.find_holders(known.shelf, wanted)
     holders = {known.fragment_ids[key] for key in keys if key in known.fragment_ids}
-    return (holders | known.large) & loose
+    return set(known.large & loose), holders & loose
+
+
+def _pick(
+    table: Table,
+    column: str,
+    wanted: frozenset[str],
+    columns: Sequence[str],
+    fragment_ids: Sequence[int],
+) -> pa.Table:
+    """The rows of small fragments that hold a wanted value."""
+    names = [*columns] if column in columns else [*columns, column]
+    rows = read_fragments(table, names, fragment_ids)
+    matches = pc.is_in(rows[column], value_set=pa.array(wanted, pa.string()))
+    return rows.filter(matches).select(list(columns))
 
 
 def _learn(table: Table, column: str, loose: set[int]) -> KnownFragments:
@@ -154,17 +185,15 @@ def _learn(table: Table, column: str, loose: set[int]) -> KnownFragments:
 
 def _classify(
     table: Table, known: KnownFragments, column: ColumnKey, new: Iterable[int]
-) -> dict[int, Fragment]:
+) -> dict[int, FragmentFiles]:
     """Record each fragment as small or large; return the small ones that must still be read."""
     missing = {}
     large = set()
-    for fragment_id in sorted(new):
-        opened = table.handle.get_fragment(fragment_id)
-        assert opened is not None, "the ids are of this same version"
-        fragment = opened.metadata
+    for fragment in _fragments(table, new):
+        fragment_id = fragment.fragment_id
         key = files_key(fragment, column[1])
         row_count = 0 if key is None else fragment.physical_rows
-        if fragment.overlays or not _fits(known, row_count):
+        if fragment.has_overlays or not _fits(known, row_count):
             large.add(fragment_id)
             continue
         known.keys[fragment_id] = key
@@ -177,6 +206,19 @@ def _classify(
     return missing
 
 
+def _fragments(table: Table, fragment_ids: Iterable[int]) -> Iterator[FragmentFiles]:
+    """The files of some fragments. Reads nothing."""
+    wanted = sorted(fragment_ids)
+    if len(wanted) > OPENED_FRAGMENTS_MAX:
+        by_id = layout_of(table).by_id
+        yield from (by_id[fragment_id] for fragment_id in wanted)
+        return
+    for fragment_id in wanted:
+        fragment = table.handle.get_fragment(fragment_id)
+        assert fragment is not None, "the ids are of this same version"
+        yield FragmentFiles.of(fragment.metadata)
+
+
 def _fits(known: KnownFragments, row_count: int) -> bool:
     return (
         row_count <= KEPT_FRAGMENT_ROWS_MAX and known.row_count + row_count <= KEPT_LOOKUP_ROWS_MAX
@@ -184,26 +226,17 @@ def _fits(known: KnownFragments, row_count: int) -> bool:
 
 
 def _read(
-    table: Table, column: str, missing: Mapping[int, Fragment]
-) -> Iterator[tuple[FilesKey, Places]]:
-    rows = table.read([column, ROW_ADDRESS], fragment_ids=missing)
-    places: dict[int, list[str | None]] = {
-        fragment_id: [None] * fragment.physical_rows for fragment_id, fragment in missing.items()
-    }
-    addresses = rows[ROW_ADDRESS].to_numpy()
-    fragment_ids, offsets = fragment_ids_of(addresses).tolist(), offsets_of(addresses).tolist()
-    for fragment_id, offset, value in zip(
-        fragment_ids, offsets, rows[column].to_pylist(), strict=True
-    ):
-        places[fragment_id][offset] = value
+    table: Table, column: str, missing: Mapping[int, FragmentFiles]
+) -> Iterator[tuple[RowsKey, Places]]:
+    places = read_values(table, column, missing.values())
     field_id = _columns(table)[column][1]
     for fragment_id, fragment in missing.items():
         key = files_key(fragment, field_id)
         assert key is not None, "a fragment without the column has nothing to read"
-        yield key, tuple(places[fragment_id])
+        yield key, places[fragment_id]
 
 
-def _keep(table: Table, column: ColumnKey, key: FilesKey, places: Iterable[str | None]) -> None:
+def _keep(table: Table, column: ColumnKey, key: RowsKey, places: Iterable[str | None]) -> None:
     values = table.owner.values
     values.keep(column, values.shelf(column), key, tuple(places))
 

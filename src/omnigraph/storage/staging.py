@@ -18,6 +18,8 @@ from lance.schema import LanceSchema
 from omnigraph.errors import InvalidInputError
 from omnigraph.limits import BYTES_PER_FILE_MAX, ROWS_PER_FILE_MAX
 from omnigraph.storage import lookups, truncation
+from omnigraph.storage.columns import keep_rows
+from omnigraph.storage.pieces import FragmentFiles
 from omnigraph.storage.places import fragment_ids_of, offsets_of
 from omnigraph.storage.streams import Relay
 from omnigraph.storage.tables import (
@@ -291,6 +293,7 @@ def write_files(table: Table, rows: Rows, *, row_ids: Sequence[int] = ()) -> tup
     truncation.require_data(table.address, fragments)
     if isinstance(rows, pa.Table):
         lookups.remember_rows(table, fragments, rows)
+        keep_rows(table, map(FragmentFiles.of, fragments), rows)
     numbered, start = [], 0
     for fragment in fragments:
         ids = row_ids[start : start + fragment.physical_rows]

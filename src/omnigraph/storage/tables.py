@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 import lance
 import pyarrow as pa
 from lance import LanceDataset
-from lance.fragment import FragmentMetadata
+from lance.fragment import FragmentMetadata, LanceFragment
 
 from omnigraph.clock import is_ulid
 from omnigraph.errors import ErrorCode, NotFoundError, StorageError
@@ -22,6 +22,7 @@ from omnigraph.storage.forks import Forks
 from omnigraph.storage.gaps import Gaps
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
+from omnigraph.storage.pieces import Pieces
 from omnigraph.storage.roots import Root
 from omnigraph.storage.streams import translate_stream
 from omnigraph.storage.translate import translate_errors
@@ -150,6 +151,11 @@ class Table:
         with self.translate_errors("counting rows of"):
             return int(self.handle.scanner(filter=filter_text, fast_search=True).count_rows())
 
+    def open_fragments(self, fragment_ids: Iterable[int]) -> list[LanceFragment]:
+        """Those of these fragments that the table has, for a scan. Reads nothing."""
+        candidates = (self.handle.get_fragment(id_) for id_ in fragment_ids)
+        return [fragment for fragment in candidates if fragment is not None]
+
     def scan(
         self,
         columns: Sequence[str] | None = None,
@@ -168,10 +174,7 @@ class Table:
             fragment_ids: The same by id, which costs nothing for the other fragments.
             indexed_only: Leave out the fragments that the filter's index does not cover.
         """
-        chosen = None
-        if fragment_ids is not None:
-            candidates = (self.handle.get_fragment(id_) for id_ in fragment_ids)
-            chosen = [fragment for fragment in candidates if fragment is not None]
+        chosen = None if fragment_ids is None else self.open_fragments(fragment_ids)
         if fragments is not None:
             available = self.handle.get_fragments()
             chosen = [available[position] for position in fragments]
@@ -226,6 +229,7 @@ class Tables:
 
     Attributes:
         values: The values of small fragments, for `storage.lookups`.
+        pieces: The columns of fragments in memory, for `storage.columns`.
         forks: Where refs started, for `storage.pairs`.
     """
 
@@ -241,6 +245,7 @@ class Tables:
         self._newest: dict[tuple[str, str | None], int] = {}
         self._lock = threading.Lock()
         self.values = Values()
+        self.pieces = Pieces()
         self.forks = Forks(objects)
         self.gaps = Gaps(root, objects)
 

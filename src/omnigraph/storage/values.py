@@ -8,34 +8,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from lance.fragment import FragmentMetadata
-
 from omnigraph.limits import KEPT_VALUES_BYTES_MAX
+from omnigraph.storage.pieces import ColumnKey, FragmentFiles, RowsKey
 
 # About what Python needs for a text, beside its characters, in a column and in an index.
 _VALUE_BYTES: Final = 400
 _COLUMN_BYTES: Final = 400
 
-ColumnKey: TypeAlias = tuple[str, int]
-"""A column of a table and of all its refs: the table's location and the field's number."""
-
-FilesKey: TypeAlias = tuple[str, tuple[int, int] | None]
-"""The live rows of a fragment: its data file, and the deletion file that applies to it."""
-
 Places: TypeAlias = tuple[str | None, ...]
 """The values of a column in one fragment, each at its row's offset; None for deleted rows."""
 
 
-def files_key(fragment: FragmentMetadata, field_id: int) -> FilesKey | None:
+def files_key(fragment: FragmentFiles, field_id: int) -> RowsKey | None:
     """A permanent key of a fragment's values of a field: files never change, names are not reused.
 
     None where no file holds the field: an all-null column that was added later.
     """
-    for file in fragment.files:
-        if field_id in file.fields:
-            deletions = fragment.deletion_file
-            key = None if deletions is None else (deletions.read_version, deletions.id)
-            return str(file.path), key
+    for path, fields in fragment.files:
+        if field_id in fields:
+            return path, fragment.deletions
     return None
 
 
@@ -43,8 +34,8 @@ def files_key(fragment: FragmentMetadata, field_id: int) -> FilesKey | None:
 class Shelf:
     """The values in memory of one column. Only `Values` changes it."""
 
-    columns: dict[FilesKey, Places] = field(default_factory=dict)
-    holders: dict[str, set[FilesKey]] = field(default_factory=dict)
+    columns: dict[RowsKey, Places] = field(default_factory=dict)
+    holders: dict[str, set[RowsKey]] = field(default_factory=dict)
     byte_count: int = 0
 
 
@@ -66,13 +57,13 @@ class Values:
             self._shelves.move_to_end(column)
             return shelf
 
-    def peek(self, column: ColumnKey, key: FilesKey) -> Places | None:
+    def peek(self, column: ColumnKey, key: RowsKey) -> Places | None:
         """The values of a column in one fragment, if they are in memory."""
         with self._lock:
             shelf = self._shelves.get(column)
             return None if shelf is None else shelf.columns.get(key)
 
-    def keep(self, column: ColumnKey, shelf: Shelf, key: FilesKey, places: Places) -> None:
+    def keep(self, column: ColumnKey, shelf: Shelf, key: RowsKey, places: Places) -> None:
         """Put one fragment's values on the shelf, and drop other shelves beyond the limit."""
         with self._lock:
             if key in shelf.columns:
@@ -90,7 +81,7 @@ class Values:
                 _, dropped = self._shelves.popitem(last=False)
                 self._bytes -= dropped.byte_count
 
-    def find_holders(self, shelf: Shelf, wanted: Iterable[str]) -> set[FilesKey]:
+    def find_holders(self, shelf: Shelf, wanted: Iterable[str]) -> set[RowsKey]:
         """The keys on the shelf whose values include a wanted one."""
         with self._lock:
             holders = [shelf.holders[value] for value in wanted if value in shelf.holders]
@@ -109,8 +100,8 @@ class KnownFragments:
     """
 
     shelf: Shelf
-    keys: dict[int, FilesKey | None] = field(default_factory=dict)
-    fragment_ids: dict[FilesKey, int] = field(default_factory=dict)
+    keys: dict[int, RowsKey | None] = field(default_factory=dict)
+    fragment_ids: dict[RowsKey, int] = field(default_factory=dict)
     large: frozenset[int] = frozenset()
     row_count: int = 0
 

@@ -15,9 +15,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from omnigraph.choices import EngineName
-from omnigraph.engine.local.columns import Columns
 from omnigraph.engine.local.reduce import Reducer, look_up
-from omnigraph.engine.local.scans import scannable
+from omnigraph.engine.local.scans import joinable, scannable
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.results import conform
 from omnigraph.errors import ErrorCode, InternalError, InvalidInputError, StorageError
@@ -43,7 +42,6 @@ class LocalEngine:
     def __init__(self) -> None:
         self._threads = threading.local()
         self._texts = _Texts()
-        self._columns = Columns()
 
     @property
     def name(self) -> EngineName:
@@ -100,9 +98,9 @@ class LocalEngine:
                 return data.given[name]
             case TableRows(key, columns):
                 table = data.table(key)
-                kept = self._columns.read(table, columns) if joins else None
-                if kept is not None:
-                    return kept
+                rows = joinable(table, columns) if joins else None
+                if rows is not None:
+                    return rows
                 return scannable(table, columns, relay, uses_indexes=uses_indexes)
             case _:
                 assert_never(relation)
