@@ -32,7 +32,7 @@ def race(uri: str, keys: tuple[TableKey, ...], *, rounds: int, crowd: Crowd) -> 
 
     The writers do not take turns, so they compete in Lance's commit itself.
     """
-    run = in_processes if crowd == "processes" else _in_threads
+    run = in_processes if crowd == "processes" else in_threads
     outcomes = run(_publish_rounds, [(uri, key, rounds) for key in keys])
     return [list(each) for each in zip(*outcomes, strict=True)]
 
@@ -52,7 +52,8 @@ def _publish_rounds(barrier: Any, uri: str, key: TableKey, rounds: int) -> list[
     return outcomes
 
 
-def _in_threads(work: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
+def in_threads(work: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
+    """Call `work(barrier, *each)` in one thread each, and return the results in order."""
     barrier = threading.Barrier(len(arguments))
     answers: list[Any] = [None] * len(arguments)
     faults: list[BaseException] = []

@@ -11,7 +11,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from omnigraph.choices import EngineName
-from omnigraph.errors import ConflictError, OmnigraphError
+from omnigraph.errors import (
+    BranchNotFoundError,
+    ConflictError,
+    OmnigraphError,
+    TypeNotFoundError,
+)
 from omnigraph.limits import FOLD_DELETED_ROWS_MIN, FOLD_FRAGMENTS_MIN, KEPT_FRAGMENT_ROWS_MAX
 from omnigraph.maintenance.groups import Group, fragments_until_fold, group_to_fold
 from omnigraph.maintenance.optimize import LocalCompaction, Optimizing, Policy
@@ -58,8 +63,9 @@ class Folding:
             due = [key for key, table in tables.items() if self._is_due(table)]
             if due:
                 self._fold(order, due)
-        except ConflictError:
-            # Others are at work on the table; their next write, or ours, folds it.
+        except (ConflictError, BranchNotFoundError, TypeNotFoundError):
+            # Others are at work on the table; their next write, or ours, folds it, unless they
+            # deleted the branch or renamed the type.
             return ()
         except OmnigraphError as failure:
             return (optimize_failure(order.branch, failure),)

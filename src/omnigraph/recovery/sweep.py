@@ -129,6 +129,10 @@ class Recovery:
         with _locks[self._store.root.uri]:
             return tuple(filter(None, map(self._resolve, self._find_interrupted(branch))))
 
+    def is_needed(self, branch: BranchName) -> bool:
+        """Whether a write of this branch was interrupted."""
+        return bool(self._find_interrupted(branch))
+
     def pending(self) -> Pending:
         """The writes that are in flight or were interrupted; nothing is changed."""
         return self.sidecars.pending(self._clock)

@@ -177,7 +177,7 @@ class Transactions:
         with ExitStack() as queue:
             attempt = 0
             while True:
-                found = self.recovery.heal_for_write(order.branch)
+                found = self._heal(order)
                 self._require_not_replaced(order, found)
                 hit(Failpoint.WRITE_AFTER_HEAL)
                 view = self._view(order.branch, found)
@@ -216,6 +216,20 @@ class Transactions:
             return
         if found.created_at is not None and found.created_at > order.begun_at:
             raise branch_deleted_error(order.branch)
+
+    def _heal(self, order: Order) -> Branch | None:
+        """Resolve interrupted writes of the branch, which may have to wait for others.
+
+        Returns:
+            The branch's record, if it was just read.
+        """
+        if order.is_patient:
+            return self.recovery.heal_for_write(order.branch)
+        if self.recovery.is_needed(order.branch):
+            message = f"a write to branch {order.branch} was interrupted"
+            hint = "the next write or read-write open brings it to an end"
+            raise ConflictError(message, hint=hint, code=ErrorCode.TABLE_BUSY)
+        return None
 
     def _complete(self, order: Order, now: Snapshot) -> Order:
         """The order, with the commit that made the rows that its caller requires."""
@@ -501,7 +515,7 @@ class Transactions:
             if not self.recovery.interrupted(others, intent.branch):
                 return
             self.recovery.sidecars.delete(intent.operation_id)
-            self.recovery.heal(intent.branch)
+            self._heal(order)
 
     def _require_unmoved(
         self,
