@@ -81,6 +81,7 @@ SURFACES: Final[Mapping[str, Surface]] = {
         place / "out", format="csv", types=["Person"]
     ),
     "indexes": lambda graph, _: graph.ensure_indices(),
+    "optimize": lambda graph, _: graph.optimize(),
 }
 
 
@@ -118,6 +119,7 @@ SPARK_SURFACES: Final[Mapping[str, Surface]] = {
     "merge": lambda graph, _: graph.merge("draft", engine="spark"),
     "load": lambda graph, _: graph.load(ROWS, mode="merge", engine="spark"),
     "export": lambda graph, place: graph.export(place / "out", format="parquet", engine="spark"),
+    "optimize": lambda graph, _: graph.optimize(engine="spark"),
 }
 
 
@@ -154,6 +156,7 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "export --format parquet": ("export", "{place}/out", "--format", "parquet"),
     "export --format csv": ("export", "{place}/out", "--format", "csv", "--type", "Person"),
     "index": ("index",),
+    "optimize": ("optimize",),
 }
 
 

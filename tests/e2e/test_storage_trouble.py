@@ -8,14 +8,17 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from typing import Final
 
 import pytest
 
 import omnigraph
 from omnigraph.cli.exits import Exit
+from omnigraph.model.tables import TableKey
 from tests.support import crashes
 from tests.support.commands import Answer
+from tests.support.folding import eager_folds
 from tests.support.unprivileged import run_unprivileged
 
 SCHEMA: Final = "node Note { name: String @key  text: String? }"
@@ -52,7 +55,7 @@ def every_folder(store: Path) -> list[Path]:
     return [store, *(each for each in store.rglob("*") if each.is_dir())]
 
 
-@pytest.mark.parametrize("command", ["mutate", "index", "branch"])
+@pytest.mark.parametrize("command", ["mutate", "index", "optimize", "branch"])
 def test_a_graph_that_may_only_be_read_refuses_writes_and_says_why(
     public_path: Path, command: str
 ) -> None:
@@ -64,6 +67,7 @@ def test_a_graph_that_may_only_be_read_refuses_writes_and_says_why(
     arguments = {
         "mutate": ["mutate", "-e", ADD, "-p", "name=second"],
         "index": ["index"],
+        "optimize": ["optimize"],
         "branch": ["branch", "create", "draft"],
     }[command]
     refused = run_unprivileged(*arguments, "--store", str(store), "--json")
@@ -117,6 +121,66 @@ def test_files_that_cannot_grow_fail_a_write_wherever_that_is_and_nothing_else(
     assert len(said) > 1, f"the limits met only one step of a write: {said}"
 
 
+def worn(path: Path, *, text: str | None = None) -> omnigraph.Graph:
+    """A graph whose table has several small fragments."""
+    graph = omnigraph.init(path, SCHEMA)
+    graph.settings.set("maintenance.optimize", "off")
+    for name in ("first", "second", "third"):
+        graph.mutate(ADD, {"name": name, "text": text})
+    return graph
+
+
+def require_optimized(store: str) -> None:
+    """Assert that nothing is left of what failed, and that an optimize works."""
+    graph = omnigraph.open(store)
+    graph.optimize()
+    pin = graph.snapshot().pin(TableKey.parse("node:Note"))
+    assert graph._store.tables.open_pin(pin).count_fragments() == 1
+    assert names(store) == ["first", "second", "third"]
+    assert not graph.check(history=True).findings
+    assert not graph.check(history=True).notes
+
+
+def test_files_that_cannot_grow_fail_an_optimize_wherever_that_is_and_nothing_else(
+    here: Run, tmp_path: Path
+) -> None:
+    base = worn(tmp_path / "graph.omni")
+    head = base.snapshot().head
+    steps = set()
+    for bytes_max in range(0, 16_000, 400):
+        store = crashes.copied(base.uri, tmp_path / f"{bytes_max}.omni")
+        with files_at_most(bytes_max):
+            told = here("optimize", "--store", store, "--json")
+        if told.code == Exit.DONE:
+            break
+        error = json.loads(told.err)
+        assert error["code"] in ("storage", "outcome_unknown"), told.err
+        assert told.out == ""
+        steps.add(error["error"].replace(store, "").split()[0])
+        assert names(store) == ["first", "second", "third"]
+        assert omnigraph.open(store, read_only=True).snapshot().head == head
+        require_optimized(store)
+    else:
+        pytest.fail("no limit was large enough")
+    assert len(steps) > 1, f"the limits met only one step of an optimize: {steps}"
+
+
+def test_a_file_that_cannot_grow_fails_a_fold_and_not_the_write(tmp_path: Path) -> None:
+    text = Random(7).randbytes(8_000).hex()
+    graph = worn(tmp_path / "graph.omni", text=text)
+    graph.settings.set("maintenance.optimize", "auto")
+    # One row fits into a file of this size, and four rows do not.
+    with eager_folds(4), files_at_most(30_000):
+        result = graph.mutate(ADD, {"name": "fourth", "text": text[::-1]})
+    assert result.commit_id is not None
+    assert [warning.code for warning in result.warnings] == ["storage"]
+    assert names(graph.uri) == ["first", "fourth", "second", "third"]
+    with eager_folds(4):
+        assert graph.mutate(ADD, {"name": "last"}).warnings == ()
+    assert graph.commits.list()[0].operation == "optimize"
+    assert not graph.check(history=True).findings
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of a megabyte, where the machine lets us have one."""
@@ -147,6 +211,35 @@ def test_a_full_disk_fails_the_write_and_nothing_else(small_disk: Path) -> None:
     before = names(store)
     omnigraph.open(store).mutate(ADD, {"name": "third"})
     assert names(store) == [*before, "third"]
+
+
+def test_a_full_disk_fails_an_optimize_and_nothing_else(small_disk: Path) -> None:
+    graph = worn(small_disk / "graph.omni", text="x" * 9_000)
+    head = graph.snapshot().head
+    ballast = small_disk / "ballast"
+    free = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize
+    for left in range(0, 32_768, 8192):
+        ballast.write_bytes(bytes(max(0, free - left)))
+        with pytest.raises(omnigraph.errors.StorageError):
+            graph.optimize()
+        assert omnigraph.open(graph.uri, read_only=True).snapshot().head == head
+        assert names(graph.uri) == ["first", "second", "third"]
+    ballast.unlink()
+    require_optimized(graph.uri)
+
+
+def test_a_file_that_is_cut_short_fails_an_optimize_and_nothing_else(tmp_path: Path) -> None:
+    graph = worn(tmp_path / "graph.omni")
+    head = graph.snapshot().head
+    file = max(Path(graph.uri).glob("nodes/*/data/*.lance"))
+    whole = file.read_bytes()
+    for size in (0, 1, len(whole) // 2, len(whole) - 1):
+        file.write_bytes(whole[:size])
+        with pytest.raises(omnigraph.errors.StorageError, match="/nodes/"):
+            omnigraph.open(graph.uri).optimize()
+        assert graph.snapshot().head == head
+    file.write_bytes(whole)
+    require_optimized(graph.uri)
 
 
 def outcome(graph: omnigraph.Graph, name: str) -> str:

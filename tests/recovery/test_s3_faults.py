@@ -1,4 +1,4 @@
-"""S3 fails at each request of a mutation in turn: it lands whole or not at all, and the next works.
+"""S3 fails at each request of a write in turn: it lands whole or not at all, and the next works.
 
 A proxy stands between the graph and the look-alike. It answers one request, by its number, with an
 error, before the request was passed on or after, when only the answer is lost.
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import omnigraph
-from omnigraph.errors import OmnigraphError, OutcomeUnknownError
+from omnigraph.errors import OmnigraphError, OutcomeUnknownError, StorageError
 from tests.support.crashes import has_sidecar, picture, upload_graph
 from tests.support.publishing import SCHEMA
 from tests.support.s3 import S3Server
@@ -200,4 +200,57 @@ def test_a_mutation_survives_an_error_at_each_of_its_requests(
         pytest.fail("a mutation never ends")
     assert nth > 5, "a mutation makes more requests than that"
     # Both libraries ask again after a 500, and nobody notices; a 403 is final.
+    assert (failures > 0) == (status == 403)
+
+
+@pytest.fixture(scope="module")
+def worn(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A graph whose tables have several small fragments."""
+    graph = omnigraph.init(tmp_path_factory.mktemp("worn") / "graph.omni", SCHEMA)
+    graph.settings.set("maintenance.optimize", "off")
+    for name in ("first", "second", "third"):
+        graph.mutate(ADD, {"name": name})
+    return graph.uri
+
+
+@pytest.mark.parametrize(
+    ("status", "passes", "counted", "step"),
+    [
+        pytest.param(403, False, WRITES, 9, id="403 at some writes"),
+        pytest.param(500, True, EVERY, 1, id="500 though done", marks=pytest.mark.soak),
+        pytest.param(403, False, EVERY, 1, id="403", marks=pytest.mark.soak),
+        pytest.param(403, True, EVERY, 1, id="403 though done", marks=pytest.mark.soak),
+    ],
+)
+def test_an_optimize_survives_an_error_at_each_of_its_requests(
+    s3_bucket: str,
+    proxy: Proxy,
+    worn: str,
+    status: int,
+    passes: bool,  # noqa: FBT001  # pytest's call
+    counted: frozenset[str],
+    step: int,
+) -> None:
+    proxy.counted = counted
+    rows = picture(worn).rows
+    failures = 0
+    for nth in range(1, REQUESTS_MAX, step):
+        uri = upload_graph(worn, f"s3://{s3_bucket}/{nth}")
+        with proxy.spoiling(nth, status=status, passes=passes):
+            try:
+                omnigraph.open(uri).optimize()
+            except (StorageError, OutcomeUnknownError):
+                failures += 1
+        if proxy.seen < nth:
+            break
+        assert picture(uri).rows == rows, f"request {nth}"
+        omnigraph.open(uri).optimize()
+        seen = picture(uri)
+        assert seen.rows == rows, f"after request {nth}"
+        sizes = {name: len(fragments) for name, fragments in seen.fragments.items()}
+        assert sizes == {name: int(bool(rows[name])) for name in rows}
+        assert not has_sidecar(uri)
+    else:
+        pytest.fail("an optimize never ends")
+    assert nth > 10, "an optimize makes more requests than that"
     assert (failures > 0) == (status == 403)
