@@ -1,7 +1,7 @@
 """Writes against a model of dictionaries: whatever happens, the graph is what the model says.
 
 Inserts, updates, deletes with their cascades, refusals, two writers at once, crashes at any
-failpoint, reopens and index builds, in any order.
+failpoint, reopens, index builds and optimizes, in any order. Writers fold fragments all the time.
 """
 
 import tempfile
@@ -30,6 +30,9 @@ from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
 from omnigraph.integrity.violations import IntegrityError
 from omnigraph.manifest.layout import RECOVERY
 from omnigraph.model.counts import Counts
+from omnigraph.storage.compaction import measure_fragments
+from tests.support.crashes import Cut, sleeping_at
+from tests.support.folding import eager_folds
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }
@@ -61,6 +64,11 @@ CUTS = st.sampled_from(
         for point in Failpoint
         if point.partition(".")[0] in ("write", "claim", "apply", "publish", "recovery")
     ]
+)
+
+
+BEFORE_THE_CLAIM = st.sampled_from(
+    [Failpoint.WRITE_AFTER_HEAL, Failpoint.WRITE_AFTER_PLAN, Failpoint.WRITE_AFTER_STAGE]
 )
 
 
@@ -261,6 +269,7 @@ class WriteMachine(RuleBasedStateMachine):
         super().__init__()
         self.stack = ExitStack()
         folder = self.stack.enter_context(tempfile.TemporaryDirectory())
+        self.stack.enter_context(eager_folds(2, deleted_rows=1))
         self.uri = str(Path(folder) / "graph.omni")
         self.model = Model()
         self.graph: omnigraph.Graph
@@ -355,6 +364,46 @@ class WriteMachine(RuleBasedStateMachine):
             # Either planned again on the other's result, or on tables that the other did not
             # touch; a plan that matched no row cannot conflict.
             self.model = together if alone else between
+
+    @rule(step=STEPS, point=BEFORE_THE_CLAIM)
+    def be_overtaken_by_an_optimize(self, step: Step, point: Failpoint) -> None:
+        """Maintenance between the plan and the first effect of a write makes no difference."""
+        expected = step.apply(after := deepcopy(self.model))
+        if isinstance(expected, Refusal):
+            return
+        with sleeping_at(Cut(point), omnigraph.open(self.uri).optimize):
+            assert step.run(self.graph) == expected
+        self.model = after
+
+    @rule(step=STEPS, point=BEFORE_THE_CLAIM)
+    def overtake_an_optimize(self, step: Step, point: Failpoint) -> None:
+        """An optimize that is overtaken lands after the write."""
+        expected = step.apply(after := deepcopy(self.model))
+        if isinstance(expected, Refusal):
+            return
+        rival = omnigraph.open(self.uri)
+        with sleeping_at(Cut(point), lambda: step.run(rival)):
+            self.graph.optimize()
+        self.model = after
+
+    @rule()
+    def optimize(self) -> None:
+        self.graph.optimize()
+        assert self.graph.optimize().commit_id is None
+        for pin in self.graph.snapshot().pins.values():
+            sizes = measure_fragments(self.graph._store.tables.open_pin(pin))
+            assert len(sizes) == min(pin.row_count, 1)
+            assert not any(size.deleted_count for size in sizes)
+
+    @rule(point=CUTS)
+    def crash_an_optimize(self, point: Failpoint) -> None:
+        """No row changes, whether it lands or not."""
+        try:
+            with arm(point):
+                self.graph.optimize()
+        except SimulatedCrash:
+            assert contents(omnigraph.open(self.uri, read_only=True)) == sort_edges(self.model)
+            self.reopen()
 
     @rule()
     def index(self) -> None:
