@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -22,13 +22,14 @@ from omnigraph.query.lowering import plan, rows
 from omnigraph.query.parameters import bind
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.printer import print_schema
+from omnigraph.storage import selections
 from omnigraph.storage.tables import Table
 from omnigraph.testing.aggregates import SumTooLargeError
 from omnigraph.testing.comparisons import assert_same_rows, is_left_to_rounding
 from omnigraph.testing.graphs import graphs, query_catalogs
 from omnigraph.testing.query_strategies import QueryCase, read_queries
 from omnigraph.testing.reference import ReferenceGraph, evaluate
-from tests.support.engines import answer, store_tables
+from tests.support.engines import answer, index_everything, store_tables
 from tests.support.query_cases import NOW
 
 QUERIES_PER_GRAPH = 12
@@ -59,8 +60,14 @@ def questions(draw: st.DrawFn) -> Question:
 
 
 def check(engine: Engine, question: Question, *, indexed: bool) -> None:
+    """Compare an engine with the reference, with rows found by every index that can be, or none."""
+    if indexed:
+        question = replace(question, catalog=index_everything(question.catalog))
     catalog, graph = question.catalog, question.graph
-    with tempfile.TemporaryDirectory() as root:
+    with tempfile.TemporaryDirectory() as root, pytest.MonkeyPatch.context() as patch:
+        # Even of a small table, and even if most rows pass.
+        patch.setattr(selections, "SELECTED_TABLE_ROWS_MIN", 0)
+        patch.setattr(selections, "SELECTED_SHARE_MAX", 1)
         tables = store_tables(Path(root), graph, catalog, indexed=indexed)
         for case in question.asked:
             try:

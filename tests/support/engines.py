@@ -1,13 +1,14 @@
 """Runs engines on graphs in real tables, for the engine suites."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pyarrow as pa
 
-from omnigraph.choices import TableKind
 from omnigraph.engine.protocol import Data, Engine
+from omnigraph.maintenance.indexes import index_specs
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import OperationId
 from omnigraph.model.tables import TableKey
@@ -15,9 +16,11 @@ from omnigraph.query import ir
 from omnigraph.query.ir import Value
 from omnigraph.query.lowering.operands import Given, unconverted_numbers
 from omnigraph.query.lowering.plan import lower
-from omnigraph.schema.catalog import Catalog
+from omnigraph.schema.catalog import Catalog, SchemaType
+from omnigraph.schema.indexes import index_kind
+from omnigraph.schema.resolve import catalog_of
 from omnigraph.storage import heads, staging
-from omnigraph.storage.indexes import IndexSpec, stage_indexes
+from omnigraph.storage.indexes import stage_indexes
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import Table
 from omnigraph.testing.reference import ReferenceGraph
@@ -31,7 +34,7 @@ AUTHOR = heads.Authorship(OperationId("test"), OperationKind.LOAD)
 def store_tables(
     root: Path, graph: ReferenceGraph, catalog: Catalog, *, indexed: bool
 ) -> dict[TableKey, Table]:
-    """Each type's rows in a Lance table of two fragments, its keys indexed or not."""
+    """Each type's rows in a Lance table of two fragments, with the catalog's indexes or none."""
     store = Store.open(root)
     tables = {}
     for key, rows in to_tables(graph, catalog).items():
@@ -40,7 +43,7 @@ def store_tables(
             staging.stage_create(store.tables, location, rows.slice(0, rows.num_rows // 2)), AUTHOR
         )
         if indexed:
-            table = _with_indexes(key, table)
+            table = _with_indexes(catalog, key, table)
         rest = rows.slice(rows.num_rows // 2)
         if rest.num_rows:
             # After the index, so that its coverage is partial, as after every write.
@@ -49,10 +52,20 @@ def store_tables(
     return tables
 
 
-def _with_indexes(key: TableKey, table: Table) -> Table:
-    columns = ["id"] if key.kind is TableKind.NODE else ["id", "src", "dst"]
-    staged = stage_indexes(table, [IndexSpec(each) for each in columns])
+def _with_indexes(catalog: Catalog, key: TableKey, table: Table) -> Table:
+    (type_,) = (each for each in catalog.types if each.table_key == key)
+    staged = stage_indexes(table, index_specs(type_))
     return table if staged is None else heads.apply(staged, AUTHOR)
+
+
+def index_everything(catalog: Catalog) -> Catalog:
+    """The same catalog with an index on every property that can have one."""
+
+    def indexed(type_: SchemaType) -> SchemaType:
+        names = [each.name for each in type_.properties if index_kind(each.type) is not None]
+        return replace(type_, indexes=tuple(names))
+
+    return catalog_of(*catalog.interfaces, *map(indexed, catalog.types))
 
 
 def answer(
