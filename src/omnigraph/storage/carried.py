@@ -8,15 +8,16 @@ been written since (docs/decisions/0013). Row ids and row versions are in a tabl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
 
 from omnigraph.limits import CARRIED_RUNS_MAX
-from omnigraph.storage.places import fragment_ids_of, offsets_of
-from omnigraph.storage.tables import ROW_ADDRESS, ROW_ID, ROW_VERSION, Table
+from omnigraph.storage.places import fragment_ids_of, offsets_of, sort_distinct
+from omnigraph.storage.row_runs import RowRuns, read_runs
+from omnigraph.storage.tables import Table
 
 _ROW_IDS_END: Final = (1 << 64) - 1
 """Lance counts row ids up from 0, and never comes here."""
@@ -85,18 +86,16 @@ def remaining_rows(before: Fragments, after: Fragments, common: int) -> tuple[Re
         before: Fragments that the other version does not have, and so with `after`.
         common: The newest version that both have in common.
     """
-    sides: tuple[list[_Runs], list[_Runs]] = ([], [])
+    sides: tuple[list[RowRuns], list[RowRuns]] = ([], [])
     pending = [(0, _ROW_IDS_END)]
     while pending:
         first, end = pending.pop()
-        scanned = [_scan(side, common, first, end) for side in (before, after)]
-        excess = [rows.middle for rows in scanned if rows.middle is not None]
-        if excess:
-            pending += [(first, excess[0]), (excess[0], end)]
+        old, new = (_read(side, common, first, end) for side in (before, after))
+        if (middle := old.middle or new.middle) is not None:
+            pending += [(first, middle), (middle, end)]
             continue
-        old, new = scanned
-        sides[0].extend((old.written, old.kept.without(new.kept)))
-        sides[1].extend((new.written, new.kept.without(old.kept)))
+        sides[0].extend((old.written, _without(old.kept, new.kept)))
+        sides[1].extend((new.written, _without(new.kept, old.kept)))
     return _group(before, sides[0]), _group(after, sides[1])
 
 
@@ -106,7 +105,7 @@ def find_carried(fragments: Fragments, row_ids: np.ndarray, common: int) -> np.n
     Reads deletion files, and no data file.
 
     Args:
-        row_ids: Row ids that the other version has; in any order, none twice.
+        row_ids: Row ids that the other version has, in any order.
         common: The newest version that both have in common. Later rows of the same row ids may be
             others.
 
@@ -114,74 +113,20 @@ def find_carried(fragments: Fragments, row_ids: np.ndarray, common: int) -> np.n
         For each row id, the address of its row; `NOWHERE` if it was not carried over.
     """
     addresses = np.full(len(row_ids), NOWHERE)
-    order = np.argsort(row_ids)
-    wanted = row_ids[order]
-    columns = [ROW_ID, ROW_ADDRESS, ROW_VERSION]
-    for batch in fragments.table.scan(columns, fragments=fragments.places):
-        own, places, versions = (batch.column(name).to_numpy() for name in columns)
-        at = np.searchsorted(wanted, own)
-        at[at == len(wanted)] = 0
-        is_wanted = (versions <= common) & (wanted[at] == own)
-        addresses[order[at[is_wanted]]] = places[is_wanted]
+    for read, versions in read_runs(fragments.table, fragments.places):
+        runs = read.take(versions <= common)
+        if not len(runs):
+            continue
+        runs = runs.sort()
+        at = np.maximum(np.searchsorted(runs.row_ids, row_ids, "right"), 1) - 1
+        is_there = (row_ids >= runs.row_ids[at]) & (row_ids < runs.ends[at])
+        found = runs.addresses[at] + (row_ids - runs.row_ids[at])
+        addresses[is_there] = found[is_there]
     return addresses
 
 
 @dataclass(frozen=True, slots=True)
-class _Runs:
-    """Runs of rows: consecutive row ids at consecutive addresses."""
-
-    row_ids: np.ndarray
-    addresses: np.ndarray
-    lengths: np.ndarray
-
-    @staticmethod
-    def of_rows(row_ids: np.ndarray, addresses: np.ndarray) -> _Runs:
-        return _Runs(row_ids, addresses, np.ones(len(row_ids), np.uint64)).joined()
-
-    @staticmethod
-    def of_parts(parts: Iterable[_Runs]) -> _Runs:
-        every = [_Runs.of_rows(*np.empty((2, 0), np.uint64)), *parts]
-        arrays = [[part.row_ids, part.addresses, part.lengths] for part in every]
-        return _Runs(*map(np.concatenate, zip(*arrays, strict=True)))
-
-    def __len__(self) -> int:
-        return len(self.row_ids)
-
-    def sorted(self) -> _Runs:
-        """The runs in the order of their row ids, of which none is twice."""
-        order = np.argsort(self.row_ids)
-        runs = _Runs(self.row_ids[order], self.addresses[order], self.lengths[order]).joined()
-        ends = runs.row_ids + runs.lengths
-        assert np.all(ends[:-1] <= runs.row_ids[1:]), "a version has each row id once"
-        return runs
-
-    def joined(self) -> _Runs:
-        """Runs that continue each other as one."""
-        if not len(self):
-            return self
-        continues = (self.row_ids[1:] == self.row_ids[:-1] + self.lengths[:-1]) & (
-            self.addresses[1:] == self.addresses[:-1] + self.lengths[:-1]
-        )
-        starts = np.flatnonzero(np.append(True, ~continues))
-        lengths = np.add.reduceat(self.lengths, starts)
-        return _Runs(self.row_ids[starts], self.addresses[starts], lengths)
-
-    def without(self, others: _Runs) -> _Runs:
-        """The runs of row ids that others do not have; both are sorted."""
-        ends, other_ends = self.row_ids + self.lengths, others.row_ids + others.lengths
-        cuts = np.unique(np.concatenate([self.row_ids, ends, others.row_ids, other_ends]))
-        starts, lengths = cuts[:-1], np.diff(cuts)
-        is_wanted = _covers(self.row_ids, ends, starts) & ~_covers(
-            others.row_ids, other_ends, starts
-        )
-        starts, lengths = starts[is_wanted], lengths[is_wanted]
-        owner = np.searchsorted(self.row_ids, starts, "right") - 1
-        addresses = self.addresses[owner] + (starts - self.row_ids[owner])
-        return _Runs(starts, addresses, lengths)
-
-
-@dataclass(frozen=True, slots=True)
-class _ScannedRows:
+class _SideRows:
     """The live rows of some fragments, by when they were written.
 
     Attributes:
@@ -190,46 +135,54 @@ class _ScannedRows:
         middle: A row id in the middle, if they are too many to hold. The runs are then not all.
     """
 
-    kept: _Runs
-    written: _Runs
+    kept: RowRuns
+    written: RowRuns
     middle: int | None = None
 
 
-def _scan(side: Fragments, common: int, first: int, end: int) -> _ScannedRows:
+def _read(side: Fragments, common: int, first: int, end: int) -> _SideRows:
     """The rows of fragments with row ids from `first` to below `end`."""
-    kept: list[_Runs] = []
-    written: list[_Runs] = []
+    kept: list[RowRuns] = []
+    written: list[RowRuns] = []
     run_count = 0
-    columns = [ROW_ID, ROW_ADDRESS, ROW_VERSION]
-    for batch in side.table.scan(columns, fragments=side.places):
-        row_ids, addresses, versions = (batch.column(name).to_numpy() for name in columns)
-        is_wanted = (row_ids >= first) & (row_ids < end)
-        is_kept = versions <= common
-        for runs, chosen in ((kept, is_wanted & is_kept), (written, is_wanted & ~is_kept)):
-            runs.append(_Runs.of_rows(row_ids[chosen], addresses[chosen]))
+    for runs, versions in read_runs(side.table, side.places):
+        wanted = runs.between(first, end)
+        is_wanted, is_kept = wanted.lengths > 0, versions <= common
+        kept.append(wanted.take(is_wanted & is_kept).join())
+        written.append(wanted.take(is_wanted & ~is_kept).join())
         run_count += len(kept[-1]) + len(written[-1])
         if run_count > CARRIED_RUNS_MAX:
-            row_ids = np.concatenate([runs.row_ids for runs in (*kept, *written)])
+            row_ids = np.concatenate([part.row_ids for part in (*kept, *written)])
             middle = int(np.partition(row_ids, len(row_ids) // 2)[len(row_ids) // 2])
             assert first < middle < end, "a version has each row id once"
-            return _ScannedRows(_Runs.of_parts(kept), _Runs.of_parts(written), middle)
-    return _ScannedRows(_Runs.of_parts(kept).sorted(), _Runs.of_parts(written))
+            return _SideRows(RowRuns.joined(kept), RowRuns.joined(written), middle)
+    return _SideRows(RowRuns.joined(kept).sort(), RowRuns.joined(written))
 
 
-def _covers(starts: np.ndarray, ends: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Whether each point is in one of the intervals, which are sorted and do not overlap."""
-    is_in: np.ndarray = np.searchsorted(starts, points, "right") > np.searchsorted(
-        ends, points, "right"
-    )
+def _without(runs: RowRuns, others: RowRuns) -> RowRuns:
+    """The rows with row ids that others do not have; both are sorted."""
+    cuts = sort_distinct(np.concatenate([runs.row_ids, runs.ends, others.row_ids, others.ends]))
+    starts, lengths = cuts[:-1], np.diff(cuts)
+    is_wanted = _covers(runs, starts) & ~_covers(others, starts)
+    starts, lengths = starts[is_wanted], lengths[is_wanted]
+    owner = np.searchsorted(runs.row_ids, starts, "right") - 1
+    addresses = runs.addresses[owner] + (starts - runs.row_ids[owner])
+    return RowRuns(starts, addresses, lengths)
+
+
+def _covers(runs: RowRuns, row_ids: np.ndarray) -> np.ndarray:
+    """Whether each row id is in one of the runs, which are sorted."""
+    started = np.searchsorted(runs.row_ids, row_ids, "right")
+    is_in: np.ndarray = started > np.searchsorted(runs.ends, row_ids, "right")
     return is_in
 
 
-def _group(side: Fragments, parts: Sequence[_Runs]) -> Remainder:
+def _group(side: Fragments, parts: Sequence[RowRuns]) -> Remainder:
     """Runs of rows by the position of their fragment."""
     fragments = side.table.fragments()
     places = {fragments[place].id: place for place in side.places}
     remainder: dict[int, OffsetSet | None] = {}
-    for fragment_id, starts, lengths in _split(_Runs.of_parts(parts)):
+    for fragment_id, starts, lengths in _split(RowRuns.joined(parts)):
         fragment = fragments[places[fragment_id]]
         is_whole = int(lengths.sum()) == fragment.num_rows
         remainder[places[fragment_id]] = (
@@ -240,14 +193,14 @@ def _group(side: Fragments, parts: Sequence[_Runs]) -> Remainder:
     return remainder
 
 
-def _split(runs: _Runs) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+def _split(runs: RowRuns) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """By fragment, the first offsets of runs, and their lengths."""
     if not len(runs):
         return
     order = np.argsort(runs.addresses)
     addresses, lengths = runs.addresses[order], runs.lengths[order]
     # Only addresses matter from here on.
-    runs = _Runs(addresses, addresses, lengths).joined()
+    runs = RowRuns(addresses, addresses, lengths).join()
     fragment_ids, firsts = np.unique(fragment_ids_of(runs.addresses), return_index=True)
     ends = np.append(firsts[1:], len(runs))
     for fragment_id, first, end in zip(fragment_ids.tolist(), firsts, ends, strict=True):

@@ -20,7 +20,7 @@ from omnigraph.limits import BYTES_PER_FILE_MAX, ROWS_PER_FILE_MAX
 from omnigraph.storage import lookups, truncation
 from omnigraph.storage.columns import keep_rows
 from omnigraph.storage.pieces import FragmentFiles
-from omnigraph.storage.places import fragment_ids_of, offsets_of
+from omnigraph.storage.places import fragment_ids_of, offsets_of, sort_distinct
 from omnigraph.storage.streams import Relay
 from omnigraph.storage.tables import (
     ROW_ADDRESS,
@@ -305,7 +305,7 @@ def write_files(table: Table, rows: Rows, *, row_ids: Sequence[int] = ()) -> tup
 
 def delete_rows(table: Table, addresses: pa.ChunkedArray) -> Deletions:
     """Write deletion files for the rows at these addresses; no head moves."""
-    rows = np.unique(addresses.to_numpy().astype(np.uint64))
+    rows = sort_distinct(addresses.to_numpy().astype(np.uint64))
     if not len(rows):
         return Deletions()
     fragment_ids, firsts = np.unique(fragment_ids_of(rows), return_index=True)

@@ -168,6 +168,25 @@ def test_row_ids_addresses_and_versions_are_read_from_no_data_file(uri):
         (Path(uri) / "elsewhere").rename(data)
 
 
+def test_metadata_describes_row_ids_as_ranges_and_versions_as_runs(uri):
+    def messages(dataset: LanceDataset) -> list[tuple[list[int], list[int]]]:
+        facts = [each.to_json() for each in fragments_of(dataset)]
+        return [
+            (each["row_id_meta"]["Inline"], each["last_updated_at_version_meta"]["inline"])
+            for each in facts
+        ]
+
+    table = two_fragments(create(uri, "a", "b"))
+    # A range {1: start, 2: end} is the first form of a segment; zeros are left out.
+    first = ([10, 4, 10, 2, 16, 2], [10, 8, 10, 4, 10, 2, 16, 2, 16, 1])
+    second = ([10, 6, 10, 4, 8, 2, 16, 3], [10, 8, 10, 4, 10, 2, 16, 1, 16, 2])
+    assert messages(table) == [first, second]
+    table = commit(table, upsert(table, "c", "a", value=1))
+    # Other ids have other forms.
+    assert messages(table)[1][0][2] != 10
+    assert messages(table)[1][1] == [10, 8, 10, 4, 10, 2, 16, 2, 16, 3]
+
+
 def test_a_branch_file_has_the_chain_of_forks_from_main(uri):
     main = two_fragments(create(uri, "a"))
     draft = main.create_branch("draft", 2)

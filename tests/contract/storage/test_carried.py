@@ -16,6 +16,7 @@ from omnigraph.storage.differences import difference, read_parts
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.pairs import ColumnPair, find_common_version, size_of, unequal_pairs
 from omnigraph.storage.reshape import stage_reshape
+from omnigraph.storage.row_runs import describe_rows
 from omnigraph.storage.staging import (
     StagedWrite,
     stage_append,
@@ -24,7 +25,7 @@ from omnigraph.storage.staging import (
     stage_upsert,
 )
 from omnigraph.storage.store import Store
-from omnigraph.storage.tables import ROW_ADDRESS, ROW_ID, Table
+from omnigraph.storage.tables import ROW_ADDRESS, ROW_ID, ROW_VERSION, Table
 from tests.support.compaction import stage_compaction
 from tests.support.publishing import PERSON
 from tests.support.tables import (
@@ -305,6 +306,41 @@ def test_carried_rows_are_found_at_their_new_address_and_other_rows_are_not(loca
     addresses = by_id(main, ROW_ADDRESS)
     expected = [NOWHERE if name in "bt" else addresses[name] for name in order]
     assert found.tolist() == expected
+
+
+def test_rows_are_described_as_a_scan_reads_them(local):
+    table = in_fragments(local, "abcd", "efgh", "ij")
+    table = compacted(applied(stage_upsert(table, rows("kbf", n=1))))
+    table = compacted(applied(stage_append(table, rows("lm"))))
+    table = applied(stage_append(table, rows("nop")))
+    table = applied(stage_upsert(table, rows("og", n=1)))
+    described = [describe_rows(fragment) for fragment in table.fragments()]
+    # Of the first two, rows were deleted.
+    assert [each is None for each in described] == [True, True, False]
+    table = compacted(table)
+    (found,) = (describe_rows(fragment) for fragment in table.fragments())
+    assert found is not None
+    runs, versions = found
+    spread = {
+        int(row_id) + place: (int(address) + place, int(version))
+        for row_id, address, length, version in zip(
+            runs.row_ids, runs.addresses, runs.lengths, versions, strict=True
+        )
+        for place in range(int(length))
+    }
+    read = table.read([ROW_ID, ROW_ADDRESS, ROW_VERSION]).to_pylist()
+    assert spread == {row[ROW_ID]: (row[ROW_ADDRESS], row[ROW_VERSION]) for row in read}
+
+
+def test_a_table_without_deletions_is_not_even_scanned(local, monkeypatch):
+    before = in_fragments(local, "abcd", "efgh")
+    after = compacted(before)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(Table, "scan", refuse)
+    assert unequal_pairs(before, after, ALIKE) == ()
 
 
 def test_sets_of_offsets_are_what_they_were_made_of():
