@@ -17,17 +17,13 @@ from omnigraph.limits import INDEX_LOCAL_ROWS_MAX
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.schema.indexes import wanted_indexes
-from omnigraph.storage.indexes import (
-    Gap,
-    IndexSpec,
-    build_segment,
+from omnigraph.storage.indexes import Gap, IndexSpec, build_segment, find_gaps, stage_segments
+from omnigraph.storage.segments import (
     expect_segment,
     find_crowds,
-    find_gaps,
     find_unneeded,
     indexed_by,
     plan_segments,
-    stage_segments,
 )
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table

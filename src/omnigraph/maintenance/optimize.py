@@ -33,16 +33,8 @@ from omnigraph.storage.compaction import (
     rewrite_fragments,
     stage_rewrites,
 )
-from omnigraph.storage.indexes import (
-    Gap,
-    Segment,
-    SegmentChange,
-    build_segment,
-    find_dead_segments,
-    find_gaps,
-    plan_segments,
-    stage_segments,
-)
+from omnigraph.storage.indexes import Gap, Segment, build_segment, find_gaps, stage_segments
+from omnigraph.storage.segments import SegmentChange, find_dead_segments, plan_segments
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View

@@ -6,7 +6,7 @@ once and joined afterwards; a lookup reads every segment, so few are better.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -19,7 +19,6 @@ from lance.dataset import Index
 
 from omnigraph.choices import IndexKind
 from omnigraph.errors import OmnigraphError
-from omnigraph.limits import INDEX_SEGMENT_ROWS_MAX, INDEX_SEGMENTS_MAX
 from omnigraph.storage import filters, truncation
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
@@ -220,95 +219,7 @@ def _to_segment(index: IndexDescription, segment: IndexSegmentDescription) -> Se
     )
 
 
-def find_unneeded(table: Table, specs: Iterable[IndexSpec]) -> tuple[Segment, ...]:
-    """The segments to remove: of indexes that are not wanted, and those that cover nothing.
-
-    A second index of the same column and kind is not wanted. Indexes of other kinds than ours are
-    left alone.
-    """
-    every = frozenset(table.handle.fragment_ids())
-    wanted = set(specs)
-    unneeded: list[Segment] = []
-    for index in read_indexes(table):
-        if index.spec is None:
-            continue
-        if index.spec in wanted:
-            wanted.remove(index.spec)
-            dead = (part for part in index.segments if every.isdisjoint(part.fragment_ids))
-            unneeded.extend(dead)
-        else:
-            unneeded.extend(index.segments)
-    return tuple(unneeded)
-
-
-def indexed_by(table: Table, segments: Iterable[Segment]) -> tuple[str, ...]:
-    """The columns that these committed segments index, each once, in the order of the indexes."""
-    uuids = {segment.uuid for segment in segments}
-    columns = (
-        index.spec.column
-        for index in read_indexes(table)
-        if index.spec is not None and uuids & {segment.uuid for segment in index.segments}
-    )
-    return tuple(dict.fromkeys(columns))
-
-
-def find_crowds(
-    table: Table, *, built: Sequence[Segment] = (), unneeded: Sequence[Segment] = ()
-) -> tuple[tuple[Segment, ...], ...]:
-    """Segments to join, those of one index together: a lookup reads every segment of an index.
-
-    Args:
-        built: Segments that will be committed.
-        unneeded: Segments that will be removed.
-    """
-    gone = {segment.uuid for segment in unneeded}
-    indexes: dict[str, list[Segment]] = {}
-    for index in read_indexes(table):
-        if index.spec is not None:
-            indexes[index.name] = [part for part in index.segments if part.uuid not in gone]
-    for segment in built:
-        indexes.setdefault(segment.name, []).append(segment)
-    if all(len(segments) <= INDEX_SEGMENTS_MAX for segments in indexes.values()):
-        return ()
-    row_counts = {fragment.id: fragment.num_rows for fragment in table.fragments()}
-    crowds = []
-    for segments in indexes.values():
-        sized = sorted(
-            ((sum(row_counts.get(id_, 0) for id_ in part.fragment_ids), part) for part in segments),
-            key=lambda pair: pair[0],
-        )
-        count = count_joined([row_count for row_count, _ in sized])
-        if count:
-            crowds.append(tuple(part for _, part in sized[:count]))
-    return tuple(crowds)
-
-
-def count_joined(row_counts: Sequence[int]) -> int:
-    """How many of the smallest segments of an index to join; 0 where they are few enough.
-
-    Half of the places are freed, and segments that are not larger than what is joined are joined
-    with it: so rows are joined again a number of times that grows with the logarithm of all rows.
-
-    Args:
-        row_counts: The rows of each segment, in ascending order.
-
-    >>> count_joined([1] * 8), count_joined([1] * 9), count_joined([1, 1, 1, 1, 1, 1, 50, 60, 70])
-    (0, 9, 6)
-    """
-    if len(row_counts) <= INDEX_SEGMENTS_MAX:
-        return 0
-    least = len(row_counts) - INDEX_SEGMENTS_MAX // 2 + 1
-    count = row_count = 0
-    for own in row_counts:
-        is_enough = count >= least and own > row_count
-        if is_enough or row_count + own > INDEX_SEGMENT_ROWS_MAX:
-            break
-        count += 1
-        row_count += own
-    return count if count > 1 else 0
-
-
-def _name_index(table: Table, spec: IndexSpec) -> str:
+def name_index(table: Table, spec: IndexSpec) -> str:
     """The name of the index, or, where there is none yet, one that no other index has."""
     names = {index.name: index.spec for index in read_indexes(table)}
     own = [name for name, other in names.items() if other == spec]
@@ -326,18 +237,6 @@ def stage_indexes(table: Table, specs: Iterable[IndexSpec]) -> StagedWrite | Non
     return stage_segments(table, [build_segment(table, gap) for gap in gaps]) if gaps else None
 
 
-def expect_segment(table: Table, gap: Gap) -> Segment:
-    """What `build_segment` will return, except for the files, of which there are none."""
-    return Segment(
-        uuid="",
-        name=_name_index(table, gap.spec),
-        fields=[],
-        dataset_version=table.version,
-        fragment_ids=list(gap.fragments),  # type: ignore[arg-type]  # Lance takes lists, too
-        index_version=0,
-    )
-
-
 def build_segment(table: Table, gap: Gap) -> Segment:
     """Index the fragments of a gap, and read no others; the files are still unreferenced.
 
@@ -347,7 +246,7 @@ def build_segment(table: Table, gap: Gap) -> Segment:
         segment = table.handle.create_index_uncommitted(
             gap.spec.column,
             gap.spec.kind.value,
-            name=_name_index(table, gap.spec),
+            name=name_index(table, gap.spec),
             # Replaces nothing: it allows the name of an existing index, which this one extends.
             replace=True,
             fragment_ids=list(gap.fragments),
@@ -387,56 +286,3 @@ def stage_segments(
         new_indices=list(segments), removed_indices=list(removed)
     )
     return StagedWrite(table.address, table, operation, table.count_rows())
-
-
-def find_dead_segments(
-    table: Table, *, without: frozenset[int] = frozenset()
-) -> tuple[Segment, ...]:
-    """The segments whose fragments are all gone: lookups read them for nothing.
-
-    Args:
-        without: Fragments that are about to be replaced.
-    """
-    every = frozenset(table.handle.fragment_ids()) - without
-    return tuple(
-        segment
-        for index in read_indexes(table)
-        for segment in index.segments
-        if every.isdisjoint(segment.fragment_ids)
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentChange:
-    """The segments that a table gets, and the committed ones that it loses."""
-
-    new: tuple[Segment, ...]
-    removed: tuple[Segment, ...]
-
-
-def plan_segments(
-    table: Table,
-    specs: Iterable[IndexSpec],
-    built: Sequence[Segment],
-    join: Callable[[Table, Sequence[tuple[Segment, ...]]], Sequence[Segment]] | None = None,
-) -> SegmentChange:
-    """Join segments where there are many, and find those to remove. No head moves.
-
-    Args:
-        specs: The indexes that the table should have.
-        built: New segments of these indexes; the files of those that are joined are deleted.
-        join: Joins each of these groups of segments to one; in this process if None.
-    """
-    unneeded = find_unneeded(table, specs)
-    crowds = find_crowds(table, built=built, unneeded=unneeded)
-    joined = (join or _join_each)(table, crowds) if crowds else ()
-    replaced = {segment.uuid: segment for crowd in crowds for segment in crowd}
-    fresh = {segment.uuid for segment in built}
-    discard_segments(table.address, (replaced[uuid] for uuid in replaced.keys() & fresh))
-    kept = (segment for segment in built if segment.uuid not in replaced)
-    committed = (segment for uuid, segment in replaced.items() if uuid not in fresh)
-    return SegmentChange((*kept, *joined), (*unneeded, *committed))
-
-
-def _join_each(table: Table, crowds: Sequence[tuple[Segment, ...]]) -> list[Segment]:
-    return [join_segments(table, crowd) for crowd in crowds]

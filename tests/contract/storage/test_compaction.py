@@ -22,10 +22,10 @@ from omnigraph.storage.indexes import (
     IndexSpec,
     build_segment,
     covered_fragments,
-    find_dead_segments,
     find_gaps,
     stage_indexes,
 )
+from omnigraph.storage.segments import find_dead_segments
 from omnigraph.storage.staging import locate, stage_append, stage_delete, stage_upsert
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import ROW_ID, Table

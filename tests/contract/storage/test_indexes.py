@@ -9,20 +9,18 @@ from hypothesis import strategies as st
 
 from omnigraph.choices import IndexKind
 from omnigraph.limits import INDEX_SEGMENTS_MAX
-from omnigraph.storage import indexes
+from omnigraph.storage import segments
 from omnigraph.storage.indexes import (
     IndexSpec,
     build_segment,
-    count_joined,
     covered_fragments,
     find_gaps,
-    find_unneeded,
     highest_fragment_id,
-    plan_segments,
     read_indexes,
     stage_indexes,
     stage_segments,
 )
+from omnigraph.storage.segments import count_joined, find_unneeded, plan_segments
 from omnigraph.storage.staging import stage_append, stage_delete, stage_overwrite, stage_upsert
 from omnigraph.storage.tables import Table
 from tests.support.tables import applied, create, ids, in_fragments, latest, numbered_rows, rows
@@ -275,7 +273,7 @@ def test_however_segments_arrive_they_stay_few_and_are_joined_seldom(arrivals):
 
 
 def test_segments_that_would_become_too_large_stay_apart(monkeypatch):
-    monkeypatch.setattr(indexes, "INDEX_SEGMENT_ROWS_MAX", 10)
+    monkeypatch.setattr(segments, "INDEX_SEGMENT_ROWS_MAX", 10)
 
     assert count_joined([1] * 8 + [10]) == 8
     assert count_joined([9] * 20) == 0

@@ -28,10 +28,10 @@ from omnigraph.storage.indexes import (
     build_segment,
     discard_segments,
     join_segments,
-    plan_segments,
     stage_segments,
 )
 from omnigraph.storage.scans import open_address
+from omnigraph.storage.segments import plan_segments
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table, TableAddress
 from omnigraph.transaction.view import View
