@@ -20,7 +20,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk(Generic[Key]):
+class ColumnChunk(Generic[Key]):
     """Values of consecutive fragments.
 
     Attributes:
@@ -39,13 +39,15 @@ class Chunk(Generic[Key]):
         return cls((key,), tuple(values.chunks), len(values), values.nbytes)
 
 
-def find_reusable(before: Iterable[Chunk[Key]], keys: Sequence[Key]) -> list[Chunk[Key] | int]:
+def find_reusable(
+    before: Iterable[ColumnChunk[Key]], keys: Sequence[Key]
+) -> list[ColumnChunk[Key] | int]:
     """How the fragments with these keys are made of another version's chunks, in their order.
 
     A number is the position of a fragment that no chunk has.
     """
     by_first = {chunk.keys[0]: chunk for chunk in before}
-    parts: list[Chunk[Key] | int] = []
+    parts: list[ColumnChunk[Key] | int] = []
     place = 0
     while place < len(keys):
         chunk = by_first.get(keys[place])
@@ -62,11 +64,11 @@ def find_reusable(before: Iterable[Chunk[Key]], keys: Sequence[Key]) -> list[Chu
 class _Group(Generic[Key]):
     """Neighbours that become one chunk."""
 
-    chunks: list[Chunk[Key]] = field(default_factory=list)
+    chunks: list[ColumnChunk[Key]] = field(default_factory=list)
     row_count: int = 0
     byte_count: int = 0
 
-    def add(self, chunks: Iterable[Chunk[Key]]) -> None:
+    def add(self, chunks: Iterable[ColumnChunk[Key]]) -> None:
         for chunk in chunks:
             self.chunks.append(chunk)
             self.row_count += chunk.row_count
@@ -83,16 +85,16 @@ class _Group(Generic[Key]):
             and self.byte_count + later.byte_count <= JOINED_CHUNK_BYTES_MAX
         )
 
-    def to_chunk(self) -> Chunk[Key]:
+    def to_chunk(self) -> ColumnChunk[Key]:
         if len(self.chunks) == 1:
             return self.chunks[0]
         keys = tuple(key for chunk in self.chunks for key in chunk.keys)
         arrays = [array for chunk in self.chunks for array in chunk.arrays]
         joined = (pa.concat_arrays(arrays),) if arrays else ()
-        return Chunk(keys, joined, self.row_count, self.byte_count)
+        return ColumnChunk(keys, joined, self.row_count, self.byte_count)
 
 
-def join_neighbours(chunks: Iterable[Chunk[Key]]) -> tuple[Chunk[Key], ...]:
+def join_neighbours(chunks: Iterable[ColumnChunk[Key]]) -> tuple[ColumnChunk[Key], ...]:
     """The same values in their order, in few chunks."""
     groups: list[_Group[Key]] = []
     for chunk in chunks:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from omnigraph.limits import KEPT_FRAGMENT_ROWS_MAX, KEPT_TABLE_BYTES_MAX, SCANNED_RUNS_MAX
 from omnigraph.schema.arrow import BLOB_MARK
-from omnigraph.storage.chunks import Chunk, find_reusable, join_neighbours
+from omnigraph.storage.chunks import ColumnChunk, find_reusable, join_neighbours
 from omnigraph.storage.pieces import (
     WHOLE,
     Assembly,
@@ -74,7 +74,7 @@ _Values = dict[tuple[int, str], pa.ChunkedArray]
 _NO_ROWS: Final = _Place(0, np.array([], np.uint32))
 
 
-def read_columns(table: Table, names: Sequence[str]) -> pa.Table:
+def read_all_fragments(table: Table, names: Sequence[str]) -> pa.Table:
     """All rows of these columns in the order of a scan; they stay in memory for the next reader."""
     layout = layout_of(table)
     blobs = [name for name in names if is_blob(table.schema.field(name))]
@@ -110,11 +110,11 @@ def read_values(
     deleted = deleted_offsets(table, wanted)
     read: dict[int, tuple[Any, ...]] = {}
     for fragment in wanted:
-        live = values[fragment.fragment_id, name].to_pylist()
-        if fragment.deletions is not None:
-            for offset in deleted[fragment.fragment_id].tolist():
-                live.insert(offset, None)
-        read[fragment.fragment_id] = tuple(live)
+        live = iter(values[fragment.fragment_id, name].to_pylist())
+        gone = set(deleted.get(fragment.fragment_id, _NO_ROWS.offsets).tolist())
+        read[fragment.fragment_id] = tuple(
+            None if offset in gone else next(live) for offset in range(fragment.physical_rows)
+        )
     return read
 
 
@@ -264,7 +264,7 @@ def _read(
     ids = tuple(fragment.fragment_id for fragment in fragments)
     keys = [fragment.key for fragment in fragments]
     read: dict[str, pa.ChunkedArray] = {}
-    parts: dict[_Column, list[Chunk[RowsKey] | int]] = {}
+    parts: dict[_Column, list[ColumnChunk[RowsKey] | int]] = {}
     for column in _columns(table, names):
         assembly = pieces.assembly(column.key, slot)
         if assembly is not None and assembly.serves(table.handle, ids):
@@ -290,8 +290,8 @@ def _read(
     return read
 
 
-def _chunk(column: _Column, fragment: FragmentFiles, values: _Values) -> Chunk[RowsKey]:
-    return Chunk.of(fragment.key, values[fragment.fragment_id, column.name])
+def _chunk(column: _Column, fragment: FragmentFiles, values: _Values) -> ColumnChunk[RowsKey]:
+    return ColumnChunk.of(fragment.key, values[fragment.fragment_id, column.name])
 
 
 def _collect(table: Table, wanted: Mapping[_Column, Sequence[FragmentFiles]]) -> _Values:

@@ -24,7 +24,7 @@ from omnigraph.limits import (
     KEPT_FRAGMENT_ROWS_MAX,
     LAYOUTS_MAX,
 )
-from omnigraph.storage.chunks import Chunk
+from omnigraph.storage.chunks import ColumnChunk
 
 _PIECE_BYTES: Final = 512
 """About what Arrow and Python need for an array beside its values."""
@@ -166,7 +166,7 @@ class Assembly:
 
     handle: LanceDataset
     fragment_ids: tuple[int, ...]
-    chunks: tuple[Chunk[RowsKey], ...]
+    chunks: tuple[ColumnChunk[RowsKey], ...]
     column: pa.ChunkedArray
     byte_count: int
 
@@ -175,7 +175,7 @@ class Assembly:
         cls,
         handle: LanceDataset,
         fragment_ids: tuple[int, ...],
-        chunks: tuple[Chunk[RowsKey], ...],
+        chunks: tuple[ColumnChunk[RowsKey], ...],
         kind: pa.DataType,
     ) -> Assembly:
         """A column from its chunks."""
@@ -190,7 +190,7 @@ class Assembly:
 
 
 @dataclass(slots=True)
-class Shelf:
+class PieceShelf:
     """What is in memory of one column. Only `Pieces` changes it."""
 
     pieces: dict[str, Piece] = field(default_factory=dict)
@@ -205,7 +205,7 @@ class Pieces:
     """
 
     def __init__(self) -> None:
-        self._shelves: OrderedDict[ColumnKey, Shelf] = OrderedDict()
+        self._shelves: OrderedDict[ColumnKey, PieceShelf] = OrderedDict()
         self._layouts: OrderedDict[tuple[str, str | None], Layout] = OrderedDict()
         self._deleted: OrderedDict[RowsKey, np.ndarray] = OrderedDict()
         self._bytes = 0
@@ -296,8 +296,8 @@ class Pieces:
                 _, dropped = self._deleted.popitem(last=False)
                 self._deleted_bytes -= dropped.nbytes + _PIECE_BYTES
 
-    def _shelf(self, column: ColumnKey) -> Shelf:
-        shelf = self._shelves.setdefault(column, Shelf())
+    def _shelf(self, column: ColumnKey) -> PieceShelf:
+        shelf = self._shelves.setdefault(column, PieceShelf())
         self._shelves.move_to_end(column)
         return shelf
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from omnigraph.storage import chunks, columns, pieces
 from omnigraph.storage.column_files import TableColumn
-from omnigraph.storage.columns import read_columns, read_fragments, read_values, split_runs
+from omnigraph.storage.columns import read_all_fragments, read_fragments, read_values, split_runs
 from omnigraph.storage.compaction import rewrite_fragments, stage_rewrites
 from omnigraph.storage.lookups import find
 from omnigraph.storage.pieces import FragmentFiles, Piece
@@ -153,7 +153,7 @@ def check(table: Table) -> None:
     names = [*table.schema.names]
     scanned = table.read(names)
     for wanted in (names, ["number", "id"], ["tags"], ["point", "number"]):
-        read = read_columns(table, wanted)
+        read = read_all_fragments(table, wanted)
         assert read.schema == scanned.select(wanted).schema
         assert read.to_pylist() == scanned.select(wanted).to_pylist()
     for left in (frozenset(), frozenset(each.id for each in table.fragments()[::2])):
@@ -199,15 +199,15 @@ def test_columns_are_those_of_a_scan(bounds, steps):
 
 def test_the_check_can_fail(local, monkeypatch):
     table = in_fragments(local, "abc", "d")
-    before = read_columns(table, ["id"])["id"].to_pylist()
+    before = read_all_fragments(table, ["id"])["id"].to_pylist()
     monkeypatch.setattr(Piece, "without", lambda self, *_, **__: self.values)
     table = applied(stage_delete(table, ids=["b"]))
-    assert read_columns(table, ["id"])["id"].to_pylist() == before != table.read(["id"])
+    assert read_all_fragments(table, ["id"])["id"].to_pylist() == before != table.read(["id"])
 
 
 def reads(store: Store, table: Table, *names: str) -> int:
     store.meter.take()
-    read_columns(table, names)
+    read_all_fragments(table, names)
     return store.meter.take().reads
 
 
@@ -220,7 +220,7 @@ def test_only_new_fragments_are_read(store, elsewhere):
     newest = latest(store)
     assert reads(store, newest, "n", "id") == 1
     assert reads(store, newest, "n", "id", "note") == 0
-    assert read_columns(newest, ["id"])["id"].to_pylist() == ["a", "b", "c", "d", "e"]
+    assert read_all_fragments(newest, ["id"])["id"].to_pylist() == ["a", "b", "c", "d", "e"]
 
 
 def test_a_deletion_reads_which_rows_are_left_and_no_data(store, elsewhere):
@@ -229,21 +229,21 @@ def test_a_deletion_reads_which_rows_are_left_and_no_data(store, elsewhere):
     table = applied(stage_delete(table, ids=["b", "g"]))
     newest = latest(store)
     assert reads(store, newest, "id") == 1
-    assert read_columns(newest, ["id"])["id"].to_pylist() == ["a", "c", "d", "e", "f"]
+    assert read_all_fragments(newest, ["id"])["id"].to_pylist() == ["a", "c", "d", "e", "f"]
     applied(stage_upsert(table, rows("cx", n=1)))
     newest = latest(store)
     # One for which rows are left, and one for the new ones.
     assert reads(store, newest, "id", "n") == 2
-    assert read_columns(newest, ["id"])["id"].to_pylist() == ["a", "d", "e", "f", "c", "x"]
+    assert read_all_fragments(newest, ["id"])["id"].to_pylist() == ["a", "d", "e", "f", "c", "x"]
 
 
 def test_what_this_store_wrote_is_not_read(store):
     table = in_fragments(store, "ab", "c")
-    read_columns(table, ["id", "n"])
+    read_all_fragments(table, ["id", "n"])
     table = applied(stage_upsert(table, rows("bx", n=1)))
     table = applied(stage_delete(table, ids=["a"]))
     assert reads(store, table, "id", "n") == 0
-    assert read_columns(table, ["id", "n"]).to_pylist() == table.read(["id", "n"]).to_pylist()
+    assert read_all_fragments(table, ["id", "n"]).to_pylist() == table.read(["id", "n"]).to_pylist()
 
 
 def test_what_nobody_reads_is_not_kept(store):
@@ -259,17 +259,21 @@ def test_a_branch_reads_what_main_has_not(store, elsewhere):
     applied(stage_append(latest(elsewhere), rows("d")))
     assert reads(store, latest(store, ref="draft"), "id") == 1
     assert reads(store, latest(store), "id") == 1
-    assert read_columns(latest(store, ref="draft"), ["id"])["id"].to_pylist() == ["a", "b", "c"]
+    assert read_all_fragments(latest(store, ref="draft"), ["id"])["id"].to_pylist() == [
+        "a",
+        "b",
+        "c",
+    ]
 
 
 def test_an_older_version_with_rows_that_are_deleted_since_is_read_whole(store, elsewhere):
     table = in_fragments(elsewhere, "abc")
     applied(stage_delete(table, ids=["b"]))
     newest = latest(store)
-    assert read_columns(newest, ["id"])["id"].to_pylist() == ["a", "c"]
+    assert read_all_fragments(newest, ["id"])["id"].to_pylist() == ["a", "c"]
     older = store.tables.open(LOCATION, ref=None, version=table.version)
-    assert read_columns(older, ["id"])["id"].to_pylist() == ["a", "b", "c"]
-    assert read_columns(newest, ["id"])["id"].to_pylist() == ["a", "c"]
+    assert read_all_fragments(older, ["id"])["id"].to_pylist() == ["a", "b", "c"]
+    assert read_all_fragments(newest, ["id"])["id"].to_pylist() == ["a", "c"]
 
 
 def test_values_stand_at_their_offsets(store):
@@ -284,10 +288,10 @@ def test_values_stand_at_their_offsets(store):
 def test_files_that_nobody_has_any_more_are_dropped(store, monkeypatch):
     monkeypatch.setattr(pieces, "_STALE_PIECES_MAX", 3)
     table = create(store, "a")
-    read_columns(table, ["id"])
+    read_all_fragments(table, ["id"])
     for number in range(20):
         table = applied(stage_upsert(table, rows("a", n=number)))
-        read_columns(table, ["id"])
+        read_all_fragments(table, ["id"])
     counts = [len(shelf.pieces) for shelf in store.tables.pieces._shelves.values()]
     assert max(counts) <= 2 + 3 + 1
 
@@ -297,7 +301,7 @@ def test_memory_is_bounded_and_accounted_for(store, monkeypatch):
     table = create(store, "a")
     for number in range(30):
         table = applied(stage_append(table, rows([f"n{number}"])))
-        read_columns(table, ["id", "n", "note"])
+        read_all_fragments(table, ["id", "n", "note"])
     held = store.tables.pieces
     kept_bytes = sum(
         part.byte_count
@@ -313,5 +317,7 @@ def test_threads_may_read_at_once(store):
     opened = latest(fresh)
     expected = table.read(["id", "n"]).to_pylist()
     with ThreadPoolExecutor(8) as pool:
-        read = list(pool.map(lambda _: read_columns(opened, ["id", "n"]).to_pylist(), range(16)))
+        read = list(
+            pool.map(lambda _: read_all_fragments(opened, ["id", "n"]).to_pylist(), range(16))
+        )
     assert read == [expected] * 16

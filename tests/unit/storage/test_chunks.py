@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.storage import chunks
-from omnigraph.storage.chunks import Chunk, find_reusable, join_neighbours
+from omnigraph.storage.chunks import ColumnChunk, find_reusable, join_neighbours
 
 
-def chunk(key: str, *values: int) -> Chunk[str]:
-    return Chunk.of(key, pa.chunked_array([pa.array(values, pa.int64())]))
+def chunk(key: str, *values: int) -> ColumnChunk[str]:
+    return ColumnChunk.of(key, pa.chunked_array([pa.array(values, pa.int64())]))
 
 
-def values(parts: tuple[Chunk[str], ...]) -> list[int]:
+def values(parts: tuple[ColumnChunk[str], ...]) -> list[int]:
     return [value for part in parts for array in part.arrays for value in array.to_pylist()]
 
 
@@ -32,7 +32,7 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_one_row_at_a_time_makes_few_chunks_and_few_copies(copied):
-    parts: tuple[Chunk[str], ...] = ()
+    parts: tuple[ColumnChunk[str], ...] = ()
     for number in range(2000):
         parts = join_neighbours([*parts, chunk(str(number), number)])
     assert values(parts) == list(range(2000))
@@ -66,11 +66,11 @@ keys = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
 @given(versions=st.lists(keys, min_size=1, max_size=6))
 def test_any_version_is_made_of_any_other(versions):
     rows = {key: [number, -number] for number, key in enumerate("abcdefgh")}
-    parts: tuple[Chunk[str], ...] = ()
+    parts: tuple[ColumnChunk[str], ...] = ()
     for version in versions:
         found = find_reusable(parts, version)
         new = [part for part in found if isinstance(part, int)]
-        old = [key for part in found if isinstance(part, Chunk) for key in part.keys]
+        old = [key for part in found if isinstance(part, ColumnChunk) for key in part.keys]
         assert sorted([*(version[place] for place in new), *old]) == sorted(version)
         parts = join_neighbours(
             chunk(version[part], *rows[version[part]]) if isinstance(part, int) else part

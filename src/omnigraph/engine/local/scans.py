@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from omnigraph.limits import KEPT_TABLE_BYTES_MAX
-from omnigraph.storage.columns import Run, is_blob, read_columns, split_runs
+from omnigraph.storage.columns import Run, is_blob, read_all_fragments, split_runs
 from omnigraph.storage.indexes import covered_by_column
 from omnigraph.storage.streams import Relay, translate_stream
 from omnigraph.storage.tables import Table
@@ -24,7 +24,7 @@ def joinable(table: Table, columns: tuple[str, ...]) -> pa.Table | None:
     """The columns in memory, or None if the table is too large for that."""
     if table.count_bytes() > KEPT_TABLE_BYTES_MAX:
         return None
-    return read_columns(table, columns)
+    return read_all_fragments(table, columns)
 
 
 def scannable(
