@@ -135,7 +135,8 @@ class Walk:
     def _optimize(self, branch: str) -> None:
         head = self.heads[branch]
         if self.subject.optimize(branch):
-            self._learn(branch, KnownCommit((head,), self.rows(branch)), is_certain=True)
+            commit = KnownCommit((head,), self.rows(branch), is_maintenance=True)
+            self._learn(branch, commit, is_certain=True)
             self._check_difference(head, self.heads[branch])
 
     def _merge(self, step: Merge) -> None:

@@ -11,10 +11,15 @@ from tests.contract.merge.oracle import Base, Expected, Rows
 
 @dataclass(frozen=True)
 class KnownCommit:
-    """One commit: the numbers of its parents, and all its rows."""
+    """One commit: the numbers of its parents, and all its rows.
+
+    Attributes:
+        is_maintenance: Whether it has the rows of its parent, and is nothing to merge.
+    """
 
     parents: tuple[int, ...]
     rows: Rows
+    is_maintenance: bool = False
 
 
 class History:
@@ -73,11 +78,17 @@ class History:
     def virtual_merge(self, base: Base, left: Base, right: Base) -> Base:
         return oracle.virtual_merge(base, left, right)
 
+    def _rows_from(self, number: int) -> int:
+        """The commit itself, or the newest one before it that is no maintenance."""
+        while self.commits[number].is_maintenance:
+            (number,) = self.commits[number].parents
+        return number
+
     def merge(self, theirs: int, ours: int, **how: Any) -> tuple[Outcome, Expected]:
         """The expected result of merging a source at one commit into a target at another."""
-        if theirs in self.ancestors([ours]):
+        if self._rows_from(theirs) in self.ancestors([ours]):
             return Outcome.ALREADY_UP_TO_DATE, Expected(self.rows(ours))
         base = self.base([ours], theirs)
         expected = oracle.merge(base, self.rows(ours), self.rows(theirs), **how)
-        is_behind = ours in self.ancestors([theirs])
+        is_behind = self._rows_from(ours) in self.ancestors([theirs])
         return Outcome.FAST_FORWARD if is_behind else Outcome.MERGED, expected

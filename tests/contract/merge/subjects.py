@@ -272,7 +272,8 @@ class ModelGraph:
         return self._history.merge(self._heads[source], self._heads[into], resolve=resolve)
 
     def optimize(self, branch: str) -> bool:
-        self._add(branch, KnownCommit((self._heads[branch],), self.branch_rows(branch)))
+        rows = self.branch_rows(branch)
+        self._add(branch, KnownCommit((self._heads[branch],), rows, is_maintenance=True))
         return True
 
     def rows(self, commit: str) -> Rows:

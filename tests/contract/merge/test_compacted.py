@@ -135,16 +135,19 @@ def test_spark_counts_and_shows_what_differs_across_a_compaction(
     assert (back.counts["P"].deleted, back.counts["K"].deleted) == (1, 1)
 
 
-def test_an_optimize_alone_is_merged_without_a_change(tmp_path: Path, local: Backend) -> None:
+def test_an_optimize_alone_is_nothing_to_merge(tmp_path: Path, local: Backend) -> None:
     base: Rows = {"P": {f"n{number}": node(f"n{number}") for number in range(5)}, "K": {}}
     graph = use(world(tmp_path / "graph.omni", base), local)
     graph.branches.create("draft")
     change(graph, {"P": {"d": node("d")}}, branch="draft")
     graph.merge("draft")
-    before, pins = rows_of(graph), graph.snapshot().pins
+    before = graph.snapshot()
     assert graph.optimize(branch="draft").commit_id is not None
+    assert graph.merge("draft").outcome is Outcome.ALREADY_UP_TO_DATE
+    assert graph.snapshot() == before
 
+    change(graph, {"P": {"e": node("e")}}, branch="draft")
+    assert graph.optimize().commit_id is not None
     outcome = graph.merge("draft")
-    assert (outcome.outcome, outcome.changes) == (Outcome.MERGED, {})
-    assert rows_of(graph) == before
-    assert graph.snapshot().pins == pins
+    assert (outcome.outcome, outcome.changes["P"].inserted) == (Outcome.MERGED, 1)
+    assert rows_of(graph) == rows_of(graph, "draft")
