@@ -217,7 +217,7 @@ def test_the_check_of_moves_can_fail(text):
     [
         ("storage/heads.py", "handle.restore()"),
         ("storage/heads.py", "other.commit(base, operation)"),
-        ("storage/refs.py", "LanceDataset.commit(base, operation)"),
+        ("storage/refs.py", "other.commit(base, operation)"),
         ("storage/refs.py", "own.delete('true')"),
     ],
 )
