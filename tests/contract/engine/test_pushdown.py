@@ -78,3 +78,16 @@ def test_columns_beside_an_unfilterable_one_are_read_alike(graph: Graph) -> None
     (row,) = graph.query(query, engine="local").rows()
     assert row == {"v.u64": 7, "v.v": [1.0, 2.0], "v.k": "full"}
     assert graph.query(query, engine="local").arrow().schema.field("v.u64").type == pa.uint64()
+
+
+@pytest.mark.parametrize("kind", ["U32", "U64"])
+def test_a_list_of_unsigned_integers_spoils_no_filter_on_other_columns(
+    tmp_path: Path, kind: str
+) -> None:
+    schema = f"node V {{ k: String @key  n: I32?  l: [{kind}]? }}"
+    graph = graph_with(
+        tmp_path / "graph", schema, {"V": [{"k": "full", "n": 7, "l": [1]}, {"k": "x"}]}
+    )
+    assert asked(graph, "n = 7") == asked(graph, "n is not null") == ["full"]
+    assert asked(graph, "l is null") == ["x"]
+    assert not graph.check().findings

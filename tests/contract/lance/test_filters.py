@@ -58,3 +58,14 @@ def seconds_to_read(dataset: LanceDataset, condition: str | pc.Expression) -> fl
     start = time.perf_counter()
     assert dataset.to_table(filter=condition).num_rows == 14
     return time.perf_counter() - start
+
+
+@pytest.mark.parametrize("kind", [pa.uint32(), pa.uint64()], ids=str)
+def test_a_pyarrow_filter_fails_beside_a_list_of_unsigned_integers(uri, kind):
+    rows = pa.table({"key": ["a", "b"], "list": pa.array([[1], None], pa.list_(kind))})
+    dataset = lance.write_dataset(rows, uri)
+
+    with pytest.raises(ValueError, match="Substrait"):
+        dataset.to_table(columns=["key"], filter=pc.field("key") == "a")
+
+    assert dataset.to_table(columns=["key"], filter="key = 'a'").num_rows == 1

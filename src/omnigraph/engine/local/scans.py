@@ -62,9 +62,10 @@ class ScannedTable(ds.Dataset):  # type: ignore[misc]
     """A pinned table for DuckDB to scan; the relay receives its errors.
 
     DuckDB passes its filters to the dataset and does not apply them again. Lance refuses filters
-    on unsigned integers and on vectors (tests/contract/engine/test_pushdown.py), so where a table
-    has such columns, pyarrow applies the filters to each batch from Lance, and so it does to
-    small fragments, which are in memory.
+    on unsigned integers and on vectors (tests/contract/engine/test_pushdown.py), and any filter on
+    a table with a list of unsigned integers, whatever it reads. So where a table has such columns,
+    pyarrow applies the filters to each batch from Lance, and so it does to small fragments, which
+    are in memory.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class ScannedTable(ds.Dataset):  # type: ignore[misc]
     ) -> pa.RecordBatchReader:
         handle = self._table.handle
         chosen = None if fragment_ids is None else self._table.open_fragments(fragment_ids)
-        if not any(_refuses_filters(field.type) for field in self.schema):
+        if not self._refuses_filters():
             return handle.scanner(
                 columns=columns,
                 filter=filter_,
@@ -138,6 +139,15 @@ class ScannedTable(ds.Dataset):  # type: ignore[misc]
         rows = handle.scanner(columns=self._columns, fragments=chosen).to_reader()
         return ds.Scanner.from_batches(rows, columns=columns, filter=filter_).to_reader()
 
+    def _refuses_filters(self) -> bool:
+        return any(_cannot_be_filtered(field.type) for field in self.schema) or any(
+            _spoils_filters(field.type) for field in self._table.schema
+        )
 
-def _refuses_filters(kind: pa.DataType) -> bool:
+
+def _cannot_be_filtered(kind: pa.DataType) -> bool:
     return bool(pa.types.is_unsigned_integer(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _spoils_filters(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) and pa.types.is_unsigned_integer(kind.value_type))
