@@ -17,7 +17,6 @@ from omnigraph.backends.registry import Backends
 from omnigraph.clock import Clock, SystemClock
 from omnigraph.engine.choose import by_size, follow_up
 from omnigraph.engine.extras import require_spark
-from omnigraph.engine.queries import Explanation, Queries, QueryResult
 from omnigraph.engine.snapshots import data_at
 from omnigraph.errors import (
     AlreadyExistsError,
@@ -67,11 +66,12 @@ from omnigraph.storage.store import Store
 from omnigraph.storage.texts import query_text, schema_text
 from omnigraph.transaction.view import View, view_at
 
-# What a query does not need is imported where it is used: reading a graph must start quickly.
+# What not every handle needs is imported where it is used: short commands must start quickly.
 if TYPE_CHECKING:
     from omnigraph.changes.feed import Batch, Feed
     from omnigraph.changes.graphs import GraphDiff, Side
     from omnigraph.choices import EngineName
+    from omnigraph.engine.queries import Explanation, Queries, QueryResult
     from omnigraph.engine.spark.execute import Frame, Session
     from omnigraph.evolution.apply import ChangeRequest
     from omnigraph.evolution.run import SchemaChanges, SchemaResult, SchemaRevision
@@ -237,12 +237,17 @@ class Graph:
         self._points = Points(self._manifest)
         self._backends = Backends()
         self._catalogs = Catalogs(store.objects)
-        self._queries = Queries(store, self._catalogs, clock, self._backends.of)
         self._actor = actor
         self._target = target or Target()
         # Handles on other branches share it, so that a new handle reads no settings again.
         self._settings = settings or StoredSettings(store.objects, clock)
         self.read_only = read_only
+
+    @cached_property
+    def _queries(self) -> Queries:
+        from omnigraph.engine.queries import Queries
+
+        return Queries(self._store, self._catalogs, self._clock, self._backends.of)
 
     @cached_property
     def _transactions(self) -> Transactions:

@@ -162,6 +162,9 @@ SPARK_DRIVER_BYTES_MIN: Final = 1 << 30
 SPARK_DRIVER_BYTES_MAX: Final = 8 << 30
 """Memory of a local Spark: a quarter of the machine's, within these bounds."""
 
+CACHED_VERSIONS_MAX: Final = 8
+"""Releases, of the package and of Python, for which the user's cache keeps a thing at once."""
+
 SPARK_ARCHIVES_MAX: Final = 3
 """Start-up archives kept in the user's cache; each has about 150 MB."""
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from omnigraph.choices import EngineName
-from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.engine.protocol import Data
-from omnigraph.relational.plans import Plan
 
-# Queries need only the engine, so each method imports the package that it needs.
+# Each method imports the package that it needs, and the engine is imported when it is first used.
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from omnigraph.changes.records import Changes
     from omnigraph.choices import ExportFormat
     from omnigraph.clock import Clock
+    from omnigraph.engine.local.execute import LocalEngine
     from omnigraph.evolution.backfill import FilledTable, TableFill
     from omnigraph.export.plans import ExportFiles, ExportPlan
     from omnigraph.load.plans import EngineLoad, LoadSetup
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from omnigraph.merge.resolutions import Resolutions
     from omnigraph.merge.rows import MergeRows
     from omnigraph.model.ids import CommitId
+    from omnigraph.relational.plans import Plan
     from omnigraph.schema.catalog import SchemaType
     from omnigraph.storage.tables import Table
 
@@ -36,7 +37,18 @@ class LocalBackend:
     """Implements `omnigraph.backends.protocol` on the local engine."""
 
     def __init__(self, engine: LocalEngine | None = None) -> None:
-        self._engine = engine or LocalEngine()
+        self._made_engine = engine
+        self._making = Lock()
+
+    @property
+    def _engine(self) -> LocalEngine:
+        # Threads share one, with what it keeps.
+        with self._making:
+            if self._made_engine is None:
+                from omnigraph.engine.local.execute import LocalEngine
+
+                self._made_engine = LocalEngine()
+            return self._made_engine
 
     @property
     def name(self) -> EngineName:

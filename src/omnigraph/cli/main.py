@@ -7,36 +7,11 @@ import io
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Final, NoReturn
 
 import typer
 
-from omnigraph.cli import output, render
-from omnigraph.cli.commands import (
-    branch,
-    changes,
-    check,
-    cleanup,
-    commit,
-    demo,
-    diff,
-    export,
-    index,
-    init,
-    lint,
-    load,
-    log,
-    mutate,
-    optimize,
-    query,
-    recovery,
-    repair,
-    schema,
-    settings,
-    snapshot,
-    tag,
-    version,
-)
+from omnigraph.cli import output, process, render
 from omnigraph.cli.exits import Exit, exit_code
 from omnigraph.cli.on_demand import CommandsOnDemand, UsageError
 from omnigraph.errors import OmnigraphError
@@ -46,31 +21,32 @@ _OBJECTS_BEFORE_COLLECTION: Final = 200_000
 
 
 class _Commands(CommandsOnDemand):
-    offered: ClassVar = {
-        "init": init.init,
-        "load": load.load,
-        "query": query.query,
-        "mutate": mutate.mutate,
-        "lint": lint.lint,
-        "branch": branch.group,
-        "tag": tag.group,
-        "schema": schema.group,
-        "commit": commit.group,
-        "log": log.log,
-        "diff": diff.diff,
-        "changes": changes.group,
-        "export": export.export,
-        "snapshot": snapshot.snapshot,
-        "index": index.group,
-        "optimize": optimize.optimize,
-        "cleanup": cleanup.cleanup,
-        "check": check.check,
-        "repair": repair.repair,
-        "recovery": recovery.group,
-        "settings": settings.group,
-        "demo": demo.demo,
-        "version": version.version,
-    }
+    package = "omnigraph.cli.commands"
+    offered = (
+        "init",
+        "load",
+        "query",
+        "mutate",
+        "lint",
+        "branch",
+        "tag",
+        "schema",
+        "commit",
+        "log",
+        "diff",
+        "changes",
+        "export",
+        "snapshot",
+        "index",
+        "optimize",
+        "cleanup",
+        "check",
+        "repair",
+        "recovery",
+        "settings",
+        "demo",
+        "version",
+    )
 
 
 app = typer.Typer(
@@ -159,10 +135,11 @@ def _show(error: Exception, style: render.ErrorStyle) -> None:
     show_error(error, style)
 
 
-def run() -> None:
+def run() -> NoReturn:
     """The `omnigraph` command."""
     # A short command mostly imports: Python would collect two hundred times, and find no garbage.
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
+    process.defer_pandas()
     # A name that the terminal's encoding lacks is escaped: better an odd letter than no answer.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -172,4 +149,4 @@ def run() -> None:
         code = main(sys.argv[1:])
     except KeyboardInterrupt:
         code = Exit.INTERRUPTED
-    sys.exit(code)
+    process.end(code)

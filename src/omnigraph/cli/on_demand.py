@@ -1,9 +1,10 @@
-"""Commands that typer builds only when they are used."""
+"""Commands that are imported, and that typer builds, only when they are used."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import Any, ClassVar, cast
 
 import typer
@@ -12,27 +13,29 @@ from typer.core import TyperCommand, TyperGroup
 
 
 class CommandsOnDemand(TyperGroup):
-    """A group that builds a command, by reading its signature, when that command is first used.
+    """A group that imports and builds a command when that command is first used.
 
     Building all of them takes longer than anything else that `omnigraph --help` does.
     """
 
-    offered: ClassVar[Mapping[str, Callable[..., None] | typer.Typer]]
-    """Functions, and apps of further commands, in the order of `--help`; set by a subclass."""
+    package: ClassVar[str]
+    """Where the modules of the commands are. A module has a function of its own name, or a `group`
+    of further commands; set by a subclass."""
+
+    offered: ClassVar[tuple[str, ...]]
+    """The commands by their names, in the order of `--help`; set by a subclass."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = cast("Any", _LazyCommands(self.offered))
+        self.commands = cast("Any", _LazyCommands(self.package, self.offered))
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  # click's signature
         """The names; no command is built."""
-        return list(self.commands)
+        return list(self.offered)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the commands for `--help`, which needs only the help text of each."""
-        listed = {
-            name: TyperCommand(name, help=_help(offered)) for name, offered in self.offered.items()
-        }
+        listed = {name: TyperCommand(name, help=_help(self._find(name))) for name in self.offered}
         TyperGroup(commands=cast("Any", listed)).format_commands(ctx, formatter)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -51,22 +54,28 @@ class CommandsOnDemand(TyperGroup):
             raise
 
     def _names_below(self, name: str) -> set[str | None]:
-        offered = self.offered[name]
-        if not isinstance(offered, typer.Typer):
+        found = self._find(name)
+        if not isinstance(found, typer.Typer):
             return set()
-        return {command.name for command in offered.registered_commands}
+        return {command.name for command in found.registered_commands}
+
+    def _find(self, name: str) -> Callable[..., None] | typer.Typer:
+        return _find(self.package, name)
 
 
 class _LazyCommands(Mapping[str, Any]):
-    """The commands by their names, each built at its first use."""
+    """The commands by their names, each imported and built at its first use."""
 
-    def __init__(self, offered: Mapping[str, Callable[..., None] | typer.Typer]) -> None:
+    def __init__(self, package: str, offered: tuple[str, ...]) -> None:
+        self._package = package
         self._offered = offered
         self._built: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
+        if name not in self._offered:
+            raise KeyError(name)
         if name not in self._built:
-            self._built[name] = _build(name, self._offered[name])
+            self._built[name] = _build(name, _find(self._package, name))
         return self._built[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -74,6 +83,11 @@ class _LazyCommands(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._offered)
+
+
+def _find(package: str, name: str) -> Callable[..., None] | typer.Typer:
+    module = vars(import_module(f"{package}.{name}"))
+    return cast("Callable[..., None] | typer.Typer", module.get("group") or module[name])
 
 
 def _build(name: str, offered: Callable[..., None] | typer.Typer) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final, assert_never
 
 import pyarrow as pa
@@ -18,10 +19,6 @@ FLOAT_TEXT: Final = (
     r" ELSE regexp_replace(CAST(x AS VARCHAR), '\.0$', '') END"
 )
 """The canonical text of a 64-bit float: DuckDB's, like Python's, has the fewest digits."""
-
-_FLOAT: Final = RowExpression(
-    fill_in(FLOAT_TEXT, exp.column("c0")).sql(dialect="duckdb"), ("DOUBLE",)
-)
 
 
 def format_values(type_: Scalar, values: pa.Array) -> pa.Array:
@@ -53,4 +50,10 @@ def format_values(type_: Scalar, values: pa.Array) -> pa.Array:
 
 
 def _format_floats(values: pa.Array) -> pa.Array:
-    return evaluate(_FLOAT, [values], len(values)).values
+    return evaluate(_float_text(), [values], len(values)).values
+
+
+@cache
+def _float_text() -> RowExpression:
+    sql = fill_in(FLOAT_TEXT, exp.column("c0")).sql(dialect="duckdb")
+    return RowExpression(sql, ("DOUBLE",))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from omnigraph.choices import EngineName, EngineRequest
 from omnigraph.engine.extras import INSTALL_SPARK, is_spark_installed, require_spark
@@ -16,7 +16,9 @@ from omnigraph.engine.protocol import Data
 from omnigraph.errors import InvalidParameterError, OmnigraphError
 from omnigraph.limits import LOCAL_BYTES_MAX
 from omnigraph.model.arguments import require_text
-from omnigraph.relational.plans import Plan, TableRows
+
+if TYPE_CHECKING:
+    from omnigraph.relational.plans import Plan
 
 ENVIRONMENT_VARIABLE: Final = "OMNIGRAPH_ENGINE"
 
@@ -143,6 +145,9 @@ def follow_up(wanted: str | None, engine: EngineName) -> str | None:
 
 def measure_plan(plan: Plan, data: Data) -> Iterator[Measure]:
     """The bytes of the tables that a plan reads."""
+    # Imported here: what measures other things has no plan.
+    from omnigraph.relational.plans import TableRows
+
     keys = {
         relation.table for relation in plan.relations.values() if isinstance(relation, TableRows)
     }

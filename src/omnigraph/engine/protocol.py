@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from omnigraph.choices import EngineName
 from omnigraph.model.tables import TableKey
-from omnigraph.relational.plans import Plan
 from omnigraph.storage.tables import Table
+
+if TYPE_CHECKING:
+    from omnigraph.relational.plans import Plan
 
 
 @dataclass(frozen=True, slots=True)

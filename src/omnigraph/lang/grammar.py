@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Final, cast
+from io import BytesIO
+from typing import Any, Final, cast
 
 from lark import Lark, Token, Tree
+from lark import __version__ as lark_version
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from lark.lexer import PatternStr
 from lark.utils import TextSlice
 
+from omnigraph import caches
 from omnigraph.lang.diagnostics import Diagnostic
 from omnigraph.lang.source import Source, Span
 
@@ -22,6 +26,13 @@ TEXT_LENGTH_MAX: Final = 1 << 20
 
 NESTING_MAX: Final = 64
 """Brackets open at once. The functions that walk a tree recurse; handwritten text is shallower."""
+
+_OPTIONS: Final[dict[str, Any]] = {
+    "parser": "lalr",
+    "lexer": "contextual",
+    "maybe_placeholders": False,
+    "propagate_positions": True,
+}
 
 _EXPECTED_MAX: Final = 8
 _QUOTED_MAX: Final = 40
@@ -172,14 +183,17 @@ def unescape(token: Token, code: str) -> str | Diagnostic:
 
 @cache
 def _lark(package: str) -> Lark:
+    """The parser of a grammar file; its tables take long to make, and are in the user's cache."""
     text = files(package).joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(
-        text,
-        parser="lalr",
-        lexer="contextual",
-        maybe_placeholders=False,
-        propagate_positions=True,
-    )
+    name = f"{package}.tables"
+    key = "\n".join([lark_version, sys.version, repr(_OPTIONS), text]).encode()
+    if tables := caches.recall(name, key):
+        return Lark.load(BytesIO(tables))
+    lark = Lark(text, **_OPTIONS)
+    made = BytesIO()
+    lark.save(made)
+    caches.keep(name, key, made.getvalue())
+    return lark
 
 
 def _unclosed_message(text: str, at: int, error: UnexpectedInput) -> str | None:

@@ -12,7 +12,6 @@ from omnigraph.engine.spark.archive import (
     Record,
     Replay,
     archive_stem,
-    cache_directory,
     choose_start,
 )
 from omnigraph.engine.spark.java import find_java, java_version, require_java
@@ -124,15 +123,6 @@ def test_only_the_archives_used_last_are_kept(tmp_path, java):
 
     kept = [other for other in others if other.exists()]
     assert kept == others[: SPARK_ARCHIVES_MAX - 1]
-
-
-def test_the_cache_is_the_users(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_directory() == tmp_path / "omnigraph"
-
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_directory() == tmp_path / ".cache" / "omnigraph"
 
 
 def fake_java(home: Path, version: str) -> Path:

@@ -8,9 +8,8 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
-import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
@@ -23,6 +22,10 @@ from omnigraph.errors import ErrorCode, InternalError, InvalidInputError, Storag
 from omnigraph.limits import COMPILED_QUERIES_MAX
 from omnigraph.relational.plans import GivenRows, Plan, Relation, TableRows
 from omnigraph.storage.streams import Relay
+
+# Imported where it is used: what is found by key does without.
+if TYPE_CHECKING:
+    import duckdb
 
 _DIALECT: Final = "duckdb"
 _SETTINGS: Final = (
@@ -106,11 +109,10 @@ class LocalEngine:
                 assert_never(relation)
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
-        cursor = getattr(self._threads, "cursor", None)
+        cursor: duckdb.DuckDBPyConnection | None = getattr(self._threads, "cursor", None)
         if cursor is None:
             cursor = new_cursor()
             self._threads.cursor = cursor
-        assert isinstance(cursor, duckdb.DuckDBPyConnection)
         return cursor
 
 
@@ -155,6 +157,8 @@ def new_cursor(settings: tuple[str, ...] = ()) -> duckdb.DuckDBPyConnection:
 @cache
 def _connected(pid: int, settings: tuple[str, ...]) -> duckdb.DuckDBPyConnection:  # noqa: ARG001 a child has its own
     """This process's DuckDB. To start one takes longer than a small query does."""
+    import duckdb
+
     connection = duckdb.connect(":memory:")
     for setting in (*settings, *_SETTINGS):
         connection.execute(f"SET GLOBAL {setting}")
@@ -175,6 +179,8 @@ def _registered(cursor: duckdb.DuckDBPyConnection, inputs: Mapping[str, Any]) ->
 @contextmanager
 def _translating() -> Iterator[None]:
     """Re-raise DuckDB's failures as ours, with the original as the cause."""
+    import duckdb
+
     try:
         yield
     except (duckdb.ConversionException, duckdb.OutOfRangeException) as cause:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Final
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 from omnigraph.engine.local.execute import new_cursor
 from omnigraph.errors import InternalError, InvalidInputError, StorageError
 
-_DataError = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
-"""What DuckDB raises for a value that an expression cannot be computed of."""
+# Imported where it is used: most merges and schema changes compute no values.
+if TYPE_CHECKING:
+    import duckdb
 
 _SETTINGS: Final = (
     # The caller is one of several tasks, and rows must keep their order.
@@ -66,11 +67,15 @@ def infer_type(expression: RowExpression, columns: Sequence[pa.DataType]) -> str
     Raises:
         InvalidInputError: the types of the operands do not fit, or a constant part fails.
     """
+    import duckdb
+
     given = pa.table({f"c{at}": pa.array([], type_) for at, type_ in enumerate(columns)})
     with _rows(given) as cursor:
         try:
             [type_] = cursor.sql(expression.query(expression.sql)).types
-        except (duckdb.BinderException, duckdb.NotImplementedException, *_DataError) as cause:
+        except (duckdb.BinderException, duckdb.NotImplementedException) as cause:
+            raise InvalidInputError(_reason(cause)) from cause
+        except _data_errors() as cause:
             raise InvalidInputError(_reason(cause)) from cause
     return str(type_).strip('"')
 
@@ -87,7 +92,7 @@ def evaluate(expression: RowExpression, columns: Sequence[pa.Array], row_count: 
         try:
             table = cursor.sql(expression.query(expression.sql)).to_arrow_table()
             return Evaluation(_whole(table), np.empty(0, np.int64))
-        except _DataError:
+        except _data_errors():
             # A failure is a null struct; the null that is a value is a field of one.
             attempt = expression.query(f"TRY({{'v': {expression.sql}}})")
             structs = _whole(cursor.sql(attempt).to_arrow_table())
@@ -103,10 +108,22 @@ def explain(expression: RowExpression, columns: Sequence[pa.Array], row: int) ->
     with _rows(_given([column.slice(row, 1) for column in columns], 1)) as cursor:
         try:
             cursor.sql(expression.query(expression.sql)).to_arrow_table()
-        except _DataError as cause:
+        except _data_errors() as cause:
             return _reason(cause)
     message = f"{expression.sql} failed in a batch, and not for its row {row} alone"
     raise InternalError(message, hint="this is a bug; please report it")
+
+
+@cache
+def _data_errors() -> tuple[type[duckdb.Error], ...]:
+    """What DuckDB raises for a value that an expression cannot be computed of."""
+    import duckdb
+
+    return (
+        duckdb.ConversionException,
+        duckdb.OutOfRangeException,
+        duckdb.InvalidInputException,
+    )
 
 
 def _given(columns: Sequence[pa.Array], row_count: int) -> pa.Table:
@@ -116,6 +133,8 @@ def _given(columns: Sequence[pa.Array], row_count: int) -> pa.Table:
 
 @contextmanager
 def _rows(given: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
+    import duckdb
+
     with closing(new_cursor(_SETTINGS)) as cursor:
         cursor.register("given", given if given.num_columns else pa.table({"r": [None]}))
         try:

@@ -72,12 +72,6 @@ class NoArchive:
 Start = Replay | Record | NoArchive
 
 
-def cache_directory() -> Path:
-    """The user's cache directory of this package."""
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "omnigraph"
-
-
 def choose_start(directory: Path, java: Path) -> Start:
     """How the next JVM starts. Never raises: any obstacle costs only time."""
     try:

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from omnigraph.engine.spark.archive import cache_directory
+from omnigraph.caches import cache_directory
 
 _SCRIPT: Final = """\
 #!/bin/sh

@@ -26,8 +26,8 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from omnigraph.caches import cache_directory as default_cache_directory
 from omnigraph.engine.spark.archive import NoArchive, Record, Replay, Start, choose_start
-from omnigraph.engine.spark.archive import cache_directory as default_cache_directory
 from omnigraph.engine.spark.connect import connect_error, require_classic
 from omnigraph.engine.spark.failures import silence_loggers
 from omnigraph.engine.spark.java import require_java, unavailable_error
