@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote
 
 import lance
 
@@ -105,8 +104,9 @@ def _locations(uri: str) -> Iterator[str]:
 def _refs(uri: str, location: str) -> Iterator[tuple[str | None, lance.LanceDataset]]:
     main = lance.dataset(str(Path(uri, location)))
     yield None, main
-    for path in Path(uri, location, "_refs", "branches").glob("*.json"):
-        ref = unquote(path.stem)
+    folder = Path(uri, location, "tree")
+    for versions in folder.rglob("_versions"):
+        ref = str(versions.parent.relative_to(folder))
         yield ref, main.checkout_version((ref, None))
 
 

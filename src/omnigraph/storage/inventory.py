@@ -7,7 +7,7 @@ A version of a ref names files of its own folder, and of the folders of the refs
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -22,7 +22,7 @@ from omnigraph.errors import StorageError
 from omnigraph.limits import NAMED_FILES_PER_CHUNK
 from omnigraph.storage.forks import REF_SUFFIX, REFS_FOLDER
 from omnigraph.storage.objects import Entry, Objects
-from omnigraph.storage.tables import REF_FOLDER, Tables, ref_folder
+from omnigraph.storage.tables import REF_FOLDER, Tables, is_minted, ref_folder
 from omnigraph.storage.translate import translate_errors
 
 _VERSION_MAX: Final = (1 << 64) - 1
@@ -109,15 +109,27 @@ class Inventory:
 def take_inventory(objects: Objects, location: str) -> Inventory:
     """List the files of a table. Files that are not of a table's own kinds are left out."""
     entries = objects.entries(location)
-    prefix = f"{location}/{REFS_FOLDER}/"
-    refs = frozenset(
-        unquote(entry.path.removeprefix(prefix).removesuffix(REF_SUFFIX))
-        for entry in entries
-        if entry.path.startswith(prefix) and entry.path.endswith(REF_SUFFIX)
-    )
+    refs = frozenset({*_registered_refs(location, entries), *_minted_refs(location, entries)})
     files = (_table_file(location, refs, entry) for entry in entries)
     found = tuple(file for file in files if file is not None)
     return Inventory(location, found, refs, entries)
+
+
+def _registered_refs(location: str, entries: Iterable[Entry]) -> Iterator[str]:
+    """The refs that Lance has registered, as it does for those of older releases."""
+    prefix = f"{location}/{REFS_FOLDER}/"
+    for entry in entries:
+        if entry.path.startswith(prefix) and entry.path.endswith(REF_SUFFIX):
+            yield unquote(entry.path.removeprefix(prefix).removesuffix(REF_SUFFIX))
+
+
+def _minted_refs(location: str, entries: Iterable[Entry]) -> Iterator[str]:
+    """The refs that have a version in a folder with a minted name."""
+    prefix = f"{location}/{REF_FOLDER}/"
+    for entry in entries:
+        ref, separator, _ = entry.path.removeprefix(prefix).partition("/_versions/")
+        if entry.path.startswith(prefix) and separator and is_minted(ref):
+            yield ref
 
 
 def _table_file(location: str, refs: Collection[str], entry: Entry) -> TableFile | None:
