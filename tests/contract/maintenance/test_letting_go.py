@@ -259,6 +259,24 @@ def test_indexes_that_only_a_branch_has_left_are_kept_for_it(graph):
     at_rest(graph.uri)
 
 
+def test_files_of_main_that_only_a_branch_has_left_are_kept_for_it(graph):
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    insert(graph, "fay")
+    # From now on the merge base is a commit of main whose tables have none of the old files.
+    graph.optimize()
+    graph.merge("main", into="draft")
+    insert(graph, "gil")
+    graph.optimize()
+    draft = graph.at(branch="draft")
+    before = digest(draft, draft.snapshot().head.commit_id)
+
+    assert len(clean(graph, keep_commits=1).commits) > 1
+
+    assert digest(omnigraph.open(graph.uri), draft.snapshot().head.commit_id) == before
+    at_rest(graph.uri)
+
+
 def test_large_values_go_with_their_rows_and_stay_with_them(tmp_path):
     graph = omnigraph.init(tmp_path / "blobs.omni", "node Doc { name: String @key  body: Blob? }")
     for name, letter in (("a", b"x"), ("b", b"y")):
