@@ -9,8 +9,8 @@ from omnigraph.errors import (
     BranchNotFoundError,
     ErrorCode,
     FeedGapError,
-    InvalidInputError,
     InvalidParameterError,
+    NotFoundError,
 )
 from omnigraph.graph import Graph
 from omnigraph.model.names import MAIN
@@ -182,7 +182,7 @@ def test_bad_requests_are_refused(graph):
     for limit in (0, -1):
         with pytest.raises(InvalidParameterError):
             graph.changes(limit=limit)
-    with pytest.raises(InvalidInputError):
+    with pytest.raises(NotFoundError, match="no tag nope"):
         graph.changes(after="nope")
     with pytest.raises(BranchNotFoundError):
         graph.changes(branch="nope")

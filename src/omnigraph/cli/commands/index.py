@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 group = typer.Typer(
     help=(
-        "Build missing indexes, extend the others to new rows, and remove those not asked for; "
-        "or list them."
+        "Build missing indexes, extend others to new rows, and remove unneeded ones; or list them."
     ),
     invoke_without_command=True,
 )
