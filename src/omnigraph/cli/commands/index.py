@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.indexes import IndexResult
 
 group = typer.Typer(
-    help=(
-        "Build missing indexes, extend others to new rows, and remove unneeded ones; or list them."
-    ),
+    help="Build missing indexes, extend the others to new rows, or list them.",
     invoke_without_command=True,
 )
 
