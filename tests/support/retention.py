@@ -5,7 +5,6 @@ Files are judged by Lance's own metadata of each version, read one by one.
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -24,17 +23,7 @@ LET_GO: Final = "let go"
 def digests(uri: str) -> dict[str, str]:
     """By commit, a digest of all its rows as a fresh reader sees them, or `LET_GO`."""
     graph = omnigraph.open(uri, read_only=True)
-    return {commit_id: digest(graph, commit_id) for commit_id in _commits(graph)}
-
-
-def _commits(graph: Graph) -> set[str]:
-    """The commits in the history of a branch or a tag."""
-    found = {str(commit.commit_id) for commit in graph.commits.every()}
-    for tag in graph.tags.list():
-        with suppress(CommitLetGoError):
-            tagged = graph.snapshot(commit=tag.commit_id)
-            found |= {str(commit.commit_id) for commit in graph._manifest.history(tagged).every()}
-    return found
+    return {commit.commit_id: digest(graph, commit.commit_id) for commit in graph.commits.every()}
 
 
 def digest(graph: Graph, commit_id: str) -> str:
@@ -85,9 +74,9 @@ def unnamed_files(uri: str) -> set[str]:
         for version in (each["version"] for each in handle.version_refs()):
             if graph.snapshot(branch=branch, version=version).head.commit_id in kept:
                 pinned.add(("__manifest", ref, version))
-    for commit_id in _commits(graph):
+    for commit in graph.commits.every():
         try:
-            snapshot = graph.snapshot(commit=commit_id)
+            snapshot = graph.snapshot(commit=commit.commit_id)
         except CommitLetGoError:
             continue
         pinned.add(("__manifest", snapshot.ref, snapshot.manifest_version))

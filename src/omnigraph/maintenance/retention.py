@@ -136,14 +136,12 @@ class Needs:
         tags: The commits that tags name.
         writes: The commits that writes in progress, or interrupted ones, refer to.
         ended: The newest commits of deleted branches, and when those were deleted.
-        unnamed: The commits that only branches have which were deleted a moment ago.
     """
 
     tips: Mapping[BranchName, CommitId]
     tags: Collection[CommitId] = ()
     writes: Collection[CommitId] = ()
     ended: Mapping[CommitId, datetime] = field(default_factory=dict)
-    unnamed: Collection[CommitId] = ()
 
 
 def find_kept(
@@ -184,7 +182,6 @@ def _reasons(
     superseded = _superseded(commits, needs)
     since = now - rules.grace
     yield Reason.GRACE, {id_ for id_, until in superseded.items() if until > since}
-    yield Reason.GRACE, needs.unnamed
     yield Reason.UNPLACED, {id_ for id_, each in commits.items() if not each.has_known_ref}
 
 

@@ -49,8 +49,6 @@ class GraphSurvey:
         retired: The deleted branches.
         record: Which commits were let go.
         commits: Every commit in the history of a branch or of a tag.
-        heads: By branch, its newest commit.
-        unnamed: Those of the commits that only branches have which were deleted a moment ago.
         failures: What cannot be read. Then anything may be needed.
     """
 
@@ -62,7 +60,6 @@ class GraphSurvey:
     record: LetGoRecord
     commits: Mapping[CommitId, Commit]
     heads: Mapping[BranchName, CommitId]
-    unnamed: frozenset[CommitId]
     failures: tuple[OmnigraphError, ...]
 
     @property
@@ -91,8 +88,7 @@ class GraphSurvey:
             for ref, commit in newest.items()
             if (at := retired_at[ref]) is not None
         }
-        tags = [tag.commit_id for tag in self.tags]
-        return Needs(self.heads, tags, writes, ended, self.unnamed)
+        return Needs(self.heads, [tag.commit_id for tag in self.tags], writes, ended)
 
     def is_let_go(self, commit: Commit) -> bool:
         """Whether a commit was let go."""
@@ -129,11 +125,7 @@ def survey_graph(manifest: Manifest, sidecars: Sidecars, *, since: datetime) -> 
     heads = {name: manifest.snapshot(opened, name).head for name, opened in tips.items()}
     commits = {head.commit_id: head for head in heads.values()}
     recent = [each for each in retired if each.retired_at is None or each.retired_at > since]
-    pages: set[str] = set()
-    for commit in _read_commits(manifest, tips, tagged.tags, pages):
-        commits.setdefault(commit.commit_id, commit)
-    named = frozenset(commits)
-    for commit in _read_retired(manifest, recent, pages):
+    for commit in _read_commits(manifest, tips, tagged.tags, recent):
         commits.setdefault(commit.commit_id, commit)
     for intent in intents:
         source = intent.merge_source_commit_id
@@ -150,7 +142,6 @@ def survey_graph(manifest: Manifest, sidecars: Sidecars, *, since: datetime) -> 
         record,
         commits,
         {name: head.commit_id for name, head in heads.items()},
-        frozenset(commits) - named,
         tuple(failures),
     )
 
@@ -159,9 +150,10 @@ def _read_commits(
     manifest: Manifest,
     tips: Mapping[BranchName, OpenManifest],
     tags: Iterable[Tag],
-    pages: set[str],
+    retired: Iterable[RetiredBranch],
 ) -> Iterator[Commit]:
     # Branches share most pages of their lineage.
+    pages: set[str] = set()
     for name, opened in tips.items():
         yield from manifest.every_commit(opened, name, pages)
     refs = {opened.table.address.ref for opened in tips.values()}
@@ -172,11 +164,6 @@ def _read_commits(
         with suppress(NotFoundError):
             opened = manifest.open_version(tag.ref, tag.manifest_version)
             yield from manifest.every_commit(opened, tag.branch, pages)
-
-
-def _read_retired(
-    manifest: Manifest, retired: Iterable[RetiredBranch], pages: set[str]
-) -> Iterator[Commit]:
     for branch in retired:
         with suppress(NotFoundError):
             yield from manifest.every_commit(manifest.open_ref(branch.ref), branch.name, pages)
