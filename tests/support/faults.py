@@ -1,5 +1,6 @@
 """Faults to plant in a sound graph, one kind each, as disks, bugs and manual edits cause them."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -23,6 +24,7 @@ from omnigraph.model.tables import TablePin
 from omnigraph.recovery.intents import Intent, TableIntent
 from omnigraph.recovery.sidecars import Sidecars
 from omnigraph.storage import heads, staging
+from omnigraph.storage.tables import REF_FOLDER
 from tests.support.crashes import Cut, cut_off
 from tests.support.graphs import add_rows
 from tests.support.publishing import PERSON
@@ -232,8 +234,7 @@ def _garble_a_branch(graph: Graph) -> None:
 
 
 def _lose_the_refs_of_a_branch(graph: Graph) -> None:
-    for path in Path(graph.uri, MANIFEST, "_refs", "branches").iterdir():
-        path.unlink()
+    shutil.rmtree(Path(graph.uri, MANIFEST, REF_FOLDER))
 
 
 def _record_a_recovery_twice(graph: Graph) -> None:

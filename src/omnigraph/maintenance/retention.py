@@ -160,7 +160,10 @@ def find_kept(
     places = {(commits[commit_id].branch, commits[commit_id].ref) for commit_id in kept}
     for commit_id in needs.ended:
         commit = commits.get(commit_id)
-        if commit is not None and (commit.branch, commit.ref) in places:
+        # Main is never deleted, and commits whose ref is unknown are kept anyway.
+        if commit is None or commit.ref is None:
+            continue
+        if (commit.branch, commit.ref) in places:
             kept.setdefault(commit_id, Reason.DELETED_BRANCH)
     return kept
 

@@ -20,6 +20,7 @@ class History:
     """A branch's commits by id; older pages are read only when a walk reaches them."""
 
     def __init__(self, recent: Sequence[Commit], pages: Iterator[Sequence[Commit]]) -> None:
+        self._recent = tuple(recent)
         self._commits = {commit.commit_id: commit for commit in recent}
         self._pages = pages
 
@@ -41,7 +42,9 @@ class History:
 
     def every(self) -> Iterator[Commit]:
         """All commits, possibly repeated; older pages are read when they are reached."""
-        yield from tuple(self._commits.values())
+        yield from self._recent
+        own = {commit.commit_id for commit in self._recent}
+        yield from [commit for id_, commit in self._commits.items() if id_ not in own]
         for page in self._pages:
             self._commits.update((commit.commit_id, commit) for commit in page)
             yield from page

@@ -423,17 +423,25 @@ class Tables:
             return None
         with self._lock:
             newest = self._newest.get((location, ref))
-        folder = Path(self._root.uri, ref_folder(location, ref), "_versions")
         # A cleanup may have removed it, and old tables name their files otherwise.
-        if newest is None or not (folder / _version_file(newest)).exists():
+        if newest is None or not self._has_file(location, ref, newest):
             return None
         for version in range(newest, newest + PROBED_VERSIONS_MAX):
-            if not (folder / _version_file(version + 1)).exists():
+            if not self._has_file(location, ref, version + 1):
                 if newest <= self.gaps.highest(ref_folder(location, ref)):
                     return None
                 self._see(self.address(location, ref=ref, version=version))
                 return version
         return None
+
+    def _has_file(self, location: str, ref: str | None, version: int) -> bool:
+        folder = Path(self._root.uri, ref_folder(location, ref), "_versions")
+        with translate_errors("finding the newest version of", self.uri(location)):
+            try:
+                (folder / _version_file(version)).stat()
+            except FileNotFoundError:
+                return False
+        return True
 
     def forget(self, location: str, *, ref: str | None, versions: Collection[int]) -> None:
         """Forget versions that were removed."""

@@ -7,7 +7,7 @@ import pytest
 from omnigraph.limits import PROBED_VERSIONS_MAX
 from omnigraph.storage.staging import stage_append
 from omnigraph.storage.store import Store
-from omnigraph.storage.tables import Table
+from omnigraph.storage.tables import Table, Tables
 from tests.support.tables import LOCATION, applied, create, rows
 
 
@@ -56,12 +56,12 @@ def test_a_long_history_is_not_listed(store, ref, monkeypatch):
         pytest.skip("S3 lists the newest versions first")
     table = append(store, ref, 2)
     looked = []
-    exists = Path.exists
+    look = Tables._has_file
 
-    def look(path: Path) -> bool:
-        looked.append(path.name)
-        return exists(path)
+    def note(tables: Tables, location: str, ref: str | None, version: int) -> bool:
+        looked.append(version)
+        return look(tables, location, ref, version)
 
-    monkeypatch.setattr(Path, "exists", look)
+    monkeypatch.setattr(Tables, "_has_file", note)
     assert store.tables.head_version(LOCATION, ref=ref) == table.version
     assert len(looked) == 2
