@@ -120,6 +120,18 @@ KEPT_COLUMNS_BYTES_MAX: Final = 512 << 20
 KEPT_DELETIONS_BYTES_MAX: Final = 32 << 20
 """Memory that a graph handle spends on knowing which rows of fragments are deleted."""
 
+KEPT_TOPOLOGIES_BYTES_MAX: Final = 1 << 30
+"""Arrays of node numbers that a graph handle keeps: those of about a hundred million edges."""
+
+NUMBERS_PER_ROW_MAX: Final = 4
+"""Numbers per node up to which arrays are indexed by them: deleted nodes leave theirs unused."""
+
+NUMBERED_IN_MEMORY_ROWS_MAX: Final = 1 << 14
+"""Nodes of a table whose ids are found by a dictionary; of more, by an index."""
+
+NUMBERED_AT_ONCE_ROWS_MAX: Final = 1 << 16
+"""Edges whose ends are held as texts while they become numbers; more are streamed."""
+
 FETCHED_WHOLE_BYTES_MAX: Final = 64 << 10
 """Data files of a fragment of which every column is read if one is: it takes the same requests."""
 

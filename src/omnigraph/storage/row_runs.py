@@ -115,7 +115,7 @@ def describe_rows(fragment: Fragment) -> tuple[RowRuns, np.ndarray] | None:
     """
     if fragment.deletion_file is not None:
         return None
-    ids = _parse_ranges(fragment.row_id_meta) or _expand_ranges(fragment.row_id_meta)
+    ids = parse_row_ids(fragment)
     versions = _parse_version_runs(fragment.last_updated_at_version_meta)
     if ids is None or versions is None:
         return None
@@ -134,6 +134,14 @@ def describe_rows(fragment: Fragment) -> tuple[RowRuns, np.ndarray] | None:
         ends - starts,
     )
     return runs, numbers[np.searchsorted(version_ends, starts, "right")]
+
+
+def parse_row_ids(fragment: Fragment) -> tuple[np.ndarray, np.ndarray] | None:
+    """The first row ids of runs in a fragment, and how many rows each has, deleted ones included.
+
+    Reads nothing. None if they are in a file of their own.
+    """
+    return _parse_ranges(fragment.row_id_meta) or _expand_ranges(fragment.row_id_meta)
 
 
 def _parse_ranges(meta: Any) -> tuple[np.ndarray, np.ndarray] | None:

@@ -1,0 +1,1 @@
+"""Topology: which nodes the edges of a table connect, in numbers (docs/decisions/0015)."""

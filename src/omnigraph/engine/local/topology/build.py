@@ -1,0 +1,81 @@
+"""Building arrays from the edges of a table: the ids of their ends become numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.engine.local.topology.adjacency import Adjacency, from_keys, join_halves, swap_halves
+from omnigraph.engine.local.topology.numbers import NOTHING, NodeNumbers
+from omnigraph.limits import KEPT_TABLE_BYTES_MAX, NUMBERED_AT_ONCE_ROWS_MAX
+from omnigraph.schema.catalog import ENDPOINTS
+from omnigraph.storage.columns import read_all_fragments
+from omnigraph.storage.streams import Relay
+from omnigraph.storage.tables import ROW_ID, Table
+
+
+def read_keys(edges: Table, sources: NodeNumbers, targets: NodeNumbers) -> np.ndarray | None:
+    """The edges as keys (`adjacency.join_halves`), in any order; None if an end does not exist.
+
+    Raises:
+        StorageError: a table could not be read.
+    """
+    if edges.count_rows() <= NUMBERED_AT_ONCE_ROWS_MAX:
+        ends = number_ends(read_all_fragments(edges, ENDPOINTS), sources, targets)
+        return None if ends is None else join_halves(*ends)
+    keys = _join_ids(edges, sources, targets)
+    return keys if len(keys) == edges.count_rows() else None
+
+
+def number_ends(
+    rows: pa.Table, sources: NodeNumbers, targets: NodeNumbers
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The numbers of the sources and of the targets of edges; None if an end does not exist."""
+    numbers = sources.find(rows["src"]), targets.find(rows["dst"])
+    return None if any((ends == NOTHING).any() for ends in numbers) else numbers
+
+
+def both_ways(
+    keys: np.ndarray, *, source_count: int, target_count: int
+) -> tuple[Adjacency, Adjacency]:
+    """The adjacency from sources to targets, and back. The keys are sorted in place."""
+    keys.sort()
+    out = from_keys(keys, size=source_count)
+    swapped = swap_halves(keys)
+    del keys
+    swapped.sort()
+    return out, from_keys(swapped, size=target_count)
+
+
+def _join_ids(edges: Table, sources: NodeNumbers, targets: NodeNumbers) -> np.ndarray:
+    """The keys of the edges whose ends exist. Edges are streamed: only numbers are held."""
+    # Imported here: small tables do without DuckDB, and the engine imports this module.
+    from omnigraph.engine.local.execute import new_cursor
+
+    relay, cursor = Relay(), new_cursor()
+    cursor.register("sources", _numbered_ids(sources))
+    cursor.register("targets", _numbered_ids(targets))
+    cursor.register("edges", relay.carry(edges.scan(ENDPOINTS)))
+    with relay.reraise():
+        joined = cursor.sql(
+            "SELECT (s.number::UBIGINT << 32) | t.number AS key FROM edges AS e"
+            " JOIN sources AS s ON s.id = e.src JOIN targets AS t ON t.id = e.dst"
+        )
+        keys = np.empty(edges.count_rows(), np.uint64)
+        count = 0
+        for batch in joined.to_arrow_reader():
+            part = batch.column(0).to_numpy()[: len(keys) - count]
+            keys[count : count + len(part)] = part
+            count += len(part)
+    cursor.close()
+    return keys[:count]
+
+
+def _numbered_ids(numbers: NodeNumbers) -> pa.Table:
+    """The ids of nodes and their numbers. Large tables are not kept in memory."""
+    if numbers.table.count_bytes() <= KEPT_TABLE_BYTES_MAX:
+        ids = read_all_fragments(numbers.table, ["id"])["id"]
+        return pa.table({"id": ids, "number": numbers.of_rows})
+    rows = numbers.table.read(["id", ROW_ID])
+    return pa.table({"id": rows["id"], "number": pc.cast(rows[ROW_ID], pa.uint32())})

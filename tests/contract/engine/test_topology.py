@@ -1,0 +1,66 @@
+"""Topologies of real tables are what their rows say."""
+
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph.engine.local.topology import build
+from omnigraph.engine.local.topology.topologies import Topologies
+from tests.support.topology import data_of, require_right, tables_of
+
+SCHEMA = """
+node Person { name: String @key  age: I32? }
+node City { name: String @key }
+edge Knows: Person -> Person { since: I32? }
+edge LivesIn: Person -> City
+"""
+KNOWS = tables_of("Knows", "Person")
+LIVES_IN = tables_of("LivesIn", "Person", "City")
+
+
+def make(path: Path) -> omnigraph.Graph:
+    graph = omnigraph.init(path / "graph.omni", SCHEMA)
+    graph.settings.set("maintenance.optimize", "off")
+    people = [f"p{number}" for number in range(12)]
+    knows = [
+        {"from": people[number], "to": people[number * number % 12]}
+        for number in [*range(12), 3, 3, 4]
+    ]
+    graph.load(
+        {
+            "Person": [{"name": name, "age": 1} for name in people],
+            "City": [{"name": "here"}, {"name": "there"}],
+            "Knows": knows,
+            "LivesIn": [{"from": name, "to": "here"} for name in people[::2]],
+        },
+        index=False,
+    )
+    return graph
+
+
+@pytest.mark.parametrize("at_once", [0, 1 << 16], ids=["streamed", "at once"])
+def test_arrays_are_what_the_rows_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(build, "NUMBERED_AT_ONCE_ROWS_MAX", at_once)
+    graph = make(tmp_path)
+    data, topologies = data_of(graph), Topologies()
+    knows = require_right(topologies, data, KNOWS)
+    lives_in = require_right(topologies, data, LIVES_IN)
+    assert knows.sources is lives_in.sources, "one node type has one set of numbers"
+    assert topologies.of(data, KNOWS) is topologies.peek(data, KNOWS)
+    assert topologies.cost(data, KNOWS) == 0
+
+
+def test_an_edge_table_may_be_empty(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "graph.omni", SCHEMA)
+    topology = require_right(Topologies(), data_of(graph), KNOWS)
+    assert topology.out.edge_count == 0
+
+
+def test_what_does_not_fit_is_not_built(tmp_path: Path) -> None:
+    data, topologies = data_of(make(tmp_path)), Topologies(bytes_max=100)
+    assert topologies.of(data, KNOWS) is None
+    assert topologies.cost(data, KNOWS) is None
+    assert topologies.of(data, LIVES_IN) is not None
