@@ -137,6 +137,19 @@ _SENTENCES: Final[Mapping[ErrorCode, tuple[type[OmnigraphError], str]]] = {
         errors.CommitLetGoError,
         "Retention let the commit go; it is still in the history, and what it read was removed.",
     ),
+    ErrorCode.QUERY_TIMEOUT: (
+        errors.LimitExceededError,
+        "The query ran for longer than its timeout.",
+    ),
+    ErrorCode.QUERY_MEMORY: (
+        errors.LimitExceededError,
+        "The query needs more memory than it may hold.",
+    ),
+    ErrorCode.QUERY_MAX_ROWS: (
+        errors.LimitExceededError,
+        "The query has more rows than it may return.",
+    ),
+    ErrorCode.CANCELLED: (errors.CancelledError, "The caller cancelled the request."),
 }
 """The class that carries a code, and what the code means; `errors_page` needs all of them."""
 

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from omnigraph.changes.feed import Batch, CommitChanges
     from omnigraph.changes.graphs import GraphDiff
     from omnigraph.changes.records import RowChange
+    from omnigraph.engine.budget import Cancellation
     from omnigraph.engine.queries import Explanation, QueryResult
     from omnigraph.errors import (
         AlreadyExistsError,
         BranchNotFoundError,
+        CancelledError,
         CommitLetGoError,
         CommitNotFoundError,
         ConflictError,
@@ -75,6 +77,8 @@ __all__ = [
     "AlreadyExistsError",
     "Batch",
     "BranchNotFoundError",
+    "Cancellation",
+    "CancelledError",
     "Catalog",
     "CheckReport",
     "CleanupResult",
@@ -146,6 +150,8 @@ _HOMES: Final = {
     "AlreadyExistsError": "omnigraph.errors",
     "Batch": "omnigraph.changes.feed",
     "BranchNotFoundError": "omnigraph.errors",
+    "Cancellation": "omnigraph.engine.budget",
+    "CancelledError": "omnigraph.errors",
     "Catalog": "omnigraph.schema.catalog",
     "CheckReport": "omnigraph.maintenance.checking.report",
     "CleanupResult": "omnigraph.maintenance.cleanup.results",

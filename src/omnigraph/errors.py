@@ -23,6 +23,7 @@
     ├── MigrationRefusedError          change the schema plan                  (schema)
     ├── NotAllowedError                ask for the right
     ├── LimitExceededError             ask for less
+    ├── CancelledError                 nothing; the caller cancelled it
     ├── FormatError                    upgrade one side
     ├── RecoveryNeededError            run repair; we will not guess
     ├── OutcomeUnknownError            read before retrying
@@ -122,6 +123,10 @@ class ErrorCode(StrEnum):
     TAG_NOT_FOUND = "tag_not_found"
     TAG_EXISTS = "tag_exists"
     COMMIT_LET_GO = "commit_let_go"
+    QUERY_TIMEOUT = "query_timeout"
+    QUERY_MEMORY = "query_memory"
+    QUERY_MAX_ROWS = "query_max_rows"
+    CANCELLED = "cancelled"
 
 
 class OmnigraphError(Exception):
@@ -268,6 +273,12 @@ class LimitExceededError(OmnigraphError):
     """The request is larger than a limit; the message names the limit and its value."""
 
     default_code = ErrorCode.LIMIT_EXCEEDED
+
+
+class CancelledError(OmnigraphError):
+    """The caller cancelled what it had asked for. Nothing was changed."""
+
+    default_code = ErrorCode.CANCELLED
 
 
 class FormatError(OmnigraphError):

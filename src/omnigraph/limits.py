@@ -108,6 +108,16 @@ REDUCED_KEYS_MAX: Final = 10_000
 LOCAL_BYTES_MAX: Final = 4 << 30
 """Bytes of table data that the local engine processes before `auto` chooses Spark."""
 
+IDLE_DATABASES_MAX: Final = 2
+"""Databases of bounded memory that are kept for the next query with the same limit."""
+
+RESULT_BATCH_ROWS: Final = 1 << 16
+"""Rows of a result that arrive at once where the bytes of a result are counted."""
+
+INTERRUPT_SECONDS: Final = 0.02
+"""How often a run that has to end is interrupted until it does: one that starts forgets earlier
+interrupts."""
+
 MANIFEST_STATES_MAX: Final = 8
 """Manifest states that a graph handle keeps; each is as large as the schema has types."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import pyarrow as pa
 
 from omnigraph.choices import EngineName
+from omnigraph.engine.budget import UNLIMITED, Budget
 from omnigraph.model.tables import TableKey
 from omnigraph.storage.tables import Table
 
@@ -24,10 +25,12 @@ class Data:
         table: Opens a type's table at the one snapshot that the whole run sees.
         given: The rows of each `GivenRows` relation of the plan: an Arrow table or, for Spark, a
             DataFrame of its session.
+        budget: What the run may spend.
     """
 
     table: Callable[[TableKey], Table]
     given: Mapping[str, pa.Table] = field(default_factory=dict)
+    budget: Budget = UNLIMITED
 
 
 class Engine(Protocol):
@@ -49,6 +52,8 @@ class Engine(Protocol):
         Raises:
             InvalidInputError: a computed value does not fit its type.
             StorageError: a table could not be read.
+            LimitExceededError: the budget of the data does not suffice. What the run held is free.
+            CancelledError: the caller cancelled the run. What it held is free.
         """
         ...
 

@@ -9,7 +9,7 @@ from functools import cache
 import duckdb
 import pytest
 
-from omnigraph.engine.local import execute
+from omnigraph.engine.local import databases
 from omnigraph.engine.local.execute import LocalEngine
 
 FORKS_BESIDE_THREADS = """
@@ -50,7 +50,7 @@ def test_threads_that_ask_at_the_same_moment_make_one_database(
         made.append(pid)
         return duckdb.connect(":memory:")
 
-    monkeypatch.setattr(execute, "_connected", slowly)
+    monkeypatch.setattr(databases, "_connected", slowly)
     threads = [threading.Thread(target=LocalEngine()._cursor) for _ in range(4)]
     for each in threads:
         each.start()

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import pyarrow as pa
 from sqlglot import exp
 
 from omnigraph.choices import EngineName
+from omnigraph.engine.budget import Budget
+from omnigraph.engine.interrupts import run_interruptibly
+from omnigraph.engine.local.databases import bounded_database, new_cursor
 from omnigraph.engine.local.reduce import Reducer, look_up
 from omnigraph.engine.local.scans import joinable, scannable
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.results import conform
 from omnigraph.errors import ErrorCode, InternalError, InvalidInputError, StorageError
-from omnigraph.limits import COMPILED_QUERIES_MAX
+from omnigraph.limits import COMPILED_QUERIES_MAX, RESULT_BATCH_ROWS
 from omnigraph.relational.plans import GivenRows, Plan, Relation, TableRows
 from omnigraph.storage.streams import Relay
 
@@ -28,15 +29,6 @@ if TYPE_CHECKING:
     import duckdb
 
 _DIALECT: Final = "duckdb"
-_SETTINGS: Final = (
-    "TimeZone = 'UTC'",
-    # Nothing but the relations of a plan may be read: no variables, files, network, extensions.
-    "python_enable_replacements = false",
-    "autoinstall_known_extensions = false",
-    "autoload_known_extensions = false",
-    "enable_external_access = false",
-    "lock_configuration = true",
-)
 
 
 class LocalEngine:
@@ -62,16 +54,29 @@ class LocalEngine:
         Raises:
             InvalidInputError: a computed value does not fit its type.
             StorageError: a table could not be read.
+            LimitExceededError: the budget of the data does not suffice. What the run held is free.
+            CancelledError: the caller cancelled the run. What it held is free.
         """
+        budget = data.budget
+        budget.check()
         if (rows := look_up(plan, data)) is not None:
             return conform(rows, plan.columns)
         relay = Relay()
         inputs = self._inputs(plan, data, relay)
-        cursor = self._cursor()
-        with _registered(cursor, inputs), relay.reraise(), _translating():
-            values = {name: bound.value for name, bound in plan.values.items()}
-            answer = cursor.sql(self._texts.of(plan.tree), params=values or None)
-            computed = answer.to_arrow_table()
+        text = _capped(self._texts.of(plan.tree), plan.tree, budget)
+        values = {name: bound.value for name, bound in plan.values.items()}
+        with (
+            self._database(budget) as cursor,
+            _registered(cursor, inputs),
+            relay.reraise(),
+            _translating(budget),
+        ):
+            computed = run_interruptibly(
+                lambda: _collect(cursor.sql(text, params=values or None), budget),
+                cursor.interrupt,
+                budget,
+            )
+        budget.require_rows(computed.num_rows)
         return conform(computed, plan.columns)
 
     def _inputs(self, plan: Plan, data: Data, relay: Relay) -> dict[str, Any]:
@@ -108,6 +113,14 @@ class LocalEngine:
             case _:
                 assert_never(relation)
 
+    @contextmanager
+    def _database(self, budget: Budget) -> Iterator[duckdb.DuckDBPyConnection]:
+        if budget.bytes_max is None:
+            yield self._cursor()
+        else:
+            with bounded_database(budget.bytes_max) as connection:
+                yield connection
+
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         cursor: duckdb.DuckDBPyConnection | None = getattr(self._threads, "cursor", None)
         if cursor is None:
@@ -138,33 +151,6 @@ class _Texts:
         return text
 
 
-_connecting: Final = threading.Lock()
-
-
-def new_cursor(settings: tuple[str, ...] = ()) -> duckdb.DuckDBPyConnection:
-    """A cursor of this process's DuckDB, for one thread of the caller.
-
-    Args:
-        settings: More settings, as assignments; there is one DuckDB for each choice of them.
-    """
-    # One at a time, or two threads make a DuckDB each. The one that nobody keeps would go with the
-    # cursor of its thread; and a child that is forked meanwhile, as Spark's start does, lets go of
-    # that cursor, waits for threads that it does not have, and dies.
-    with _connecting:
-        return _connected(os.getpid(), settings).cursor()
-
-
-@cache
-def _connected(pid: int, settings: tuple[str, ...]) -> duckdb.DuckDBPyConnection:  # noqa: ARG001 a child has its own
-    """This process's DuckDB. To start one takes longer than a small query does."""
-    import duckdb
-
-    connection = duckdb.connect(":memory:")
-    for setting in (*settings, *_SETTINGS):
-        connection.execute(f"SET GLOBAL {setting}")
-    return connection
-
-
 @contextmanager
 def _registered(cursor: duckdb.DuckDBPyConnection, inputs: Mapping[str, Any]) -> Iterator[None]:
     try:
@@ -176,24 +162,75 @@ def _registered(cursor: duckdb.DuckDBPyConnection, inputs: Mapping[str, Any]) ->
             cursor.unregister(name)
 
 
+def _capped(text: str, tree: exp.Query, budget: Budget) -> str:
+    """The text, for at most one row more than the budget allows, which shows that there are more.
+
+    A query with a limit of its own returns few rows anyway, or it is refused when it has.
+    """
+    if budget.rows_max is None or tree.args.get("limit") is not None:
+        return text
+    return f"{text} LIMIT {budget.rows_max + 1}"
+
+
+def _collect(answer: duckdb.DuckDBPyRelation, budget: Budget) -> pa.Table:
+    """The rows of an answer. DuckDB's limit of memory does not count them, so they are counted."""
+    if budget.memory is None:
+        return answer.to_arrow_table()
+    byte_count = 0
+    batches = []
+    with _raising_own_errors():
+        reader = answer.to_arrow_reader(RESULT_BATCH_ROWS)
+        for batch in reader:
+            byte_count += batch.nbytes
+            budget.require_bytes(byte_count)
+            batches.append(batch)
+    return pa.Table.from_batches(batches, reader.schema)
+
+
 @contextmanager
-def _translating() -> Iterator[None]:
+def _raising_own_errors() -> Iterator[None]:
+    """Raise DuckDB's errors as it raises them outside of a stream, where they are OSErrors."""
+    import duckdb
+
+    kinds: dict[str, type[duckdb.Error]] = {
+        "Conversion Error": duckdb.ConversionException,
+        "Out of Range Error": duckdb.OutOfRangeException,
+        "Out of Memory Error": duckdb.OutOfMemoryException,
+        "IO Error": duckdb.IOException,
+    }
+    try:
+        yield
+    except OSError as cause:
+        kind = kinds.get(str(cause).partition(":")[0], duckdb.Error)
+        raise kind(str(cause)) from cause
+
+
+@contextmanager
+def _translating(budget: Budget) -> Iterator[None]:
     """Re-raise DuckDB's failures as ours, with the original as the cause."""
     import duckdb
 
     try:
         yield
+    except duckdb.OutOfMemoryException as cause:
+        if budget.memory is not None:
+            raise budget.memory_error() from cause
+        raise _unfinished_error(cause) from cause
     except (duckdb.ConversionException, duckdb.OutOfRangeException) as cause:
         message = f"a computed value does not fit its type: {_first_line(cause)}"
         hint = "sum fewer rows, or take the average"
         code = ErrorCode.VALUE_OUT_OF_RANGE
         raise InvalidInputError(message, hint=hint, code=code) from cause
-    except (duckdb.IOException, duckdb.OutOfMemoryException) as cause:
-        message = f"the local engine could not finish: {_first_line(cause)}"
-        raise StorageError(message, hint="try the engine spark for what does not fit") from cause
+    except duckdb.IOException as cause:
+        raise _unfinished_error(cause) from cause
     except duckdb.Error as cause:
         message = f"the local engine refused a plan: {_first_line(cause)}"
         raise InternalError(message, hint="this is a bug; please report the query") from cause
+
+
+def _unfinished_error(cause: Exception) -> StorageError:
+    message = f"the local engine could not finish: {_first_line(cause)}"
+    return StorageError(message, hint="try the engine spark for what does not fit")
 
 
 def _first_line(cause: Exception) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.engine.local.execute import new_cursor
+from omnigraph.engine.local.databases import new_cursor
 from omnigraph.errors import InternalError, InvalidInputError, StorageError
 
 # Imported where it is used: most merges and schema changes compute no values.

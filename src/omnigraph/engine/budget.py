@@ -1,0 +1,196 @@
+"""Budgets: how long a query may run, what it may hold and return, and who may cancel it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from omnigraph.errors import CancelledError, ErrorCode, LimitExceededError
+
+
+class Cancellation:
+    """Cancels the queries that it is given to, from any thread. It stays cancelled.
+
+    >>> cancellation = Cancellation()
+    >>> cancellation.cancel()
+    >>> cancellation.is_cancelled
+    True
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_cancelled = False
+        self._listeners: list[Callable[[], None]] = []
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self._is_cancelled
+
+    def cancel(self) -> None:
+        """End every query that has this, and refuse every later one. Returns at once."""
+        with self._lock:
+            self._is_cancelled = True
+            listeners = list(self._listeners)
+        for listener in listeners:
+            listener()
+
+    @contextmanager
+    def notify(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Call the listener on cancellation, for as long as the block lasts; at once if it is."""
+        with self._lock:
+            self._listeners.append(listener)
+        try:
+            if self._is_cancelled:
+                listener()
+            yield
+        finally:
+            with self._lock:
+                self._listeners.remove(listener)
+
+
+class LimitSource(StrEnum):
+    """Where a limit was set; the words are those of messages."""
+
+    CALL = "given with the query"
+    GRAPH = "set for the graph"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One limit of a budget.
+
+    Attributes:
+        value: Seconds, bytes or rows.
+        text: The value as people write it, such as `30s`.
+    """
+
+    value: float
+    text: str
+    source: LimitSource
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one run of a query may spend; without limits, anything.
+
+    What runs for long in Python calls `check` once for each block of rows or edges, and
+    `require_bytes` before it holds more than before.
+
+    >>> UNLIMITED.check()
+    >>> Budget(rows=Limit(10, "10", LimitSource.CALL)).require_rows(10)
+
+    Attributes:
+        ends_at: When the time is up, by `time.monotonic`; None if it never is.
+    """
+
+    timeout: Limit | None = None
+    memory: Limit | None = None
+    rows: Limit | None = None
+    cancellation: Cancellation | None = None
+    ends_at: float | None = None
+
+    @classmethod
+    def start(
+        cls,
+        *,
+        timeout: Limit | None = None,
+        memory: Limit | None = None,
+        rows: Limit | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> Budget:
+        """A budget whose time begins now."""
+        ends_at = None if timeout is None else time.monotonic() + timeout.value
+        return cls(timeout, memory, rows, cancellation, ends_at)
+
+    @property
+    def may_end_early(self) -> bool:
+        """Whether `check` can ever raise."""
+        return self.ends_at is not None or self.cancellation is not None
+
+    @property
+    def bytes_max(self) -> int | None:
+        """The bytes that the query may hold at once; None if there is no limit."""
+        return None if self.memory is None else int(self.memory.value)
+
+    @property
+    def rows_max(self) -> int | None:
+        """The rows that the query may return; None if there is no limit."""
+        return None if self.rows is None else int(self.rows.value)
+
+    def seconds_left(self) -> float | None:
+        """How much of the time is left, at least 0; None if there is no limit."""
+        return None if self.ends_at is None else max(0.0, self.ends_at - time.monotonic())
+
+    def check(self) -> None:
+        """Refuse to go on if the query was cancelled, or its time is up.
+
+        Raises:
+            CancelledError: it was cancelled.
+            LimitExceededError: the time is up.
+        """
+        if self.cancellation is not None and self.cancellation.is_cancelled:
+            message = "the query was cancelled"
+            raise CancelledError(message)
+        if self.timeout is not None and self.seconds_left() == 0:
+            message = f"the query ran for longer than {self.timeout.text}"
+            raise _exceeded(message, _TIMEOUT, self.timeout)
+
+    def require_bytes(self, byte_count: int) -> None:
+        """Refuse to hold this many bytes at once, if that is more than the query may.
+
+        Raises:
+            LimitExceededError: it is more.
+        """
+        if self.memory is not None and byte_count > self.memory.value:
+            raise self.memory_error()
+
+    def require_rows(self, row_count: int) -> None:
+        """Refuse to return this many rows, if that is more than the query may.
+
+        Raises:
+            LimitExceededError: it is more.
+        """
+        if self.rows is not None and row_count > self.rows.value:
+            message = f"the query has more than {self.rows.text} rows"
+            raise _exceeded(message, _MAX_ROWS, self.rows)
+
+    def memory_error(self) -> LimitExceededError:
+        """The error of a query that needs more memory than it may hold."""
+        assert self.memory is not None, "there is a limit to exceed"
+        message = f"the query needs more memory than {self.memory.text}"
+        return _exceeded(message, _MEMORY, self.memory)
+
+
+UNLIMITED: Final = Budget()
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """The name of a limit as an argument, its code, and what to do without more of it."""
+
+    name: str
+    code: ErrorCode
+    remedy: str
+
+
+_TIMEOUT: Final = _Kind("timeout", ErrorCode.QUERY_TIMEOUT, "narrow the pattern")
+_MEMORY: Final = _Kind("memory", ErrorCode.QUERY_MEMORY, "narrow the pattern, or use Spark")
+_MAX_ROWS: Final = _Kind("max_rows", ErrorCode.QUERY_MAX_ROWS, "add a limit to the query")
+
+
+def _exceeded(message: str, kind: _Kind, limit: Limit) -> LimitExceededError:
+    option = f"--{kind.name.replace('_', '-')}"
+    return LimitExceededError(
+        f"{message}, the limit {kind.name} {limit.source}",
+        hint=f"{kind.remedy}; or give it more with {option}, or {kind.name}= in Python",
+        code=kind.code,
+        limit=kind.name,
+        value=limit.text,
+        source=limit.source.name.lower(),
+    )

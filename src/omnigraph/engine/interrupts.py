@@ -1,0 +1,67 @@
+"""Interrupts: work of foreign code that ends when its caller is interrupted, or its budget is."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import nullcontext
+from typing import TypeVar
+
+from omnigraph.engine.budget import Budget
+from omnigraph.limits import INTERRUPT_SECONDS
+
+Answer = TypeVar("Answer")
+
+
+def run_interruptibly(
+    work: Callable[[], Answer], interrupt: Callable[[], None], budget: Budget
+) -> Answer:
+    """The result of the work, which runs in another thread where something may end it.
+
+    Signals reach only the main thread, and only while that runs Python: it must not be the one that
+    waits for foreign code (tests/contract/engine/test_duckdb_limits.py).
+
+    Args:
+        interrupt: Makes work that runs fail soon; called again until it has.
+
+    Raises:
+        LimitExceededError: the time of the budget is up. The work has ended.
+        CancelledError: the budget was cancelled. The work has ended.
+    """
+    budget.check()
+    if not budget.may_end_early and threading.current_thread() is not threading.main_thread():
+        return work()
+    future: Future[Answer] = Future()
+    thread = threading.Thread(target=_fulfil, args=(future, work), name="omnigraph-run")
+    try:
+        _wait(thread, future, budget)
+    except BaseException:
+        while thread.is_alive():
+            interrupt()
+            thread.join(INTERRUPT_SECONDS)
+        raise
+    thread.join()
+    return future.result()
+
+
+def _wait(thread: threading.Thread, future: Future[Answer], budget: Budget) -> None:
+    """Start the thread, and return when it is done; raise when the budget is."""
+    wake = threading.Event()
+    future.add_done_callback(lambda _: wake.set())
+    cancellation = budget.cancellation
+    with nullcontext() if cancellation is None else cancellation.notify(wake.set):
+        thread.start()
+        while not future.done():
+            wake.wait(budget.seconds_left())
+            if not future.done():
+                budget.check()
+
+
+def _fulfil(future: Future[Answer], work: Callable[[], Answer]) -> None:
+    try:
+        answer = work()
+    except BaseException as failure:  # noqa: BLE001  # it is raised in the thread that waits
+        future.set_exception(failure)
+    else:
+        future.set_result(answer)
