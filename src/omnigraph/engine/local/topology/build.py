@@ -51,7 +51,7 @@ def both_ways(
 def _join_ids(edges: Table, sources: NodeNumbers, targets: NodeNumbers) -> np.ndarray:
     """The keys of the edges whose ends exist. Edges are streamed: only numbers are held."""
     # Imported here: small tables do without DuckDB, and the engine imports this module.
-    from omnigraph.engine.local.execute import new_cursor
+    from omnigraph.engine.local.databases import new_cursor
 
     relay, cursor = Relay(), new_cursor()
     cursor.register("sources", _numbered_ids(sources))
