@@ -37,7 +37,7 @@ def _exits() -> Mapping[type[errors.OmnigraphError], Exit]:
         errors.MigrationRefusedError: Exit.INVALID,
         errors.NotAllowedError: Exit.FAILED,
         errors.LimitExceededError: Exit.INVALID,
-        errors.CancelledError: Exit.INTERRUPTED,
+        errors.CancelledError: Exit.FAILED,
         errors.FormatError: Exit.FAILED,
         errors.RecoveryNeededError: Exit.RECOVERY,
         errors.OutcomeUnknownError: Exit.RECOVERY,
