@@ -4,26 +4,22 @@ python -m benchmarks.query [--people N] [--quick] [--write]
 """
 
 import argparse
-import re
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import duckdb
 
-from benchmarks import points, report, social
+from benchmarks import patterns, points, report, social
 from benchmarks.peers.process import Peer
-from benchmarks.questions import QUESTIONS, Question
-from benchmarks.rounds import ROUNDS, Answer, Outcome, compete, rows_of, timed
+from benchmarks.questions import QUESTIONS, Asker
+from benchmarks.rounds import ROUNDS, Outcome, compete, rows_of, timed
 from omnigraph import graph
 
 OURS: Final = "ours"
 BY_HAND: Final = "DuckDB"
 BARE: Final = "Lance scanner"
 PEERS: Final = {"Kuzu": "kuzu_family", "lance-graph": "lance_graph_cypher"}
-
-Asker = Callable[[str, Question], Answer]
 
 READING: Final = """\
 Every ratio divides medians from one run on one machine, where the contestants took turns. In a
@@ -102,6 +98,12 @@ def run(given: argparse.Namespace, folder: Path) -> str:
             "### Medians, for scale only",
             report.times(asked),
             *(report.times({title: each}) for title, each in from_key.items()),
+            patterns.run(
+                folder / "patterns",
+                people=given.forum_people,
+                rounds=given.rounds,
+                peers=given.peers,
+            ),
         ]
     )
 
@@ -122,7 +124,7 @@ def local(made: graph.Graph) -> dict[str, Asker]:
     """Ours, and SQL by hand over the very tables that ours reads."""
     connection = duckdb.connect()
     for name in social.TYPES:
-        connection.register(_snake(name), social.pinned(made, name))
+        connection.register(social.snake_case(name), social.pinned(made, name))
     return {
         OURS: lambda _, question: timed(lambda: made.query(question.gq).arrow(), rows_of),
         BY_HAND: lambda _, question: timed(
@@ -154,14 +156,11 @@ def _goals(asked: report.Outcomes, from_key: report.Outcomes) -> str:
     return "\n".join(lines)
 
 
-def _snake(name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
-
-
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--people", type=int, default=100_000)
     parser.add_argument("--rows", type=int, default=2_000_000, help="people to look one up among")
+    parser.add_argument("--forum-people", type=int, default=patterns.PEOPLE)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--quick", action="store_true", help="2,000 people: does it run at all?")
     parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
@@ -169,6 +168,7 @@ def _arguments() -> argparse.Namespace:
     given = parser.parse_args()
     if given.quick:
         given.people, given.rows, given.rounds = 2_000, 2_000, 1
+        given.forum_people = 1_000
     return given
 
 

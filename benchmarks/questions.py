@@ -5,8 +5,11 @@ where and likes what, and how many paths of two hops there are. Every order is t
 limit cuts the same rows for everyone.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
+
+from benchmarks.rounds import Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,9 @@ class Question:
     sql: str
     cypher: str
 
+
+Asker = Callable[[str, Question], Answer]
+"""Answers a question, which has this number."""
 
 _PLACE_SQL: Final = """\
 JOIN lives_in l ON l.src = p.id JOIN city c ON c.id = l.dst

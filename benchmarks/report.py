@@ -17,6 +17,9 @@ from benchmarks.rounds import Outcome, Timed, Untimed
 RESULTS: Final = Path(__file__).parent / "RESULTS.md"
 _TITLE: Final = "# Benchmarks\n\nEach section is written by its program; `make bench` runs them.\n"
 
+_WHY_SHOWN_MAX: Final = 60
+"""Characters of the reason why a contestant has no time."""
+
 Outcomes = Mapping[str, Mapping[str, Outcome]]
 """By task, then by contestant; ours comes first."""
 
@@ -143,6 +146,6 @@ def _time(outcome: Outcome | None) -> str:
         case Timed():
             return f"{outcome.median * 1000:.2f} ms"
         case Untimed(why):
-            return why.replace("|", "/")
+            return why.replace("|", "/")[:_WHY_SHOWN_MAX]
         case None:
             return "-"

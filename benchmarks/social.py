@@ -1,5 +1,6 @@
 """A social graph from a seed: people who follow each other, where they live, what they like."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -115,10 +116,14 @@ def generate(size: Size, *, seed: int = 20) -> Rows:
 
 
 def write_graph(
-    uri: Path, rows: Rows, *, indexed: Mapping[str, Sequence[str]] = INDEXED
+    uri: Path,
+    rows: Rows,
+    *,
+    schema: str = SCHEMA,
+    indexed: Mapping[str, Sequence[str]] = INDEXED,
 ) -> graph.Graph:
     """A new graph with these rows and BTREE indexes on the named columns, from one commit."""
-    made = graph.init(uri, SCHEMA)
+    made = graph.init(uri, schema)
     store, clock = Store.open(made.uri), SystemClock()
     manifest = Manifest(store)
     now, catalog = manifest.current(MAIN), made.schema.show().catalog
@@ -147,6 +152,11 @@ def pinned(made: graph.Graph, type_name: str) -> LanceDataset:
     pin = made.snapshot().pin(key)
     assert pin.ref is None, "a graph of one commit has nothing but main"
     return lance.dataset(Store.open(made.uri).tables.uri(pin.location), version=pin.version)
+
+
+def snake_case(name: str) -> str:
+    """The name of a type's table in SQL by hand."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 def write_parquet(folder: Path, rows: Rows) -> None:

@@ -6,7 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import inputs, people, query, report, social, start, upserts
+from benchmarks import (
+    forum,
+    forum_questions,
+    inputs,
+    patterns,
+    people,
+    query,
+    report,
+    social,
+    start,
+    upserts,
+)
 from benchmarks.questions import QUESTIONS
 from benchmarks.rounds import UnableError, comparable
 from omnigraph import graph
@@ -21,9 +32,20 @@ def test_ours_and_hand_written_sql_agree_on_all_nine_questions(tmp_path):
         assert answers[0] == answers[1], question.title
 
 
+def test_ours_and_sql_on_integers_agree_on_all_patterns(tmp_path):
+    numbers = forum.generate(forum.Size(500))
+    made = social.write_graph(tmp_path / "graph", forum.typed(numbers), schema=forum.SCHEMA)
+    askers = patterns.local(made, numbers)
+    for number, question in forum_questions.QUESTIONS.items():
+        answers = [comparable(ask(number, question)[1]) for ask in askers.values()]
+        assert answers[0] not in ([], [(0.0,)]), question.title
+        assert answers[0] == answers[1], question.title
+
+
 def test_the_same_seed_makes_the_same_graph():
     size = social.Size(200)
     assert social.generate(size) == social.generate(size)
+    assert forum.generate(forum.Size(200)) == forum.generate(forum.Size(200))
 
 
 def test_both_forms_of_an_input_load_as_the_same_rows(tmp_path):
