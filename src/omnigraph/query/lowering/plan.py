@@ -8,13 +8,14 @@ from typing import Final, assert_never
 
 from sqlglot import exp
 
-from omnigraph.model.types import Scalar
 from omnigraph.query import ir
+from omnigraph.query.lowering.elimination import ColumnSum, adds_up, eliminate
 from omnigraph.query.lowering.keys import key_lookup
 from omnigraph.query.lowering.operands import Given, Scope, unsupported_function
-from omnigraph.query.lowering.rows import block_rows
+from omnigraph.query.lowering.rows import Rows, block_rows
 from omnigraph.query.lowering.state import LoweringState
 from omnigraph.query.lowering.usage import uses_of_block, uses_of_results
+from omnigraph.query.lowering.weights import counted, or_zero, sum_weights, summand
 from omnigraph.relational.expressions import without_negative_zero
 from omnigraph.relational.plans import Lookup, OutputColumn, Plan, Reduction
 from omnigraph.relational.trees import column, named, table
@@ -55,8 +56,10 @@ def lower(query: ir.ReadQuery, catalog: Catalog, given: Given) -> Template:
     """
     state = LoweringState(catalog, given)
     uses = frozenset([*uses_of_block(query.match), *uses_of_results(query)])
-    rows = block_rows(state, query.match, uses)
-    results = _Results(state, rows.scope(_ROWS))
+    elimination = eliminate(query)
+    block = query.match if elimination is None else elimination.block
+    rows = block_rows(state, block, uses, elimination=elimination)
+    results = _Results(state, rows)
     source = exp.Select().from_(table(rows.table, _ROWS))
     tree = (
         results.grouped_select(query, source)
@@ -79,8 +82,12 @@ class _Results:
     """Columns, groups and order over a table of rows."""
 
     state: LoweringState
-    scope: Scope
+    rows: Rows
     inner: dict[ir.Operand, str] = field(default_factory=dict)
+
+    @property
+    def scope(self) -> Scope:
+        return self.rows.scope(_ROWS)
 
     def operand(self, expression: ir.Expression) -> exp.Expr:
         match expression:
@@ -119,6 +126,9 @@ class _Results:
             named(without_negative_zero(self.operand(operand), operand.type), name)
             for operand, name in self.inner.items()
         ]
+        if self.rows.weight is not None:
+            weights = (self.rows.weight, *self.rows.carried.values())
+            inner_columns += [named(column(name, _ROWS), name) for name in weights]
         inner = self.state.builder.define(
             source.select(*(inner_columns or [_number_column(0, exp.true())]))
         )
@@ -133,6 +143,8 @@ class _Results:
     def _over_groups(self, expression: ir.Expression) -> exp.Expr:
         match expression:
             case ir.Aggregate(function, argument, distinct):
+                if self.rows.weight is not None and adds_up(expression):
+                    return self._weighted(function, argument, column(self.rows.weight, _ROWS))
                 return _aggregate(function, self._inner(argument), argument, distinct=distinct)
             case ir.Nearest() | ir.Bm25() | ir.Rrf():
                 return self.operand(expression)
@@ -140,6 +152,42 @@ class _Results:
                 return self._inner(expression)
             case _:
                 assert_never(expression)
+
+    def _weighted(
+        self, function: ir.AggregateFunction, argument: ir.Operand, weight: exp.Expr
+    ) -> exp.Expr:
+        """A count, sum or average where each row stands for as many as its weight says."""
+        match function:
+            case ir.AggregateFunction.COUNT:
+                return or_zero(self._number_of(argument, weight))
+            case ir.AggregateFunction.SUM:
+                return self._sum_of(argument, weight)
+            case _:
+                total = exp.Cast(
+                    this=self._sum_of(argument, weight), to=exp.DataType.build("DOUBLE")
+                )
+                number = exp.Cast(
+                    this=self._number_of(argument, weight), to=exp.DataType.build("DOUBLE")
+                )
+                return exp.Div(this=total, expression=number, typed=False, safe=False)
+
+    def _number_of(self, argument: ir.Operand, weight: exp.Expr) -> exp.Expr:
+        if not argument.nullable:
+            return sum_weights(weight)
+        if name := self._carried(argument, counts=True):
+            return exp.Sum(this=column(name, _ROWS))
+        return exp.Sum(this=counted(self._inner(argument), weight))
+
+    def _sum_of(self, argument: ir.Operand, weight: exp.Expr) -> exp.Expr:
+        if name := self._carried(argument, counts=False):
+            return exp.Sum(this=column(name, _ROWS))
+        return exp.Sum(this=summand(self._inner(argument), argument.type, weight))
+
+    def _carried(self, argument: ir.Operand, *, counts: bool) -> str | None:
+        """The column that messages have filled for an argument whose variable is eliminated."""
+        if not isinstance(argument, ir.ColumnValue):
+            return None
+        return self.rows.carried.get(ColumnSum(argument, counts=counts))
 
     def _inner(self, operand: ir.Operand) -> exp.Column:
         name = self.inner.setdefault(operand, f"g{len(self.inner)}")
@@ -160,19 +208,13 @@ def _aggregate(
         case ir.AggregateFunction.MAX:
             return exp.Max(this=value)
         case ir.AggregateFunction.SUM:
-            return over(exp.Sum, _summand(value, argument))
+            return over(exp.Sum, summand(value, argument.type, None))
         case ir.AggregateFunction.AVG:
-            total = over(exp.Sum, _summand(value.copy(), argument))
+            total = over(exp.Sum, summand(value, argument.type, None))
             total = exp.Cast(this=total, to=exp.DataType.build("DOUBLE"))
             return exp.Div(this=total, expression=over(exp.Count, value), typed=False, safe=False)
         case _:
             assert_never(function)
-
-
-def _summand(value: exp.Expr, argument: ir.Operand) -> exp.Expr:
-    """The value cast to a type whose sums neither round nor overflow before they are cast back."""
-    is_whole = isinstance(argument.type, Scalar) and argument.type.is_integer
-    return exp.Cast(this=value, to=exp.DataType.build("DECIMAL(20, 0)" if is_whole else "DOUBLE"))
 
 
 def _order_by(query: exp.Select, keys: Sequence[tuple[exp.Expr, bool]]) -> exp.Select:

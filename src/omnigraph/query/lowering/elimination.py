@@ -1,0 +1,220 @@
+"""Leaf elimination: variables that only multiply the rows of a neighbour become weights of it.
+
+Variables are vertices of the pattern, traversals its edges. A grouped query returns few of its
+variables; a variable that is not returned, and has one traversal left, is replaced by a message:
+for each node of its neighbour, how many rows it would have added, and the sums of its values over
+those rows. The rows that remain are weighted by their messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from omnigraph.query import ir
+from omnigraph.query.lowering.operands import operands_of
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSum:
+    """What messages add up besides the number of rows, for one column of an eliminated variable.
+
+    Attributes:
+        counts: Whether values that are not null are counted, or else added.
+    """
+
+    argument: ir.ColumnValue
+    counts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """An eliminated variable, and the neighbour that it weighs.
+
+    Attributes:
+        parent: None for a variable without neighbours: its rows multiply all others.
+        traversal: The one that leads to the parent; it goes with the variable.
+    """
+
+    leaf: str
+    parent: str | None = None
+    traversal: ir.Traversal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Elimination:
+    """What is left of a grouped query's match, and the messages that replace the rest.
+
+    Attributes:
+        block: The whole match, with a name for each end of its traversals.
+        kept: The variables that are not eliminated.
+        messages: Each after all messages to its variable.
+        carried: What the messages carry, of eliminated variables only.
+    """
+
+    block: ir.Block
+    kept: frozenset[str]
+    messages: tuple[Message, ...]
+    carried: tuple[ColumnSum, ...]
+
+    @property
+    def traversals(self) -> tuple[ir.Traversal, ...]:
+        """The traversals between variables that are kept."""
+        removed = [message.traversal for message in self.messages]
+        return tuple(each for each in self.block.traversals if each not in removed)
+
+
+def eliminate(query: ir.ReadQuery) -> Elimination | None:
+    """What messages replace of a query's match; None where rows have to be enumerated.
+
+    That is so if the query is not grouped, as its result has one row for each match.
+    """
+    if not query.is_grouped:
+        return None
+    block = name_ends(query.match)
+    needed = frozenset(_needed(query, block))
+    peeling = _Peeling(block, needed, set(block.traversals))
+    messages = tuple(peeling.run())
+    if not messages:
+        return None
+    gone = {message.leaf for message in messages} | {
+        message.traversal.edge_variable
+        for message in messages
+        if message.traversal is not None and message.traversal.edge_variable is not None
+    }
+    kept = frozenset(variable for variable in _variables_of(block) if variable not in gone)
+    return Elimination(block, kept, messages, tuple(_carried(query, gone)))
+
+
+def name_ends(block: ir.Block) -> ir.Block:
+    """The same block with a variable for each end that the query does not name.
+
+    No query can bind such a name: it starts with a digit.
+    """
+    nodes, traversals = list(block.nodes), []
+
+    def name(end: str | ir.Anonymous, place: int) -> str:
+        if isinstance(end, str):
+            return end
+        nodes.append(ir.NodeBinding(f"{place} {end.type_name}", end.type_name))
+        return nodes[-1].variable
+
+    for place, traversal in enumerate(block.traversals):
+        source = name(traversal.source, 2 * place)
+        destination = name(traversal.destination, 2 * place + 1)
+        traversals.append(replace(traversal, source=source, destination=destination))
+    return replace(block, nodes=tuple(nodes), traversals=tuple(traversals))
+
+
+def aggregates_of(query: ir.ReadQuery) -> Iterator[ir.Aggregate]:
+    """The aggregates that a query returns or sorts by."""
+    expressions = [column.expression for column in query.columns]
+    for expression in (*expressions, *(key.expression for key in query.order)):
+        if isinstance(expression, ir.Aggregate):
+            yield expression
+
+
+def adds_up(aggregate: ir.Aggregate) -> bool:
+    """Whether the aggregate of many rows follows from those of their parts, by weights."""
+    function = aggregate.function
+    return not aggregate.distinct and function not in (
+        ir.AggregateFunction.MIN,
+        ir.AggregateFunction.MAX,
+    )
+
+
+def variables_in(condition: ir.Filter) -> set[str]:
+    """The variables that a filter compares."""
+    return {
+        operand.variable
+        for operand in operands_of(condition)
+        if isinstance(operand, ir.ColumnValue)
+    }
+
+
+def _needed(query: ir.ReadQuery, block: ir.Block) -> Iterator[str]:
+    """The variables whose values decide about rows together with others, or are returned."""
+    operands = list(query.group_keys)
+    operands += [each.argument for each in aggregates_of(query) if not adds_up(each)]
+    yield from (each.variable for each in operands if isinstance(each, ir.ColumnValue))
+    for condition in block.filters:
+        variables = variables_in(condition)
+        if len(variables) > 1:
+            yield from variables
+    for negation in block.negations:
+        yield from negation.outer
+
+
+def _carried(query: ir.ReadQuery, gone: set[str]) -> Iterator[ColumnSum]:
+    carried: dict[ColumnSum, None] = {}
+    for each in aggregates_of(query):
+        argument = each.argument
+        if not isinstance(argument, ir.ColumnValue) or argument.variable not in gone:
+            continue
+        if each.function is not ir.AggregateFunction.COUNT:
+            carried[ColumnSum(argument, counts=False)] = None
+        if each.function is not ir.AggregateFunction.SUM and argument.nullable:
+            carried[ColumnSum(argument, counts=True)] = None
+    yield from carried
+
+
+def _variables_of(block: ir.Block) -> Iterator[str]:
+    yield from (node.variable for node in block.nodes)
+    for traversal in block.traversals:
+        if traversal.edge_variable is not None:
+            yield traversal.edge_variable
+
+
+@dataclass(slots=True)
+class _Peeling:
+    """Takes leaf after leaf off a pattern.
+
+    Attributes:
+        selective: The variables of which an equality leaves few nodes, or whose messages do. Their
+            messages are short, so they come first, and what they lead to follows.
+        heights: How many messages lead to a variable, one after the other. Without equalities, low
+            ones come first, so that messages meet in the middle of a path.
+    """
+
+    block: ir.Block
+    needed: frozenset[str]
+    left: set[ir.Traversal]
+    selective: set[str] = field(default_factory=set)
+    heights: dict[str, int] = field(default_factory=dict)
+
+    def run(self) -> Iterator[Message]:
+        self.selective = {
+            variable
+            for condition in self.block.filters
+            if isinstance(condition, ir.Comparison) and condition.operator is ir.Operator.EQ
+            for variable in variables_in(condition)
+        }
+        waiting = [node.variable for node in self.block.nodes if node.variable not in self.needed]
+        self.heights = dict.fromkeys((node.variable for node in self.block.nodes), 0)
+        while leaves := [leaf for leaf in waiting if self._is_leaf(leaf)]:
+            leaf = min(leaves, key=lambda leaf: (leaf not in self.selective, self.heights[leaf]))
+            waiting.remove(leaf)
+            yield self._message(leaf)
+
+    def _message(self, leaf: str) -> Message:
+        touching = self._touching(leaf)
+        if not touching:
+            return Message(leaf)
+        (traversal,) = touching
+        self.left.remove(traversal)
+        (parent,) = {traversal.source, traversal.destination} - {leaf}
+        assert isinstance(parent, str), "every end has a name"
+        self.heights[parent] = max(self.heights[parent], self.heights[leaf] + 1)
+        if leaf in self.selective or traversal.edge_variable in self.selective:
+            self.selective.add(parent)
+        return Message(leaf, parent, traversal)
+
+    def _is_leaf(self, variable: str) -> bool:
+        touching = self._touching(variable)
+        return len(touching) <= 1 and all(
+            traversal.source != traversal.destination and traversal.edge_variable not in self.needed
+            for traversal in touching
+        )
+
+    def _touching(self, variable: str) -> list[ir.Traversal]:
+        return [each for each in self.left if variable in (each.source, each.destination)]
