@@ -80,7 +80,8 @@ class IndexKind(StrEnum):
     BTREE = "BTREE"
     """Values in order: equality and ranges."""
     BITMAP = "BITMAP"
-    """The rows of each value: equality, for columns of few values."""
+    """The rows of each value. None is built any more, and those that exist are removed: it names
+    rows by their ids, and finds a row by former values after updates (docs/substrate.md)."""
     INVERTED = "INVERTED"
     """The words of texts, for search."""
     VECTOR = "VECTOR"

@@ -46,7 +46,7 @@ def test_the_list_shows_every_index_before_and_after_it_is_built(here: Run, stor
     assert age["bytes"] > 0
     assert 0 <= age["age"] < 300
     assert age["built_at"].startswith("20")
-    assert (mood["kind"], bio["state"], bio["age"]) == ("BITMAP", "comes with search", None)
+    assert (mood["kind"], bio["state"], bio["age"]) == ("BTREE", "comes with search", None)
 
 
 def test_a_commit_of_the_past_has_the_indexes_that_it_had(here: Run, store: str) -> None:

@@ -45,7 +45,7 @@ def wanted_indexes(type_: SchemaType) -> tuple[WantedIndex, ...]:
     ...     print(index.column, index.kind, *index.sources)
     id BTREE id
     born BTREE key @index
-    status BITMAP @index
+    status BTREE @index
     """
     sources: dict[tuple[str, IndexKind], set[IndexSource]] = {}
     for column, kind, source in _requests(type_):
@@ -59,7 +59,6 @@ def wanted_indexes(type_: SchemaType) -> tuple[WantedIndex, ...]:
 def _requests(type_: SchemaType) -> Iterator[tuple[str, IndexKind, IndexSource]]:
     ends = ENDPOINTS if isinstance(type_, EdgeType) else ()
     uniques = [name for members in type_.uniques for name in members]
-    ordered = {"id", *ends, *type_.key, *uniques}
     yield "id", IndexKind.BTREE, IndexSource.ID
     yield from ((name, IndexKind.BTREE, IndexSource.END) for name in ends)
     yield from ((name, IndexKind.BTREE, IndexSource.KEY) for name in type_.key)
@@ -67,8 +66,6 @@ def _requests(type_: SchemaType) -> Iterator[tuple[str, IndexKind, IndexSource]]
     for name in type_.indexes:
         kind = index_kind(type_.property_named(name).type)
         assert kind is not None, "a valid schema asks for no other index"
-        if kind is IndexKind.BITMAP and name in ordered:
-            kind = IndexKind.BTREE
         yield name, kind, IndexSource.INDEX
 
 
@@ -81,9 +78,7 @@ def index_kind(type_: PropertyType) -> IndexKind | None:
     match type_:
         case Scalar.STRING:
             return IndexKind.INVERTED
-        case Scalar.BOOL | EnumType():
-            return IndexKind.BITMAP
-        case Scalar():
+        case Scalar() | EnumType():
             return IndexKind.BTREE
         case VectorType():
             return IndexKind.VECTOR

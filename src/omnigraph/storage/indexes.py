@@ -56,8 +56,8 @@ _SOME_VALUES: Final[Mapping[pa.DataType, filters.Literal]] = {
 }
 """A value of each type that an indexed column may have."""
 
-BUILT_KINDS: Final = (IndexKind.BTREE, IndexKind.BITMAP)
-"""The kinds of index that are built; others are left alone."""
+OWN_KINDS: Final = (IndexKind.BTREE, IndexKind.BITMAP)
+"""The kinds of index that are built, or were once; others are left alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ def _coverage(table: Table) -> dict[IndexSpec, frozenset[int]]:
 
 
 def _to_spec(columns: Sequence[str], index_type: str) -> IndexSpec | None:
-    kinds = {kind.value: kind for kind in BUILT_KINDS}
+    kinds = {kind.value: kind for kind in OWN_KINDS}
     kind = kinds.get(index_type.upper())
     return None if kind is None or len(columns) != 1 else IndexSpec(columns[0], kind)
 

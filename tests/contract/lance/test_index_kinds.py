@@ -11,7 +11,7 @@ import pytest
 from lance import LanceDataset, LanceOperation
 from lance.dataset import Index
 
-from tests.contract.lance.builders import append, commit, create, delete, index
+from tests.contract.lance.builders import append, commit, create, delete, index, mixed, upsert
 
 OLD, NEW = datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC), datetime(2020, 1, 2, 3, 4, 5, 6, UTC)
 LAST: Final = datetime(9999, 12, 31, tzinfo=UTC)
@@ -221,6 +221,48 @@ def test_joining_leaves_out_fragments_that_are_gone(segmented):
     assert set(joined.fragment_ids) == {0, 3}
     landed = adopt(shrunk, joined, removed=tuple(committed(shrunk)))
     assert counts(landed) == [1, 0, 0, 1]
+
+
+def updated_between_segments(uri: str, kind: str) -> LanceDataset:
+    """Two rows with the values 0 and 1, of which the first got 1 when a segment covered it.
+
+    Another segment covers its new place.
+    """
+    base = create(uri, "a")
+    base = commit(base, mixed(base, insert=("b",), value=1))
+    base = adopt(base, build(base, "value", kind))
+    base = commit(base, upsert(base, "a", value=1))
+    newest = max(each.fragment_id for each in base.get_fragments())
+    return adopt(base, build(base, "value", kind, newest))
+
+
+def keys_where(base: LanceDataset, where: str) -> list[str]:
+    return sorted(base.to_table(columns=["key"], filter=where)["key"].to_pylist())
+
+
+def test_a_bitmap_index_finds_an_updated_row_by_its_former_value(uri):
+    base = updated_between_segments(uri, "BITMAP")
+
+    assert keys_where(base, "value = 0") == ["a"], "there is no such row"
+    assert keys_where(base, "value != 0") == ["b"], "both rows pass"
+
+
+def test_an_ordered_index_finds_an_updated_row_by_its_value_alone(uri):
+    base = updated_between_segments(uri, "BTREE")
+
+    assert keys_where(base, "value = 0") == []
+    assert keys_where(base, "value != 0") == ["a", "b"]
+
+
+def test_fragments_that_a_bitmap_index_covers_in_part_cannot_be_rewritten(uri):
+    base = create(uri, "a")
+    base = adopt(base, build(base, "value", "BITMAP"))
+    base = commit(base, append(base, "b"))
+    both = [fragment.metadata for fragment in base.get_fragments()]
+    rewrite = LanceOperation.Rewrite([LanceOperation.RewriteGroup(both, both[:1])], [])
+
+    with pytest.raises(OSError, match="split of indexed and non-indexed"):
+        commit(base, rewrite)
 
 
 def test_a_segment_of_which_nothing_is_left_goes_unless_it_is_the_last(uri):

@@ -12,9 +12,10 @@ import omnigraph
 from omnigraph.choices import IndexKind
 from omnigraph.engine.snapshots import data_at
 from omnigraph.graph import Graph
-from omnigraph.limits import INDEX_SEGMENTS_MAX
-from omnigraph.storage.indexes import IndexSpec, read_indexes
+from omnigraph.limits import INDEX_SEGMENTS_MAX, SELECTED_TABLE_ROWS_MIN
+from omnigraph.storage.indexes import IndexSpec, find_gaps, read_indexes
 from omnigraph.storage.tables import Table
+from tests.support.folding import eager_folds
 
 SCHEMA: Final = """
 interface Rated { score: F64? @index }
@@ -32,20 +33,20 @@ node Item implements Rated {
 }
 edge Likes: Item -> Item { weight: F64? how: enum(much, little)? @index(weight, how) }
 """
-BITMAP, BTREE = IndexKind.BITMAP, IndexKind.BTREE
+BTREE = IndexKind.BTREE
 WANTED: Final = {
     "Item": {
         "id": BTREE,
         "name": BTREE,
-        "kind": BITMAP,
-        "on": BITMAP,
+        "kind": BTREE,
+        "on": BTREE,
         "i32": BTREE,
         "u64": BTREE,
         "day": BTREE,
         "at": BTREE,
         "score": BTREE,
     },
-    "Likes": {"id": BTREE, "src": BTREE, "dst": BTREE, "weight": BTREE, "how": BITMAP},
+    "Likes": {"id": BTREE, "src": BTREE, "dst": BTREE, "weight": BTREE, "how": BTREE},
 }
 
 
@@ -180,7 +181,7 @@ CHANGES: Final[dict[str, Change]] = {
     "a new declaration": (("plain: I64?", "plain: I64? @index"), {"plain": BTREE}, ()),
     "a renamed property": (
         ("kind: enum(a, b, c)?", 'sort: enum(a, b, c)? @rename_from("kind")'),
-        {"kind": None, "sort": BITMAP},
+        {"kind": None, "sort": BTREE},
         (),
     ),
     "a dropped property": (("  on: Bool? @index\n", ""), {"on": None}, ()),
@@ -203,7 +204,46 @@ def test_indexes_follow_a_change_of_the_schema(graph, label):
     assert graph.ensure_indices(engine="local").commit_id is None
 
 
-def test_a_unique_enum_has_an_ordered_index_and_no_other(tmp_path):
+NAMES: Final = "query q() {{ match {{ $i: Item  {} }} return {{ $i.name }} }}"
+
+
+def test_filters_on_an_enum_and_a_truth_value_find_rows_that_were_updated_and_indexed_again(
+    tmp_path,
+):
+    schema = "node Item { name: String @key  kind: enum(a, b) @index  on: Bool @index }"
+    graph = omnigraph.init(tmp_path / "graph", schema)
+    rows = [
+        {"name": f"n{number:04}", "kind": "b" if number % 1000 else "a", "on": bool(number % 1000)}
+        for number in range(SELECTED_TABLE_ROWS_MIN + 1)
+    ]
+    graph.load({"Item": rows}, engine="local")
+    graph.mutate('query q() { update Item set { kind: "b", on: true } where name = "n1000" }')
+    graph.ensure_indices(engine="local")
+
+    for _ in range(2):
+        counts = [
+            len(graph.query(NAMES.format(test)).rows())
+            for test in ('$i.kind = "a"', '$i.kind != "a"', "$i.on = false", "$i.on != false")
+        ]
+        assert counts == [4, len(rows) - 4] * 2
+        graph.optimize(engine="local")
+
+
+def test_a_table_with_an_indexed_enum_is_optimized_and_folded(tmp_path):
+    schema = "node Item { name: String @key  kind: enum(a, b) @index  on: Bool? @index }"
+    graph = omnigraph.init(tmp_path / "graph", schema)
+    graph.load({"Item": [{"name": "first", "kind": "a"}]}, engine="local")
+    with eager_folds():
+        for number in range(6):
+            graph.load({"Item": [{"name": f"n{number}", "kind": "b"}]}, index=False)
+    graph.optimize(engine="local")
+
+    table = table_of(graph, "Item")
+    assert len(table.fragments()) == 1
+    assert find_gaps(table, [IndexSpec("kind"), IndexSpec("on")]) == ()
+
+
+def test_a_unique_enum_has_one_index(tmp_path):
     schema = "node Item { kind: enum(a, b) @index  size: I32  @unique(kind, size) }"
     graph = omnigraph.init(tmp_path / "graph", schema)
     graph.load({"Item": [{"kind": "a", "size": 1}]}, engine="local")

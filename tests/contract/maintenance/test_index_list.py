@@ -73,7 +73,7 @@ def test_the_list_has_what_the_schema_asks_for_and_how_much_of_it_is_there(graph
     assert age.built_at is not None
     assert age.age is not None
     assert timedelta(0) <= age.age < timedelta(minutes=5)
-    assert indexes["Person.mood BITMAP"].kind is IndexKind.BITMAP
+    assert indexes["Person.mood BTREE"].kind is IndexKind.BTREE
     assert indexes["Person.mail BTREE"].sources == (IndexSource.UNIQUE,)
     assert indexes["Person.bio INVERTED"].state == "comes with search"
     assert indexes["Knows.since BTREE"].state == "complete"
