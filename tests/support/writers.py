@@ -128,10 +128,10 @@ def insert(graph: Graph, *names: str, branch: str = MAIN) -> TransactionResult[N
     return write(graph, {PERSON: upserts(*map(person, names))}, replans=True, branch=branch)
 
 
-def found_city(graph: Graph, *names: str) -> TransactionResult[None]:
+def found_city(graph: Graph, *names: str, branch: str = MAIN) -> TransactionResult[None]:
     """Add cities: a table that none of the writers below touches."""
     rows = [{"id": each, "name": each} for each in names]
-    return write(graph, {CITY: upserts(*rows)}, replans=True)
+    return write(graph, {CITY: upserts(*rows)}, replans=True, branch=branch)
 
 
 @dataclass(frozen=True, slots=True)

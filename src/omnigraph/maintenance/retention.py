@@ -136,12 +136,17 @@ class Needs:
         tags: The commits that tags name.
         writes: The commits that writes in progress, or interrupted ones, refer to.
         ended: The newest commits of deleted branches, and when those were deleted.
+        unnamed: The commits that only branches have which were deleted a moment ago.
+        left: The newest commits of branches that were deleted a moment ago, and when: not
+            necessarily their own, where a branch was created and never written to.
     """
 
     tips: Mapping[BranchName, CommitId]
     tags: Collection[CommitId] = ()
     writes: Collection[CommitId] = ()
     ended: Mapping[CommitId, datetime] = field(default_factory=dict)
+    unnamed: Collection[CommitId] = ()
+    left: Mapping[CommitId, datetime] = field(default_factory=dict)
 
 
 def find_kept(
@@ -185,6 +190,7 @@ def _reasons(
     superseded = _superseded(commits, needs)
     since = now - rules.grace
     yield Reason.GRACE, {id_ for id_, until in superseded.items() if until > since}
+    yield Reason.GRACE, needs.unnamed
     yield Reason.UNPLACED, {id_ for id_, each in commits.items() if not each.has_known_ref}
 
 
@@ -222,6 +228,8 @@ def _newest(
 def _superseded(commits: Mapping[CommitId, Commit], needs: Needs) -> dict[CommitId, datetime]:
     """When each commit stopped being the newest of the last branch that had it as its newest."""
     until = dict(needs.ended)
+    for commit_id, at in needs.left.items():
+        until[commit_id] = max(until.get(commit_id, at), at)
     for commit in commits.values():
         if commit.parent is not None:
             last = until.get(commit.parent, commit.created_at)

@@ -110,11 +110,17 @@ class Manifest:
         """The manifest version that a commit made."""
         refs = (commit.ref,) if commit.has_known_ref else self.names.refs_of(commit.branch)
         for ref in refs:
-            with suppress(NotFoundError):
+            try:
                 opened = self._open_table(self._table_at(ref, commit.manifest_version))
-                # In earlier releases, branches of one name could have the same version numbers.
-                if opened.contents.head in (commit.commit_id, None):
-                    return opened
+            except NotFoundError:
+                continue
+            except StorageError:
+                # A handle that has opened the version before finds it, and its files are gone.
+                self.let_go.require(commit)
+                raise
+            # In earlier releases, branches of one name could have the same version numbers.
+            if opened.contents.head in (commit.commit_id, None):
+                return opened
         self.let_go.require(commit)
         message = (
             f"commit {commit.commit_id} cannot be read: branch {commit.branch}, which it was made "
@@ -318,7 +324,9 @@ class Manifest:
             return self._open_table(table)
         except StorageError:
             # A deletion removes the branch's name before its files: if the name is gone, say that.
-            self.names.ref_of(branch)
+            ref = self.names.ref_of(branch)
+            if version is not None and (gone := self.let_go.find(ref, version)):
+                raise let_go_version_error(branch, version, gone) from None
             raise
 
     def open_ref(self, ref: str) -> OpenManifest:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from itertools import takewhile
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset
 
+from omnigraph.clock import is_ulid
 from omnigraph.errors import StorageError
 from omnigraph.limits import NAMED_FILES_PER_CHUNK
 from omnigraph.storage.forks import REF_SUFFIX, REFS_FOLDER
@@ -78,7 +80,7 @@ class Inventory:
     """The files of one table at one moment.
 
     Attributes:
-        refs: The refs that it has, main left out.
+        refs: The refs that it has, main left out; those among them of which only files are left.
         entries: All files below its folder, whatever their kind.
     """
 
@@ -124,12 +126,13 @@ def _registered_refs(location: str, entries: Iterable[Entry]) -> Iterator[str]:
 
 
 def _minted_refs(location: str, entries: Iterable[Entry]) -> Iterator[str]:
-    """The refs that have a version in a folder with a minted name."""
+    """The refs that have a file in a folder with a minted name: their last version may be gone."""
     prefix = f"{location}/{REF_FOLDER}/"
     for entry in entries:
-        ref, separator, _ = entry.path.removeprefix(prefix).partition("/_versions/")
-        if entry.path.startswith(prefix) and separator and is_minted(ref):
-            yield ref
+        if entry.path.startswith(prefix):
+            ref = "/".join(takewhile(is_ulid, entry.path.removeprefix(prefix).split("/")))
+            if is_minted(ref):
+                yield ref
 
 
 def _table_file(location: str, refs: Collection[str], entry: Entry) -> TableFile | None:

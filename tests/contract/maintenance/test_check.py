@@ -310,6 +310,14 @@ def test_a_check_beside_writers_finds_nothing_wrong(graph):
     assert [each.findings for each in reports if not each.is_sound] == []
 
 
+def test_an_index_of_which_no_row_is_left_is_sound(graph):
+    graph.ensure_indices()
+    graph.mutate('query q() { delete City where name = "rome" }')
+    graph.load({"City": [{"name": "oslo"}]}, index=False)
+
+    assert graph.check().findings == ()
+
+
 BREACHES = {
     "range Person(age)": ("Person", {"name": "old", "age": 151}),
     "length Person(tags)": ("Person", {"name": "long", "tags": ["a", "b"]}),

@@ -26,8 +26,9 @@ from omnigraph.manifest.layout import MANIFEST, RECOVERY, RETENTION, SCHEMAS
 from omnigraph.storage.objects import Objects
 from tests.support.clocks import LaterClock
 from tests.support.crashes import Cut, assert_next_writes_work, at_rest, cut_off, sleeping_at
+from tests.support.publishing import CITY
 from tests.support.retention import LET_GO, digest, digests, tree, unnamed_files
-from tests.support.writers import furnished, insert
+from tests.support.writers import found_city, furnished, insert
 
 DAY = 24 * 3600.0
 MUCH_LATER = 10 * DAY
@@ -133,6 +134,68 @@ def test_a_reader_whose_commit_is_let_go_under_it_is_told_so(graph):
         reader.query(query)
     with pytest.raises(CommitLetGoError):
         reader.entity("Person", "ada")
+
+
+def test_a_handle_that_had_read_a_commit_is_told_that_it_was_let_go(graph):
+    gone = graph.commits.list()[3]
+    version = gone.manifest_version
+    graph._manifest.at(gone)
+    clean(graph, keep_commits=1)
+    # The state is forgotten before the open version is: there are fewer places for states.
+    graph._manifest._states.clear()
+    with pytest.raises(CommitLetGoError, match=gone.commit_id):
+        graph.snapshot(commit=gone.commit_id)
+    with pytest.raises(CommitLetGoError, match=f"version {version} of branch main"):
+        graph.snapshot(version=version)
+
+
+def test_the_start_of_a_branch_that_was_just_deleted_is_kept_for_its_readers(graph):
+    start = ids(graph)[4]
+    graph.branches.create("draft", commit=start)
+    day = later(graph, DAY)
+    reader = day.at(branch="draft")
+    before = digest(reader, start)
+    day.branches.delete("draft")
+    later(graph, DAY + 60).cleanup(keep_commits=1)
+    assert digests(graph.uri)[start] == before
+    clean(graph, keep_commits=1)
+    assert digests(graph.uri)[start] == LET_GO
+
+
+def test_commits_that_nobody_can_name_are_not_listed_as_let_go(graph):
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    insert(graph, "fay", branch="draft")
+    listed = set(ids(graph))
+    day = later(graph, DAY)
+    day.branches.delete("draft")
+    done = later(graph, DAY + 60).cleanup(keep_commits=1, dry_run=True)
+    assert done.commits
+    assert {commit.commit_id for commit in done.commits} <= listed
+    assert {commit.commit_id for commit in clean(graph, keep_commits=1).commits} <= listed
+    assert unnamed_files(graph.uri) == set()
+
+
+def test_what_a_deleted_branch_wrote_after_it_was_merged_goes_before_the_branch(graph):
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    graph.merge("draft")
+    found_city(graph, "oslo", branch="draft")
+    city = graph.snapshot(branch="draft").pin(CITY)
+    assert city.ref is not None
+    graph.branches.delete("draft")
+    before = digests(graph.uri)
+
+    clean(graph)
+
+    left = [path for path in tree(graph.uri) if path.startswith(f"{city.location}/tree/{city.ref}")]
+    assert [path for path in left if path.endswith((".lance", ".manifest", ".txn"))] == []
+    assert digests(graph.uri) == before
+    assert clean(graph).is_empty
+    clean(graph, keep_commits=1)
+    clean(graph, keep_commits=1)
+    assert not [path for path in tree(graph.uri) if "/tree/" in path]
+    at_rest(graph.uri)
 
 
 def test_tags_branches_and_their_bases_keep_what_they_need(graph):

@@ -37,6 +37,7 @@ from omnigraph.storage.inventory import (
     take_inventory,
 )
 from omnigraph.storage.objects import Entry
+from omnigraph.storage.tables import is_minted
 
 Marks: TypeAlias = "Mapping[str | None, frozenset[int]]"
 """By ref of the manifest, versions to be let go."""
@@ -248,7 +249,7 @@ class _Planning:
         return read_contents(self.manifest, places)
 
     def _find_other_versions(self) -> dict[Place, CommitId | None]:
-        """The versions of the manifest that made no commit, with the commit that each shows.
+        """The versions of existing branches that made no commit, with the commit that each shows.
 
         A branch starts with such a version, and migrations of the format make some.
         """
@@ -261,7 +262,7 @@ class _Planning:
             if commit.has_known_ref
         }
         others: dict[Place, CommitId | None] = {}
-        for ref in self._owned_refs(MANIFEST):
+        for ref in self.survey.living:
             record = self.survey.record.by_ref.get(ref)
             for version in inventory.versions(ref):
                 if (ref, version) in made or (record is not None and record.find(version)):
@@ -351,10 +352,25 @@ class _Planning:
             versions = inventory.versions(ref)
             if ref in leaving:
                 yield ref, set(versions)
-            elif (location, ref) in named:
+            elif (location, ref) in named or self._is_ended(ref):
                 end = self._end(location, ref)
-                wanted = named[location, ref]
+                wanted = named.get((location, ref), ())
                 yield ref, {v for v in versions if v not in wanted and (end is None or v < end)}
+
+    def _is_ended(self, ref: str | None) -> bool:
+        """Whether a table's ref is of a branch that was deleted so long ago that nobody needs it.
+
+        Lance cannot open a ref that it has registered, and that has no version left.
+        """
+        since = self.ages.now - self.ages.nameless
+        return (
+            ref is not None
+            and is_minted(ref)
+            and any(
+                branch.owns(ref) and branch.retired_at is not None and branch.retired_at <= since
+                for branch in self.survey.retired
+            )
+        )
 
     def _end(self, location: str, ref: str | None) -> int | None:
         """The version from which on a head belongs to its owner; None if nobody moves the head.
@@ -392,9 +408,10 @@ class _Planning:
         named = NamedFiles()
         location = inventory.location
         for ref in (None, *sorted(inventory.refs)):
-            collect_named_files(
-                self.manifest.store.tables, location, ref, going.get(ref, ()), named
-            )
+            # Lance cannot open a ref that has no version left.
+            if ref is None or inventory.versions(ref):
+                tables = self.manifest.store.tables
+                collect_named_files(tables, location, ref, going.get(ref, ()), named)
         files = [file for file in inventory.files if file.ref not in leaving]
         return TablePlan(
             location,

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TypeAlias
+from datetime import UTC, datetime
+from typing import Final, TypeAlias
 
 from omnigraph.errors import (
     BranchNotFoundError,
@@ -38,6 +38,10 @@ Place: TypeAlias = tuple[str | None, int]
 """A ref of the manifest, and a version of it."""
 
 
+_UNKNOWN: Final = datetime.max.replace(tzinfo=UTC)
+"""When a branch was deleted whose record cannot be read: perhaps just now."""
+
+
 @dataclass(frozen=True, slots=True)
 class GraphSurvey:
     """What refers to commits and tables of a graph.
@@ -49,6 +53,9 @@ class GraphSurvey:
         retired: The deleted branches.
         record: Which commits were let go.
         commits: Every commit in the history of a branch or of a tag.
+        heads: By branch, its newest commit.
+        unnamed: Those of the commits that only branches have which were deleted a moment ago.
+        left: The newest commits of these branches, and when the branches were deleted.
         failures: What cannot be read. Then anything may be needed.
     """
 
@@ -60,6 +67,8 @@ class GraphSurvey:
     record: LetGoRecord
     commits: Mapping[CommitId, Commit]
     heads: Mapping[BranchName, CommitId]
+    unnamed: frozenset[CommitId]
+    left: Mapping[CommitId, datetime]
     failures: tuple[OmnigraphError, ...]
 
     @property
@@ -88,7 +97,8 @@ class GraphSurvey:
             for ref, commit in newest.items()
             if (at := retired_at[ref]) is not None
         }
-        return Needs(self.heads, [tag.commit_id for tag in self.tags], writes, ended)
+        tags = [tag.commit_id for tag in self.tags]
+        return Needs(self.heads, tags, writes, ended, self.unnamed, self.left)
 
     def is_let_go(self, commit: Commit) -> bool:
         """Whether a commit was let go."""
@@ -125,8 +135,17 @@ def survey_graph(manifest: Manifest, sidecars: Sidecars, *, since: datetime) -> 
     heads = {name: manifest.snapshot(opened, name).head for name, opened in tips.items()}
     commits = {head.commit_id: head for head in heads.values()}
     recent = [each for each in retired if each.retired_at is None or each.retired_at > since]
-    for commit in _read_commits(manifest, tips, tagged.tags, recent):
+    pages: set[str] = set()
+    for commit in _read_commits(manifest, tips, tagged.tags, pages):
         commits.setdefault(commit.commit_id, commit)
+    named = frozenset(commits)
+    left: dict[CommitId, datetime] = {}
+    for ended, opened in _open_retired(manifest, recent):
+        for commit in manifest.every_commit(opened, ended.name, pages):
+            commits.setdefault(commit.commit_id, commit)
+        if opened.contents.head is not None:
+            at = ended.retired_at or _UNKNOWN
+            left[opened.contents.head] = max(at, left.get(opened.contents.head, at))
     for intent in intents:
         source = intent.merge_source_commit_id
         if source is not None and source not in commits:
@@ -142,6 +161,8 @@ def survey_graph(manifest: Manifest, sidecars: Sidecars, *, since: datetime) -> 
         record,
         commits,
         {name: head.commit_id for name, head in heads.items()},
+        frozenset(commits) - named,
+        left,
         tuple(failures),
     )
 
@@ -150,10 +171,9 @@ def _read_commits(
     manifest: Manifest,
     tips: Mapping[BranchName, OpenManifest],
     tags: Iterable[Tag],
-    retired: Iterable[RetiredBranch],
+    pages: set[str],
 ) -> Iterator[Commit]:
     # Branches share most pages of their lineage.
-    pages: set[str] = set()
     for name, opened in tips.items():
         yield from manifest.every_commit(opened, name, pages)
     refs = {opened.table.address.ref for opened in tips.values()}
@@ -164,9 +184,14 @@ def _read_commits(
         with suppress(NotFoundError):
             opened = manifest.open_version(tag.ref, tag.manifest_version)
             yield from manifest.every_commit(opened, tag.branch, pages)
+
+
+def _open_retired(
+    manifest: Manifest, retired: Iterable[RetiredBranch]
+) -> Iterator[tuple[RetiredBranch, OpenManifest]]:
     for branch in retired:
         with suppress(NotFoundError):
-            yield from manifest.every_commit(manifest.open_ref(branch.ref), branch.name, pages)
+            yield branch, manifest.open_ref(branch.ref)
 
 
 def read_contents(manifest: Manifest, places: Iterable[Place]) -> dict[Place, Contents]:
