@@ -136,8 +136,20 @@ KEPT_TOPOLOGIES_BYTES_MAX: Final = 1 << 30
 NUMBERS_PER_ROW_MAX: Final = 4
 """Numbers per node up to which arrays are indexed by them: deleted nodes leave theirs unused."""
 
-NUMBERED_IN_MEMORY_ROWS_MAX: Final = 1 << 14
+NUMBERED_IN_MEMORY_ROWS_MAX: Final = 1 << 12
 """Nodes of a table whose ids are found by a dictionary; of more, by an index."""
+
+PATCHED_PAIRS_MIN: Final = 1 << 12
+PATCHED_SHARE_MAX: Final = 1 / 32
+"""Pairs that may differ from arrays, as a number and as a share of them, before they are joined."""
+
+FOLLOWED_ROWS_MIN: Final = 1 << 16
+FOLLOWED_SHARE_MAX: Final = 1 / 4
+"""Edges that may differ between two versions, as a number and as a share of them, for arrays of one
+to be made from those of the other; for more, all edges are read again."""
+
+PEEKED_EDGES_MAX: Final = 10_000
+"""Edges that are read to bring arrays up to date for a query which an index could answer."""
 
 NUMBERED_AT_ONCE_ROWS_MAX: Final = 1 << 16
 """Edges whose ends are held as texts while they become numbers; more are streamed."""
@@ -153,7 +165,8 @@ ASSEMBLED_REFS_MAX: Final = 16
 """Branches, and runs of small fragments, for which a graph handle keeps an assembled column."""
 
 LAYOUTS_MAX: Final = 64
-"""Tables and branches for which a graph handle keeps the list of fragments it read last."""
+"""Tables and branches for which a graph handle keeps the list of fragments it read last, and the
+numbers of nodes."""
 
 SCANNED_RUNS_MAX: Final = 16
 """Runs of small and of large fragments that are read separately; for more, all are scanned."""

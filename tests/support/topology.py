@@ -9,7 +9,8 @@ import numpy as np
 from omnigraph.choices import TableKind
 from omnigraph.engine.local.topology.adjacency import Adjacency
 from omnigraph.engine.local.topology.numbers import NOTHING, NodeNumbers
-from omnigraph.engine.local.topology.topologies import EdgeTables, Topologies, Topology
+from omnigraph.engine.local.topology.topologies import EdgeTables, Topologies
+from omnigraph.engine.local.topology.topology import EdgeRows, Topology
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.snapshots import data_at
 from omnigraph.graph import Graph
@@ -33,44 +34,81 @@ def tables_of(edge: str, source: str, target: str | None = None) -> EdgeTables:
     )
 
 
-def require_right(topologies: Topologies, data: Data, tables: EdgeTables) -> Topology:
+def require_right(
+    topologies: Topologies, data: Data, tables: EdgeTables, *, whole: bool = True
+) -> Topology:
     """The topology of an edge table, which is what its rows say."""
     topology = topologies.of(data, tables)
     assert topology is not None
-    require_topology(topology)
+    require_numbers(topology.sources)
+    require_numbers(topology.targets)
+    require_neighbours(topology)
+    if whole:
+        require_arrays(topology)
     return topology
 
 
-def require_topology(topology: Topology) -> None:
-    """Compare everything that a topology says with the rows of its tables."""
-    require_numbers(topology.sources)
-    require_numbers(topology.targets)
+def require_neighbours(topology: Topology) -> None:
+    """Compare what is said of single nodes with the rows; patches stay beside the arrays."""
     edges = topology.edges.read(["src", "dst"]).to_pylist()
+    out = Counter((edge["src"], edge["dst"]) for edge in edges)
+    into = Counter((edge["dst"], edge["src"]) for edge in edges)
+    require_gathered(topology.out, topology.sources, topology.targets, out)
+    require_gathered(topology.into, topology.targets, topology.sources, into)
+    if (symmetric := topology.made_symmetric) is not None:
+        require_gathered(symmetric, topology.sources, topology.targets, _both(out, into))
+
+
+def require_arrays(topology: Topology) -> None:
+    """Compare the arrays with the rows."""
+    edges = topology.edges.read(["src", "dst"]).to_pylist()
+    assert read_all_fragments(topology.edges, ["src", "dst"]).to_pylist() == edges
     out = Counter((edge["src"], edge["dst"]) for edge in edges)
     into = Counter((edge["dst"], edge["src"]) for edge in edges)
     require_adjacency(topology.out, topology.sources, topology.targets, out)
     require_adjacency(topology.into, topology.targets, topology.sources, into)
-    for adjacency, rows, keys in (
-        (topology.out, topology.out_rows, ("src", "dst")),
-        (topology.into, topology.into_rows, ("dst", "src")),
-    ):
-        scanned = read_all_fragments(topology.edges, ["src", "dst"])
-        assert scanned.to_pylist() == edges
-        ends = [(edges[row][keys[0]], edges[row][keys[1]]) for row in rows.rows.tolist()]
-        pairs = named_pairs(adjacency, *_sides(topology, keys[0]))
-        counts = _multiplicity(adjacency)
-        assert ends == [
-            pair for pair, count in zip(pairs, counts, strict=True) for _ in range(count)
-        ]
-        if rows.offsets is None:
-            assert set(counts) <= {1}
-        else:
-            assert np.diff(rows.offsets).tolist() == counts
+    require_edge_rows(topology.out, topology.out_rows, [(e["src"], e["dst"]) for e in edges], out)
+    require_edge_rows(
+        topology.into, topology.into_rows, [(e["dst"], e["src"]) for e in edges], into
+    )
     if topology.sources is topology.targets:
-        loops = Counter({pair: count for pair, count in into.items() if pair[0] == pair[1]})
-        both = out + into
-        both.subtract(loops)
-        require_adjacency(topology.symmetric, topology.sources, topology.targets, +both)
+        both = _both(out, into)
+        require_adjacency(topology.symmetric, topology.sources, topology.targets, both)
+
+
+def require_edge_rows(
+    adjacency: Adjacency, rows: EdgeRows, ends: list[tuple[str, str]], pairs: Pairs
+) -> None:
+    """The edges of each pair are those that have its ends, each once."""
+    assert sorted(rows.rows.tolist()) == [*range(len(ends))]
+    offsets = [*range(len(ends) + 1)] if rows.offsets is None else rows.offsets.tolist()
+    assert len(offsets) == adjacency.pair_count + 1
+    counts = _multiplicity(adjacency)
+    seen = set()
+    for pair, (start, end) in enumerate(pairwise(offsets)):
+        [own] = {ends[row] for row in rows.rows[start:end].tolist()}
+        assert end - start == counts[pair] == pairs[own]
+        seen.add(own)
+    assert seen == set(pairs)
+
+
+def require_gathered(
+    adjacency: Adjacency, nodes: NodeNumbers, neighbours: NodeNumbers, pairs: Pairs
+) -> None:
+    left, right = _by_number(nodes), _by_number(neighbours)
+    every = np.arange(nodes.size, dtype=np.uint32)[::-1]
+    degrees, found = adjacency.gather(every)
+    assert degrees.tolist() == adjacency.degrees_of(every).tolist()
+    owners = np.repeat(every, degrees)
+    ends = [*zip(owners.tolist(), found.tolist(), strict=True)]
+    assert ends == sorted(ends, key=lambda pair: (-pair[0], pair[1]))
+    counts = adjacency.count_edges(owners, found).tolist()
+    named = [(left[node], right[end]) for node, end in ends]
+    assert len(named) == len(pairs)
+    assert dict(zip(named, counts, strict=True)) == dict(pairs)
+    others = {(a, b) for a in left for b in right} - set(ends)
+    sides = (np.array([pair[side] for pair in others], np.uint32) for side in (0, 1))
+    assert not adjacency.count_edges(*sides).any()
 
 
 def require_numbers(numbers: NodeNumbers) -> None:
@@ -102,11 +140,6 @@ def require_adjacency(
     assert dict(zip(found, counts, strict=True)) == dict(pairs)
     assert adjacency.edge_count == pairs.total()
     assert (adjacency.multiplicity is None) == (pairs.total() == len(pairs))
-    some = np.arange(nodes.size, dtype=np.uint32)[::-2]
-    degrees, gathered = adjacency.gather(some)
-    assert degrees.tolist() == adjacency.degrees_of(some).tolist()
-    lists = [adjacency.neighbours[offsets[node] : offsets[node + 1]] for node in some]
-    assert gathered.tolist() == [number for own in lists for number in own.tolist()]
 
 
 def named_pairs(
@@ -119,9 +152,11 @@ def named_pairs(
     return [(left[node], right[end]) for node, end in zip(owners, ends, strict=True)]
 
 
-def _sides(topology: Topology, first: str) -> tuple[NodeNumbers, NodeNumbers]:
-    sides = topology.sources, topology.targets
-    return sides if first == "src" else (sides[1], sides[0])
+def _both(out: Pairs, into: Pairs) -> Pairs:
+    """The pairs in either direction; a loop counts once."""
+    both = out + into
+    both.subtract({pair: count for pair, count in into.items() if pair[0] == pair[1]})
+    return +both
 
 
 def _multiplicity(adjacency: Adjacency) -> list[int]:

@@ -6,6 +6,7 @@ are left. So of a later version only the fragments that it added, or deleted row
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from omnigraph.storage.columns import deleted_offsets, layout_of
 from omnigraph.storage.pieces import FragmentFiles, RowsKey
+from omnigraph.storage.places import sort_distinct
 from omnigraph.storage.row_runs import parse_row_ids
 from omnigraph.storage.tables import ROW_ID, Table
 
@@ -45,13 +47,20 @@ class RowIds:
         """A number that is above every row id, and not above it by more than needed."""
         return int((self.starts + self.lengths).max()) if len(self.starts) else 0
 
+    def without(self, others: RowIds) -> np.ndarray:
+        """The row ids that others do not have, ascending."""
+        # Fragments that both have in common are left out, so the cost follows the difference.
+        own = [self.parts[key] for key in self.parts.keys() - others.parts.keys()]
+        theirs = [others.parts[key] for key in others.parts.keys() - self.parts.keys()]
+        (starts, ends), (other_starts, other_ends) = _to_ranges(own), _to_ranges(theirs)
+        cuts = sort_distinct(np.concatenate([starts, ends, other_starts, other_ends]))
+        begins = cuts[:-1]
+        is_left = _covers(starts, ends, begins) & ~_covers(other_starts, other_ends, begins)
+        return _spread(begins[is_left], np.diff(cuts)[is_left]).astype(np.uint64)
+
     def to_array(self) -> np.ndarray:
         """All row ids, one by one."""
-        counts = self.lengths.astype(np.int64)
-        firsts = np.cumsum(counts) - counts
-        row_ids: np.ndarray = np.repeat(self.starts.astype(np.int64) - firsts, counts)
-        row_ids += np.arange(len(row_ids))
-        return row_ids
+        return _spread(self.starts, self.lengths)
 
 
 def read_row_ids(table: Table, before: RowIds | None = None) -> RowIds:
@@ -106,6 +115,29 @@ def _without(starts: np.ndarray, lengths: np.ndarray, deleted: np.ndarray) -> _R
     begins, stops = begins[is_left], stops[is_left]
     owner = np.searchsorted(ends, begins, "right")
     return starts[owner] + (begins - firsts[owner]), stops - begins
+
+
+def _to_ranges(parts: Sequence[_Runs]) -> _Runs:
+    """The first row ids of runs and the row ids after their last ones, both ascending."""
+    starts = np.sort(np.concatenate([_NO_RUNS[0], *(part[0] for part in parts)]))
+    ends = np.sort(np.concatenate([_NO_RUNS[0], *(part[0] + part[1] for part in parts)]))
+    return starts, ends
+
+
+def _covers(starts: np.ndarray, ends: np.ndarray, row_ids: np.ndarray) -> np.ndarray:
+    """Whether each row id is in one of the ranges, of which no two have one in common."""
+    started = np.searchsorted(starts, row_ids, "right")
+    is_in: np.ndarray = started > np.searchsorted(ends, row_ids, "right")
+    return is_in
+
+
+def _spread(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The row ids of runs, one by one."""
+    counts = lengths.astype(np.int64)
+    firsts = np.cumsum(counts) - counts
+    row_ids: np.ndarray = np.repeat(starts.astype(np.int64) - firsts, counts)
+    row_ids += np.arange(len(row_ids))
+    return row_ids
 
 
 def _to_runs(row_ids: np.ndarray) -> _Runs:

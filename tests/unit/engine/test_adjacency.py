@@ -62,3 +62,62 @@ def test_gathered_neighbours_are_in_the_order_of_the_nodes(
     expected = [sorted({b for a, b in edges if a == node}) for node in nodes]
     assert counts.tolist() == [len(own) for own in expected]
     assert found.tolist() == [number for own in expected for number in own]
+
+
+changes = st.lists(
+    st.tuples(
+        st.lists(st.tuples(st.integers(0, SIZE), st.integers(0, SIZE)), max_size=5),
+        st.lists(st.integers(0, 60), max_size=5),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(deadline=None)
+@given(edges=pairs, steps=changes)
+def test_a_patched_adjacency_is_that_of_the_edges_that_are_left(
+    edges: list[tuple[int, int]], steps: list[tuple[list[tuple[int, int]], list[int], bool]]
+) -> None:
+    adjacency, now = of_pairs(edges), Counter(edges)
+    for added, removed, folds in steps:
+        differences = Counter(added)
+        for choice in removed:
+            if left := sorted((now + differences).elements()):
+                differences[left[choice % len(left)]] -= 1
+        net = {pair: count for pair, count in sorted(differences.items()) if count}
+        keys = join_halves(*(np.array([pair[side] for pair in net], np.uint32) for side in (0, 1)))
+        changed = adjacency.change(keys, np.array([*net.values()], np.int64), SIZE + 1)
+        assert changed is not None
+        now = Counter({pair: now[pair] + net.get(pair, 0) for pair in {*now, *net}})
+        now = +now
+        nodes = np.array([3, SIZE, 0, 3], np.uint32)
+        lists = [sorted(b for a, b in now if a == node) for node in nodes.tolist()]
+        counts, found = changed.gather(nodes)
+        assert counts.tolist() == [*map(len, lists)] == changed.degrees_of(nodes).tolist()
+        assert found.tolist() == [number for own in lists for number in own]
+        every = [(a, b) for a in range(SIZE + 1) for b in range(SIZE + 1)]
+        ends = (np.array([pair[side] for pair in every], np.uint32) for side in (0, 1))
+        assert changed.count_edges(*ends).tolist() == [now[pair] for pair in every]
+        adjacency = changed
+        if folds:
+            assert to_counts(adjacency) == dict(now)
+            assert adjacency.edge_count == now.total()
+    assert to_counts(adjacency.fold()) == dict(now)
+
+
+def test_no_pair_can_have_fewer_edges_than_none() -> None:
+    adjacency = of_pairs([(1, 2), (1, 2)])
+    keys = join_halves(np.array([1]), np.array([2]))
+    assert adjacency.change(keys, np.array([-2]), SIZE) is not None
+    assert adjacency.change(keys, np.array([-3]), SIZE) is None
+
+
+def test_a_large_patch_is_joined_with_the_arrays() -> None:
+    adjacency = of_pairs([(0, 1)])
+    keys = np.arange(10_000, dtype=np.uint64) + np.uint64(1 << 32)
+    changed = adjacency.change(keys, np.ones(10_000, np.int64), SIZE)
+    assert changed is not None
+    assert not len(changed.patch)
+    assert changed.pair_count == 10_001

@@ -1,4 +1,9 @@
-"""Adjacency: for each node of one table, its neighbours in another one, as compressed arrays."""
+"""Adjacency: for each node of one table, its neighbours in another one, as compressed arrays.
+
+What a few commits changed is a patch beside the arrays: pairs with their new numbers of edges. Who
+asks for a few nodes gets them patched; who asks for the whole arrays gets them joined with the
+patch, which copies them once.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +13,18 @@ from typing import Final
 
 import numpy as np
 
+from omnigraph.limits import PATCHED_PAIRS_MIN, PATCHED_SHARE_MAX
+
 _HALF: Final = np.uint64(32)
 _LOW: Final = np.uint64(0xFFFF_FFFF)
 
 
-@dataclass(frozen=True, eq=False)
-class Adjacency:
-    """The pairs of nodes that edges connect in one direction: from each node to its neighbours.
+@dataclass(frozen=True, slots=True, eq=False)
+class PairArrays:
+    """Pairs of nodes and neighbours, compressed.
 
-    - `offsets` has `size + 1` entries, is ascending, starts with 0 and ends with the number of
-      pairs: u32, or u64 for more pairs than that holds.
+    - `offsets` has an entry for each node and one more, is ascending, starts with 0 and ends with
+      the number of pairs: u32, or u64 for more pairs than that holds.
     - `neighbours[offsets[n]:offsets[n + 1]]` are the neighbours of node `n`: u32, strictly
       ascending, so a pair that several edges connect is there once.
     - `repeated` are the positions in `neighbours` of the pairs with several edges, ascending, and
@@ -28,6 +35,11 @@ class Adjacency:
     neighbours: np.ndarray
     repeated: np.ndarray
     edge_counts: np.ndarray
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """All of the arrays."""
+        return self.offsets, self.neighbours, self.repeated, self.edge_counts
 
     @property
     def size(self) -> int:
@@ -46,57 +58,243 @@ class Adjacency:
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes."""
-        arrays = (self.offsets, self.neighbours, self.repeated, self.edge_counts)
-        return sum(array.nbytes for array in arrays)
+        """The memory that they take."""
+        return sum(array.nbytes for array in self.arrays)
+
+    def bounds(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where the neighbours of each node start and end; a node beyond `size` has none."""
+        at = np.minimum(nodes.astype(np.int64), self.size)
+        ends = np.minimum(at + 1, self.size)
+        return self.offsets[at].astype(np.int64), self.offsets[ends].astype(np.int64)
+
+    def search(self, nodes: np.ndarray, neighbours: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The position of each pair, or where it would be inserted; and whether it is there."""
+        low, ends = self.bounds(nodes)
+        high = ends.copy()
+        # A binary search for all pairs at once: each round halves every range.
+        while (is_open := low < high).any():
+            middle = (low + high) // 2
+            is_below = np.zeros(len(low), np.bool_)
+            is_below[is_open] = self.neighbours[middle[is_open]] < neighbours[is_open]
+            low = np.where(is_below, middle + 1, low)
+            high = np.where(is_open & ~is_below, middle, high)
+        is_there = low < ends
+        is_there[is_there] = self.neighbours[low[is_there]] == neighbours[is_there]
+        return low, is_there
+
+    def count_edges(self, positions: np.ndarray) -> np.ndarray:
+        """How many edges the pairs at these positions have."""
+        counts = np.ones(len(positions), np.int64)
+        if len(self.repeated):
+            at = np.minimum(np.searchsorted(self.repeated, positions), len(self.repeated) - 1)
+            is_repeated = self.repeated[at] == positions
+            counts[is_repeated] = self.edge_counts[at[is_repeated]]
+        return counts
+
+    def to_keys(self) -> np.ndarray:
+        """The pairs as `join_halves` makes numbers of them, in their order."""
+        nodes = np.repeat(np.arange(self.size, dtype=np.uint64), np.diff(self.offsets))
+        return join_halves(nodes, self.neighbours)
+
+    def to_counts(self) -> np.ndarray:
+        """How many edges each pair has."""
+        counts = np.ones(self.pair_count, np.uint32)
+        counts[self.repeated] = self.edge_counts
+        return counts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Patch:
+    """Pairs that have another number of edges now, which is 0 for those that are gone.
+
+    Attributes:
+        keys: The pairs, as `join_halves` makes numbers of them, ascending.
+    """
+
+    keys: np.ndarray
+    counts: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def nodes(self) -> np.ndarray:
+        """The node of each pair."""
+        return upper_half(self.keys)
+
+    @property
+    def neighbours(self) -> np.ndarray:
+        """The neighbour of each pair."""
+        return lower_half(self.keys)
+
+    def find(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The position of each pair, if it is there; and whether it is."""
+        if not len(self):
+            return np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)
+        at = np.minimum(np.searchsorted(self.keys, keys), len(self) - 1)
+        return at, self.keys[at] == keys
+
+    def over(self, before: Patch) -> Patch:
+        """Both patches as one; where they have the same pair, this one counts."""
+        _, is_replaced = self.find(before.keys)
+        keys = np.concatenate([before.keys[~is_replaced], self.keys])
+        counts = np.concatenate([before.counts[~is_replaced], self.counts])
+        order = np.argsort(keys, kind="stable")
+        return Patch(keys[order], counts[order])
+
+
+NO_PATCH: Final = Patch(np.empty(0, np.uint64), np.empty(0, np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Adjacency:
+    """The pairs of nodes that edges connect in one direction: from each node to its neighbours.
+
+    `offsets` and `neighbours` are those of `PairArrays`, for `size` nodes. `gather`, `degrees_of`
+    and `count_edges` cost what their arguments and results are; the first use of anything else
+    after a change copies the arrays.
+    """
+
+    base: PairArrays
+    size: int
+    patch: Patch = NO_PATCH
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Where the neighbours of each node start."""
+        return self.whole.offsets
+
+    @property
+    def neighbours(self) -> np.ndarray:
+        """The neighbours of all nodes, one after the other."""
+        return self.whole.neighbours
+
+    @property
+    def multiplicity(self) -> np.ndarray | None:
+        """How many edges each pair has; None if every pair has one."""
+        return self.whole.to_counts() if len(self.whole.repeated) else None
+
+    @property
+    def pair_count(self) -> int:
+        """How many pairs there are."""
+        return self.whole.pair_count
+
+    @property
+    def edge_count(self) -> int:
+        """How many edges there are: more than pairs, if there are parallel ones."""
+        return self.whole.edge_count
 
     @cached_property
     def degrees(self) -> np.ndarray:
         """For each node, how many neighbours it has."""
         return np.diff(self.offsets)
 
+    @cached_property
+    def whole(self) -> PairArrays:
+        """The arrays with the patch in them."""
+        if len(self.patch):
+            return _insert(self.base, self.patch, self.size)
+        return _widen(self.base, self.size)
+
     @property
-    def multiplicity(self) -> np.ndarray | None:
-        """How many edges each pair has; None if every pair has one."""
-        if not len(self.repeated):
-            return None
-        counts = np.ones(self.pair_count, np.uint32)
-        counts[self.repeated] = self.edge_counts
-        return counts
+    def nbytes_added(self) -> int:
+        """The memory that it takes beside its base."""
+        whole = self.__dict__.get("whole", self.base)
+        own = 0 if whole.neighbours is self.base.neighbours else whole.nbytes
+        return own + self.patch.keys.nbytes + self.patch.counts.nbytes
 
     def degrees_of(self, nodes: np.ndarray) -> np.ndarray:
         """How many neighbours each of these nodes has."""
-        starts, ends = self._bounds(nodes)
+        if self._touches(nodes):
+            return self.gather(nodes)[0]
+        starts, ends = self._arrays.bounds(nodes)
         degrees: np.ndarray = ends - starts
         return degrees
 
     def gather(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """How many neighbours each of these nodes has, and their neighbours one after the other.
-
-        The cost follows the result, not the size of the graph.
-        """
-        starts, ends = self._bounds(nodes)
+        """How many neighbours each of these nodes has, and their neighbours one after the other."""
+        arrays = self._arrays
+        starts, ends = arrays.bounds(nodes)
         counts = ends - starts
-        return counts, self.neighbours[spread(starts, counts)]
+        found = arrays.neighbours[spread(starts, counts)]
+        if not self._touches(nodes):
+            return counts, found
+        return self._gather_patched(nodes, counts, found)
 
-    def _bounds(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        at = nodes.astype(np.int64)
-        return self.offsets[at].astype(np.int64), self.offsets[at + 1].astype(np.int64)
+    def count_edges(self, nodes: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
+        """How many edges lead from each of these nodes to a neighbour; 0 where they are no pair."""
+        positions, is_there = self._arrays.search(nodes, neighbours)
+        counts = np.zeros(len(nodes), np.int64)
+        counts[is_there] = self._arrays.count_edges(positions[is_there])
+        if self._has_patch:
+            at, is_patched = self.patch.find(join_halves(nodes, neighbours))
+            counts[is_patched] = self.patch.counts[at[is_patched]]
+        return counts
 
-    def to_keys(self) -> np.ndarray:
-        """The pairs as numbers: the node in the upper half and the neighbour in the lower one."""
-        nodes = np.repeat(np.arange(self.size, dtype=np.uint64), self.degrees)
-        return join_halves(nodes, self.neighbours)
+    def change(self, keys: np.ndarray, differences: np.ndarray, size: int) -> Adjacency | None:
+        """The adjacency with more or fewer edges; None if a pair would have fewer than none.
+
+        Args:
+            keys: Distinct pairs as `join_halves` makes numbers of them, ascending.
+            differences: How many edges each pair has more than before.
+            size: How many nodes there are then.
+        """
+        counts = self.count_edges(upper_half(keys), lower_half(keys)) + differences
+        if (counts < 0).any():
+            return None
+        patch = Patch(keys, counts)
+        if self._has_patch:
+            changed = Adjacency(self.base, size, patch.over(self.patch))
+        else:
+            changed = Adjacency(self._arrays, size, patch)
+        pair_count_max = max(PATCHED_PAIRS_MIN, PATCHED_SHARE_MAX * changed.base.pair_count)
+        return changed.fold() if len(changed.patch) > pair_count_max else changed
+
+    def fold(self) -> Adjacency:
+        """The same adjacency without a patch."""
+        return Adjacency(self.whole, self.size)
+
+    @property
+    def _arrays(self) -> PairArrays:
+        """The arrays with the patch in them where that was done, else without."""
+        arrays: PairArrays = self.__dict__.get("whole", self.base)
+        return arrays
+
+    @property
+    def _has_patch(self) -> bool:
+        """Whether the patch is not in the arrays."""
+        return bool(len(self.patch)) and "whole" not in self.__dict__
+
+    def _touches(self, nodes: np.ndarray) -> bool:
+        """Whether the patch changes the neighbours of one of these nodes."""
+        if not self._has_patch:
+            return False
+        starts, ends = self._patch_bounds(nodes)
+        return bool((starts < ends).any())
+
+    def _patch_bounds(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        wanted = nodes.astype(np.uint64)
+        starts = np.searchsorted(self.patch.keys, wanted << _HALF)
+        ends = np.searchsorted(self.patch.keys, (wanted << _HALF) | _LOW, "right")
+        return starts, ends
+
+    def _gather_patched(
+        self, nodes: np.ndarray, counts: np.ndarray, found: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        owners = np.repeat(np.arange(len(nodes)), counts)
+        _, is_patched = self.patch.find(join_halves(nodes[owners], found))
+        starts, ends = self._patch_bounds(nodes)
+        at = spread(starts, ends - starts)
+        patch_owners = np.repeat(np.arange(len(nodes)), ends - starts)
+        is_pair = self.patch.counts[at] > 0
+        owners = np.concatenate([owners[~is_patched], patch_owners[is_pair]])
+        added = self.patch.neighbours[at[is_pair]]
+        keys = np.sort(join_halves(owners, np.concatenate([found[~is_patched], added])))
+        return np.bincount(upper_half(keys), minlength=len(nodes)), lower_half(keys)
 
 
-def adjacency_of(
-    nodes: np.ndarray, neighbours: np.ndarray, *, size: int, counts: np.ndarray | None = None
-) -> Adjacency:
-    """The adjacency of edges that are given by their ends, in any order.
-
-    Args:
-        size: Every node is below it.
-        counts: How many edges each pair stands for; one each when None.
+def adjacency_of(nodes: np.ndarray, neighbours: np.ndarray, *, size: int) -> Adjacency:
+    """The adjacency of edges that are given by their ends, in any order; nodes are below `size`.
 
     >>> adjacency = adjacency_of(np.array([2, 0, 2, 2]), np.array([1, 3, 0, 1]), size=4)
     >>> adjacency.offsets.tolist(), adjacency.neighbours.tolist()
@@ -105,30 +303,29 @@ def adjacency_of(
     [1, 1, 2]
     """
     keys = join_halves(nodes, neighbours)
-    if counts is None:
-        keys.sort()
-        return from_keys(keys, size=size)
-    order = np.argsort(keys)
-    return from_keys(keys[order], size=size, counts=counts[order])
+    keys.sort()
+    return Adjacency(from_keys(keys, size=size), size)
 
 
-def from_keys(keys: np.ndarray, *, size: int, counts: np.ndarray | None = None) -> Adjacency:
-    """The adjacency of edges as `join_halves` makes keys of them, which are sorted."""
+def from_keys(keys: np.ndarray, *, size: int, counts: np.ndarray | None = None) -> PairArrays:
+    """The arrays of edges as `join_halves` makes numbers of them, ascending.
+
+    Args:
+        counts: How many edges each key stands for; one each when None.
+    """
     is_first = np.ones(len(keys), np.bool_)
     np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
-    kind = np.uint32 if len(keys) <= int(_LOW) else np.uint64
+    kind = _position_kind(len(keys))
     repeated, edge_counts = np.empty(0, kind), np.empty(0, np.uint32)
-    if counts is not None or not is_first.all():
+    if len(keys) and (counts is not None or not is_first.all()):
         at = np.flatnonzero(is_first)
-        ends = np.append(at[1:], len(keys))
-        each = (ends - at) if counts is None else np.add.reduceat(counts, at) if len(at) else at
-        repeated = np.flatnonzero(each > 1).astype(kind)
-        edge_counts = each[repeated].astype(np.uint32)
+        each = np.diff(np.append(at, len(keys))) if counts is None else np.add.reduceat(counts, at)
+        places = np.flatnonzero(each > 1)
+        repeated, edge_counts = places.astype(kind), each[places].astype(np.uint32)
         keys = keys[at]
     offsets = np.zeros(size + 1, kind)
-    degrees = np.bincount((keys >> _HALF).astype(np.int64), minlength=size)
-    np.cumsum(degrees, out=offsets[1:])
-    return Adjacency(offsets, (keys & _LOW).astype(np.uint32), repeated, edge_counts)
+    np.cumsum(np.bincount(upper_half(keys), minlength=size), out=offsets[1:])
+    return PairArrays(offsets, lower_half(keys), repeated, edge_counts)
 
 
 def join_halves(nodes: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
@@ -141,6 +338,16 @@ def join_halves(nodes: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
     keys <<= _HALF
     keys |= neighbours.astype(np.uint64)
     return keys
+
+
+def upper_half(keys: np.ndarray) -> np.ndarray:
+    """The nodes of pairs."""
+    return (keys >> _HALF).astype(np.uint32)
+
+
+def lower_half(keys: np.ndarray) -> np.ndarray:
+    """The neighbours of pairs."""
+    return (keys & _LOW).astype(np.uint32)
 
 
 def swap_halves(keys: np.ndarray) -> np.ndarray:
@@ -160,3 +367,56 @@ def spread(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
     positions: np.ndarray = np.repeat(starts - firsts, counts)
     positions += np.arange(len(positions))
     return positions
+
+
+def _widen(arrays: PairArrays, size: int) -> PairArrays:
+    """The same pairs for another number of nodes; those that are left out have no neighbours."""
+    if arrays.size == size:
+        return arrays
+    offsets = np.full(size + 1, arrays.pair_count, arrays.offsets.dtype)
+    count = min(size, arrays.size) + 1
+    offsets[:count] = arrays.offsets[:count]
+    return PairArrays(offsets, arrays.neighbours, arrays.repeated, arrays.edge_counts)
+
+
+def _insert(base: PairArrays, patch: Patch, size: int) -> PairArrays:
+    """The arrays with the pairs of a patch added, removed, or given other numbers of edges."""
+    positions, was_there = base.search(patch.nodes, patch.neighbours)
+    is_there = patch.counts > 0
+    added, removed = is_there & ~was_there, ~is_there & was_there
+    degrees = np.zeros(max(size, base.size), np.int64)
+    degrees[: base.size] = np.diff(base.offsets)
+    np.add.at(degrees, patch.nodes[added], 1)
+    np.subtract.at(degrees, patch.nodes[removed], 1)
+    offsets = np.zeros(size + 1, _position_kind(int(degrees.sum())))
+    # An earlier version may have fewer nodes; the others have no neighbours any more.
+    np.cumsum(degrees[:size], out=offsets[1:])
+    # Positions to insert at count what is there before anything is removed.
+    neighbours = np.insert(base.neighbours, positions[added], patch.neighbours[added])
+    if removed.any():
+        shift = np.searchsorted(positions[added], positions[removed], "right")
+        neighbours = np.delete(neighbours, positions[removed] + shift)
+    pairs = PairArrays(offsets, neighbours, base.repeated[:0], base.edge_counts[:0])
+    if not len(base.repeated) and not (patch.counts > 1).any():
+        return pairs
+    return _count_again(pairs, base, patch)
+
+
+def _count_again(pairs: PairArrays, base: PairArrays, patch: Patch) -> PairArrays:
+    """The pairs with the numbers of edges that they have: of the patch, and else as before."""
+    owners = np.searchsorted(base.offsets, base.repeated, "right") - 1
+    keys = join_halves(owners, base.neighbours[base.repeated])
+    every = patch.over(Patch(keys, base.edge_counts.astype(np.int64)))
+    is_repeated = every.counts > 1
+    repeated = Patch(every.keys[is_repeated], every.counts[is_repeated])
+    positions, _ = pairs.search(repeated.nodes, repeated.neighbours)
+    return PairArrays(
+        pairs.offsets,
+        pairs.neighbours,
+        positions.astype(pairs.offsets.dtype),
+        repeated.counts.astype(np.uint32),
+    )
+
+
+def _position_kind(pair_count: int) -> type[np.unsignedinteger]:
+    return np.uint32 if pair_count <= int(_LOW) else np.uint64

@@ -6,7 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.engine.local.topology.adjacency import Adjacency, from_keys, join_halves, swap_halves
+from omnigraph.engine.local.topology.adjacency import (
+    Adjacency,
+    from_keys,
+    join_halves,
+    swap_halves,
+)
 from omnigraph.engine.local.topology.numbers import NOTHING, NodeNumbers
 from omnigraph.limits import KEPT_TABLE_BYTES_MAX, NUMBERED_AT_ONCE_ROWS_MAX
 from omnigraph.schema.catalog import ENDPOINTS
@@ -41,11 +46,10 @@ def both_ways(
 ) -> tuple[Adjacency, Adjacency]:
     """The adjacency from sources to targets, and back. The keys are sorted in place."""
     keys.sort()
-    out = from_keys(keys, size=source_count)
+    out = Adjacency(from_keys(keys, size=source_count), source_count)
     swapped = swap_halves(keys)
-    del keys
     swapped.sort()
-    return out, from_keys(swapped, size=target_count)
+    return out, Adjacency(from_keys(swapped, size=target_count), target_count)
 
 
 def _join_ids(edges: Table, sources: NodeNumbers, targets: NodeNumbers) -> np.ndarray:

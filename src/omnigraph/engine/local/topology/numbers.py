@@ -54,6 +54,13 @@ class NodeNumbers:
         return not len(starts) or (len(starts) == 1 and not starts[0] and bool(lengths[0]))
 
     @property
+    def nbytes(self) -> int:
+        """The memory that it takes, without the ids."""
+        made = (self.__dict__.get(name) for name in ("of_rows", "rows"))
+        arrays = [self.row_ids.starts, self.row_ids.lengths, *made]
+        return sum(array.nbytes for array in arrays if array is not None)
+
+    @property
     def row_count(self) -> int:
         """How many nodes there are."""
         return self.row_ids.row_count
@@ -88,6 +95,11 @@ class NodeNumbers:
         if len(wanted) > KEYS_PER_LOOKUP_MAX:
             every = read_all_fragments(self.table, ["id"])["id"]
             return self._pick(wanted, every, self.of_rows)
+        if not lookups.is_found_cheaply(self.table, "id"):
+            every = read_all_fragments(self.table, ["id"])["id"]
+            is_wanted = pc.is_in(every, value_set=wanted)
+            numbers = self.of_rows[is_wanted.to_numpy()]
+            return self._pick(wanted, every.filter(is_wanted), numbers)
         found = lookups.find(self.table, "id", wanted.to_pylist(), columns=["id", ROW_ID])
         return self._pick(wanted, found["id"], found[ROW_ID].to_numpy().astype(np.uint32))
 

@@ -1,28 +1,28 @@
-"""The topologies of a graph's edge tables: built when first asked for, and kept in memory."""
+"""The topologies of a graph's edge tables, kept in memory and brought up to date by differences."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-import numpy as np
-
-from omnigraph.engine.local.topology.adjacency import (
-    Adjacency,
-    from_keys,
-    join_halves,
-)
-from omnigraph.engine.local.topology.build import both_ways, number_ends, read_keys
+from omnigraph.engine.local.topology.build import both_ways, read_keys
+from omnigraph.engine.local.topology.follow import Step, are_in_line, follow
 from omnigraph.engine.local.topology.numbers import NodeNumbers, number_nodes
+from omnigraph.engine.local.topology.topology import Topology
 from omnigraph.engine.protocol import Data
-from omnigraph.limits import KEPT_TOPOLOGIES_BYTES_MAX
+from omnigraph.errors import StorageError
+from omnigraph.limits import KEPT_TOPOLOGIES_BYTES_MAX, LAYOUTS_MAX, PEEKED_EDGES_MAX
 from omnigraph.model.tables import TableKey
-from omnigraph.schema.catalog import ENDPOINTS
-from omnigraph.storage.columns import read_all_fragments
 from omnigraph.storage.tables import Table, TableAddress, is_minted
+
+_BYTES_PER_EDGE: Final = 8
+"""What an edge takes in both directions, without what its nodes take."""
+
+_KEPT_PER_REF: Final = 2
+"""Versions of one edge table on one ref: the newest, and the one that readers still use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,83 +34,27 @@ class EdgeTables:
     target: TableKey
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EdgeRows:
-    """The edges of each pair of an adjacency.
-
-    - `rows` are positions of edges in what `storage.columns.read_all_fragments` returns of the edge
-      table, in the order of the pairs.
-    - `rows[offsets[p]:offsets[p + 1]]` are those of pair `p`; `offsets` is None where each pair has
-      one edge, and then `rows[p]` is the one of pair `p`.
-    """
-
-    rows: np.ndarray
-    offsets: np.ndarray | None
-
-
-@dataclass(frozen=True, eq=False)
-class Topology:
-    """Which nodes the edges of a table connect, at one version of it and of its nodes' tables.
-
-    Every edge is in it, and both of its ends exist. `out` leads from sources to targets, `into`
-    back; they have the same pairs.
-    """
+@dataclass(frozen=True, slots=True)
+class _TableVersions:
+    """The same tables at the versions of one snapshot."""
 
     edges: Table
-    sources: NodeNumbers
-    targets: NodeNumbers
-    out: Adjacency
-    into: Adjacency
+    source: Table
+    target: Table
 
-    @cached_property
-    def symmetric(self) -> Adjacency:
-        """The neighbours of each node in either direction, for edges within one node type.
-
-        A pair is in it both ways, with the edges of both directions. A loop counts once.
-        """
-        assert self.sources is self.targets, "an edge between types has one direction only"
-        forward, backward = self.out.to_keys(), self.into.to_keys()
-        counts = _counts(self.out), _counts(self.into)
-        is_loop = (backward >> np.uint64(32)) == (backward & np.uint64(0xFFFF_FFFF))
-        keys = np.concatenate([forward, backward[~is_loop]])
-        order = np.argsort(keys, kind="stable")
-        every = np.concatenate([counts[0], counts[1][~is_loop]])[order]
-        return from_keys(keys[order], size=self.sources.size, counts=every)
-
-    @cached_property
-    def out_rows(self) -> EdgeRows:
-        """The edges of each pair of `out`. Reads the ends of all edges."""
-        return _edge_rows(*self._ends)
-
-    @cached_property
-    def into_rows(self) -> EdgeRows:
-        """The edges of each pair of `into`. Reads the ends of all edges."""
-        sources, targets = self._ends
-        return _edge_rows(targets, sources)
+    @classmethod
+    def of(cls, data: Data, tables: EdgeTables) -> _TableVersions:
+        return cls(data.table(tables.edges), data.table(tables.source), data.table(tables.target))
 
     @property
-    def _ends(self) -> tuple[np.ndarray, np.ndarray]:
-        """The numbers of the ends of each edge, in the order of a scan."""
-        rows = read_all_fragments(self.edges, ENDPOINTS)
-        ends = number_ends(rows, self.sources, self.targets)
-        assert ends is not None, "both ends of every edge exist"
-        return ends
+    def versions(self) -> _Versions:
+        return self.edges.address, self.source.address, self.target.address
 
-
-def _counts(adjacency: Adjacency) -> np.ndarray:
-    counts = adjacency.multiplicity
-    return np.ones(adjacency.pair_count, np.uint32) if counts is None else counts
-
-
-def _edge_rows(nodes: np.ndarray, neighbours: np.ndarray) -> EdgeRows:
-    keys = join_halves(nodes, neighbours)
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    firsts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else order
-    rows = order.astype(np.uint32)
-    if len(firsts) == len(keys):
-        return EdgeRows(rows, None)
-    return EdgeRows(rows, np.append(firsts, len(keys)))
+    @property
+    def are_named_once(self) -> bool:
+        """Whether no other ref ever had these names: refs of older releases may be made again."""
+        refs = [address.ref for address in self.versions]
+        return all(ref is None or is_minted(ref) for ref in refs)
 
 
 _Versions: TypeAlias = tuple[TableAddress, TableAddress, TableAddress]
@@ -122,109 +66,160 @@ class Topologies:
     def __init__(self, bytes_max: int = KEPT_TOPOLOGIES_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
         self._kept: OrderedDict[_Versions, Topology] = OrderedDict()
-        self._numbers: OrderedDict[TableAddress, NodeNumbers | None] = OrderedDict()
+        self._numbers: OrderedDict[tuple[str, str | None], NodeNumbers] = OrderedDict()
         self._lock = threading.Lock()
-        self._building = threading.Lock()
+        self._making = threading.Lock()
+
+    def of(
+        self, data: Data, tables: EdgeTables, *, edges_max: int | None = None
+    ) -> Topology | None:
+        """The topology of an edge table: kept, or made from one that was kept, or built.
+
+        None if it does not fit into memory, if node numbers are too sparse, or if an end of an edge
+        does not exist, which only happens in a damaged graph.
+
+        Args:
+            edges_max: Return None rather than read more edges than that; see `cost`.
+
+        Raises:
+            StorageError: a table could not be read.
+        """
+        pinned = _TableVersions.of(data, tables)
+        if (kept := self._find(pinned.versions)) is not None:
+            return kept
+        with self._making:
+            # Another thread may have made it meanwhile.
+            kept = self._find(pinned.versions)
+            return kept if kept is not None else self._make(pinned, edges_max)
+
+    def peek(self, data: Data, tables: EdgeTables) -> Topology | None:
+        """The topology of an edge table, if hardly any edge has to be read for it."""
+        return self.of(data, tables, edges_max=PEEKED_EDGES_MAX)
+
+    def cost(self, data: Data, tables: EdgeTables) -> int | None:
+        """About how many edges `of` would read; None if the arrays do not fit into memory."""
+        pinned = _TableVersions.of(data, tables)
+        if self._find(pinned.versions) is not None:
+            return 0
+        edge_count = pinned.edges.count_rows()
+        if not self._fits(pinned):
+            return None
+        steps = (step.row_count for _, step in self._steps(pinned))
+        return min(edge_count, next(steps, edge_count))
 
     def numbers(self, table: Table) -> NodeNumbers | None:
         """The numbers of the nodes of a table; None where they are too sparse.
 
         Raises:
-            StorageError: the table could not be read.
+            StorageError: a deletion file could not be read.
         """
+        place = table.address.location, table.address.ref
         with self._lock:
-            if table.address in self._numbers:
-                self._numbers.move_to_end(table.address)
-                return self._numbers[table.address]
-            others = (numbers for numbers in reversed(self._numbers.values()) if numbers)
-            place = table.address.root, table.address.location
-            before = next(
-                (
-                    numbers
-                    for numbers in others
-                    if (numbers.table.address.root, numbers.table.address.location) == place
-                ),
-                None,
-            )
-        numbers = number_nodes(table, before)
-        with self._lock:
-            # Topologies compare by identity what they number nodes by.
-            numbers = self._numbers.setdefault(table.address, numbers)
-            while len(self._numbers) > _NUMBERS_MAX:
-                self._numbers.popitem(last=False)
+            known = self._numbers.get(place)
+        if known is not None and known.table is table:
+            return known
+        numbers = number_nodes(table, known)
+        if numbers is not None:
+            with self._lock:
+                self._numbers[place] = numbers
+                self._numbers.move_to_end(place)
+                while len(self._numbers) > LAYOUTS_MAX:
+                    self._numbers.popitem(last=False)
         return numbers
 
-    def peek(self, data: Data, tables: EdgeTables) -> Topology | None:
-        """The topology of an edge table, if it is there without any edge being read."""
+    def _find(self, versions: _Versions) -> Topology | None:
         with self._lock:
-            return self._kept.get(_versions(data, tables))
-
-    def cost(self, data: Data, tables: EdgeTables) -> int | None:
-        """How many edges `of` would read, to tell whether it pays; None if it returns None."""
-        if self.peek(data, tables) is not None:
-            return 0
-        row_count = data.table(tables.edges).count_rows()
-        return row_count if self._fits(row_count) else None
-
-    def of(self, data: Data, tables: EdgeTables) -> Topology | None:
-        """The topology of an edge table, built if it is not there yet.
-
-        None if it does not fit into memory, if node numbers are too sparse, or if an end of an edge
-        does not exist, which only happens in a damaged graph.
-
-        Raises:
-            StorageError: a table could not be read.
-        """
-        if (kept := self._find(data, tables)) is not None:
-            return kept
-        with self._building:
-            # Another thread may have built it meanwhile.
-            return self._find(data, tables) or self._build(data, tables)
-
-    def _find(self, data: Data, tables: EdgeTables) -> Topology | None:
-        with self._lock:
-            versions = _versions(data, tables)
             if versions in self._kept:
                 self._kept.move_to_end(versions)
             return self._kept.get(versions)
 
-    def _fits(self, edge_count: int) -> bool:
-        return 8 * edge_count <= self._bytes_max
+    def _fits(self, pinned: _TableVersions) -> bool:
+        return _BYTES_PER_EDGE * pinned.edges.count_rows() <= self._bytes_max
 
-    def _build(self, data: Data, tables: EdgeTables) -> Topology | None:
-        edges = data.table(tables.edges)
-        if not _is_named_once(edges) or not self._fits(edges.count_rows()):
+    def _make(self, pinned: _TableVersions, edges_max: int | None) -> Topology | None:
+        if not pinned.are_named_once or not self._fits(pinned):
             return None
-        sources = self.numbers(data.table(tables.source))
-        targets = self.numbers(data.table(tables.target))
+        sources, targets = self.numbers(pinned.source), self.numbers(pinned.target)
         if sources is None or targets is None:
             return None
-        keys = read_keys(edges, sources, targets)
-        if keys is None:
-            return None
-        out, into = both_ways(keys, source_count=sources.size, target_count=targets.size)
-        topology = Topology(edges, sources, targets, out, into)
-        self._keep(_versions(data, tables), topology)
+        topology = self._follow(pinned, sources, targets, edges_max)
+        if topology is None and (edges_max is None or pinned.edges.count_rows() <= edges_max):
+            topology = _build(pinned.edges, sources, targets)
+        if topology is not None:
+            self._keep(pinned.versions, topology)
         return topology
+
+    def _steps(self, pinned: _TableVersions) -> Iterator[tuple[Topology, Step]]:
+        """The topologies that it may follow from, and the way from each, the best first."""
+        with self._lock:
+            kept = [
+                topology
+                for versions, topology in reversed(self._kept.items())
+                if _places(versions) == _places(pinned.versions)
+            ]
+        own = pinned.edges.address
+        kept.sort(
+            key=lambda each: (
+                each.edges.address.ref != own.ref,
+                abs(each.edges.address.version - own.version),
+            )
+        )
+        for topology in kept:
+            if are_in_line(topology.sources.table, pinned.source) and are_in_line(
+                topology.targets.table, pinned.target
+            ):
+                step = Step.between(topology.edges, pinned.edges)
+                if step.pays:
+                    yield topology, step
+
+    def _follow(
+        self,
+        pinned: _TableVersions,
+        sources: NodeNumbers,
+        targets: NodeNumbers,
+        edges_max: int | None,
+    ) -> Topology | None:
+        for before, step in self._steps(pinned):
+            if edges_max is not None and step.row_count > edges_max:
+                continue
+            try:
+                topology = follow(before, step, sources, targets)
+            except StorageError:
+                # The earlier version may have been removed. If it is the later one that cannot be
+                # read, whoever reads it instead will say so.
+                continue
+            if topology is not None:
+                return topology
+        return None
 
     def _keep(self, versions: _Versions, topology: Topology) -> None:
         with self._lock:
             self._kept[versions] = topology
-            total = sum(kept.out.nbytes + kept.into.nbytes for kept in self._kept.values())
-            while total > self._bytes_max and len(self._kept) > 1:
-                _, dropped = self._kept.popitem(last=False)
-                total -= dropped.out.nbytes + dropped.into.nbytes
+            own = [
+                other
+                for other in self._kept
+                if (_places(other), other[0].ref) == (_places(versions), versions[0].ref)
+            ]
+            for other in own[:-_KEPT_PER_REF]:
+                del self._kept[other]
+            while len(self._kept) > 1 and self._count_bytes() > self._bytes_max:
+                self._kept.popitem(last=False)
+
+    def _count_bytes(self) -> int:
+        """The memory that topologies take; several versions may share arrays."""
+        every = [each for topology in self._kept.values() for each in topology.adjacencies]
+        bases = {id(each.base): each.base.nbytes for each in every}
+        return sum(bases.values()) + sum(each.nbytes_added for each in every)
 
 
-_NUMBERS_MAX = 64
+def _build(edges: Table, sources: NodeNumbers, targets: NodeNumbers) -> Topology | None:
+    """The topology of an edge table, from all of its edges; None if an end does not exist."""
+    keys = read_keys(edges, sources, targets)
+    if keys is None:
+        return None
+    out, into = both_ways(keys, source_count=sources.size, target_count=targets.size)
+    return Topology(edges, sources, targets, out, into)
 
 
-def _versions(data: Data, tables: EdgeTables) -> _Versions:
-    edges, source, target = map(data.table, (tables.edges, tables.source, tables.target))
-    return edges.address, source.address, target.address
-
-
-def _is_named_once(table: Table) -> bool:
-    """Whether no other ref ever had this one's name: refs of older releases may be made again."""
-    ref = table.address.ref
-    return ref is None or is_minted(ref)
+def _places(versions: _Versions) -> tuple[str, ...]:
+    return tuple(f"{address.root.uri}/{address.location}" for address in versions)
