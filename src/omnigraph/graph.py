@@ -151,12 +151,15 @@ def open(  # noqa: A001  # omnigraph.open reads as it should
     clock = clock or SystemClock()
     actor = require_actor(actor)
     if read_only:
-        Manifest(store).current(MAIN)
-        return Graph(store, clock, read_only=True)
+        graph = Graph(store, clock, read_only=True)
+        graph.snapshot()
+        return graph
     from omnigraph.manifest import lifecycle
 
-    lifecycle.prepare(store, clock)
-    graph = Graph(store, clock, read_only=False, actor=actor)
+    # The handle starts with what its preparation has read.
+    manifest = Manifest(store)
+    lifecycle.prepare(manifest, clock)
+    graph = Graph(store, clock, read_only=False, actor=actor, manifest=manifest)
     graph.refresh()
     return graph
 
@@ -230,10 +233,11 @@ class Graph:
         actor: str | None = None,
         target: Target | None = None,
         settings: StoredSettings | None = None,
+        manifest: Manifest | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._manifest = Manifest(store)
+        self._manifest = manifest or Manifest(store)
         self._points = Points(self._manifest)
         self._backends = Backends()
         self._catalogs = Catalogs(store.objects)

@@ -89,6 +89,9 @@ KEPT_VALUES_BYTES_MAX: Final = 64 << 20
 OPENED_FRAGMENTS_MAX: Final = 64
 """Indexed fragments that a lookup names one by one; beyond, it queries the index for all."""
 
+WHOLE_FRAGMENTS_MAX: Final = 2
+"""Indexed fragments, each of one request, that a lookup reads whole: an index takes as many."""
+
 SELECTED_TABLE_ROWS_MIN: Final = 1 << 12
 """Rows of a table below which a filter on indexed columns is not looked up but scanned."""
 
@@ -155,7 +158,9 @@ NUMBERED_AT_ONCE_ROWS_MAX: Final = 1 << 16
 """Edges whose ends are held as texts while they become numbers; more are streamed."""
 
 FETCHED_WHOLE_BYTES_MAX: Final = 64 << 10
-"""Data files of a fragment of which every column is read if one is: it takes the same requests."""
+"""Data files of a fragment of which every column is read if one is: it takes the same requests.
+
+On S3, this is `READ_BLOCK_BYTES`."""
 
 JOINED_CHUNK_ROWS_MAX: Final = 1 << 16
 JOINED_CHUNK_BYTES_MAX: Final = 16 << 20
@@ -225,8 +230,14 @@ KNOWN_FORKS_MAX: Final = 4096
 PROBED_VERSIONS_MAX: Final = 16
 """Versions above the newest known one that are looked for one by one before all are listed."""
 
-OWN_TABLE_BLOCK_BYTES: Final = 1 << 20
-"""Read size for internal tables, which are small: each file is fetched in one request."""
+READ_BLOCK_BYTES: Final = 1 << 20
+"""Smaller files, and the ends of larger ones, are fetched in one request.
+
+So are internal tables everywhere, and on S3 tables of types: there, so much takes less time to send
+than a request to be answered."""
+
+REMOTE_OPENS_MAX: Final = 8
+"""Tables on S3 that are opened at once."""
 
 HOPS_MAX: Final = 64
 """The longest path a query may traverse; no practical graph has a larger diameter."""

@@ -216,6 +216,8 @@ class Queries:
         values = bind(query, require_names(parameters, "params"))
         given = Given(values, self._clock.now(), self._numbers(query))
         plan = self._lowered(snapshot.schema_digest, query, _GivenShape(given)).plan(given)
+        tables = {each.table for each in plan.relations.values() if isinstance(each, TableRows)}
+        self._store.tables.open_pins(map(snapshot.pin, tables))
         data = data_at(self._store, snapshot)
         return _PreparedQuery(plan, data, by_size(engine, measure_plan(plan, data)))
 

@@ -80,20 +80,20 @@ def create(
     return commit
 
 
-def prepare(store: Store, clock: Clock) -> None:
+def prepare(manifest: Manifest, clock: Clock) -> None:
     """Make a graph writable by this release: migrate its format, and restore its schema text.
 
     Raises:
         GraphNotFoundError: there is no graph here.
         FormatError: the graph has a format this release does not know. Nothing was written.
     """
-    manifest = Manifest(store)
     migrate(manifest, clock, MAIN)
-    if store.objects.read(SCHEMA_TEXT) is None:
+    objects = manifest.store.objects
+    if objects.read(SCHEMA_TEXT) is None:
         # An init was killed right after it published; the text is in the stored schema.
         digest = manifest.current(MAIN).schema_digest
-        text = schemas.load(store.objects, digest).text
-        store.objects.put_if_absent(SCHEMA_TEXT, text.encode())
+        text = schemas.load(objects, digest).text
+        objects.put_if_absent(SCHEMA_TEXT, text.encode())
 
 
 def write_schema_text(manifest: Manifest) -> None:

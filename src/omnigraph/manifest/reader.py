@@ -398,11 +398,11 @@ class Manifest:
         return tuple(self.history_of(newest).every())
 
     def _table(self, branch: BranchName, version: int | None, found: Branch | None) -> Table:
-        self._require_graph()
-        ref = self.names.ref_of(branch) if found is None else found.ref
+        ref = self._ref_of(branch) if found is None else found.ref
         try:
             return self._table_at(ref, version)
         except NotFoundError as cause:
+            self._require_graph()
             if version is None:
                 raise self._missing_ref_error(branch, ref) from cause
             if gone := self.let_go.find(ref, version):
@@ -411,6 +411,13 @@ class Manifest:
             raise NotFoundError(
                 message, hint=cause.hint, code=cause.code, version=version
             ) from cause
+
+    def _ref_of(self, branch: BranchName) -> str | None:
+        try:
+            return self.names.ref_of(branch)
+        except BranchNotFoundError:
+            self._require_graph()
+            raise
 
     def _missing_ref_error(self, branch: BranchName, ref: str | None) -> OmnigraphError:
         """The error for a branch whose ref is missing: it was deleted, or the graph is broken."""

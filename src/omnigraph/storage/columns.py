@@ -13,7 +13,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.limits import KEPT_FRAGMENT_ROWS_MAX, KEPT_TABLE_BYTES_MAX, SCANNED_RUNS_MAX
+from omnigraph.limits import (
+    KEPT_FRAGMENT_ROWS_MAX,
+    KEPT_TABLE_BYTES_MAX,
+    OPENED_FRAGMENTS_MAX,
+    SCANNED_RUNS_MAX,
+)
 from omnigraph.schema.arrow import BLOB_MARK
 from omnigraph.storage.chunks import ColumnChunk, find_reusable, join_neighbours
 from omnigraph.storage.pieces import (
@@ -87,8 +92,7 @@ def read_all_fragments(table: Table, names: Sequence[str]) -> pa.Table:
 
 def read_fragments(table: Table, names: Sequence[str], fragment_ids: Iterable[int]) -> pa.Table:
     """The rows of some fragments, one after the other; no column may have blobs."""
-    by_id = layout_of(table).by_id
-    fragments = [by_id[fragment_id] for fragment_id in fragment_ids]
+    fragments = list(fragment_files(table, fragment_ids))
     columns = _columns(table, names)
     values = _collect(table, dict.fromkeys(columns, fragments))
     read = {}
@@ -161,13 +165,30 @@ def are_read_cheaply(table: Table, names: Sequence[str], fragment_ids: Iterable[
     """Whether `read_fragments` has no more to read than a lookup: what one request fetches."""
     if any(name not in table.schema.names or is_blob(table.schema.field(name)) for name in names):
         return False
-    by_id, columns = layout_of(table).by_id, _columns(table, names)
-    fragments = (by_id[fragment_id] for fragment_id in fragment_ids)
+    columns = _columns(table, names)
     return all(
         not fragment.has_overlays
-        and (fragment.is_fetched_whole or _is_in_memory(table, columns, fragment))
-        for fragment in fragments
+        and (_is_fetched_whole(table, fragment) or _is_in_memory(table, columns, fragment))
+        for fragment in fragment_files(table, fragment_ids)
     )
+
+
+def _is_fetched_whole(table: Table, fragment: FragmentFiles) -> bool:
+    """Whether reading one column takes as many requests as reading all."""
+    return fragment.is_at_most(table.owner.whole_bytes_max)
+
+
+def fragment_files(table: Table, fragment_ids: Iterable[int]) -> Iterator[FragmentFiles]:
+    """The files of some fragments, in this order. Reads nothing; few cost nothing for others."""
+    wanted = list(fragment_ids)
+    if len(wanted) > OPENED_FRAGMENTS_MAX:
+        by_id = layout_of(table).by_id
+        yield from (by_id[fragment_id] for fragment_id in wanted)
+        return
+    for fragment_id in wanted:
+        fragment = table.handle.get_fragment(fragment_id)
+        assert fragment is not None, "the ids are of this same version"
+        yield FragmentFiles.of(fragment.metadata)
 
 
 def layout_of(table: Table) -> Layout:
@@ -353,7 +374,7 @@ def _fetch(table: Table, missing: Mapping[int, Sequence[_Column]]) -> _Values:
     groups: dict[tuple[str, ...], list[FragmentFiles]] = {}
     for fragment_id, columns in sorted(missing.items()):
         fragment = by_id[fragment_id]
-        read = every if fragment.is_fetched_whole else columns
+        read = every if _is_fetched_whole(table, fragment) else columns
         groups.setdefault(tuple(column.name for column in read), []).append(fragment)
     values: _Values = {}
     for names, fragments in groups.items():

@@ -24,12 +24,13 @@ from omnigraph.limits import (
     OPENED_FRAGMENTS_MAX,
     ROWS_READ_PER_KEY,
     SIFTED_BYTES,
+    WHOLE_FRAGMENTS_MAX,
 )
 from omnigraph.storage import filters
 from omnigraph.storage.columns import (
     are_read_cheaply,
+    fragment_files,
     keep_deletions,
-    layout_of,
     read_fragments,
     read_values,
 )
@@ -64,10 +65,13 @@ def find(
     if not wanted:
         return table.read(columns, filter_text=filters.NOTHING)
     filter_text = filters.text_in(column, sorted(wanted))
+    names = [*columns, column]
     covered, loose = _coverage(table, column)
     chosen, small = _find_holders(table, column, loose, wanted)
+    if 0 < len(covered) <= WHOLE_FRAGMENTS_MAX and are_read_cheaply(table, names, covered):
+        small, covered = small | covered, set()
     parts = []
-    if small and are_read_cheaply(table, [*columns, column], small):
+    if small and are_read_cheaply(table, names, small):
         parts.append(_pick(table, column, wanted, columns, sorted(small)))
     else:
         chosen |= small
@@ -189,7 +193,7 @@ def _classify(
     """Record each fragment as small or large; return the small ones that must still be read."""
     missing = {}
     large = set()
-    for fragment in _fragments(table, new):
+    for fragment in fragment_files(table, sorted(new)):
         fragment_id = fragment.fragment_id
         key = files_key(fragment, column[1])
         row_count = 0 if key is None else fragment.physical_rows
@@ -204,19 +208,6 @@ def _classify(
                 missing[fragment_id] = fragment
     known.large |= large
     return missing
-
-
-def _fragments(table: Table, fragment_ids: Iterable[int]) -> Iterator[FragmentFiles]:
-    """The files of some fragments. Reads nothing."""
-    wanted = sorted(fragment_ids)
-    if len(wanted) > OPENED_FRAGMENTS_MAX:
-        by_id = layout_of(table).by_id
-        yield from (by_id[fragment_id] for fragment_id in wanted)
-        return
-    for fragment_id in wanted:
-        fragment = table.handle.get_fragment(fragment_id)
-        assert fragment is not None, "the ids are of this same version"
-        yield FragmentFiles.of(fragment.metadata)
 
 
 def _fits(known: KnownFragments, row_count: int) -> bool:

@@ -18,7 +18,6 @@ from lance.fragment import FragmentMetadata
 
 from omnigraph.limits import (
     ASSEMBLED_REFS_MAX,
-    FETCHED_WHOLE_BYTES_MAX,
     KEPT_COLUMNS_BYTES_MAX,
     KEPT_DELETIONS_BYTES_MAX,
     KEPT_FRAGMENT_ROWS_MAX,
@@ -99,10 +98,9 @@ class FragmentFiles:
         """Whether its rows are kept in memory even if those of the whole table are not."""
         return self.physical_rows <= KEPT_FRAGMENT_ROWS_MAX and not self.has_overlays
 
-    @property
-    def is_fetched_whole(self) -> bool:
-        """Whether reading one column takes as many requests as reading all."""
-        return self.byte_count is not None and self.byte_count <= FETCHED_WHOLE_BYTES_MAX
+    def is_at_most(self, byte_count: int) -> bool:
+        """Whether its data files are known to be no larger."""
+        return self.byte_count is not None and self.byte_count <= byte_count
 
 
 class Layout:

@@ -16,7 +16,13 @@ from lance.fragment import FragmentMetadata, LanceFragment
 
 from omnigraph.clock import is_ulid
 from omnigraph.errors import ErrorCode, NotFoundError, StorageError
-from omnigraph.limits import OWN_TABLE_BLOCK_BYTES, PINNED_TABLES_MAX, PROBED_VERSIONS_MAX
+from omnigraph.limits import (
+    FETCHED_WHOLE_BYTES_MAX,
+    PINNED_TABLES_MAX,
+    PROBED_VERSIONS_MAX,
+    READ_BLOCK_BYTES,
+    REMOTE_OPENS_MAX,
+)
 from omnigraph.model.tables import TablePin
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.gaps import Gaps
@@ -249,6 +255,11 @@ class Tables:
         self.forks = Forks(objects)
         self.gaps = Gaps(root, objects)
 
+    @property
+    def whole_bytes_max(self) -> int:
+        """The size of data files that are fetched whole in one request."""
+        return FETCHED_WHOLE_BYTES_MAX if self._root.is_local else READ_BLOCK_BYTES
+
     def uri(self, location: str) -> str:
         """The URI of the dataset at `location`."""
         return self._root.table_uri(location)
@@ -285,8 +296,67 @@ class Tables:
             if pinned is not None:
                 return pinned
         with translate_errors("opening", str(address)):
-            handle = self.main(location).checkout_version((ref, version))
+            handle = self._check_out(location, ref, version)
         return self._pin(address, handle)
+
+    def _check_out(self, location: str, ref: str | None, version: int | None) -> LanceDataset:
+        """A handle of a version of a ref, or of its newest one; both take two requests.
+
+        The first handle of a ref is opened in the ref's own folder, so that a reader of a branch
+        opens nothing of main. Only refs with minted names have a folder that is theirs for ever.
+        """
+        base = self._base(location, ref)
+        if base is not None:
+            return base.checkout_version((ref, version))
+        if ref is None or is_minted(ref):
+            return self._open_folder(location, ref, version)
+        return self.main(location).checkout_version((ref, version))
+
+    def _base(self, location: str, ref: str | None) -> LanceDataset | None:
+        """A handle that others of this ref can be checked out from, if there is one."""
+        with self._lock:
+            main = self._handles.get(location)
+            if main is not None or ref is None or (location, ref) in self._adopted:
+                return main
+            return self._ref_handles.get((location, ref))
+
+    def _open_folder(self, location: str, ref: str | None, version: int | None) -> LanceDataset:
+        """The first handle of a ref, which later ones are checked out from.
+
+        Raises:
+            NotFoundError: there is no such table.
+            StorageError: the version or the ref is gone, or cannot be read.
+        """
+        uri = self.uri(ref_folder(location, ref))
+        place = "" if version is None else f" v{version}"
+        try:
+            with translate_errors("opening", f"{uri}{place}"):
+                handle = lance.dataset(
+                    uri,
+                    version=version,
+                    session=self._session,
+                    block_size=self._block_bytes(location),
+                )
+        except StorageError as failure:
+            # Looked for only now: the first request of a reader is one that every reader needs.
+            if self.exists(location):
+                raise
+            message = f"there is no table at {self.uri(location)}"
+            hint = "its files may be gone: see 'omnigraph check'"
+            raise NotFoundError(message, hint=hint, code=ErrorCode.NOT_FOUND) from failure
+        if ref is not None:
+            self._meter.watch_new_ref(handle)
+            self._keep_ref_handle(location, ref, handle)
+            return handle
+        self._meter.watch(handle)
+        with self._lock:
+            self._handles.setdefault(location, handle)
+        return handle
+
+    def _block_bytes(self, location: str) -> int | None:
+        # Internal tables are small and read whole; tables of types are also read row by row.
+        is_whole = location.startswith("__") or not self._root.is_local
+        return READ_BLOCK_BYTES if is_whole else None
 
     def open_pin(self, pin: TablePin) -> Table:
         """The table at exactly the version that a snapshot pins.
@@ -296,6 +366,26 @@ class Tables:
             StorageError: the version or the ref is gone, or cannot be read.
         """
         return self.open(pin.location, ref=pin.ref, version=pin.version)
+
+    def open_pins(self, pins: Iterable[TablePin]) -> None:
+        """Open tables at once where each takes its time, so that opening them again takes none.
+
+        Raises:
+            The same errors as `open_pin`.
+        """
+        if self._root.is_local:
+            return
+        with self._lock:
+            missing = [pin for pin in pins if self._pin_address(pin) not in self._pinned]
+        if len(missing) > 1:
+            # Imported here: readers of local disks start without it.
+            from concurrent.futures import ThreadPoolExecutor
+
+            with ThreadPoolExecutor(min(len(missing), REMOTE_OPENS_MAX)) as pool:
+                list(pool.map(self.open_pin, missing))
+
+    def _pin_address(self, pin: TablePin) -> TableAddress:
+        return self.address(pin.location, ref=pin.ref, version=pin.version)
 
     def adopt(self, location: str, ref: str, handle: LanceDataset) -> None:
         """Open the first version of a ref later through the handle that made it."""
@@ -368,7 +458,7 @@ class Tables:
         if newest is not None:
             return self.open(location, ref=ref, version=newest)
         with translate_errors("opening", self.uri(location)):
-            handle = self.main(location).checkout_version((ref, None))
+            handle = self._check_out(location, ref, None)
         address = self.address(location, ref=ref, version=handle.version)
         self._see(address)
         return self._pin(address, handle)
@@ -481,20 +571,7 @@ class Tables:
         """
         with self._lock:
             handle = self._handles.get(location)
-        if handle is not None:
-            return handle
-        uri = self.uri(location)
-        if not self.exists(location):
-            message = f"there is no table at {uri}"
-            hint = "its files may be gone: see 'omnigraph check'"
-            raise NotFoundError(message, hint=hint, code=ErrorCode.NOT_FOUND)
-        with translate_errors("opening", uri):
-            # Internal tables are small and read whole; tables of types are also read row by row.
-            block_bytes = OWN_TABLE_BLOCK_BYTES if location.startswith("__") else None
-            handle = lance.dataset(uri, session=self._session, block_size=block_bytes)
-        self._meter.watch(handle)
-        with self._lock:
-            return self._handles.setdefault(location, handle)
+        return self._open_folder(location, None, None) if handle is None else handle
 
 
 def _version_file(version: int) -> str:

@@ -510,3 +510,21 @@ def test_a_clone_is_not_registered(uri):
         main.create_branch("second", ("clone", 1))
     with pytest.raises(ValueError, match="does not exist"):
         main.branches.delete("clone")
+
+
+def test_a_branch_opened_in_its_own_folder_is_the_branch(anywhere):
+    main = create(anywhere, "a")
+    branch = main.create_branch("draft", 1)
+    commit(branch, append(branch, "b"))
+    commit(main, append(main, "c"))
+
+    for version in (None, 2):
+        opened = lance.dataset(f"{anywhere}/tree/draft", version=version)
+        assert (opened.version, opened.latest_version, keys_of(opened)) == (2, 2, ["a", "b"])
+    first = lance.dataset(f"{anywhere}/tree/draft", version=1)
+    assert keys_of(first) == ["a"]
+    # Others are checked out from it, of the branch and of main.
+    assert keys_of(first.checkout_version(("draft", 2))) == ["a", "b"]
+    assert keys_of(first.checkout_version((None, 2))) == ["a", "c"]
+    grown = commit(opened, append(opened, "d"))
+    assert (grown.version, keys_of(branch_of(anywhere))) == (3, ["a", "b", "d"])

@@ -169,3 +169,20 @@ def test_creating_a_branch_costs_the_same_after_a_long_history(on_s3):
     head = fresh(head)
 
     assert cost(head, lambda: head.create_branch("draft", head.version)) == (4, 3)
+
+
+@pytest.mark.parametrize(("block_bytes", "reads"), [(1 << 20, 1), (None, 3)])
+def test_a_file_smaller_than_a_block_is_fetched_in_one_read(on_s3, block_bytes, reads):
+    keys = [f"key {number:06}" for number in range(20_000)]
+    commit(on_s3, append(on_s3, *keys))
+    opened = lance.dataset(on_s3.uri, block_size=block_bytes)
+    second = opened.get_fragments()[1:]
+    size = second[0].metadata.files[0].file_size_bytes
+    assert 64 << 10 < size < 1 << 20
+
+    def read() -> None:
+        opened.scanner(columns=["key"], fragments=second, limit=1).to_table()
+
+    assert cost(opened, read)[0] >= reads
+    if block_bytes is not None:
+        assert cost(opened, read) == (reads, 0)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from omnigraph.storage import chunks, columns, pieces
+from omnigraph.storage import chunks, columns, pieces, tables
 from omnigraph.storage.column_files import TableColumn
 from omnigraph.storage.columns import read_all_fragments, read_fragments, read_values, split_runs
 from omnigraph.storage.compaction import rewrite_fragments, stage_rewrites
@@ -96,7 +96,7 @@ def bounded(by: tuple[int, int, int, int]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pieces, "KEPT_FRAGMENT_ROWS_MAX", by[0])
         patch.setattr(columns, "KEPT_FRAGMENT_ROWS_MAX", by[0])
-        patch.setattr(pieces, "FETCHED_WHOLE_BYTES_MAX", by[1])
+        patch.setattr(tables, "FETCHED_WHOLE_BYTES_MAX", by[1])
         patch.setattr(chunks, "JOINED_CHUNK_ROWS_MAX", by[2])
         patch.setattr(pieces, "KEPT_COLUMNS_BYTES_MAX", by[3])
         yield

@@ -255,6 +255,7 @@ def test_an_index_is_asked_for_as_many_values_as_the_table_makes_worth_it(
     local, monkeypatch, keys, is_read
 ):
     monkeypatch.setattr(lookups, "KEYS_PER_LOOKUP_MAX", 5)
+    monkeypatch.setattr(lookups, "WHOLE_FRAGMENTS_MAX", 0)
     names = [f"{number:05}" for number in range(KEPT_FRAGMENT_ROWS_MAX * 2)]
     table = applied(stage_create(local.tables, LOCATION, edges([(each, "x") for each in names])))
     table = applied(stage_indexes(table, [IndexSpec("id")]))
@@ -271,6 +272,26 @@ def test_an_index_is_asked_for_as_many_values_as_the_table_makes_worth_it(
 
     assert (filters == [None]) is is_read
     assert sorted(found["id"].to_pylist()) == names[:keys]
+
+
+def test_a_fragment_of_one_request_is_read_once_and_its_index_never(store, elsewhere):
+    table = in_fragments(elsewhere, "abc", "d")
+    applied(stage_indexes(table, [IndexSpec("id")]))
+    opened = store.tables.open_latest(LOCATION, ref=None)
+    store.meter.take()
+    assert find(opened, "id", ["b"], columns=["id", "n"]).num_rows == 1
+    assert store.meter.take().reads == 2
+    assert find(opened, "id", ["a", "d"], columns=["n", "id"]).num_rows == 2
+    assert store.meter.take().reads == 0
+
+
+def test_an_index_finds_what_would_take_more_requests(store, elsewhere):
+    table = in_fragments(elsewhere, *"abcdefgh")
+    applied(stage_indexes(table, [IndexSpec("id")]))
+    opened = store.tables.open_latest(LOCATION, ref=None)
+    store.meter.take()
+    assert find(opened, "id", ["b"], columns=["id", "n"]).num_rows == 1
+    assert store.meter.take().reads <= 4
 
 
 def test_threads_may_look_up_at_once(local):

@@ -1,0 +1,114 @@
+"""How many requests a query makes on S3, on a fresh handle and on one that was asked before."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pyarrow as pa
+import pytest
+
+import omnigraph
+from omnigraph.graph import Graph
+from tests.support.counting import Counted, assert_at_most, requests_of
+
+SCHEMA = """
+node Person { name: String @key  age: I32? }
+node Company { name: String @key }
+edge Knows: Person -> Person { since: Date? }
+"""
+PEOPLE = 20_000
+POINT = "query q($n: String) { match { $p: Person {name: $n} } return { $p.age } }"
+HOP = """query q($n: String) {
+    match { $p: Person {name: $n}  $p knows $q } return { $q.name, $q.age }
+}"""
+COMPANY = "query q($n: String) { insert Company { name: $n } }"
+
+OPEN_REQUESTS_MAX = 3
+"""The newest version of the manifest, by a listing, and the state."""
+POINT_REQUESTS_MAX = 8
+HOP_REQUESTS_MAX = 11
+WARM_REQUESTS_MAX = 1
+"""Whether there is a newer commit."""
+BRANCH_REQUESTS = 3
+"""What a branch takes more on a handle of main: its record, and its manifest."""
+LATENCY_SECONDS = 0.05
+
+
+def loaded(root: str, people: int, *, depth: int = 1) -> Graph:
+    """A graph of people with indexes, after so many commits of another type."""
+    graph = omnigraph.init(root, SCHEMA)
+    names = [f"p{number}" for number in range(people)]
+    ends = [names[(7 * number + 1) % people] for number in range(people)]
+    ages = pa.array([number % 90 for number in range(people)], pa.int32())
+    graph.load(
+        {
+            "Person": pa.table({"name": names, "age": ages}),
+            "Knows": pa.table({"from": names, "to": ends}),
+        }
+    )
+    for number in range(depth):
+        graph.mutate(COMPANY, {"n": f"c{number}"})
+    return graph
+
+
+def cold(uri: str, query: str, branch: str | None = None) -> Callable[[], object]:
+    """Ask a handle that knows nothing."""
+
+    def run() -> None:
+        assert (
+            len(omnigraph.open(uri, read_only=True).query(query, {"n": "p3"}, branch=branch)) == 1
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("depth", [10, 120, pytest.param(1_000, marks=pytest.mark.soak)])
+def test_reads_at_any_depth(root: str, asked: Counted, depth: int) -> None:
+    graph = loaded(root, PEOPLE, depth=depth)
+    graph.branches.create("draft")
+
+    assert_at_most(
+        OPEN_REQUESTS_MAX, requests_of(asked, lambda: omnigraph.open(root, read_only=True))
+    )
+    for query, requests_max in ((POINT, POINT_REQUESTS_MAX), (HOP, HOP_REQUESTS_MAX)):
+        assert_at_most(requests_max, requests_of(asked, cold(root, query)))
+        on_branch = requests_of(asked, cold(root, query, "draft"))
+        assert_at_most(requests_max + BRANCH_REQUESTS, on_branch)
+        handle = omnigraph.open(root, read_only=True)
+        handle.query(query, {"n": "p3"})
+        for name in ("p3", "p77"):
+            warm = requests_of(asked, partial(handle.query, query, {"n": name}))
+            assert_at_most(WARM_REQUESTS_MAX, warm)
+
+
+def test_each_fragment_that_is_not_folded_yet_is_one_request_more(
+    root: str, asked: Counted
+) -> None:
+    graph = loaded(root, PEOPLE)
+    graph.settings.set("maintenance.optimize", "off")
+    new = 5
+    for number in range(new):
+        graph.mutate("query q($n: String) { insert Person { name: $n } }", {"n": f"new{number}"})
+    assert_at_most(POINT_REQUESTS_MAX + new, requests_of(asked, cold(root, POINT)))
+    assert_at_most(HOP_REQUESTS_MAX + new, requests_of(asked, cold(root, HOP)))
+
+
+def test_a_reader_sees_what_was_committed_after_it_was_opened(root: str) -> None:
+    graph = loaded(root, 10)
+    handle = omnigraph.open(root, read_only=True)
+    graph.mutate('query q() { update Person set { age: 99 } where name = "p3" }')
+    assert handle.query(POINT, {"n": "p3"}).rows() == [{"p.age": 99}]
+
+
+@pytest.mark.parametrize(("query", "chain_max"), [(POINT, 8), (HOP, 9)], ids=["point", "hop"])
+def test_tables_are_opened_at_once(
+    root: str, asked: Counted, monkeypatch: pytest.MonkeyPatch, query: str, chain_max: int
+) -> None:
+    loaded(root, 100)
+    monkeypatch.setattr(asked, "latency_seconds", LATENCY_SECONDS)
+    chains = []
+    # On a busy machine, requests that are made at once may arrive one after the other.
+    for _ in range(3):
+        asked.take()
+        cold(root, query)()
+        chains.append(asked.count_round_trips())
+    assert min(chains) <= chain_max
