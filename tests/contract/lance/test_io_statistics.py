@@ -178,6 +178,7 @@ def test_a_file_smaller_than_a_block_is_fetched_in_one_read(on_s3, block_bytes, 
     opened = lance.dataset(on_s3.uri, block_size=block_bytes)
     second = opened.get_fragments()[1:]
     size = second[0].metadata.files[0].file_size_bytes
+    assert size is not None
     assert 64 << 10 < size < 1 << 20
 
     def read() -> None:
