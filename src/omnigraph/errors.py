@@ -127,6 +127,7 @@ class ErrorCode(StrEnum):
     QUERY_MEMORY = "query_memory"
     QUERY_MAX_ROWS = "query_max_rows"
     CANCELLED = "cancelled"
+    PURGE_REFUSED = "purge_refused"
 
 
 class OmnigraphError(Exception):

@@ -86,7 +86,10 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.index_list import IndexStatus
     from omnigraph.maintenance.indexes import IndexResult, IndexRun
     from omnigraph.maintenance.optimize import Compaction, OptimizeResult
+    from omnigraph.maintenance.purge.results import PurgeResult
+    from omnigraph.maintenance.purge.run import Purges
     from omnigraph.maintenance.repair import RepairResult
+    from omnigraph.maintenance.retention import RetentionRules
     from omnigraph.manifest.branches import Branch
     from omnigraph.manifest.let_go import LetGo
     from omnigraph.merge.run import MergeOutcome, Merges
@@ -290,6 +293,16 @@ class Graph:
             self._manifest, self._clock, self._transactions, self._catalogs, self._backends.of
         )
 
+    @cached_property
+    def _purges(self) -> Purges:
+        from omnigraph.maintenance.purge.run import Purges
+
+        @cache
+        def begin(name: EngineName) -> Compaction:
+            return self._backends.of(name).begin_compaction(self._clock, None)
+
+        return Purges(self._manifest, self._clock, self._transactions, begin)
+
     def at(
         self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
     ) -> Graph:
@@ -348,7 +361,14 @@ class Graph:
     @property
     def schema(self) -> Schema:
         """The graph's schema."""
-        return Schema(self, self._store, lambda: self._schema_changes, self._order)
+        return Schema(
+            self,
+            self._store,
+            lambda: self._schema_changes,
+            lambda: self._purges,
+            self._order,
+            self._retention_rules,
+        )
 
     @property
     def tags(self) -> TagList:
@@ -1072,14 +1092,25 @@ class Graph:
             StorageError: a commit that is kept cannot be read. Nothing was removed.
         """
         from omnigraph.maintenance.cleanup.run import clean
-        from omnigraph.maintenance.retention import choose_rules
 
         if not dry_run:
             self.require_writable()
-        stored = self._settings.read()
-        rules = choose_rules(keep_commits, older_than, grace, stored=stored, keep_all=keep_all)
+        rules = self._retention_rules(keep_commits, older_than, grace, keep_all=keep_all)
         sidecars = self._transactions.recovery.sidecars
         return clean(self._manifest, sidecars, self._clock, rules, dry_run=dry_run)
+
+    def _retention_rules(
+        self,
+        keep_commits: int | None,
+        older_than: str | timedelta | None,
+        grace: str | timedelta | None,
+        *,
+        keep_all: bool = False,
+    ) -> RetentionRules:
+        from omnigraph.maintenance.retention import choose_rules
+
+        stored = self._settings.read()
+        return choose_rules(keep_commits, older_than, grace, stored=stored, keep_all=keep_all)
 
     def check(
         self,
@@ -1520,12 +1551,16 @@ class Schema:
         graph: Graph,
         store: Store,
         changes: Callable[[], SchemaChanges],
+        purges: Callable[[], Purges],
         order: Callable[..., Order],
+        retention_rules: Callable[..., RetentionRules],
     ) -> None:
         self._graph = graph
         self._store = store
         self._changes = changes
+        self._purges = purges
         self._order = order
+        self._retention_rules = retention_rules
 
     def show(
         self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
@@ -1602,6 +1637,58 @@ class Schema:
         request = _change_request(_accepted(schema), fill, convert, engine=engine)
         order = self._order(OperationKind.SCHEMA_APPLY, branch, actor, message, expect_head)
         return self._changes().apply(order, request)
+
+    def purge(
+        self,
+        schema: str | PathLike[str] | Catalog | None = None,
+        *,
+        branch: str | None = None,
+        fill: str | Collection[str] | None = None,
+        convert: str | Collection[str] | None = None,
+        keep_commits: int | None = None,
+        older_than: str | timedelta | None = None,
+        grace: str | timedelta | None = None,
+        engine: str | None = None,
+        actor: str | None = None,
+        dry_run: bool = False,
+    ) -> PurgeResult:
+        """Remove from the storage what a branch has dropped: its values are gone for good.
+
+        Rows that are stored beside dropped values are written to new files first, in a commit that
+        changes no row. Then all commits that hold dropped values are let go together, once none of
+        them was the newest of a branch within the grace: call it again until the result `is_done`.
+
+        Args:
+            schema: For `dry_run`: what a purge would do after a change to this schema.
+            keep_commits: Refuse to purge what the newest commits of each branch hold, so many.
+            older_than: Refuse to purge what younger commits hold. Without rules, those that the
+                graph's settings were set to apply; without those, every commit is kept.
+            grace: As for `Graph.cleanup`.
+            engine: `local`, `spark` or `auto`, by size; `$OMNIGRAPH_ENGINE` when None.
+            dry_run: Report what would be done, and write nothing.
+
+        Raises:
+            NotAllowedError: a branch, a tag, a merge or a rule needs what would be purged; its
+                `details` have the `needs`. Nothing changed.
+            InvalidParameterError: a rule makes no sense, or a schema was given without `dry_run`.
+            ConflictError: others kept changing a table. Nothing was removed.
+            StorageError: what may hold dropped values cannot be read. Nothing was removed.
+        """
+        from omnigraph.maintenance.purge.run import PurgeOrder
+
+        if schema is not None and not dry_run:
+            message = "a schema was given to a purge, which changes none"
+            raise InvalidParameterError(message, hint="apply it, then purge", name="schema")
+        rules = self._retention_rules(keep_commits, older_than, grace)
+        if not dry_run:
+            order = self._order(OperationKind.OPTIMIZE, branch, actor, None)
+            return self._purges().run(PurgeOrder(order.branch, rules, engine, order.actor))
+        snapshot = self._graph.snapshot(branch=branch)
+        plan = None
+        if schema is not None:
+            plan = self.plan(schema, branch=branch, fill=fill, convert=convert)
+            plan.require_allowed()
+        return self._purges().preview(PurgeOrder(snapshot.branch, rules, engine), plan)
 
     def diff(self, before: str | PathLike[str], after: str | PathLike[str]) -> SchemaPlan:
         """The steps between two schemas. Nothing is refused: it says what differs.

@@ -84,6 +84,22 @@ OnBranch = Annotated[
 Confirm = Annotated[
     bool, typer.Option("--confirm", help="Do it; without this, only show what would happen.")
 ]
+KeepCommits = Annotated[
+    int | None,
+    typer.Option("--keep-commits", metavar="N", help="Keep the newest N commits of each branch."),
+]
+OlderThan = Annotated[
+    str | None,
+    typer.Option("--older-than", metavar="AGE", help="Keep younger commits: 30d, 12h or 90m."),
+]
+Grace = Annotated[
+    str | None,
+    typer.Option(
+        "--grace",
+        metavar="AGE",
+        help="Keep a commit this long after it stopped being the newest; 1h by default.",
+    ),
+]
 Actor = Annotated[
     str | None,
     typer.Option(

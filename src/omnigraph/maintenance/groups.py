@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -31,15 +31,24 @@ def group_all(fragments: Iterable[FragmentSize]) -> tuple[Group, ...]:
     Each fragment joins the first group that it fits into, so no two groups fit into one file:
     rewriting them leaves nothing to group.
     """
+    groups = _pack(each for each in fragments if _is_small(each) or _is_worn(each))
+    return tuple(group for group in groups if len(group) > 1 or any(map(_is_worn, group)))
+
+
+def group_stale(fragments: Iterable[FragmentSize]) -> tuple[Group, ...]:
+    """The fragments whose files hold values of dropped columns, so that a rewrite ends that."""
+    return tuple(_pack(fragment for fragment in fragments if fragment.is_stale))
+
+
+def _pack(fragments: Iterable[FragmentSize]) -> Iterator[Group]:
+    """Put each fragment into the first file that it fits into."""
     files: list[_File] = []
     for fragment in fragments:
-        if _is_small(fragment) or _is_worn(fragment):
-            file = next((file for file in files if file.has_room(fragment)), None)
-            if file is None:
-                files.append(file := _File())
-            file.add(fragment)
-    groups = (tuple(file.group) for file in files)
-    return tuple(group for group in groups if len(group) > 1 or any(map(_is_worn, group)))
+        file = next((file for file in files if file.has_room(fragment)), None)
+        if file is None:
+            files.append(file := _File())
+        file.add(fragment)
+    return (tuple(file.group) for file in files)
 
 
 def group_needed(fragments: Sequence[FragmentSize]) -> tuple[Group, ...]:

@@ -179,12 +179,14 @@ class Optimizing:
         wanted: `local`, `spark` or `auto`.
         begin: Begins the run on an engine, or continues a run that was begun there.
         types: The names of the types whose tables are looked at; all when None.
+        takes_shared: Whether tables that belong to another branch become the branch's own, too.
     """
 
     wanted: str | None
     begin: Callable[[EngineName], Compaction]
     policy: Policy
     types: tuple[str, ...] | None = None
+    takes_shared: bool = False
     _rewritten: list[Rewrite] = field(default_factory=list)
 
     def plan(self, view: View) -> Work[OptimizeReport]:
@@ -197,7 +199,11 @@ class Optimizing:
         """
         snapshot = view.snapshot
         types = view.catalog.types_named(self.types)
-        own = [type_ for type_ in types if snapshot.owns(snapshot.pin(type_.table_key))]
+        own = [
+            type_
+            for type_ in types
+            if self.takes_shared or snapshot.owns(snapshot.pin(type_.table_key))
+        ]
         plans = [self._plan_table(type_, view.data.table(type_.table_key)) for type_ in own]
         needed = [plan for plan in plans if plan.is_needed]
         choice = by_size(self.wanted, measure_plans(needed))

@@ -39,6 +39,20 @@ class Reason(StrEnum):
     """The newest commit of a deleted branch of which another commit is kept."""
     UNPLACED = "unplaced"
     """An earlier release made it on another branch than main, and did not record where."""
+    UNTOUCHED = "untouched"
+    """A purge lets other commits go."""
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeRule:
+    """What a purge lets go.
+
+    Attributes:
+        what: What is purged, for those who ask why a commit is gone.
+    """
+
+    commits: frozenset[CommitId]
+    what: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +63,13 @@ class RetentionRules:
         keep_commits: Keep this many of the newest commits of each branch.
         older_than: Keep the commits that are younger.
         grace: Keep a commit for this long after it stopped being the newest of its branch.
+        purge: Keep all commits but those of a purge, which the other rules keep as well.
     """
 
     keep_commits: int | None = None
     older_than: timedelta | None = None
     grace: timedelta = timedelta(seconds=GRACE_SECONDS)
+    purge: PurgeRule | None = None
 
     @classmethod
     def parse(
@@ -89,6 +105,8 @@ class RetentionRules:
         return self.keep_commits is not None or self.older_than is not None
 
     def __str__(self) -> str:
+        if self.purge is not None:
+            return f"purge of {self.purge.what}"
         given = {"keep_commits": self.keep_commits, "older_than": self.older_than}
         texts = {name: value for name, value in given.items() if value is not None}
         return ", ".join(f"{name}={_format(value)}" for name, value in texts.items())
@@ -187,11 +205,13 @@ def _reasons(
     if rules.older_than is not None:
         since = now - rules.older_than
         yield Reason.YOUNG, {id_ for id_, each in commits.items() if each.created_at > since}
-    superseded = _superseded(commits, needs)
+    superseded = find_superseded(commits, needs)
     since = now - rules.grace
     yield Reason.GRACE, {id_ for id_, until in superseded.items() if until > since}
     yield Reason.GRACE, needs.unnamed
     yield Reason.UNPLACED, {id_ for id_, each in commits.items() if not each.has_known_ref}
+    if rules.purge is not None:
+        yield Reason.UNTOUCHED, commits.keys() - rules.purge.commits
 
 
 def find_merge_bases(
@@ -225,7 +245,7 @@ def _newest(
     return {commit.commit_id for walk in walks for commit in walk}
 
 
-def _superseded(commits: Mapping[CommitId, Commit], needs: Needs) -> dict[CommitId, datetime]:
+def find_superseded(commits: Mapping[CommitId, Commit], needs: Needs) -> dict[CommitId, datetime]:
     """When each commit stopped being the newest of the last branch that had it as its newest."""
     until = dict(needs.ended)
     for commit_id, at in needs.left.items():

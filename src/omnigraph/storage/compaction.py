@@ -28,6 +28,7 @@ from omnigraph.limits import (
     ROWS_PER_FILE_MAX,
 )
 from omnigraph.storage import truncation
+from omnigraph.storage.dropped_columns import find_stale_fragments
 from omnigraph.storage.indexes import Segment, highest_fragment_id
 from omnigraph.storage.pairs import deletions_of, files_of
 from omnigraph.storage.protobuf import serialize_part
@@ -46,6 +47,7 @@ class FragmentSize:
         row_count: Its rows, without deleted ones.
         byte_count: The size of its data files.
         is_inherited: Whether it shares files with the table that the branch was created from.
+        is_stale: Whether its files hold values of columns that the table has no more.
     """
 
     fragment_id: int
@@ -53,6 +55,7 @@ class FragmentSize:
     deleted_count: int
     byte_count: int
     is_inherited: bool = False
+    is_stale: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,7 @@ def rewrite_fragments(table: Table, fragment_ids: Sequence[int]) -> Rewrite:
 
 def measure_fragments(table: Table) -> tuple[FragmentSize, ...]:
     """The sizes of a table's fragments, in table order. Reads nothing."""
+    stale = {fragment.id for fragment in find_stale_fragments(table)}
     return tuple(
         FragmentSize(
             fragment.id,
@@ -108,6 +112,7 @@ def measure_fragments(table: Table) -> tuple[FragmentSize, ...]:
             fragment.num_deletions,
             _count_bytes(fragment),
             is_inherited=any(file.base_id is not None for file in fragment.files),
+            is_stale=fragment.id in stale,
         )
         for fragment in table.fragments()
     )

@@ -17,24 +17,9 @@ if TYPE_CHECKING:
 def cleanup(
     *,
     store: options.Store = None,
-    keep_commits: Annotated[
-        int | None,
-        typer.Option(
-            "--keep-commits", metavar="N", help="Keep the newest N commits of each branch."
-        ),
-    ] = None,
-    older_than: Annotated[
-        str | None,
-        typer.Option("--older-than", metavar="AGE", help="Keep younger commits: 30d, 12h or 90m."),
-    ] = None,
-    grace: Annotated[
-        str | None,
-        typer.Option(
-            "--grace",
-            metavar="AGE",
-            help="Keep a commit this long after it stopped being the newest; 1h by default.",
-        ),
-    ] = None,
+    keep_commits: options.KeepCommits = None,
+    older_than: options.OlderThan = None,
+    grace: options.Grace = None,
     keep_all: Annotated[
         bool, typer.Option("--keep-all", help="Keep all commits, whatever the settings say.")
     ] = False,
@@ -59,15 +44,16 @@ def cleanup(
     if json:
         render.show_json({**asdict(result), "removed": confirm})
     else:
-        _show(result, confirm=confirm)
+        show_cleanup(result, confirm=confirm)
     if result.troubles:
         raise typer.Exit(Exit.FAILED)
 
 
-def _show(result: CleanupResult, *, confirm: bool) -> None:
+def show_cleanup(result: CleanupResult, *, confirm: bool) -> None:
+    """Show what was removed, or would be."""
     if result.versions:
         rows = [
-            (table.name or table.location, table.versions, table.files, _format_size(table.size))
+            (table.name or table.location, table.versions, table.files, format_size(table.size))
             for table in result.versions
         ]
         render.show_table(["table", "versions", "files", "size"], rows)
@@ -103,16 +89,16 @@ def _count_commits(result: CleanupResult, *, confirm: bool) -> str:
 def _summary(result: CleanupResult, *, confirm: bool) -> str:
     if result.is_empty:
         return "there is nothing to remove"
-    size = _format_size(result.size)
+    size = format_size(result.size)
     if confirm:
         return f"removed {size}"
     return f"nothing was removed: give --confirm to remove {size}"
 
 
-def _format_size(size: int) -> str:
+def format_size(size: int) -> str:
     """A number of bytes in a unit that is easy to read.
 
-    >>> _format_size(999), _format_size(15_300), _format_size(2_000_000)
+    >>> format_size(999), format_size(15_300), format_size(2_000_000)
     ('999 B', '15.3 KB', '2.0 MB')
     """
     amount, unit = float(size), "B"

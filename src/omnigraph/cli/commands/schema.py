@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, assert_never
 import typer
 
 from omnigraph.cli import options, render
+from omnigraph.cli.commands import purging
 from omnigraph.cli.commits import subject
 from omnigraph.cli.exits import Exit
 from omnigraph.cli.spark import quick_spark
@@ -145,26 +146,97 @@ def apply_schema(
     engine: options.OnEngine = None,
     actor: options.Actor = None,
     message: options.Message = None,
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Remove what is dropped for good; see 'schema purge'.")
+    ] = False,
+    keep_commits: options.KeepCommits = None,
+    older_than: options.OlderThan = None,
+    grace: options.Grace = None,
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="With --purge: do it, and not only show it.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Change the schema of a branch, and its rows with it, in one commit."""
     from omnigraph import graph
 
     options.tabulate_violations(context)
+    rules = purging.Rules(keep_commits, older_than, grace)
+    purging.require_purge(rules, purge=purge, confirm=confirm)
+    preview = None
+    if purge:
+        reader = graph.open(options.require_store(store), read_only=True)
+        preview = reader.schema.purge(
+            schema, branch=branch, fill=fill, convert=convert, dry_run=True, **asdict(rules)
+        )
+        if not confirm:
+            plan = reader.schema.plan(schema, branch=branch, fill=fill, convert=convert)
+            purging.show_preview(preview, plan, json=json)
+            return
     handle = graph.open(options.require_store(store), actor=actor)
     with quick_spark():
         result = handle.schema.apply(
             schema, branch=branch, fill=fill, convert=convert, engine=engine, message=message
         )
+        purged = None
+        if purge:
+            purged = handle.schema.purge(branch=branch, engine=engine, **asdict(rules))
     if json:
-        render.show_json(_result_facts(result))
-        return
+        facts = {} if purged is None else {"purge": purging.purge_facts(purged)}
+        render.show_json({**_result_facts(result), **facts})
+    else:
+        _show_result(result, branch or "main")
+        if purged is not None:
+            purging.show_purge(purged)
+    if purged is not None and not purged.is_done:
+        raise typer.Exit(Exit.CONFLICT)
+
+
+def _show_result(result: SchemaResult, branch: str) -> None:
     _show_plan(result.plan, json=False)
     if result.commit_id is None:
-        render.say(f"branch {branch or 'main'} has this schema already")
+        render.say(f"branch {branch} has this schema already")
         return
-    render.say(f"commit {result.commit_id} on branch {branch or 'main'}")
+    render.say(f"commit {result.commit_id} on branch {branch}")
     render.say_warnings(result.warnings)
+
+
+@group.command("purge")
+def purge_schema(
+    *,
+    store: options.Store = None,
+    branch: options.OnBranch = None,
+    keep_commits: options.KeepCommits = None,
+    older_than: options.OlderThan = None,
+    grace: options.Grace = None,
+    engine: options.OnEngine = None,
+    actor: options.Actor = None,
+    confirm: options.Confirm = False,
+    json: options.Json = False,
+) -> None:
+    """Remove for good what a branch has dropped. Without --confirm, show what.
+
+    Commits that hold it are let go, and no others. It is refused while a branch, a tag, a merge or
+    a rule needs one of them, and waits until none of them was the newest within --grace: then give
+    the command again. The exit code is 0 when nothing of it is left.
+    """
+    from omnigraph import graph
+
+    rules = purging.Rules(keep_commits, older_than, grace)
+    handle = graph.open(options.require_store(store), actor=actor, read_only=not confirm)
+    with quick_spark():
+        result = handle.schema.purge(
+            branch=branch, engine=engine, dry_run=not confirm, **asdict(rules)
+        )
+    if not confirm:
+        purging.show_preview(result, None, json=json)
+        return
+    if json:
+        render.show_json(purging.purge_facts(result))
+    else:
+        purging.show_purge(result)
+    if not result.is_done:
+        raise typer.Exit(Exit.CONFLICT)
 
 
 @group.command("diff")

@@ -54,12 +54,14 @@ class TablePlan:
         name: Its type; empty for the graph's own tables.
         versions: The files of versions, which go first.
         files: The files that no version names then.
+        staged: Files that no version names, and that stay: a write may have staged them.
     """
 
     location: str
     name: str
     versions: tuple[TableFile, ...]
     files: tuple[TableFile, ...]
+    staged: tuple[TableFile, ...] = ()
 
     def limited_to(self, other: TablePlan | None) -> TablePlan:
         """What is in both plans."""
@@ -326,7 +328,7 @@ class _Planning:
             except OmnigraphError as failure:
                 self.troubles.append(Trouble(location, None, failure.message))
                 continue
-            if plan.versions or plan.files:
+            if plan.versions or plan.files or plan.staged:
                 yield replace(plan, name=names.get(location, ""))
 
     def _manifest_versions(
@@ -413,20 +415,18 @@ class _Planning:
                 tables = self.manifest.store.tables
                 collect_named_files(tables, location, ref, going.get(ref, ()), named)
         files = [file for file in inventory.files if file.ref not in leaving]
+        unnamed = [file for file in files if _is_unnamed(file, named)]
         return TablePlan(
             location,
             "",
             tuple(file for file in files if file.version in going.get(file.ref, ())),
-            tuple(file for file in files if self._is_garbage(file, named)),
+            tuple(file for file in unnamed if self._is_garbage(file, named)),
+            tuple(file for file in unnamed if not self._is_garbage(file, named)),
         )
 
     def _is_garbage(self, file: TableFile, named: NamedFiles) -> bool:
         is_old = self.ages.is_staged_long_ago(file.written_at)
-        if file.kind is FileKind.VERSION:
-            return False
-        if file.kind is FileKind.DETACHED:
-            return is_old
-        return file.name not in named.by_kept and (is_old or file.name in named.by_removed)
+        return is_old or (file.kind is not FileKind.DETACHED and file.name in named.by_removed)
 
     def _find_unused(
         self,
@@ -477,6 +477,13 @@ class _Planning:
             except OmnigraphError as failure:
                 self.troubles.append(Trouble(scratch.folder, None, failure.message))
         return found
+
+
+def _is_unnamed(file: TableFile, named: NamedFiles) -> bool:
+    """Whether no version that stays names a file. No version names previews."""
+    if file.kind is FileKind.VERSION:
+        return False
+    return file.kind is FileKind.DETACHED or file.name not in named.by_kept
 
 
 def _pinned_refs(contents: Iterable[Contents]) -> Iterator[OrphanedRef]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Self
 
 from omnigraph.maintenance.cleanup.refs import OrphanedRef, Trouble
+from omnigraph.model.commits import Commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,13 @@ class LetGoCommit:
     created_at: datetime
     operation: str
     message: str | None
+
+    @classmethod
+    def of(cls, commit: Commit) -> Self:
+        """What is reported of a commit."""
+        return cls(
+            commit.commit_id, commit.branch, commit.created_at, commit.operation, commit.message
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -282,7 +282,7 @@ def _result(
     newest_first = sorted(plan.commits, key=lambda commit: commit.created_at, reverse=True)
     return CleanupResult(
         rules=str(rules),
-        commits=tuple(map(_let_go_commit, newest_first)),
+        commits=tuple(map(LetGoCommit.of, newest_first)),
         kept=plan.kept,
         versions=versions,
         tables=tuple(plan.unused),
@@ -297,9 +297,3 @@ def _result(
 def _table_cleanup(table: TablePlan) -> TableCleanup:
     size = sum(file.size for file in (*table.versions, *table.files))
     return TableCleanup(table.location, table.name, len(table.versions), len(table.files), size)
-
-
-def _let_go_commit(commit: Commit) -> LetGoCommit:
-    return LetGoCommit(
-        commit.commit_id, commit.branch, commit.created_at, commit.operation, commit.message
-    )
