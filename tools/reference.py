@@ -150,6 +150,10 @@ _SENTENCES: Final[Mapping[ErrorCode, tuple[type[OmnigraphError], str]]] = {
         "The query has more rows than it may return.",
     ),
     ErrorCode.CANCELLED: (errors.CancelledError, "The caller cancelled the request."),
+    ErrorCode.PURGE_REFUSED: (
+        errors.NotAllowedError,
+        "A branch, a tag, a merge or a rule needs what would be purged; the message says which.",
+    ),
 }
 """The class that carries a code, and what the code means; `errors_page` needs all of them."""
 

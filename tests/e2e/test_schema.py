@@ -9,6 +9,7 @@ import pytest
 
 import omnigraph
 from omnigraph.cli.exits import Exit
+from tests.support.clocks import LaterClock
 from tests.support.commands import Answer
 
 SCHEMA: Final = """
@@ -182,3 +183,58 @@ def test_two_files_are_compared_without_a_graph(here: Run, tmp_path: Path) -> No
     ]
     missing = here("schema", "diff", files[0], str(tmp_path / "c.pg"))
     assert missing.code == Exit.NOT_FOUND
+
+
+DROPPED: Final = """
+node Person { name: String @key  city: String }
+edge Knows: Person -> Person
+"""
+
+
+def test_a_purge_is_refused_shown_and_begun(here: Run, schema: Schema, store: str) -> None:
+    graph = omnigraph.open(store)
+    graph.tags.create("release")
+    refused = schema("apply", DROPPED, "--purge", "--keep-commits", "1")
+    assert refused.code == Exit.FAILED
+    assert "tag release names a commit that has it" in refused.err
+    assert "delete the tag" in refused.err
+    assert len(graph.schema.history()) == 0
+    graph.tags.delete("release")
+
+    preview = schema("apply", DROPPED, "--purge", "--keep-commits", "1")
+    assert preview.code == Exit.DONE
+    assert "would be purged: Person.age" in preview.err
+    assert "25 rows of Person on branch main would be written again without it" in preview.err
+    assert graph.commits.list()[0].commit_id in preview.err
+    assert len(graph.schema.history()) == 0
+
+    begun = schema("apply", DROPPED, "--purge", "--keep-commits", "1", "--confirm")
+    assert begun.code == Exit.CONFLICT
+    assert "not purged yet: Person.age" in begun.err
+    assert "it waits until " in begun.err
+    again = here("schema", "purge", "--store", store, "--keep-commits", "1", "--json")
+    assert again.json["purge"]["dropped"] == ["Person.age"]
+    assert again.json["purge"]["waits"][0]["reason"] == "grace"
+
+    alone = schema("apply", DROPPED, "--confirm")
+    assert alone.code == Exit.USAGE
+    assert "it belongs to a purge" in alone.err
+
+
+def test_a_purge_of_what_was_dropped_long_ago_is_done_at_once(here: Run, tmp_path: Path) -> None:
+    uri = str(tmp_path / "old.omni")
+    yesterday = LaterClock(-86_400.0)
+    graph = omnigraph.init(uri, SCHEMA, clock=yesterday)
+    graph.load({"Person": [{"name": "ada", "age": "secret", "city": "Rome"}]}, index=False)
+    graph.schema.apply(DROPPED)
+    graph.schema.purge(keep_commits=1)
+    arguments = ("schema", "purge", "--store", uri, "--keep-commits", "1")
+    preview = here(*arguments)
+    assert preview.code == Exit.DONE
+    assert "nothing was removed: give --confirm" in preview.err
+    done = here(*arguments, "--confirm")
+    assert done.code == Exit.DONE
+    assert "purged: Person.age" in done.err.splitlines()
+    again = here(*arguments, "--confirm", "--json")
+    assert (again.code, again.json["is_done"], again.json["held"]) == (Exit.DONE, True, [])
+    assert here(*arguments).err.splitlines() == ["nothing of what was dropped is left"]

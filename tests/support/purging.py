@@ -9,7 +9,7 @@ from omnigraph.maintenance.purge.results import PurgeResult
 from tests.support.clocks import LaterClock
 
 NEEDLE: Final = b"needle-7f3a"
-"""A part of every value that is dropped, and of nothing else. Files hold short texts as they are."""
+"""A part of every value that is dropped, and of nothing else. Files hold short texts verbatim."""
 
 BEFORE: Final = """
 node Person { name: String @key  email: String? @index  age: I32? }

@@ -393,7 +393,8 @@ def test_writes_and_merges_beside_a_purge_are_not_disturbed(graph, point):
     at_rest(graph.uri, rows=True)
 
 
-def test_a_purge_on_spark_does_what_a_local_one_does(graph, spark):
+@pytest.mark.usefixtures("spark")
+def test_a_purge_on_spark_does_what_a_local_one_does(graph):
     prepared = graph.schema.purge(**RULES, engine="spark")
     assert prepared.rewrites
     assert later(graph.uri).schema.purge(**RULES, engine="spark").is_done

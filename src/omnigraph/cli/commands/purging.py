@@ -87,7 +87,7 @@ def show_purge(result: PurgeResult) -> None:
     if result.staged is not None:
         staged = result.staged
         which = f"{_count(staged.files, 'file')} ({format_size(staged.size)}) of unfinished writes"
-        until = f"{staged.until:%Y-%m-%d %H:%M} UTC"
+        until = f"{staged.until:%Y-%m-%d %H:%M:%S} UTC"
         render.say(f"{which} may hold it: purge again after {until}, when they are removed")
 
 
@@ -110,7 +110,7 @@ def _show_commits(result: PurgeResult) -> None:
 
 def _show_waits(result: PurgeResult) -> None:
     for need in result.waits:
-        until = "" if need.until is None else f" until {need.until:%Y-%m-%d %H:%M} UTC"
+        until = "" if need.until is None else f" until {need.until:%Y-%m-%d %H:%M:%S} UTC"
         render.say(f"it waits{until}: {need}")
 
 

@@ -1,7 +1,7 @@
 """A purge: rewrite what still has the dropped values, then let go and remove the rest.
 
 Nothing is removed before every commit that holds the values can be let go. A process may die after
-any line: a rewrite changes no row, and a cleanup is finished by the next one (docs/decisions/0018).
+any line: a rewrite changes no row, and a cleanup is finished by the next one (docs/decisions/0016).
 """
 
 from __future__ import annotations
@@ -225,15 +225,25 @@ class _Look:
         names: dict[Dropped, tuple[str, str | None]] = {}
         for commit_id in sorted(self.holders, key=self._created_at):
             for pin in self._pins[commit_id]:
-                for column in tables.open_pin(pin).schema.names:
+                has_files = self._files[pin.place]
+                for column in tables.open_pin(pin).schema.names if has_files else ():
                     dropped = self.unnamed.find(pin, column)
                     if dropped is not None:
                         name = None if dropped.origin is None else column
                         names[dropped] = (pin.key.type_name, name)
-        known = {dropped.location for dropped in names}
+        named = {dropped.location for dropped in names}
         # Of what other files hold, it is not recorded whose it was.
-        held = (each for each in self.unnamed.every if each in names or each.location not in known)
+        held = (
+            each
+            for each in self.unnamed.every
+            if each in names or each.location in self._holding - named
+        )
         return DroppedThings(tuple(held)).renamed(names)
+
+    @property
+    def _holding(self) -> frozenset[str]:
+        """The tables that have files which hold it."""
+        return frozenset(location for (location, _, _), files in self._files.items() if files)
 
     def _created_at(self, commit_id: CommitId) -> datetime:
         return self.survey.commits[commit_id].created_at
