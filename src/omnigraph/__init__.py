@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.index_list import IndexStatus
     from omnigraph.maintenance.indexes import IndexResult
     from omnigraph.maintenance.optimize import OptimizeResult, TableOptimization
+    from omnigraph.maintenance.purge.results import PurgeResult
     from omnigraph.maintenance.repair import RepairResult
     from omnigraph.manifest.let_go import LetGo
     from omnigraph.manifest.schemas import AcceptedSchema
@@ -120,6 +121,7 @@ __all__ = [
     "OptimizeResult",
     "OutcomeUnknownError",
     "Pending",
+    "PurgeResult",
     "QueryResult",
     "RecoveryEntry",
     "RecoveryNeededError",
@@ -193,6 +195,7 @@ _HOMES: Final = {
     "OptimizeResult": "omnigraph.maintenance.optimize",
     "OutcomeUnknownError": "omnigraph.errors",
     "Pending": "omnigraph.recovery.sidecars",
+    "PurgeResult": "omnigraph.maintenance.purge.results",
     "QueryResult": "omnigraph.engine.queries",
     "RecoveryEntry": "omnigraph.recovery.audit",
     "RecoveryNeededError": "omnigraph.errors",

@@ -118,7 +118,8 @@ def interrupt_each(
 ) -> None:
     every = cuts(place.restore())
     assert len(every) > 40
-    for number, cut in enumerate(every[first::step]):
+    confirmed = Cut(Failpoint.CLEANUP_AFTER_CONFIRM)
+    for number, cut in enumerate([confirmed, *every[first::step]]):
         uri = place.restore()
         kill(cut, uri)
         if twice and (again := cuts(uri)):
@@ -130,7 +131,7 @@ def interrupt_each(
 @pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
 def test_a_purge_that_is_cut_off_is_finished_by_the_next(place, twice):
     # The soak test below visits every cut.
-    interrupt_each(place, raised, first=3 * int(twice), step=7, twice=twice)
+    interrupt_each(place, raised, first=3 * int(twice), step=8, twice=twice)
 
 
 @pytest.mark.soak

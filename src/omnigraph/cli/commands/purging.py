@@ -19,7 +19,7 @@ _COMMITS_SHOWN_MAX: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class PurgeRules:
     """The commits that a purge may not touch, as the command line has them."""
 
     keep_commits: int | None
@@ -27,7 +27,7 @@ class Rules:
     grace: str | None
 
 
-def require_purge(rules: Rules, *, purge: bool, confirm: bool) -> None:
+def require_purge(rules: PurgeRules, *, purge: bool, confirm: bool) -> None:
     """Refuse options of a purge without one.
 
     Raises:

@@ -161,7 +161,7 @@ def apply_schema(
     from omnigraph import graph
 
     options.tabulate_violations(context)
-    rules = purging.Rules(keep_commits, older_than, grace)
+    rules = purging.PurgeRules(keep_commits, older_than, grace)
     purging.require_purge(rules, purge=purge, confirm=confirm)
     preview = None
     if purge:
@@ -222,7 +222,7 @@ def purge_schema(
     """
     from omnigraph import graph
 
-    rules = purging.Rules(keep_commits, older_than, grace)
+    rules = purging.PurgeRules(keep_commits, older_than, grace)
     handle = graph.open(options.require_store(store), actor=actor, read_only=not confirm)
     with quick_spark():
         result = handle.schema.purge(

@@ -19,7 +19,7 @@ from omnigraph.storage.tables import Table, Tables
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class Drop:
     """A type that was dropped, or a property of a type that is still there.
 
     Attributes:
@@ -38,10 +38,10 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
-class DroppedThings:
+class DropSet:
     """What is purged together."""
 
-    every: tuple[Dropped, ...]
+    every: tuple[Drop, ...]
 
     def __str__(self) -> str:
         return ", ".join(sorted(map(str, self.every)))
@@ -51,11 +51,11 @@ class DroppedThings:
         """The tables that held values of it."""
         return frozenset(dropped.location for dropped in self.every)
 
-    def find(self, pin: TablePin, column: str) -> Dropped | None:
+    def find(self, pin: TablePin, column: str) -> Drop | None:
         """What a column of a pinned table is purged for; None if it is not."""
         return self.of(pin.location, _origin(pin, column))
 
-    def of(self, location: str, origin: str | None) -> Dropped | None:
+    def of(self, location: str, origin: str | None) -> Drop | None:
         """What the values of a property are purged for; None if they are not.
 
         Args:
@@ -64,13 +64,13 @@ class DroppedThings:
         among = (each for each in self.every if each.location == location)
         return next((each for each in among if each.origin in (None, origin)), None)
 
-    def renamed(self, names: Mapping[Dropped, tuple[str, str | None]]) -> DroppedThings:
+    def renamed(self, names: Mapping[Drop, tuple[str, str | None]]) -> DropSet:
         """The same under the names that they had last."""
         every = (
             replace(each, type_name=names[each][0], name=names[each][1]) if each in names else each
             for each in self.every
         )
-        return DroppedThings(tuple(every))
+        return DropSet(tuple(every))
 
 
 def _origin(pin: TablePin, column: str) -> str | None:
@@ -90,12 +90,12 @@ class HeldValues:
         owners: What values are of, as the commits know that still have the columns.
     """
 
-    dropped: DroppedThings
+    dropped: DropSet
     tables: Tables
     owners: Owners = field(default_factory=dict)
 
     @classmethod
-    def read(cls, dropped: DroppedThings, tables: Tables, pins: Iterable[TablePin]) -> Self:
+    def read(cls, dropped: DropSet, tables: Tables, pins: Iterable[TablePin]) -> Self:
         """Learn from pins of all commits what the values in files are of."""
         held = cls(dropped, tables)
         for pin in pins:
@@ -123,30 +123,30 @@ class HeldValues:
         return any(gone)
 
 
-def find_dropped(snapshot: Snapshot, plan: SchemaPlan | None = None) -> DroppedThings:
+def find_dropped(snapshot: Snapshot, plan: SchemaPlan | None = None) -> DropSet:
     """What a branch has dropped until now, and what it drops by a schema change.
 
     Args:
         plan: The change.
     """
-    return DroppedThings(tuple(dict.fromkeys((*_dropped_until(snapshot), *_drops(snapshot, plan)))))
+    return DropSet(tuple(dict.fromkeys((*_dropped_until(snapshot), *_drops(snapshot, plan)))))
 
 
-def _dropped_until(snapshot: Snapshot) -> Iterator[Dropped]:
+def _dropped_until(snapshot: Snapshot) -> Iterator[Drop]:
     for tombstone in snapshot.tombstones:
-        yield Dropped(tombstone.location, tombstone.key.type_name)
+        yield Drop(tombstone.location, tombstone.key.type_name)
     for pin in snapshot.pins.values():
         for origin in pin.identity.dropped:
-            yield Dropped(pin.location, pin.key.type_name, origin, origin)
+            yield Drop(pin.location, pin.key.type_name, origin, origin)
 
 
-def _drops(snapshot: Snapshot, plan: SchemaPlan | None) -> Iterator[Dropped]:
+def _drops(snapshot: Snapshot, plan: SchemaPlan | None) -> Iterator[Drop]:
     if plan is None:
         return
     for type_ in plan.matching.dropped_types(plan.old):
-        yield Dropped(snapshot.pin(type_.table_key).location, type_.name)
+        yield Drop(snapshot.pin(type_.table_key).location, type_.name)
     for key, old_key in plan.matching.types.items():
         pin, old = snapshot.pin(old_key), plan.old.type_of(old_key)
         for property_ in plan.matching.dropped_properties(old, plan.new.type_of(key)):
             origin = pin.identity.origin_of(property_.name)
-            yield Dropped(pin.location, old.name, origin, property_.name)
+            yield Drop(pin.location, old.name, origin, property_.name)

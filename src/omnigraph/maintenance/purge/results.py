@@ -77,7 +77,8 @@ class PurgeResult:
     @property
     def is_done(self) -> bool:
         """Whether nothing is left that holds what was dropped, or may hold it."""
-        return not self.held and self.staged is None
+        is_clean = self.cleanup is None or not self.cleanup.troubles
+        return is_clean and not self.held and self.staged is None
 
     @property
     def ready_at(self) -> datetime | None:

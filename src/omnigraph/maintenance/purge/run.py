@@ -23,7 +23,7 @@ from omnigraph.maintenance.cleanup.run import clean
 from omnigraph.maintenance.cleanup.survey import GraphSurvey, read_contents, survey_graph
 from omnigraph.maintenance.groups import group_stale
 from omnigraph.maintenance.optimize import Compaction, Optimizing, Policy
-from omnigraph.maintenance.purge.dropped import Dropped, DroppedThings, HeldValues, find_dropped
+from omnigraph.maintenance.purge.dropped import Drop, DropSet, HeldValues, find_dropped
 from omnigraph.maintenance.purge.needs import Need, Situation, require_unneeded
 from omnigraph.maintenance.purge.results import (
     HeldFiles,
@@ -89,7 +89,7 @@ class Purges:
         look = self._look(order, plan)
         require_unneeded(str(look.dropped), look.needs)
         cleanup = None
-        if look.dropped.every and not (look.needs or look.rewrites or plan):
+        if look.unnamed.every and not (look.needs or look.rewrites or plan):
             cleanup = self._clean(look, dry_run=True)
         return look.result(cleanup=cleanup)
 
@@ -103,7 +103,7 @@ class Purges:
         """
         look = self._look(order)
         require_unneeded(str(look.dropped), look.needs)
-        if not look.dropped.every:
+        if not look.unnamed.every:
             return PurgeResult()
         rewrites = tuple(self._rewrite(order, look))
         if rewrites:
@@ -185,7 +185,7 @@ class _Look:
     order: PurgeOrder
     plan: SchemaPlan | None
     survey: GraphSurvey
-    unnamed: DroppedThings
+    unnamed: DropSet
     ages: Ages
     known: frozenset[str] = frozenset()
 
@@ -219,10 +219,10 @@ class _Look:
         )
 
     @cached_property
-    def dropped(self) -> DroppedThings:
+    def dropped(self) -> DropSet:
         """What is purged, by the names that it had in the newest commit that has it."""
         tables = self.manifest.store.tables
-        names: dict[Dropped, tuple[str, str | None]] = {}
+        names: dict[Drop, tuple[str, str | None]] = {}
         for commit_id in sorted(self.holders, key=self._created_at):
             for pin in self._pins[commit_id]:
                 has_files = self._files[pin.place]
@@ -238,7 +238,7 @@ class _Look:
             for each in self.unnamed.every
             if each in names or each.location in self._holding - named
         )
-        return DroppedThings(tuple(held)).renamed(names)
+        return DropSet(tuple(held)).renamed(names)
 
     @property
     def _holding(self) -> frozenset[str]:
@@ -324,7 +324,7 @@ class _Look:
 
     def result(self, *, cleanup: CleanupResult | None = None) -> PurgeResult:
         """What this look says about a purge."""
-        if not self.dropped.every:
+        if not self.unnamed.every:
             return PurgeResult()
         held = tuple(self._find_held())
         commits = [self.survey.commits[commit_id] for commit_id in self.leaving]
@@ -341,7 +341,8 @@ class _Look:
 
     def _find_held(self) -> Iterator[HeldFiles]:
         """The files on the disk that hold what is purged, by table."""
-        names = {each.location: each.type_name for each in self.dropped.every}
+        things = (*self.unnamed.every, *self.dropped.every)
+        names = {each.location: each.type_name for each in things}
         for location, type_name in sorted(names.items(), key=lambda item: item[1]):
             inventory = take_inventory(self.manifest.store.objects, location)
             files = [file for file in inventory.files if _short_name(file) in self.held_names]
