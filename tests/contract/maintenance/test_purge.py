@@ -101,6 +101,7 @@ def test_a_purge_removes_exactly_what_its_preview_shows(graph):
     done = handle.schema.purge(**RULES)
     assert preview.cleanup == done.cleanup
     assert preview.commits == done.commits
+    assert done.cleanup is not None
     gone = before.keys() - tree(graph.uri).keys()
     assert sum(before[path] for path in gone) == done.cleanup.size
     held = sum(table.files for table in preview.held)
@@ -151,6 +152,7 @@ def test_there_is_nothing_to_purge_where_nothing_was_dropped_or_all_is_gone(tmp_
     purge_now(graph.uri)
     again = later(graph.uri).schema.purge(**RULES)
     assert (again.dropped, again.commits, again.is_done) == ((), (), True)
+    assert again.cleanup is not None
     assert again.cleanup.is_empty
 
 
@@ -185,7 +187,9 @@ def test_earlier_values_of_a_column_that_was_converted_go_with_it(tmp_path):
         for path in Path(graph.uri).rglob("*")
         if path.is_file() and b"10007" in path.read_bytes()
     ]
-    assert omnigraph.open(graph.uri).entity("P", "ada")["code"] == 10007
+    row = omnigraph.open(graph.uri).entity("P", "ada")
+    assert row is not None
+    assert row["code"] == 10007
 
 
 def _tag(graph: Graph, commits: list[str]) -> None:
@@ -313,6 +317,7 @@ def test_files_of_killed_writes_are_reported_until_they_are_old(tmp_path):
     graph.schema.apply(AFTER)
     done = purge_now(graph.uri)
     assert done.held == ()
+    assert done.staged is not None
     assert done.staged.files == 1
     assert not done.is_done
     assert len(files_with_needles(graph.uri)) == 1
