@@ -129,11 +129,16 @@ class Reduction:
     """Permission to read less: rows of `relation` that break the condition change no answer.
 
     An engine may use any reductions of a plan, in any order, or none.
+
+    Attributes:
+        has_few_values: Whether the column has few different values, so that one may be in very many
+            rows.
     """
 
     relation: str
     column: str
     by: IsOneOf | IsWithin | MatchesColumn | ReachedFrom
+    has_few_values: bool = False
 
 
 @dataclass(frozen=True, slots=True)

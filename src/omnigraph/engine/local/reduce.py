@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.engine.protocol import Data
-from omnigraph.limits import REDUCED_KEYS_MAX, UNINDEXED_KEYS_MAX
+from omnigraph.limits import KEPT_LOOKUP_ROWS_MAX, REDUCED_KEYS_MAX, UNINDEXED_KEYS_MAX
 from omnigraph.relational.plans import (
     GivenRows,
     IsOneOf,
@@ -132,6 +132,8 @@ class Reducer:
                     return False
                 keys = _texts(rows, column)
         table = self.data.table(relation.table)
+        if reduction.has_few_values and table.count_rows() > KEPT_LOOKUP_ROWS_MAX:
+            return False
         if not _pays(table, reduction.column, len(keys)):
             return False
         if isinstance(reduction.by, ReachedFrom):
@@ -193,6 +195,7 @@ class Selection:
 def _is_lookup(table: Table, test: Reduction) -> bool:
     return (
         isinstance(test.by, IsOneOf)
+        and not test.has_few_values
         and all(isinstance(value, str) for value in test.by.values)
         and test.column in indexed_columns(table)
     )

@@ -11,7 +11,7 @@ from typing import cast
 from omnigraph.choices import TableKind
 from omnigraph.model.identity import KeyType, identity_of
 from omnigraph.model.tables import TableKey
-from omnigraph.model.types import Scalar
+from omnigraph.model.types import EnumType, Scalar
 from omnigraph.query import ir
 from omnigraph.query.lowering.operands import (
     Given,
@@ -74,7 +74,10 @@ def seeds_of(
 
 
 def _texts_seed(relation: str, at: ir.ColumnValue, condition: ir.Filter, given: Given) -> Reduction:
-    return Reduction(relation, at.column, IsOneOf(texts_allowed(condition, given)))
+    is_enum = isinstance(at.type, EnumType)
+    return Reduction(
+        relation, at.column, IsOneOf(texts_allowed(condition, given)), has_few_values=is_enum
+    )
 
 
 def _values_seed(
