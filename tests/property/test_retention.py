@@ -14,7 +14,7 @@ import pytest
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.maintenance import retention
-from omnigraph.maintenance.cleanup import plan, run, survey
+from omnigraph.maintenance.cleanup import plan, run
 from omnigraph.maintenance.cleanup.results import CleanupResult
 from omnigraph.maintenance.retention import Reason
 from omnigraph.manifest.let_go import LetGoCommits
@@ -97,17 +97,6 @@ def _skip_inherited_indexes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inventory, "_collect_inherited_indexes", lambda *_: None)
 
 
-def _ignore_sidecars(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let writes in progress need nothing."""
-    make = survey.survey_graph
-
-    def without(*arguments: Any, **options: Any) -> survey.GraphSurvey:
-        return replace(make(*arguments, **options), intents=())
-
-    monkeypatch.setattr(plan, "survey_graph", without)
-    monkeypatch.setattr(run, "survey_graph", without)
-
-
 def _keep_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
     """Remove without recording what was let go, so that it reads as corruption."""
     monkeypatch.setattr(LetGoCommits, "mark", lambda *_: None)
@@ -156,7 +145,6 @@ DEFECTS: Final[dict[str, Patch]] = {
     "one commit more is kept": _count_one_more,
     "branches name no files": _skip_branches,
     "branches inherit no indexes": _skip_inherited_indexes,
-    "writes in progress need nothing": _ignore_sidecars,
     "what was let go is not recorded": _keep_no_record,
     "what became needed is let go": _do_not_look_again,
     "files stay": _leave_files,

@@ -194,7 +194,7 @@ def read_indexes(table: Table) -> list[TableIndex]:
 
 
 def _coverage(table: Table) -> dict[IndexSpec, frozenset[int]]:
-    indexes = read_indexes(table)
+    indexes = [] if table.ignores_indexes else read_indexes(table)
     return {index.spec: index.fragments for index in indexes if index.spec is not None}
 
 

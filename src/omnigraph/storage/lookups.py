@@ -34,6 +34,7 @@ from omnigraph.storage.columns import (
     read_fragments,
     read_values,
 )
+from omnigraph.storage.index_damage import avoid_damaged_indexes
 from omnigraph.storage.pieces import ColumnKey, FragmentFiles, RowsKey
 from omnigraph.storage.tables import Fragment, Table
 from omnigraph.storage.translate import translate_errors
@@ -55,6 +56,15 @@ def find(
     Few values are looked up, in the index where it covers and in memory for small fragments. For
     values that are many relative to the table, the table is scanned once. Null equals nothing.
     """
+    return avoid_damaged_indexes(table, lambda readable: _find(readable, column, values, columns))
+
+
+def _find(
+    table: Table,
+    column: str,
+    values: Iterable[str | None] | pa.Array | pa.ChunkedArray,
+    columns: Sequence[str],
+) -> pa.Table:
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         if _is_read_once(table, column, len(values)):
             return _sift(table, column, values, columns)
@@ -125,6 +135,8 @@ def remember_deletions(table: Table, left: Fragment, offsets: Sequence[int]) -> 
 def _coverage(table: Table, column: str) -> tuple[set[int], set[int]]:
     """The ids of the fragments that an index of the column covers, and of the others."""
     every = table.handle.fragment_ids()
+    if table.ignores_indexes:
+        return set(), set(every)
     with translate_errors("reading the indexes of", table.address.uri):
         indexes = [
             index

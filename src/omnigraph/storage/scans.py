@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import pyarrow as pa
 from lance import LanceScanner
 
+from omnigraph.storage.index_damage import avoid_damaged_indexes
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.tables import Table, TableAddress, Tables
@@ -48,11 +50,23 @@ def scan_batches(
     Raises:
         StorageError: a file is gone or cannot be read. Batches streamed before are complete.
     """
+
+    def start(readable: Table) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordBatch]]:
+        with translate_errors("reading", str(table.address)):
+            batches = _scanner(
+                readable,
+                columns,
+                fragments=fragments,
+                filter_text=filter_text,
+                batch_bytes=batch_bytes,
+            ).to_batches()
+            return list(islice(batches, 1)), batches
+
+    # Indexes are read before the first rows are.
+    first, rest = start(table) if filter_text is None else avoid_damaged_indexes(table, start)
+    yield from first
     with translate_errors("reading", str(table.address)):
-        scanner = _scanner(
-            table, columns, fragments=fragments, filter_text=filter_text, batch_bytes=batch_bytes
-        )
-        yield from scanner.to_batches()
+        yield from rest
 
 
 def _scanner(
@@ -69,5 +83,6 @@ def _scanner(
         filter=filter_text,
         fragments=[available[position] for position in fragments],
         batch_size_bytes=batch_bytes,
+        use_scalar_index=not table.ignores_indexes,
         blob_handling="all_binary",
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from omnigraph.errors import StorageError
 from omnigraph.limits import (
     OPENED_FRAGMENTS_MAX,
     SELECTED_ROWS_MAX,
@@ -53,5 +54,9 @@ def estimate_rows(table: Table, filter_text: str, columns: Collection[str]) -> E
         return Estimate(row_count)
     fragments = (table.handle.get_fragment(id_) for id_ in loose)
     covered_rows = row_count - sum(part.metadata.num_rows for part in fragments if part is not None)
-    passing = table.count_indexed(filter_text)
+    try:
+        passing = table.count_indexed(filter_text)
+    except StorageError:
+        # If an index is damaged, a scan has the answer; else it has the error.
+        return Estimate(row_count, is_few=False)
     return Estimate(passing, passing <= min(SELECTED_ROWS_MAX, covered_rows * SELECTED_SHARE_MAX))

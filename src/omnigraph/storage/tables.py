@@ -83,12 +83,14 @@ class Table:
             table).
         owner: The tables it was opened by, which hold the caches.
         known: By column, which fragments `storage.lookups` need not read.
+        ignores_indexes: Whether its rows are found by scans alone.
     """
 
     address: TableAddress
     handle: LanceDataset
     owner: Tables = field(repr=False, compare=False)
     known: dict[str, KnownFragments] = field(default_factory=dict, repr=False, compare=False)
+    ignores_indexes: bool = False
 
     @property
     def version(self) -> int:
@@ -147,10 +149,18 @@ class Table:
         """How many rows of its fragments are deleted. Reads nothing."""
         return int(self.handle.get_version()["metadata"]["total_deletion_file_rows"])
 
+    def without_indexes(self) -> Table:
+        """The same rows, of which none is found by an index."""
+        return replace(self, ignores_indexes=True)
+
     def count_rows(self, filter_text: str | None = None) -> int:
         """How many rows match; without a filter the metadata has the count."""
         with self.translate_errors("counting rows of"):
-            return int(self.handle.count_rows(filter_text))
+            if filter_text is None:
+                return int(self.handle.count_rows())
+            uses_indexes = not self.ignores_indexes
+            scanner = self.handle.scanner(filter=filter_text, use_scalar_index=uses_indexes)
+            return int(scanner.count_rows())
 
     def count_indexed(self, filter_text: str) -> int:
         """How many rows match, of those that the filter's indexes cover. Reads no other rows."""
@@ -190,6 +200,7 @@ class Table:
                 filter=filter_text,
                 fragments=chosen,
                 fast_search=indexed_only,
+                use_scalar_index=not self.ignores_indexes,
                 blob_handling="all_binary",
             )
             reader = scanner.to_reader()

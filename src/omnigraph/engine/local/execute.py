@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from omnigraph.engine.results import conform
 from omnigraph.errors import ErrorCode, InternalError, InvalidInputError, StorageError
 from omnigraph.limits import COMPILED_QUERIES_MAX, RESULT_BATCH_ROWS
 from omnigraph.relational.plans import GivenRows, Plan, Relation, TableRows
+from omnigraph.storage.index_damage import warn_of_damage
 from omnigraph.storage.streams import Relay
 
 # Imported where it is used: what is found by key does without.
@@ -57,6 +59,18 @@ class LocalEngine:
             LimitExceededError: the budget of the data does not suffice. What the run held is free.
             CancelledError: the caller cancelled the run. What it held is free.
         """
+        try:
+            return self._run(plan, data)
+        except StorageError as failure:
+            scanned = replace(data, table=lambda key: data.table(key).without_indexes())
+            try:
+                rows = self._run(plan, scanned)
+            except StorageError:
+                raise failure from failure.__cause__
+            warn_of_damage(failure)
+            return rows
+
+    def _run(self, plan: Plan, data: Data) -> pa.Table:
         budget = data.budget
         budget.check()
         if (rows := look_up(plan, data)) is not None:

@@ -134,7 +134,7 @@ class ScannedTable(ds.Dataset):  # type: ignore[misc]
                 columns=columns,
                 filter=filter_,
                 fragments=chosen,
-                use_scalar_index=self._uses_indexes,
+                use_scalar_index=self._uses_indexes and not self._table.ignores_indexes,
             ).to_reader()
         rows = handle.scanner(columns=self._columns, fragments=chosen).to_reader()
         return ds.Scanner.from_batches(rows, columns=columns, filter=filter_).to_reader()
