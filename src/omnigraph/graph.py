@@ -762,7 +762,19 @@ class Graph:
             return self._backends.of(name).begin_indexing(self._clock, follow)
 
         indexing = Indexing(engine, begin, rebuilds=rebuild)
-        return result_of(self._transactions.run(order, indexing.plan))
+        result = result_of(self._transactions.run(order, indexing.plan))
+        self._store_topologies(order.branch, result.engine)
+        return result
+
+    def _store_topologies(self, branch: BranchName, engine: EngineName) -> None:
+        """Write what makes the first query of a process faster, after the indexes are done."""
+        from omnigraph.maintenance.topologies import store_topologies
+
+        try:
+            store_topologies(self._view_at(self.snapshot(branch=branch)), engine)
+        except OmnigraphError as failure:
+            failure.add_note("the indexes are up to date; only topologies were not stored")
+            raise
 
     def optimize(
         self,
@@ -804,7 +816,9 @@ class Graph:
 
         policy = Policy(group_needed if if_needed else group_all, indexes_all=not if_needed)
         optimizing = Optimizing(engine, begin, policy, require_texts(types, "types"))
-        return OptimizeResult.of(self._transactions.run(order, optimizing.plan))
+        result = OptimizeResult.of(self._transactions.run(order, optimizing.plan))
+        self._store_topologies(order.branch, result.engine)
+        return result
 
     def merge(
         self,

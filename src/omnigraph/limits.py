@@ -154,6 +154,18 @@ to be made from those of the other; for more, all edges are read again."""
 PEEKED_EDGES_MAX: Final = 10_000
 """Edges that are read to bring arrays up to date for a query which an index could answer."""
 
+STORED_EDGES_MIN: Final = 1 << 17
+"""Edges of a table from which on its topology is written to a file."""
+
+STORED_SHARE_MAX: Final = 1 / 8
+"""The share of edges that may differ from a stored topology before it is written again."""
+
+TRIED_ARRAY_FILES_MAX: Final = 2
+"""Stored topologies that are read before all edges are."""
+
+ARRAY_FILE_SHARE: Final = 1 / 16
+"""What reading an edge of a stored topology costs, as a share of what reading the edge does."""
+
 NUMBERED_AT_ONCE_ROWS_MAX: Final = 1 << 16
 """Edges whose ends are held as texts while they become numbers; more are streamed."""
 

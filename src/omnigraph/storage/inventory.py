@@ -7,7 +7,7 @@ A version of a ref names files of its own folder, and of the folders of the refs
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -22,6 +22,7 @@ from lance import LanceDataset
 from omnigraph.clock import is_ulid
 from omnigraph.errors import StorageError
 from omnigraph.limits import NAMED_FILES_PER_CHUNK
+from omnigraph.storage.array_files import ARRAYS_FOLDER, version_of
 from omnigraph.storage.forks import REF_SUFFIX, REFS_FOLDER
 from omnigraph.storage.objects import Entry, Objects
 from omnigraph.storage.tables import REF_FOLDER, Tables, is_minted, ref_folder
@@ -42,6 +43,8 @@ class FileKind(StrEnum):
     DELETION = "deletion"
     INDEX = "index"
     TRANSACTION = "transaction"
+    ARRAYS = "arrays"
+    """What was derived of a version (`storage.array_files`), or was about to be."""
 
 
 _FORMS: Final = (
@@ -52,6 +55,7 @@ _FORMS: Final = (
     (FileKind.DELETION, re.compile(r"(_deletions/[^/]+)")),
     (FileKind.INDEX, re.compile(r"(_indices/[^/]+)/.+")),
     (FileKind.TRANSACTION, re.compile(r"(_transactions/[^/]+\.txn)")),
+    (FileKind.ARRAYS, re.compile(rf"({ARRAYS_FOLDER}/[^/]+)")),
 )
 
 
@@ -200,6 +204,19 @@ def collect_named_files(
                 into.by_removed.add(name)
         if ref is not None:
             _collect_inherited_indexes(handle, location, frozenset(removed), into)
+
+
+def collect_arrays(
+    inventory: Inventory, removed: Mapping[str | None, Collection[int]], into: NamedFiles
+) -> None:
+    """Add the arrays that were made of versions: they stay for as long as their version does."""
+    for file in inventory.files:
+        if file.kind is FileKind.ARRAYS:
+            version = version_of(file.path)
+            if version in removed.get(file.ref, ()):
+                into.by_removed.add(file.name)
+            elif version in inventory.versions(file.ref):
+                into.by_kept.add(file.name)
 
 
 def _in_chunks(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:

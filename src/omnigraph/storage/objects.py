@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
+import os
 import shutil
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -104,6 +107,40 @@ class Objects:
         self._make_directory()
         with self._translate_errors("writing", path):
             obstore.put(self._store, path, file, mode="overwrite")
+
+    def put_parts(self, path: str, parts: Sequence[bytes | memoryview]) -> None:
+        """Store parts of any size, one after the other, at `path`, replacing what was there."""
+        self._meter.count(writes=1)
+        self._make_directory()
+        with self._translate_errors("writing", path):
+            if not self._root.is_local:
+                obstore.put(self._store, path, iter(parts), mode="overwrite")
+                return
+            # Not by obstore: what it leaves unfinished it never lists, and nobody would find it.
+            target = Path(self._root.uri, path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = target.with_name(f"unfinished-{os.getpid()}-{threading.get_ident()}")
+            try:
+                with unfinished.open("wb") as file:
+                    file.writelines(parts)
+                unfinished.replace(target)
+            finally:
+                unfinished.unlink(missing_ok=True)
+
+    def map(self, path: str) -> memoryview | None:
+        """The bytes at `path`, or None; on a local disk, mapped into memory and not read."""
+        if not self._root.is_local:
+            stored = self.read(path)
+            return None if stored is None else memoryview(stored.data)
+        self._meter.count(reads=1)
+        with self._translate_errors("reading", path):
+            try:
+                with Path(self._root.uri, path).open("rb") as file:
+                    if not os.fstat(file.fileno()).st_size:
+                        return memoryview(b"")
+                    return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            except FileNotFoundError:
+                return None
 
     def exists(self, path: str) -> bool:
         """Whether there is an object at exactly this path."""

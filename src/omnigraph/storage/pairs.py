@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from omnigraph.storage.carried import Fragments, OffsetSet, Remainder, remaining_rows
-from omnigraph.storage.forks import common_version
-from omnigraph.storage.tables import Fragment, Table
+from omnigraph.storage.forks import Forks, common_version
+from omnigraph.storage.tables import Fragment, Table, TableAddress
 
 _Files: TypeAlias = tuple[str, ...]
 _Numbers: TypeAlias = Mapping[str, frozenset[int]]
@@ -138,14 +138,18 @@ def find_common_version(before: Table, after: Table) -> int | None:
     Reads a small object for each ref, once, if they are on different refs and no pin has said where
     those started.
     """
-    if before.address.location != after.address.location:
+    return common_version_of(before.address, after.address, after.owner.forks)
+
+
+def common_version_of(before: TableAddress, after: TableAddress, forks: Forks) -> int | None:
+    """The same of versions that need not be open."""
+    if before.location != after.location:
         return None
     if max(before.version, after.version) >= _DETACHED:
         return None
-    location, forks = before.address.location, after.owner.forks
-    if before.address.ref == after.address.ref:
+    if before.ref == after.ref:
         return min(before.version, after.version)
-    chains = [forks.chain(location, table.address.ref) for table in (before, after)]
+    chains = [forks.chain(before.location, address.ref) for address in (before, after)]
     if chains[0] is None or chains[1] is None:
         return None
     return common_version(before=(before.version, chains[0]), after=(after.version, chains[1]))

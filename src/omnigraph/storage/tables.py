@@ -248,11 +248,12 @@ class Tables:
         values: The values of small fragments, for `storage.lookups`.
         pieces: The columns of fragments in memory, for `storage.columns`.
         forks: Where refs started, for `storage.pairs`.
+        objects: The objects below the same root.
     """
 
     def __init__(self, root: Root, objects: Objects, meter: Meter) -> None:
         self._root = root
-        self._objects = objects
+        self._objects = self.objects = objects
         self._meter = meter
         self._session = lance.Session()  # type: ignore[attr-defined]  # missing from __all__
         self._handles: dict[str, LanceDataset] = {}

@@ -8,6 +8,7 @@ from omnigraph.maintenance.checking.report import Finding, Invariant, Notebook
 from omnigraph.maintenance.checking.tables import format_place
 from omnigraph.maintenance.indexes import index_specs
 from omnigraph.schema.catalog import SchemaType
+from omnigraph.storage.array_files import list_arrays, read_arrays
 from omnigraph.storage.indexes import (
     TableIndex,
     count_found,
@@ -40,6 +41,16 @@ def check_indexes(table: Table, type_: SchemaType, notebook: Notebook, *, reads_
             place = format_place(table.address)
             subject = str(type_.table_key)
             notebook.note(Finding(Invariant.INDEX, subject, place, problem, step))
+
+
+def check_arrays(table: Table, type_: SchemaType, notebook: Notebook) -> None:
+    """Note arrays of a table that are damaged: whoever reads them ignores them."""
+    for file in list_arrays(table.owner.objects, table.address.folder):
+        if read_arrays(table, file.path) is None:
+            problem = "it is damaged, and is ignored"
+            step = "nothing: 'omnigraph index' writes it again"
+            subject = f"arrays of {type_.table_key}"
+            notebook.note(Finding(Invariant.INDEX, subject, file.path, problem, step))
 
 
 def _check_index(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
+from omnigraph.choices import TableKind
 from omnigraph.clock import Clock
 from omnigraph.engine.choose import asked_engine
 from omnigraph.engine.protocol import Engines
@@ -19,7 +20,7 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.maintenance.checking.foreign import note_foreign_files
 from omnigraph.maintenance.checking.history import check_branch, check_history
-from omnigraph.maintenance.checking.indexes import check_indexes
+from omnigraph.maintenance.checking.indexes import check_arrays, check_indexes
 from omnigraph.maintenance.checking.let_go import LetGoChecks
 from omnigraph.maintenance.checking.past import Past
 from omnigraph.maintenance.checking.report import BACKUP, CheckReport, Finding, Invariant, Notebook
@@ -231,6 +232,8 @@ class _Check:
                     if is_new:
                         reads_rows = self.order.reads_rows
                         check_indexes(table, types[key], self.notebook, reads_rows=reads_rows)
+                        if reads_rows and key.kind is TableKind.EDGE:
+                            check_arrays(table, types[key], self.notebook)
             check_head(self.manifest, self.recovery, snapshot, pin, self.notebook)
         return tables
 

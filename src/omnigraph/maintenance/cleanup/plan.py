@@ -33,6 +33,7 @@ from omnigraph.storage.inventory import (
     Inventory,
     NamedFiles,
     TableFile,
+    collect_arrays,
     collect_named_files,
     take_inventory,
 )
@@ -414,6 +415,7 @@ class _Planning:
             if ref is None or inventory.versions(ref):
                 tables = self.manifest.store.tables
                 collect_named_files(tables, location, ref, going.get(ref, ()), named)
+        collect_arrays(inventory, going, named)
         files = [file for file in inventory.files if file.ref not in leaving]
         unnamed = [file for file in files if _is_unnamed(file, named)]
         return TablePlan(

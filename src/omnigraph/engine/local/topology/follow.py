@@ -28,7 +28,7 @@ from omnigraph.storage.differences import FragmentPart, difference, read_parts
 from omnigraph.storage.pairs import (
     ColumnPair,
     Pair,
-    find_common_version,
+    common_version_of,
     size_of,
     unequal_pairs,
 )
@@ -54,6 +54,7 @@ class _Ends:
 
 
 _ENDS: Final = _Ends()
+_NO_ENDS: Final = np.empty(0, np.uint32), np.empty(0, np.uint32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +99,10 @@ class Step:
         return _read(self.before, found.before), _read(self.after, found.after)
 
 
-def are_in_line(one: Table, other: Table) -> bool:
+def are_in_line(numbers: NodeNumbers, table: Table) -> bool:
     """Whether one version of a table was made from the other, so that their row ids agree."""
-    return find_common_version(one, other) == min(one.version, other.version)
+    common = common_version_of(numbers.address, table.address, table.owner.forks)
+    return common == min(numbers.address.version, table.version)
 
 
 def follow(
@@ -117,7 +119,8 @@ def follow(
     if not step.pairs and (sources, targets) == (before.sources, before.targets):
         return before
     gone, come = step.read()
-    old_ends = number_ends(gone, before.sources, before.targets)
+    # The nodes' tables of the earlier version are opened only where edges are gone.
+    old_ends = number_ends(gone, before.sources, before.targets) if len(gone) else _NO_ENDS
     new_ends = number_ends(come, sources, targets)
     if old_ends is None or new_ends is None:
         return None

@@ -7,8 +7,8 @@ valid while properties change (docs/substrate.md, Row versions).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
@@ -20,7 +20,7 @@ from omnigraph.limits import KEYS_PER_LOOKUP_MAX, NUMBERED_IN_MEMORY_ROWS_MAX, N
 from omnigraph.storage import lookups
 from omnigraph.storage.columns import read_all_fragments
 from omnigraph.storage.row_ids import RowIds, read_row_ids
-from omnigraph.storage.tables import ROW_ID, Table
+from omnigraph.storage.tables import ROW_ID, Table, TableAddress
 
 NOTHING: Final = np.uint32(0xFFFF_FFFF)
 """Where there is no node, or no row."""
@@ -39,8 +39,18 @@ class NodeNumbers:
       `rows[n]` is the position of the row of node `n`, or `NOTHING`.
     """
 
-    table: Table
+    address: TableAddress
     row_ids: RowIds
+    open_table: Callable[[], Table] = field(repr=False)
+
+    @cached_property
+    def table(self) -> Table:
+        """The table, which is opened when it is first needed.
+
+        Raises:
+            StorageError: it could not be opened; the version may have been removed.
+        """
+        return self.open_table()
 
     @property
     def size(self) -> int:
@@ -136,4 +146,4 @@ def number_nodes(table: Table, before: NodeNumbers | None = None) -> NodeNumbers
     size_max = max(_SPARSE_NUMBERS_MIN, row_ids.row_count * NUMBERS_PER_ROW_MAX)
     if row_ids.end >= min(size_max, int(NOTHING)) + 1:
         return None
-    return NodeNumbers(table, row_ids)
+    return NodeNumbers(table.address, row_ids, lambda: table)

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from omnigraph.engine.local.topology.build import both_ways, read_keys
 from omnigraph.engine.local.topology.follow import Step, are_in_line, follow
 from omnigraph.engine.local.topology.numbers import NodeNumbers, number_nodes
+from omnigraph.engine.local.topology.stored import find_files, find_stored
 from omnigraph.engine.local.topology.topology import Topology
 from omnigraph.engine.protocol import Data
 from omnigraph.errors import StorageError
-from omnigraph.limits import KEPT_TOPOLOGIES_BYTES_MAX, LAYOUTS_MAX, PEEKED_EDGES_MAX
+from omnigraph.limits import (
+    ARRAY_FILE_SHARE,
+    KEPT_TOPOLOGIES_BYTES_MAX,
+    LAYOUTS_MAX,
+    PEEKED_EDGES_MAX,
+    STORED_EDGES_MIN,
+)
 from omnigraph.model.tables import TableKey
 from omnigraph.storage.tables import Table, TableAddress, is_minted
 
@@ -104,8 +111,10 @@ class Topologies:
         edge_count = pinned.edges.count_rows()
         if not self._fits(pinned):
             return None
-        steps = (step.row_count for _, step in self._steps(pinned))
-        return min(edge_count, next(steps, edge_count))
+        for _, step in self._steps(pinned):
+            return step.row_count
+        is_stored = edge_count >= STORED_EDGES_MIN and bool(find_files(pinned.edges))
+        return int(edge_count * ARRAY_FILE_SHARE) if is_stored else edge_count
 
     def numbers(self, table: Table) -> NodeNumbers | None:
         """The numbers of the nodes of a table; None where they are too sparse.
@@ -142,8 +151,12 @@ class Topologies:
         sources, targets = self.numbers(pinned.source), self.numbers(pinned.target)
         if sources is None or targets is None:
             return None
-        topology = self._follow(pinned, sources, targets, edges_max)
-        if topology is None and (edges_max is None or pinned.edges.count_rows() <= edges_max):
+        topology = _follow(self._steps(pinned), sources, targets, edges_max)
+        edge_count = pinned.edges.count_rows()
+        if topology is None and edges_max is None and edge_count >= STORED_EDGES_MIN:
+            stored = find_stored(pinned.edges, pinned.source, pinned.target)
+            topology = _follow(_steps_from(stored, pinned), sources, targets, edges_max)
+        if topology is None and (edges_max is None or edge_count <= edges_max):
             topology = _build(pinned.edges, sources, targets)
         if topology is not None:
             self._keep(pinned.versions, topology)
@@ -164,33 +177,7 @@ class Topologies:
                 abs(each.edges.address.version - own.version),
             )
         )
-        for topology in kept:
-            if are_in_line(topology.sources.table, pinned.source) and are_in_line(
-                topology.targets.table, pinned.target
-            ):
-                step = Step.between(topology.edges, pinned.edges)
-                if step.pays:
-                    yield topology, step
-
-    def _follow(
-        self,
-        pinned: _TableVersions,
-        sources: NodeNumbers,
-        targets: NodeNumbers,
-        edges_max: int | None,
-    ) -> Topology | None:
-        for before, step in self._steps(pinned):
-            if edges_max is not None and step.row_count > edges_max:
-                continue
-            try:
-                topology = follow(before, step, sources, targets)
-            except StorageError:
-                # The earlier version may have been removed. If it is the later one that cannot be
-                # read, whoever reads it instead will say so.
-                continue
-            if topology is not None:
-                return topology
-        return None
+        return _steps_from(kept, pinned)
 
     def _keep(self, versions: _Versions, topology: Topology) -> None:
         with self._lock:
@@ -210,6 +197,39 @@ class Topologies:
         every = [each for topology in self._kept.values() for each in topology.adjacencies]
         bases = {id(each.base): each.base.nbytes for each in every}
         return sum(bases.values()) + sum(each.nbytes_added for each in every)
+
+
+def _steps_from(
+    topologies: Iterable[Topology], pinned: _TableVersions
+) -> Iterator[tuple[Topology, Step]]:
+    """The way from each topology whose numbers agree with those of these versions, if it pays."""
+    for topology in topologies:
+        if are_in_line(topology.sources, pinned.source) and are_in_line(
+            topology.targets, pinned.target
+        ):
+            step = Step.between(topology.edges, pinned.edges)
+            if step.pays:
+                yield topology, step
+
+
+def _follow(
+    steps: Iterable[tuple[Topology, Step]],
+    sources: NodeNumbers,
+    targets: NodeNumbers,
+    edges_max: int | None,
+) -> Topology | None:
+    for before, step in steps:
+        if edges_max is not None and step.row_count > edges_max:
+            continue
+        try:
+            topology = follow(before, step, sources, targets)
+        except StorageError:
+            # The earlier version may have been removed. If it is the later one that cannot be read,
+            # whoever reads it instead will say so.
+            continue
+        if topology is not None:
+            return topology
+    return None
 
 
 def _build(edges: Table, sources: NodeNumbers, targets: NodeNumbers) -> Topology | None:

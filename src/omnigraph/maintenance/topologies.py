@@ -1,0 +1,68 @@
+"""Topologies of large edge tables, written to files where indexes are written.
+
+They are derived data, like indexes: no answer needs one. A process that has read nothing yet maps
+the file into memory and reads the edges that differ, where it would else read all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from omnigraph.choices import EngineName, TableKind
+from omnigraph.engine.local.topology.follow import Step, follow
+from omnigraph.engine.local.topology.stored import find_stored, store
+from omnigraph.engine.local.topology.topologies import EdgeTables, Topologies
+from omnigraph.errors import StorageError
+from omnigraph.limits import STORED_EDGES_MIN, STORED_SHARE_MAX
+from omnigraph.model.names import TypeName
+from omnigraph.model.tables import TableKey
+from omnigraph.transaction.view import View
+
+
+def store_topologies(view: View, engine: EngineName) -> tuple[str, ...]:
+    """Write the topologies that are missing or old, of edge tables that are large; their types.
+
+    Args:
+        engine: The engine that wrote the indexes. After Spark nothing is done: the tables are too
+            large for the driver of a job, which would read them whole.
+
+    Raises:
+        StorageError: a table could not be read, or a file not be written.
+    """
+    return () if engine is EngineName.SPARK else tuple(_store_missing(view))
+
+
+def _store_missing(view: View) -> Iterator[str]:
+    for type_ in view.catalog.edge_types:
+        source, target = (
+            TableKey(TableKind.NODE, TypeName(name)) for name in (type_.source, type_.target)
+        )
+        tables = EdgeTables(type_.table_key, source, target)
+        if view.data.table(tables.edges).count_rows() < STORED_EDGES_MIN:
+            continue
+        topologies = Topologies()
+        if _is_stored(view, tables, topologies):
+            continue
+        topology = topologies.of(view.data, tables)
+        if topology is not None:
+            store(topology)
+            yield type_.name
+
+
+def _is_stored(view: View, tables: EdgeTables, topologies: Topologies) -> bool:
+    """Whether a file leads to the topology of these versions in a few edges."""
+    edges, source, target = map(view.data.table, (tables.edges, tables.source, tables.target))
+    sources, targets = topologies.numbers(source), topologies.numbers(target)
+    if sources is None or targets is None:
+        return False
+    for before in find_stored(edges, source, target):
+        step = Step.between(before.edges, edges)
+        if step.row_count > STORED_SHARE_MAX * edges.count_rows():
+            continue
+        try:
+            if follow(before, step, sources, targets) is not None:
+                return True
+        except StorageError:
+            # It was made of a version that is not there any more.
+            continue
+    return False
