@@ -53,6 +53,7 @@ bench: $(READY) ## benchmarks, as ratios against the same work done another way
 	-@$(BIN)/python -m benchmarks.peers.install
 	$(BIN)/python -m benchmarks.start --write
 	$(BIN)/python -m benchmarks.query --write
+	$(BIN)/python -m benchmarks.topology --write
 	$(BIN)/python -m benchmarks.write --write
 	$(BIN)/python -m benchmarks.load --write
 	$(BIN)/python -m benchmarks.merge --write

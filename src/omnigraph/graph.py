@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from omnigraph.changes.feed import Batch, Feed
     from omnigraph.changes.graphs import GraphDiff, Side
     from omnigraph.choices import EngineName
+    from omnigraph.engine.choose import Choice
     from omnigraph.engine.queries import Explanation, Queries, QueryResult
     from omnigraph.engine.spark.execute import Frame, Session
     from omnigraph.evolution.apply import ChangeRequest
@@ -762,16 +763,19 @@ class Graph:
             return self._backends.of(name).begin_indexing(self._clock, follow)
 
         indexing = Indexing(engine, begin, rebuilds=rebuild)
-        result = result_of(self._transactions.run(order, indexing.plan))
-        self._store_topologies(order.branch, result.engine)
-        return result
+        landed = self._transactions.run(order, indexing.plan)
+        self._store_topologies(order.branch, landed.report.choice)
+        return result_of(landed)
 
-    def _store_topologies(self, branch: BranchName, engine: EngineName) -> None:
+    def _store_topologies(self, branch: BranchName, choice: Choice) -> None:
         """Write what makes the first query of a process faster, after the indexes are done."""
+        if choice.is_bulk:
+            # The driver of a job does not read whole tables.
+            return
         from omnigraph.maintenance.topologies import store_topologies
 
         try:
-            store_topologies(self._view_at(self.snapshot(branch=branch)), engine)
+            store_topologies(self._view_at(self.snapshot(branch=branch)))
         except OmnigraphError as failure:
             failure.add_note("the indexes are up to date; only topologies were not stored")
             raise
@@ -816,9 +820,9 @@ class Graph:
 
         policy = Policy(group_needed if if_needed else group_all, indexes_all=not if_needed)
         optimizing = Optimizing(engine, begin, policy, require_texts(types, "types"))
-        result = OptimizeResult.of(self._transactions.run(order, optimizing.plan))
-        self._store_topologies(order.branch, result.engine)
-        return result
+        landed = self._transactions.run(order, optimizing.plan)
+        self._store_topologies(order.branch, landed.report.choice)
+        return OptimizeResult.of(landed)
 
     def merge(
         self,

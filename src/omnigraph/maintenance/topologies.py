@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from omnigraph.choices import EngineName, TableKind
+from omnigraph.choices import TableKind
 from omnigraph.engine.local.topology.follow import Step, follow
 from omnigraph.engine.local.topology.stored import find_stored, store
 from omnigraph.engine.local.topology.topologies import EdgeTables, Topologies
@@ -19,17 +19,13 @@ from omnigraph.model.tables import TableKey
 from omnigraph.transaction.view import View
 
 
-def store_topologies(view: View, engine: EngineName) -> tuple[str, ...]:
+def store_topologies(view: View) -> tuple[str, ...]:
     """Write the topologies that are missing or old, of edge tables that are large; their types.
-
-    Args:
-        engine: The engine that wrote the indexes. After Spark nothing is done: the tables are too
-            large for the driver of a job, which would read them whole.
 
     Raises:
         StorageError: a table could not be read, or a file not be written.
     """
-    return () if engine is EngineName.SPARK else tuple(_store_missing(view))
+    return tuple(_store_missing(view))
 
 
 def _store_missing(view: View) -> Iterator[str]:
