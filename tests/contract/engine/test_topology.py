@@ -1,12 +1,16 @@
 """Topologies of real tables are what their rows say."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import omnigraph
+from omnigraph.engine.budget import Budget, Cancellation, Limit, LimitSource
 from omnigraph.engine.local.topology import build
 from omnigraph.engine.local.topology.topologies import Topologies
+from omnigraph.errors import CancelledError
+from tests.support.graphs import add_rows
 from tests.support.topology import data_of, require_right, tables_of
 
 SCHEMA = """
@@ -64,3 +68,36 @@ def test_what_does_not_fit_is_not_built(tmp_path: Path) -> None:
     assert topologies.of(data, KNOWS) is None
     assert topologies.cost(data, KNOWS) is None
     assert topologies.of(data, LIVES_IN) is not None
+
+
+def test_a_budget_bounds_what_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "NUMBERED_AT_ONCE_ROWS_MAX", 0)
+    graph, topologies = make(tmp_path), Topologies()
+    data = data_of(graph)
+    little = Budget(memory=Limit(100, "100", LimitSource.CALL))
+    assert topologies.of(replace(data, budget=little), KNOWS) is None
+    cancellation = Cancellation()
+    cancellation.cancel()
+    with pytest.raises(CancelledError):
+        topologies.of(replace(data, budget=Budget(cancellation=cancellation)), KNOWS)
+    require_right(topologies, data, KNOWS)
+    assert topologies.of(replace(data, budget=little), KNOWS) is not None
+
+
+def test_edges_without_ends_have_no_topology(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = make(tmp_path)
+    add_rows(graph, {"Knows": [{"src": "p1", "dst": "nobody"}]})
+    for at_once in (0, 1 << 16):
+        monkeypatch.setattr(build, "NUMBERED_AT_ONCE_ROWS_MAX", at_once)
+        assert Topologies().of(data_of(graph), KNOWS) is None
+
+
+def test_ids_that_two_nodes_have_make_no_topology(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "NUMBERED_AT_ONCE_ROWS_MAX", 0)
+    graph = make(tmp_path)
+    add_rows(graph, {"Person": [{"id": "p1", "name": "p1"}]})
+    assert Topologies().of(data_of(graph), KNOWS) is None

@@ -1,4 +1,4 @@
-"""Row ids are the identity of a row: what changes a row, or moves it, keeps its row id."""
+"""The row ids of a version, from metadata, and what differs between two versions."""
 
 from pathlib import Path
 
@@ -38,33 +38,6 @@ def person(graph: Graph) -> Table:
 def by_name(graph: Graph) -> dict[str, int]:
     rows = person(graph).read(["id", ROW_ID])
     return dict(zip(rows["id"].to_pylist(), rows[ROW_ID].to_pylist(), strict=True))
-
-
-def test_writes_keep_row_ids_and_give_no_row_id_twice(graph: Graph) -> None:
-    before = by_name(graph)
-    graph.mutate('query q() { update Person set { age: 3 } where name = "p4" }')
-    assert by_name(graph) == before
-    rows = [{"name": name, "age": 5} for name in ("p1", "p12", "new")]
-    graph.load({"Person": rows}, mode="merge", index=False)
-    after = by_name(graph)
-    new = after.pop("new")
-    assert after == before
-    assert new not in before.values()
-    graph.branches.create("draft")
-    draft = graph.at(branch="draft")
-    draft.mutate('query q() { update Person set { age: 9 } where name = "p7" }')
-    draft.mutate('query q() { insert Person { name: "newer" } }')
-    graph.mutate('query q() { delete Person where name = "p3" }')
-    graph.merge("draft")
-    graph.optimize()
-    merged = by_name(graph)
-    assert merged.pop("new") == new
-    assert merged.pop("newer") > new
-    assert merged == {name: row_id for name, row_id in before.items() if name != "p3"}
-    graph.mutate('query q() { insert Person { name: "p3" } }')
-    assert by_name(graph)["p3"] > before["p3"], "a row that is inserted again is another one"
-    graph.schema.apply(SCHEMA.replace("age: I32?", "age: I64?  note: String?"))
-    assert {name: by_name(graph)[name] for name in merged} == merged
 
 
 def test_they_are_in_the_order_of_a_scan_and_read_from_no_data_file(graph: Graph) -> None:

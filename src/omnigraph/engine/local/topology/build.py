@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.engine.budget import UNLIMITED, Budget
+from omnigraph.engine.local.databases import new_cursor
 from omnigraph.engine.local.topology.adjacency import (
     Adjacency,
     from_keys,
@@ -20,17 +24,20 @@ from omnigraph.storage.streams import Relay
 from omnigraph.storage.tables import ROW_ID, Table
 
 
-def read_keys(edges: Table, sources: NodeNumbers, targets: NodeNumbers) -> np.ndarray | None:
+def read_keys(
+    edges: Table, sources: NodeNumbers, targets: NodeNumbers, budget: Budget = UNLIMITED
+) -> np.ndarray | None:
     """The edges as keys (`adjacency.join_halves`), in any order; None if an end does not exist.
 
     Raises:
         StorageError: a table could not be read.
+        LimitExceededError: the time of the budget is up.
+        CancelledError: the caller cancelled the query.
     """
     if edges.count_rows() <= NUMBERED_AT_ONCE_ROWS_MAX:
         ends = number_ends(read_all_fragments(edges, ENDPOINTS), sources, targets)
         return None if ends is None else join_halves(*ends)
-    keys = _join_ids(edges, sources, targets)
-    return keys if len(keys) == edges.count_rows() else None
+    return _join_ids(edges, sources, targets, budget)
 
 
 def number_ends(
@@ -52,28 +59,30 @@ def both_ways(
     return out, Adjacency(from_keys(swapped, size=target_count), target_count)
 
 
-def _join_ids(edges: Table, sources: NodeNumbers, targets: NodeNumbers) -> np.ndarray:
-    """The keys of the edges whose ends exist. Edges are streamed: only numbers are held."""
-    # Imported here: small tables do without DuckDB, and the engine imports this module.
-    from omnigraph.engine.local.databases import new_cursor
-
-    relay, cursor = Relay(), new_cursor()
-    cursor.register("sources", _numbered_ids(sources))
-    cursor.register("targets", _numbered_ids(targets))
-    cursor.register("edges", relay.carry(edges.scan(ENDPOINTS)))
-    with relay.reraise():
+def _join_ids(
+    edges: Table, sources: NodeNumbers, targets: NodeNumbers, budget: Budget
+) -> np.ndarray | None:
+    """The same by a join of ids. Edges are streamed: only numbers are held."""
+    relay = Relay()
+    keys = np.empty(edges.count_rows(), np.uint64)
+    count = 0
+    with closing(new_cursor()) as cursor, relay.reraise():
+        cursor.register("sources", _numbered_ids(sources))
+        cursor.register("targets", _numbered_ids(targets))
+        cursor.register("edges", relay.carry(edges.scan(ENDPOINTS)))
         joined = cursor.sql(
             "SELECT (s.number::UBIGINT << 32) | t.number AS key FROM edges AS e"
             " JOIN sources AS s ON s.id = e.src JOIN targets AS t ON t.id = e.dst"
         )
-        keys = np.empty(edges.count_rows(), np.uint64)
-        count = 0
         for batch in joined.to_arrow_reader():
-            part = batch.column(0).to_numpy()[: len(keys) - count]
-            keys[count : count + len(part)] = part
-            count += len(part)
-    cursor.close()
-    return keys[:count]
+            budget.check()
+            end = count + batch.num_rows
+            if end > len(keys):
+                # Two nodes have one id, which only happens in a damaged graph.
+                return None
+            keys[count:end] = batch.column(0).to_numpy()
+            count = end
+    return keys if count == len(keys) else None
 
 
 def _numbered_ids(numbers: NodeNumbers) -> pa.Table:

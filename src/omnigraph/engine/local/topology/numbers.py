@@ -2,7 +2,7 @@
 
 The number of a node is its row id. Row ids survive updates, upserts and compaction, and two
 versions of a table agree in them as far as one was made from the other, so arrays of numbers stay
-valid while properties change (docs/substrate.md, Row versions).
+valid while properties change (docs/substrate.md, Row ids).
 """
 
 from __future__ import annotations

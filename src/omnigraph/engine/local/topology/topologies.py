@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from omnigraph.engine.budget import Budget
 from omnigraph.engine.local.topology.build import both_ways, read_keys
 from omnigraph.engine.local.topology.follow import Step, are_in_line, follow
 from omnigraph.engine.local.topology.numbers import NodeNumbers, number_nodes
@@ -27,6 +28,9 @@ from omnigraph.storage.tables import Table, TableAddress, is_minted
 
 _BYTES_PER_EDGE: Final = 8
 """What an edge takes in both directions, without what its nodes take."""
+
+_BUILT_BYTES_PER_EDGE: Final = 32
+"""About what an edge takes while arrays are built."""
 
 _KEPT_PER_REF: Final = 2
 """Versions of one edge table on one ref: the newest, and the one that readers still use."""
@@ -75,29 +79,34 @@ class Topologies:
         self._kept: OrderedDict[_Versions, Topology] = OrderedDict()
         self._numbers: OrderedDict[tuple[str, str | None], NodeNumbers] = OrderedDict()
         self._lock = threading.Lock()
-        self._making = threading.Lock()
+        self._making: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def of(
         self, data: Data, tables: EdgeTables, *, edges_max: int | None = None
     ) -> Topology | None:
         """The topology of an edge table: kept, or made from one that was kept, or built.
 
-        None if it does not fit into memory, if node numbers are too sparse, or if an end of an edge
-        does not exist, which only happens in a damaged graph.
+        None if it does not fit into memory, or not into that of the query's budget while it is
+        built, if node numbers are too sparse, or if an end of an edge does not exist, which only
+        happens in a damaged graph.
 
         Args:
             edges_max: Return None rather than read more edges than that; see `cost`.
 
         Raises:
             StorageError: a table could not be read.
+            LimitExceededError: the time of the budget is up.
+            CancelledError: the caller cancelled the query.
         """
         pinned = _TableVersions.of(data, tables)
         if (kept := self._find(pinned.versions)) is not None:
             return kept
-        with self._making:
+        with self._lock:
+            making = self._making[pinned.edges.address.location]
+        with making:
             # Another thread may have made it meanwhile.
             kept = self._find(pinned.versions)
-            return kept if kept is not None else self._make(pinned, edges_max)
+            return kept if kept is not None else self._make(pinned, edges_max, data.budget)
 
     def peek(self, data: Data, tables: EdgeTables) -> Topology | None:
         """The topology of an edge table, if hardly any edge has to be read for it."""
@@ -109,7 +118,7 @@ class Topologies:
         if self._find(pinned.versions) is not None:
             return 0
         edge_count = pinned.edges.count_rows()
-        if not self._fits(pinned):
+        if not self._fits(pinned, data.budget):
             return None
         for _, step in self._steps(pinned):
             return step.row_count
@@ -142,11 +151,16 @@ class Topologies:
                 self._kept.move_to_end(versions)
             return self._kept.get(versions)
 
-    def _fits(self, pinned: _TableVersions) -> bool:
+    def _fits(self, pinned: _TableVersions, budget: Budget) -> bool:
+        most = budget.bytes_max
+        if most is not None and _BUILT_BYTES_PER_EDGE * pinned.edges.count_rows() > most:
+            return False
         return _BYTES_PER_EDGE * pinned.edges.count_rows() <= self._bytes_max
 
-    def _make(self, pinned: _TableVersions, edges_max: int | None) -> Topology | None:
-        if not pinned.are_named_once or not self._fits(pinned):
+    def _make(
+        self, pinned: _TableVersions, edges_max: int | None, budget: Budget
+    ) -> Topology | None:
+        if not pinned.are_named_once or not self._fits(pinned, budget):
             return None
         sources, targets = self.numbers(pinned.source), self.numbers(pinned.target)
         if sources is None or targets is None:
@@ -157,7 +171,7 @@ class Topologies:
             stored = find_stored(pinned.edges, pinned.source, pinned.target)
             topology = _follow(_steps_from(stored, pinned), sources, targets, edges_max)
         if topology is None and (edges_max is None or edge_count <= edges_max):
-            topology = _build(pinned.edges, sources, targets)
+            topology = _build(pinned.edges, sources, targets, budget)
         if topology is not None:
             self._keep(pinned.versions, topology)
         return topology
@@ -232,9 +246,11 @@ def _follow(
     return None
 
 
-def _build(edges: Table, sources: NodeNumbers, targets: NodeNumbers) -> Topology | None:
+def _build(
+    edges: Table, sources: NodeNumbers, targets: NodeNumbers, budget: Budget
+) -> Topology | None:
     """The topology of an edge table, from all of its edges; None if an end does not exist."""
-    keys = read_keys(edges, sources, targets)
+    keys = read_keys(edges, sources, targets, budget)
     if keys is None:
         return None
     out, into = both_ways(keys, source_count=sources.size, target_count=targets.size)
