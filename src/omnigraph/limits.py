@@ -86,6 +86,9 @@ KEPT_LOOKUP_ROWS_MAX: Final = 1 << 17
 KEPT_VALUES_BYTES_MAX: Final = 64 << 20
 """Memory that a graph handle spends on looking rows up without an index."""
 
+STALE_VALUES_MAX: Final = 1 << 12
+"""Values of files that a version has no more, beyond as many as it has, before they are dropped."""
+
 OPENED_FRAGMENTS_MAX: Final = 64
 """Indexed fragments that a lookup names one by one; beyond, it queries the index for all."""
 
@@ -232,6 +235,10 @@ SORT_BATCH_BYTES: Final = 8 << 20
 
 SAMPLES_PER_PART: Final = 64
 """Ids sampled for each part of a parallel export, to cut parts of similar size."""
+
+METADATA_CACHE_BYTES_MAX: Final = 128 << 20
+INDEX_CACHE_BYTES_MAX: Final = 1 << 30
+"""Versions and files that Lance remembers for a graph handle, and pages of indexes."""
 
 PINNED_TABLES_MAX: Final = 256
 """Open tables that a graph handle keeps for the next reader of the same versions."""
@@ -387,16 +394,28 @@ SMALL_FRAGMENTS_MAX: Final = 32
 """Small fragments of a table that `optimize --if-needed` leaves as they are."""
 
 FOLD_FRAGMENTS_MIN: Final = 32
-"""Fragments of similar size that a writer folds into one, after its commit: each row is rewritten
-once for every power of this that the table's size passes."""
+"""Fragments of similar size from which on a writer folds them into one, after its commit."""
 
-FOLD_SIZE_MAX: Final = 1 << 15
+FOLD_TIER_FACTOR: Final = 8
+FOLD_JOINED_BYTES_MAX: Final = 1 << 20
+"""Fragments of the next size that a fold takes along if there are so many with its result, and the
+size of all: a row is rewritten once for each power of the factor, and more seldom if it is large.
+"""
+
+FOLD_SIZE_MAX: Final = 1 << 16
 FOLD_BYTES_PER_ROW: Final = 1 << 9
-"""Rows of a fragment that is folded; wide rows count once for each so many bytes."""
+"""Rows of a fragment that is not folded any more; wide rows count once for each so many bytes."""
 
 FOLD_FRAGMENTS_MAX: Final = 256
 FOLD_TOTAL_MAX: Final = 1 << 17
 """Fragments that one fold rewrites, and their rows, counted likewise: about a tenth of a second."""
+
+FOLD_JOINED_ROWS_MAX: Final = 1 << 19
+"""Rows of index segments that one fold joins: about a tenth of a second."""
+
+ROW_ID_BYTES_MAX: Final = 1 << 13
+"""Bytes of row ids of a small table, those of its largest fragment aside, from which on a fold
+sorts all of its rows: each commit writes them again, and in order they are a few ranges."""
 
 FOLD_DELETED_ROWS_MIN: Final = 1 << 10
 """Deleted rows of a fragment that make a fold of it alone worth a commit."""

@@ -17,7 +17,12 @@ from omnigraph.errors import (
     OmnigraphError,
     TypeNotFoundError,
 )
-from omnigraph.limits import FOLD_DELETED_ROWS_MIN, FOLD_FRAGMENTS_MIN, KEPT_FRAGMENT_ROWS_MAX
+from omnigraph.limits import (
+    FOLD_DELETED_ROWS_MIN,
+    FOLD_FRAGMENTS_MIN,
+    FOLD_JOINED_ROWS_MAX,
+    KEPT_FRAGMENT_ROWS_MAX,
+)
 from omnigraph.maintenance.groups import Group, fragments_until_fold, group_to_fold
 from omnigraph.maintenance.optimize import LocalCompaction, Optimizing, Policy
 from omnigraph.manifest.settings import StoredSettings
@@ -109,5 +114,10 @@ def _group_once(fragments: Sequence[FragmentSize]) -> tuple[Group, ...]:
     return (group_to_fold(fragments),)
 
 
-_FOLD: Final = Policy(_group_once, indexed_rows_min=KEPT_FRAGMENT_ROWS_MAX, indexes_all=False)
+_FOLD: Final = Policy(
+    _group_once,
+    indexed_rows_min=KEPT_FRAGMENT_ROWS_MAX,
+    indexes_all=False,
+    joined_rows_max=FOLD_JOINED_ROWS_MAX,
+)
 """Smaller fragments need no index: lookups keep their values in memory."""

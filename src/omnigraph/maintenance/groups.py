@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -14,8 +14,11 @@ from omnigraph.limits import (
     FOLD_DELETED_ROWS_MIN,
     FOLD_FRAGMENTS_MAX,
     FOLD_FRAGMENTS_MIN,
+    FOLD_JOINED_BYTES_MAX,
     FOLD_SIZE_MAX,
+    FOLD_TIER_FACTOR,
     FOLD_TOTAL_MAX,
+    ROW_ID_BYTES_MAX,
     ROWS_PER_FILE_MAX,
     SMALL_FRAGMENT_SHARE,
     SMALL_FRAGMENTS_MAX,
@@ -66,13 +69,15 @@ def group_to_fold(fragments: Iterable[FragmentSize]) -> Group:
     logarithmic number of times. What a branch shares with its source is left to the source.
     """
     own = [fragment for fragment in fragments if not fragment.is_inherited]
+    if _is_scattered(own):
+        return tuple(own)
     tiers: dict[int, list[FragmentSize]] = {}
     for fragment in own:
         if _fold_size(fragment) < FOLD_SIZE_MAX:
-            tiers.setdefault(_tier(fragment), []).append(fragment)
+            tiers.setdefault(_tier(_fold_size(fragment)), []).append(fragment)
     for _, members in sorted(tiers.items()):
         if len(members) >= FOLD_FRAGMENTS_MIN:
-            return _first(members)
+            return _climb(_first(members), tiers)
     worn = (
         fragment
         for fragment in own
@@ -85,7 +90,7 @@ def group_to_fold(fragments: Iterable[FragmentSize]) -> Group:
 
 def fragments_until_fold(fragments: Iterable[FragmentSize]) -> int:
     """How many more fragments a table without a group to fold takes at least."""
-    tiers = Counter(_tier(each) for each in fragments if not each.is_inherited)
+    tiers = Counter(_tier(_fold_size(each)) for each in fragments if not each.is_inherited)
     return max(1, FOLD_FRAGMENTS_MIN - max(tiers.values(), default=0))
 
 
@@ -126,8 +131,35 @@ def _fold_size(fragment: FragmentSize) -> int:
     return max(1, fragment.row_count, fragment.byte_count // FOLD_BYTES_PER_ROW)
 
 
-def _tier(fragment: FragmentSize) -> int:
-    return (_fold_size(fragment).bit_length() - 1) // (FOLD_FRAGMENTS_MIN.bit_length() - 1)
+def _is_scattered(own: Sequence[FragmentSize]) -> bool:
+    """Whether row ids take much space, and all rows are few enough to be sorted at once."""
+    row_id_bytes = sorted(fragment.row_id_bytes for fragment in own)
+    return (
+        sum(row_id_bytes[:-1]) > ROW_ID_BYTES_MAX
+        and len(own) <= FOLD_FRAGMENTS_MAX
+        and sum(map(_fold_size, own)) <= FOLD_TOTAL_MAX
+    )
+
+
+def _tier(size: int) -> int:
+    return (size.bit_length() - 1) // (FOLD_TIER_FACTOR.bit_length() - 1)
+
+
+def _climb(group: Group, tiers: Mapping[int, Sequence[FragmentSize]]) -> Group:
+    """The group, with what would be enough to be folded with its result, and so on."""
+    while True:
+        size = sum(map(_fold_size, group))
+        members = tiers.get(_tier(size), ())
+        larger = (*group, *(each for each in members if each not in group))
+        is_enough = len(larger) - len(group) + 1 >= FOLD_TIER_FACTOR
+        if (
+            not is_enough
+            or len(larger) > FOLD_FRAGMENTS_MAX
+            or sum(map(_fold_size, larger)) > FOLD_TOTAL_MAX
+            or sum(fragment.byte_count for fragment in larger) > FOLD_JOINED_BYTES_MAX
+        ):
+            return group
+        group = larger
 
 
 def _first(members: Iterable[FragmentSize]) -> Group:

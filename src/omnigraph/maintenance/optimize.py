@@ -104,11 +104,13 @@ class Policy:
         groups: The fragments to rewrite.
         indexed_rows_min: Rows of a fragment below which no index is extended to it.
         indexes_all: Whether fragments that are not rewritten are indexed, too.
+        joined_rows_max: Rows of index segments that are joined; any number if None.
     """
 
     groups: Callable[[Sequence[FragmentSize]], Sequence[Group]]
     indexed_rows_min: int = 0
     indexes_all: bool = True
+    joined_rows_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +245,10 @@ class Optimizing:
         gaps = () if after is None else tuple(self._gaps(plan, table, after))
         segments = run.index(after, gaps) if after is not None and gaps else []
         replaced = _replaced_ids(written)
-        change = SegmentChange(tuple(segments), find_dead_segments(table, without=replaced))
-        if after is not None and self.policy.indexes_all:
-            change = plan_segments(after, index_specs(plan.type), segments)
+        change = SegmentChange((), find_dead_segments(table, without=replaced))
+        if after is not None:
+            rows_max = self._count_joinable(written)
+            change = plan_segments(after, index_specs(plan.type), segments, rows_max=rows_max)
         before = len(table.handle.fragment_ids())
         report.tables[plan.key] = TableOptimization(
             fragments_before=before,
@@ -268,6 +271,14 @@ class Optimizing:
         if max(sizes, default=0) < self.policy.indexed_rows_min:
             return None
         return heads.preview(staged)
+
+    def _count_joinable(self, rewrites: Sequence[Rewrite]) -> int | None:
+        """The rows whose index segments may still be joined, after what was rewritten."""
+        if self.policy.joined_rows_max is None:
+            return None
+        rows_rewritten = sum(rewrite.row_count for rewrite in rewrites)
+        # A row is rewritten and indexed in about the time in which four are joined.
+        return max(0, self.policy.joined_rows_max - 4 * rows_rewritten)
 
     def _gaps(self, plan: _TablePlan, before: Table, after: Table) -> Iterator[Gap]:
         """The fragments to index: all that are not, or the new ones that are large enough."""

@@ -2,7 +2,8 @@
 
 Rows keep their row ids. Their row versions become upper bounds: Lance writes a run of bytes for
 every change of the row version within a fragment into each further version of the table, so runs
-are joined beyond a limit (docs/decisions/0013).
+are joined beyond a limit; and row ids, so these are written in their shortest form
+(docs/decisions/0013).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 from lance import LanceOperation
+from lance.fragment import RowIdSequence
 from lance.optimize import Compaction, CompactionOptions, CompactionTask
 
 from omnigraph.limits import (
@@ -26,17 +28,25 @@ from omnigraph.limits import (
     ROW_VERSION_RUNS_MAX,
     ROW_VERSION_RUNS_MIN,
     ROWS_PER_FILE_MAX,
+    SORTED_IN_MEMORY_BYTES_MAX,
 )
 from omnigraph.storage import truncation
+from omnigraph.storage.columns import is_blob
 from omnigraph.storage.dropped_columns import find_stale_fragments
 from omnigraph.storage.indexes import Segment, highest_fragment_id
 from omnigraph.storage.pairs import deletions_of, files_of
 from omnigraph.storage.protobuf import serialize_part
-from omnigraph.storage.staging import StagedWrite
-from omnigraph.storage.tables import ROW_VERSION, Fragment, Table
+from omnigraph.storage.staging import StagedWrite, write_files
+from omnigraph.storage.tables import ROW_ID, ROW_VERSION, Fragment, Table
 from omnigraph.storage.translate import translate_errors
 
 _CREATED: Final = "_row_created_at_version"
+
+_SCATTERED_RUNS_MIN: Final = 64
+"""Runs of row ids below which their order does not matter."""
+
+_RANGE_ROWS_MIN: Final = 2
+"""Rows of a range of row ids, on average, below which a list of them is shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,7 @@ class FragmentSize:
     Attributes:
         row_count: Its rows, without deleted ones.
         byte_count: The size of its data files.
+        row_id_bytes: The size of its row ids, which every version of the table stores again.
         is_inherited: Whether it shares files with the table that the branch was created from.
         is_stale: Whether its files hold values of columns that the table has no more.
     """
@@ -54,6 +65,7 @@ class FragmentSize:
     row_count: int
     deleted_count: int
     byte_count: int
+    row_id_bytes: int = 0
     is_inherited: bool = False
     is_stale: bool = False
 
@@ -83,8 +95,9 @@ class Rewrite:
 def rewrite_fragments(table: Table, fragment_ids: Sequence[int]) -> Rewrite:
     """Write the rows of these fragments to new files, which are still unreferenced.
 
-    Deleted rows, and columns that the table has no more, are left out. Safe to run in any process
-    and to run twice: only files named in a staged write count.
+    Deleted rows, and columns that the table has no more, are left out. Rows keep their order,
+    unless their row ids take much less space when they are sorted. Safe to run in any process and
+    to run twice: only files named in a staged write count.
 
     Raises:
         StorageError: a fragment could not be read, or a file not be written.
@@ -92,14 +105,18 @@ def rewrite_fragments(table: Table, fragment_ids: Sequence[int]) -> Rewrite:
     wanted = frozenset(fragment_ids)
     before = [part for part in table.handle.get_fragments() if part.fragment_id in wanted]
     assert len(before) == len(wanted), "the fragments were found in this same version"
+    metadata = tuple(fragment.metadata for fragment in before)
     with translate_errors("compacting", table.address.uri):
-        written = _make_task(table, [fragment.metadata for fragment in before]).execute(
-            table.handle
-        )
-        versions = table.handle.scanner([ROW_VERSION, _CREATED], fragments=before).to_table()
-    truncation.require_data(table.address, written.new_fragments)
-    after = tuple(_bound_versions(written.new_fragments, versions))
-    return Rewrite(tuple(fragment.metadata for fragment in before), after)
+        rows = table.handle.scanner([ROW_ID, ROW_VERSION, _CREATED], fragments=before).to_table()
+    if _is_worth_sorting(table, metadata, rows[ROW_ID].to_numpy()):
+        rows = _sort(rows)
+        values = table.read([*table.schema.names, ROW_ID], fragment_ids=wanted)
+        written = write_files(table, _sort(values).drop_columns([ROW_ID]))
+    else:
+        with translate_errors("compacting", table.address.uri):
+            written = tuple(_make_task(table, metadata).execute(table.handle).new_fragments)
+        truncation.require_data(table.address, written)
+    return Rewrite(metadata, tuple(_describe_rows(written, rows)))
 
 
 def measure_fragments(table: Table) -> tuple[FragmentSize, ...]:
@@ -111,6 +128,7 @@ def measure_fragments(table: Table) -> tuple[FragmentSize, ...]:
             fragment.num_rows,
             fragment.num_deletions,
             _count_bytes(fragment),
+            _count_row_id_bytes(fragment),
             is_inherited=any(file.base_id is not None for file in fragment.files),
             is_stale=fragment.id in stale,
         )
@@ -196,24 +214,70 @@ def _count_bytes(fragment: Fragment) -> int:
     return sum(file.file_size_bytes or 0 for file in fragment.files)
 
 
+def _count_row_id_bytes(fragment: Fragment) -> int:
+    # A text of numbers, one for each byte.
+    return 0 if fragment.row_id_meta is None else fragment.row_id_meta.json().count(",") + 1
+
+
+def _is_worth_sorting(table: Table, fragments: Sequence[Fragment], row_ids: np.ndarray) -> bool:
+    """Whether sorted row ids take much less space, and the rows fit into memory.
+
+    Rows that were updated one by one are far from their neighbours. Once they are among them again,
+    their row ids are a few ranges.
+    """
+    if np.count_nonzero(np.diff(row_ids) != 1) < _SCATTERED_RUNS_MIN:
+        return False
+    # Blobs are best left to Lance, which copies them without holding them.
+    is_large = sum(map(_count_bytes, fragments)) > SORTED_IN_MEMORY_BYTES_MAX
+    if is_large or any(map(is_blob, table.schema)):
+        return False
+    return 2 * len(_encode_row_ids(np.sort(row_ids))) < len(_encode_row_ids(row_ids))
+
+
+def _sort(rows: pa.Table) -> pa.Table:
+    return rows.take(pa.array(np.argsort(rows[ROW_ID].to_numpy())))
+
+
 def _rows_of(fragment: Fragment) -> tuple[object, ...]:
     """The identity of the rows of a fragment: files never change, and names are not reused."""
     return (*files_of(fragment), deletions_of(fragment))
 
 
-def _bound_versions(fragments: Iterable[Fragment], versions: pa.Table) -> Iterator[Fragment]:
-    """The fragments with a bounded number of runs of row versions; rows are in their order."""
-    changed, created = (versions[name].to_numpy() for name in (ROW_VERSION, _CREATED))
+def _describe_rows(fragments: Iterable[Fragment], rows: pa.Table) -> Iterator[Fragment]:
+    """The fragments with the row ids of these rows, and few runs of their row versions."""
+    row_ids, changed, created = (rows[name].to_numpy() for name in (ROW_ID, ROW_VERSION, _CREATED))
     first = 0
     for fragment in fragments:
         own = slice(first, first + fragment.physical_rows)
         first = own.stop
         facts = {
+            "row_id_meta": json.loads(_encode_row_ids(row_ids[own])),
             "last_updated_at_version_meta": _encode_runs(join_runs(changed[own])),
             "created_at_version_meta": _encode_runs(join_runs(created[own])),
         }
         yield _alter(fragment, facts)
     assert first == len(changed), "a rewrite keeps every live row"
+
+
+def _encode_row_ids(row_ids: np.ndarray) -> str:
+    """Row ids as the metadata of a fragment, in the shorter of two forms.
+
+    Lance makes a list of numbers of what is not one range. Ranges one after the other are shorter
+    where they are long.
+    """
+    texts = [RowIdSequence(pa.array(row_ids)).to_inline_metadata().json()]
+    starts = np.flatnonzero(np.append(True, np.diff(row_ids) != 1))
+    if 1 < len(starts) < len(row_ids) / _RANGE_ROWS_MIN:
+        ends = np.append(starts[1:], len(row_ids))
+        ranges = zip(row_ids[starts].tolist(), (row_ids[ends - 1] + 1).tolist(), strict=True)
+        encoded = b"".join(_encode_range(first, end) for first, end in ranges)
+        texts.append(json.dumps({"Inline": list(encoded)}))
+    return min(texts, key=len)
+
+
+def _encode_range(first: int, end: int) -> bytes:
+    bounds = serialize_part((1, first)) + serialize_part((2, end))
+    return serialize_part((1, serialize_part((1, bounds))))
 
 
 def join_runs(versions: np.ndarray) -> list[tuple[int, int]]:

@@ -10,6 +10,7 @@ the memory affects cost, never a result.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from omnigraph.limits import (
     OPENED_FRAGMENTS_MAX,
     ROWS_READ_PER_KEY,
     SIFTED_BYTES,
+    STALE_VALUES_MAX,
     WHOLE_FRAGMENTS_MAX,
 )
 from omnigraph.storage import filters
@@ -156,8 +158,8 @@ def _find_holders(
 ) -> tuple[set[int], set[int]]:
     """The fragments too large to be kept in memory, and the small ones that hold a wanted value."""
     known = _learn(table, column, loose)
-    keys = table.owner.values.find_holders(known.shelf, wanted)
-    holders = {known.fragment_ids[key] for key in keys if key in known.fragment_ids}
+    keys = table.owner.values.find_holders(known.shelf, wanted, among=known.fragment_ids)
+    holders = {known.fragment_ids[key] for key in keys}
     return set(known.large & loose), holders & loose
 
 
@@ -195,6 +197,8 @@ def _learn(table: Table, column: str, loose: set[int]) -> KnownFragments:
     if missing:
         for key, places in _read(table, column, missing):
             values.keep(column_key, shelf, key, places)
+    if shelf.row_count > 2 * known.row_count + STALE_VALUES_MAX:
+        known = replace(known, shelf=values.renew(column_key, shelf, known.fragment_ids))
     table.known[column] = known
     return known
 

@@ -54,13 +54,18 @@ def indexed_by(table: Table, segments: Iterable[Segment]) -> tuple[str, ...]:
 
 
 def find_crowds(
-    table: Table, *, built: Sequence[Segment] = (), unneeded: Sequence[Segment] = ()
+    table: Table,
+    *,
+    built: Sequence[Segment] = (),
+    unneeded: Sequence[Segment] = (),
+    rows_max: int | None = None,
 ) -> tuple[tuple[Segment, ...], ...]:
     """Segments to join, those of one index together: a lookup reads every segment of an index.
 
     Args:
         built: Segments that will be committed.
         unneeded: Segments that will be removed.
+        rows_max: The rows of all that is joined; any number if None.
     """
     gone = {segment.uuid for segment in unneeded}
     indexes: dict[str, list[Segment]] = {}
@@ -73,18 +78,21 @@ def find_crowds(
         return ()
     row_counts = {fragment.id: fragment.num_rows for fragment in table.fragments()}
     crowds = []
+    left = rows_max
     for segments in indexes.values():
         sized = sorted(
             ((sum(row_counts.get(id_, 0) for id_ in part.fragment_ids), part) for part in segments),
             key=lambda pair: pair[0],
         )
-        count = count_joined([row_count for row_count, _ in sized])
+        sizes = [row_count for row_count, _ in sized]
+        count = count_joined(sizes, rows_max=INDEX_SEGMENT_ROWS_MAX if left is None else left)
         if count:
             crowds.append(tuple(part for _, part in sized[:count]))
+            left = None if left is None else left - sum(sizes[:count])
     return tuple(crowds)
 
 
-def count_joined(row_counts: Sequence[int]) -> int:
+def count_joined(row_counts: Sequence[int], *, rows_max: int = INDEX_SEGMENT_ROWS_MAX) -> int:
     """How many of the smallest segments of an index to join; 0 where they are few enough.
 
     Half of the places are freed, and segments that are not larger than what is joined are joined
@@ -92,6 +100,7 @@ def count_joined(row_counts: Sequence[int]) -> int:
 
     Args:
         row_counts: The rows of each segment, in ascending order.
+        rows_max: The rows of what is joined.
 
     >>> count_joined([1] * 8), count_joined([1] * 9), count_joined([1, 1, 1, 1, 1, 1, 50, 60, 70])
     (0, 9, 6)
@@ -102,7 +111,7 @@ def count_joined(row_counts: Sequence[int]) -> int:
     count = row_count = 0
     for own in row_counts:
         is_enough = count >= least and own > row_count
-        if is_enough or row_count + own > INDEX_SEGMENT_ROWS_MAX:
+        if is_enough or row_count + own > rows_max:
             break
         count += 1
         row_count += own
@@ -151,6 +160,8 @@ def plan_segments(
     specs: Iterable[IndexSpec],
     built: Sequence[Segment],
     join: Callable[[Table, Sequence[tuple[Segment, ...]]], Sequence[Segment]] | None = None,
+    *,
+    rows_max: int | None = None,
 ) -> SegmentChange:
     """Join segments where there are many, and find those to remove. No head moves.
 
@@ -158,9 +169,10 @@ def plan_segments(
         specs: The indexes that the table should have.
         built: New segments of these indexes; the files of those that are joined are deleted.
         join: Joins each of these groups of segments to one; in this process if None.
+        rows_max: The rows of all that is joined; any number if None.
     """
     unneeded = find_unneeded(table, specs)
-    crowds = find_crowds(table, built=built, unneeded=unneeded)
+    crowds = find_crowds(table, built=built, unneeded=unneeded, rows_max=rows_max)
     joined = (join or _join_each)(table, crowds) if crowds else ()
     replaced = {segment.uuid: segment for crowd in crowds for segment in crowd}
     fresh = {segment.uuid for segment in built}

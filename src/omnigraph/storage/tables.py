@@ -18,6 +18,8 @@ from omnigraph.clock import is_ulid
 from omnigraph.errors import ErrorCode, NotFoundError, StorageError
 from omnigraph.limits import (
     FETCHED_WHOLE_BYTES_MAX,
+    INDEX_CACHE_BYTES_MAX,
+    METADATA_CACHE_BYTES_MAX,
     PINNED_TABLES_MAX,
     PROBED_VERSIONS_MAX,
     READ_BLOCK_BYTES,
@@ -255,7 +257,11 @@ class Tables:
         self._root = root
         self._objects = self.objects = objects
         self._meter = meter
-        self._session = lance.Session()  # type: ignore[attr-defined]  # missing from __all__
+        # Every version that is written or read stays there: Lance's own limits are 1 and 6 GB.
+        self._session = lance.Session(  # type: ignore[attr-defined]  # missing from __all__
+            index_cache_size_bytes=INDEX_CACHE_BYTES_MAX,
+            metadata_cache_size_bytes=METADATA_CACHE_BYTES_MAX,
+        )
         self._handles: dict[str, LanceDataset] = {}
         self._ref_handles: dict[tuple[str, str], LanceDataset] = {}
         self._adopted: set[tuple[str, str]] = set()

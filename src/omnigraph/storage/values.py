@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -32,11 +32,28 @@ def files_key(fragment: FragmentFiles, field_id: int) -> RowsKey | None:
 
 @dataclass(slots=True)
 class Shelf:
-    """The values in memory of one column. Only `Values` changes it."""
+    """The values in memory of one column. Only `Values` changes it.
+
+    Attributes:
+        row_count: The rows of all fragments, those that no version has any more included.
+    """
 
     columns: dict[RowsKey, Places] = field(default_factory=dict)
     holders: dict[str, set[RowsKey]] = field(default_factory=dict)
     byte_count: int = 0
+    row_count: int = 0
+
+    def add(self, key: RowsKey, places: Places) -> int:
+        """Add the values of one fragment, and return how many bytes they take."""
+        self.columns[key] = places
+        added = _COLUMN_BYTES
+        for value in places:
+            if value is not None:
+                self.holders.setdefault(value, set()).add(key)
+                added += _VALUE_BYTES + len(value)
+        self.byte_count += added
+        self.row_count += len(places)
+        return added
 
 
 class Values:
@@ -68,24 +85,38 @@ class Values:
         with self._lock:
             if key in shelf.columns:
                 return
-            shelf.columns[key] = places
-            added = _COLUMN_BYTES
-            for value in places:
-                if value is not None:
-                    shelf.holders.setdefault(value, set()).add(key)
-                    added += _VALUE_BYTES + len(value)
-            shelf.byte_count += added
+            added = shelf.add(key, places)
             if self._shelves.get(column) is shelf:
                 self._bytes += added
             while self._bytes > KEPT_VALUES_BYTES_MAX:
                 _, dropped = self._shelves.popitem(last=False)
                 self._bytes -= dropped.byte_count
 
-    def find_holders(self, shelf: Shelf, wanted: Iterable[str]) -> set[RowsKey]:
-        """The keys on the shelf whose values include a wanted one."""
+    def renew(self, column: ColumnKey, shelf: Shelf, keys: Iterable[RowsKey]) -> Shelf:
+        """A shelf with these fragments only, in place of one that is mostly of files of the past.
+
+        Who holds the old one may go on with it, and then reads other fragments again.
+        """
+        fresh = Shelf()
+        with self._lock:
+            for key in keys:
+                fresh.add(key, shelf.columns[key])
+            if self._shelves.get(column) is shelf:
+                self._shelves[column] = fresh
+                self._bytes += fresh.byte_count - shelf.byte_count
+        return fresh
+
+    def find_holders(
+        self, shelf: Shelf, wanted: Iterable[str], *, among: Mapping[RowsKey, object]
+    ) -> set[RowsKey]:
+        """Those of some keys whose values include a wanted one.
+
+        A row that was updated often has been in many files, of which a version has one: the cost is
+        that of the fewer.
+        """
         with self._lock:
             holders = [shelf.holders[value] for value in wanted if value in shelf.holders]
-            return set().union(*holders)
+            return set().union(*(among.keys() & keys for keys in holders))
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """Rewriting fragments: the same rows under the same row ids, found by indexes, on any ref."""
 
 import json
+import random
 
 import numpy as np
 import pyarrow as pa
@@ -199,6 +200,57 @@ def test_a_table_of_one_row_fragments_keeps_few_runs_of_versions(store):
     assert fragment.last_updated_at_version_meta is not None
     assert len(json.loads(fragment.last_updated_at_version_meta.json())["inline"]) < 60
     assert stored(compact) == stored(table)
+
+
+def row_id_bytes(table: Table) -> int:
+    return sum(fragment.row_id_bytes for fragment in measure_fragments(table))
+
+
+def shuffled(store: Store, count: int = 400) -> Table:
+    """A table of which every other row was updated, one after the other, in no order."""
+    names = [f"k{number:03}" for number in range(count)]
+    table = create(store, names)
+    some = random.Random(1).sample(names[::2], count // 2)
+    for first in range(0, len(some), 20):
+        table = applied(stage_upsert(table, rows(some[first : first + 20], n=first)))
+    return table
+
+
+def test_rows_that_were_updated_in_any_order_are_sorted_by_their_row_ids(store):
+    table = shuffled(store)
+    compact = applied(stage_rewrites(table, [rewritten(table)]))
+
+    assert stored(compact) == stored(table)
+    assert compact.read([ROW_ID])[ROW_ID].to_pylist() == list(range(400))
+    assert row_id_bytes(compact) < 20
+    before, after = versions(table), versions(compact)
+    assert all(before[name] <= after[name] <= table.version for name in before)
+
+
+def test_row_ids_that_no_order_shortens_take_few_bytes_each(store):
+    table = shuffled(store)
+    base, *others = table.fragments()
+    updated = rewrite_fragments(table, [fragment.id for fragment in others])
+    compact = applied(stage_rewrites(table, [updated]))
+
+    assert stored(compact) == stored(table)
+    [size] = measure_fragments(compact)[1:]
+    assert size.row_id_bytes <= 2 * size.row_count + 20
+    # With what is left of the others, they become ranges.
+    again = applied(stage_rewrites(compact, [rewritten(compact)]))
+    assert stored(again) == stored(table)
+    assert row_id_bytes(again) < 20
+    assert locate(again, pa.array(["k007", "k008"])).num_rows == 2
+    assert base.physical_rows == 400
+
+
+def test_a_few_long_ranges_of_row_ids_stay_ranges(store):
+    table = create(store, [f"k{number:04}" for number in range(3000)])
+    table = applied(stage_upsert(table, rows([f"k{number:04}" for number in range(1000)], n=1)))
+    compact = applied(stage_rewrites(table, [rewritten(table)]))
+
+    assert stored(compact) == stored(table)
+    assert row_id_bytes(compact) < 40
 
 
 def test_few_runs_are_exact_and_many_are_bounded():

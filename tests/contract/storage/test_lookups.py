@@ -85,19 +85,20 @@ lookup = st.tuples(
     st.sampled_from(["id", "src"]), st.sets(st.sampled_from([*NAMES, "nobody", None]))
 )
 # Bounds that tables of a few rows cross: rows of a fragment and of a lookup, values, rows for each
-# of more values, fragments and bytes.
+# of more values, fragments, bytes and values of files of the past.
 BOUNDS = {
-    "all in memory": (100, 100, 100, 64, 100, 1 << 20),
-    "small ones in memory": (2, 6, 100, 64, 100, 1 << 20),
-    "asking the index": (100, 100, 100, 64, 0, 1 << 20),
-    "nothing kept": (100, 100, 100, 64, 100, 0),
-    "many values": (100, 100, 2, 64, 100, 1 << 20),
-    "many values, asking the index": (100, 100, 1, 1, 0, 1 << 20),
+    "all in memory": (100, 100, 100, 64, 100, 1 << 20, 100),
+    "small ones in memory": (2, 6, 100, 64, 100, 1 << 20, 100),
+    "asking the index": (100, 100, 100, 64, 0, 1 << 20, 100),
+    "nothing kept": (100, 100, 100, 64, 100, 0, 100),
+    "many values": (100, 100, 2, 64, 100, 1 << 20, 100),
+    "many values, asking the index": (100, 100, 1, 1, 0, 1 << 20, 100),
+    "nothing of the past": (100, 100, 100, 64, 100, 1 << 20, 0),
 }
 
 
 @contextmanager
-def bounded(by: tuple[int, int, int, int, int, int]) -> Iterator[None]:
+def bounded(by: tuple[int, ...]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lookups, "KEPT_FRAGMENT_ROWS_MAX", by[0])
         patch.setattr(lookups, "KEPT_LOOKUP_ROWS_MAX", by[1])
@@ -105,6 +106,7 @@ def bounded(by: tuple[int, int, int, int, int, int]) -> Iterator[None]:
         patch.setattr(lookups, "ROWS_READ_PER_KEY", by[3])
         patch.setattr(lookups, "OPENED_FRAGMENTS_MAX", by[4])
         patch.setattr(values, "KEPT_VALUES_BYTES_MAX", by[5])
+        patch.setattr(lookups, "STALE_VALUES_MAX", by[6])
         yield
 
 
@@ -212,6 +214,17 @@ def test_a_row_that_is_written_over_and_over_leaves_nothing_behind(store):
 
     # Only the newest fragment holds a live row of that id.
     assert reads(store, table, "id", "hot") == reads(store, table, "id", "cold4") <= 1
+
+
+def test_values_of_files_of_the_past_are_forgotten(store, monkeypatch):
+    monkeypatch.setattr(lookups, "STALE_VALUES_MAX", 8)
+    table = in_fragments(store, ["hot"], "ab")
+    for number in range(40):
+        table = applied(stage_upsert(table, rows(["hot"], n=number)))
+
+    shelf = table.known["id"].shelf
+    assert len(shelf.holders["hot"]) <= shelf.row_count <= 2 * 3 + 8 + 1
+    assert reads(store, table, "id", "a", "hot", "nobody") <= 2
 
 
 def test_a_version_of_main_that_was_just_made_is_opened_without_a_request(store):

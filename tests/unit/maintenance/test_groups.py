@@ -8,6 +8,8 @@ from omnigraph.limits import (
     BYTES_PER_FILE_MAX,
     FOLD_FRAGMENTS_MAX,
     FOLD_FRAGMENTS_MIN,
+    FOLD_TIER_FACTOR,
+    ROW_ID_BYTES_MAX,
     ROWS_PER_FILE_MAX,
 )
 from omnigraph.maintenance.groups import (
@@ -114,24 +116,44 @@ def test_many_deleted_rows_of_a_fragment_are_folded_away():
     assert group_to_fold(fragments(500, deleted=100)) == ()
 
 
-@pytest.mark.parametrize("commits", [1_000, 20_000])
-def test_a_series_of_single_rows_keeps_few_fragments_and_rewrites_each_row_seldom(commits):
+@pytest.mark.parametrize(("commits", "rows"), [(1_000, 1), (20_000, 1), (3_000, 40)])
+def test_a_series_of_small_commits_keeps_few_fragments_and_folds_seldom(commits, rows):
     """The sizes alone: each commit adds a fragment, and a fold may follow."""
     table: list[FragmentSize] = []
-    written = most = number = 0
+    written = most = number = folds = 0
     for _ in range(commits):
         number += 1
-        table.append(FragmentSize(number, 1, 0, ROW_BYTES))
+        table.append(FragmentSize(number, rows, 0, rows * ROW_BYTES))
         group = group_to_fold(table)
         if group:
             gone = {fragment.fragment_id for fragment in group}
-            rows = sum(fragment.row_count for fragment in group)
+            total = sum(fragment.row_count for fragment in group)
             number += 1
             table = [fragment for fragment in table if fragment.fragment_id not in gone]
-            table.append(FragmentSize(number, rows, 0, rows * ROW_BYTES))
-            written += rows
+            table.append(FragmentSize(number, total, 0, total * ROW_BYTES))
+            written += total
+            folds += 1
         most = max(most, len(table))
 
-    assert sum(fragment.row_count for fragment in table) == commits
-    assert most <= 3 * FOLD_FRAGMENTS_MIN + commits // (1 << 15)
-    assert written <= 3 * commits
+    assert sum(fragment.row_count for fragment in table) == commits * rows
+    assert folds <= commits // FOLD_FRAGMENTS_MIN + 1
+    assert most <= FOLD_FRAGMENTS_MIN + 4 * FOLD_TIER_FACTOR + commits * rows // (1 << 14)
+    assert written <= 5 * commits * rows
+
+
+def test_wide_rows_are_rewritten_more_seldom():
+    ones = [FragmentSize(number, 1, 0, 60_000) for number in range(32)]
+    folded = [FragmentSize(number, 32, 0, 32 * 60_000) for number in range(100, 131)]
+    assert len(group_to_fold([*ones, *folded])) == 32
+    assert len(group_to_fold([*ones, *fragments(*[32] * 7)])) == 32
+
+
+def test_scattered_row_ids_of_a_small_table_are_gathered_with_all_of_its_rows():
+    def scattered(rows: int, row_id_bytes: int) -> list[FragmentSize]:
+        base = FragmentSize(0, rows, 40, rows * ROW_BYTES, row_id_bytes=3 * ROW_ID_BYTES_MAX)
+        return [base, *(FragmentSize(n, 32, 0, 3_200, row_id_bytes) for n in range(1, 9))]
+
+    # The row ids of the largest fragment alone may be as short as they can be.
+    assert group_to_fold(scattered(10_000, 70)) == ()
+    assert len(group_to_fold(scattered(10_000, ROW_ID_BYTES_MAX // 7))) == 9
+    assert group_to_fold(scattered(1_000_000, ROW_ID_BYTES_MAX // 7)) == ()
