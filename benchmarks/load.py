@@ -5,7 +5,6 @@ python -m benchmarks.load [--rows N] [--rounds N] [--quick] [--no-peers] [--no-s
 
 import argparse
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from benchmarks import inputs, memory, plain, report, upserts
+from benchmarks import inputs, memory, plain, program, report, upserts
 from benchmarks.inputs import Size
 from benchmarks.memory import Memory
 from benchmarks.peers.process import Peer
@@ -96,16 +95,6 @@ WHY_LOCAL_MISSED: Final = (
 # Nobody has profiled these yet.
 WHY_UPSERT_MISSED: Final = ""
 WHY_MEMORY_MISSED: Final = ""
-
-
-def main() -> None:
-    """Run everything, print it, and with `--write` keep it in RESULTS.md."""
-    given = _arguments()
-    with tempfile.TemporaryDirectory(prefix="omnigraph-bench-") as folder:
-        text = run(given, Path(folder))
-    print(text)
-    if given.write:
-        report.write_section("Load", text)
 
 
 def run(given: argparse.Namespace, folder: Path) -> str:
@@ -247,7 +236,9 @@ def _loads(given: argparse.Namespace, folder: Path, goals: list[str]) -> list[st
                 found += f" ({indexed:.2f} with indexes)"
             found += f"; the goal is {goal} at {LOAD_GOAL_ROWS:,} rows and more"
             is_measured = given.rows >= LOAD_GOAL_ROWS
-            goals.append(_goal(found, WHY_LOAD_MISSED, ratio <= goal, is_measured=is_measured))
+            goals.append(
+                report.goal(found, WHY_LOAD_MISSED, is_met=ratio <= goal, is_measured=is_measured)
+            )
     return parts
 
 
@@ -275,7 +266,7 @@ def _memory(given: argparse.Namespace, folder: Path, goals: list[str]) -> list[s
     told += f" rows to {MEMORY_GOAL_ROWS:,}"
     is_met = max(driver, heap) <= MEMORY_GOAL
     is_measured = given.rows >= MEMORY_GOAL_ROWS
-    goals.append(_goal(told, WHY_MEMORY_MISSED, is_met, is_measured=is_measured))
+    goals.append(report.goal(told, WHY_MEMORY_MISSED, is_met=is_met, is_measured=is_measured))
     return ["### Memory of a load on Spark", MEMORY_READING, report.table(head, lines)]
 
 
@@ -295,7 +286,9 @@ def _upserts(
             if on_spark := report.ratio_of(outcomes[ON_SPARK], outcomes.get(name)):
                 told += f" ({on_spark:.2f} on Spark)"
             told += f"; the goal is {goal} at {size}"
-            goals.append(_goal(told, WHY_UPSERT_MISSED, ratio <= goal, is_measured=is_measured))
+            goals.append(
+                report.goal(told, WHY_UPSERT_MISSED, is_met=ratio <= goal, is_measured=is_measured)
+            )
     return [title, UPSERT_READING, _rates(outcomes, people // 10, to=fastest)]
 
 
@@ -319,19 +312,13 @@ def _locals(
         told += f"; the goal is {LOCAL_GOAL:,}, or {LOCAL_SHARE_GOAL} times COPY's"
         is_met = rate >= LOCAL_GOAL or (share is not None and share >= LOCAL_SHARE_GOAL)
         is_measured = given.local_rows >= LOCAL_ROWS
-        goals.append(_goal(told, WHY_LOCAL_MISSED, is_met, is_measured=is_measured))
+        goals.append(report.goal(told, WHY_LOCAL_MISSED, is_met=is_met, is_measured=is_measured))
     return [
         f"### The local engine, {given.local_rows:,} rows",
         LOCAL_READING,
         _rates(outcomes, given.local_rows, to=_local(NDJSON, index=False)),
         f"Ours of NDJSON: {ours.stages()}.",
     ]
-
-
-def _goal(found: str, why_missed: str, is_met: bool, *, is_measured: bool) -> str:  # noqa: FBT001
-    if is_measured:
-        return report.goal(found, why_missed, is_met=is_met)
-    return f"- not measured at this size: {found}."
 
 
 def _source(size: Size, form: str, given: argparse.Namespace) -> Path:
@@ -376,16 +363,11 @@ def _mebibytes(count: int) -> str:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = program.parser(__doc__, "quick", "inputs", "peers", "spark")
     parser.add_argument("--rows", type=int, default=ROWS, help="nodes and edges, for Spark")
     parser.add_argument("--local-rows", type=int, default=LOCAL_ROWS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--local-rounds", type=int, default=LOCAL_ROUNDS)
-    parser.add_argument("--inputs", type=Path, default=inputs.FOLDER, help="made once, kept here")
-    parser.add_argument("--quick", action="store_true", help="a few rows: does it run at all?")
-    parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
-    parser.add_argument("--spark", action=argparse.BooleanOptionalAction, default=True)
-    parser.add_argument("--write", action="store_true", help="keep the answer in RESULTS.md")
     given = parser.parse_args()
     if given.quick:
         given.rows, given.local_rows = 2_000, 1_000
@@ -394,4 +376,4 @@ def _arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    program.run("Load", _arguments(), run)

@@ -5,15 +5,15 @@ python -m benchmarks.merge [--people N] [--rounds N] [--quick] [--no-peers] [--w
 
 import argparse
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import lance
 
-from benchmarks import branches, inputs, memory, report, social
+from benchmarks import branches, memory, program, report, social
 from benchmarks.branches import DRAFT, Size
 from benchmarks.peers.fingerprints import fingerprint
 from benchmarks.peers.process import Peer
@@ -80,16 +80,6 @@ WHY_DIFF_MISSED: Final = (
     " Python values and a row for each."
 )
 WHY_MEMORY_MISSED: Final = ""
-
-
-def main() -> None:
-    """Run everything, print it, and with `--write` keep it in RESULTS.md."""
-    given = _arguments()
-    with tempfile.TemporaryDirectory(prefix="omnigraph-bench-") as folder:
-        text = run(given, Path(folder))
-    print(text)
-    if given.write:
-        report.write_section("Merge", text)
 
 
 def run(given: argparse.Namespace, folder: Path) -> str:
@@ -272,39 +262,30 @@ def _goals(
     given: argparse.Namespace,
 ) -> str:
     lines = []
+    goal = partial(report.goal, is_measured=given.people >= PEOPLE)
     if ratio := report.ratio_of(appended[OURS], appended[LANCE]):
         found = f"a fast-forward takes {ratio:.2f} times a bare append of the same rows"
         found += f"; the goal is {APPEND_GOAL}"
-        lines.append(_goal(found, WHY_APPEND_MISSED, ratio <= APPEND_GOAL, given))
+        lines.append(goal(found, WHY_APPEND_MISSED, is_met=ratio <= APPEND_GOAL))
     for what, outcomes, why_missed in (
         ("a three-way merge", merged, WHY_MERGE_MISSED),
         ("a row diff", compared, WHY_DIFF_MISSED),
     ):
         if ratio := report.ratio_of(outcomes[OURS], outcomes.get(DOLT)):
             found = f"{what} takes {ratio:.2f} times that of doltlite; the goal is {DOLT_GOAL}"
-            lines.append(_goal(found, why_missed, ratio <= DOLT_GOAL, given))
+            lines.append(goal(found, why_missed, is_met=ratio <= DOLT_GOAL))
     found = f"a merge of {given.vectors:,} vectors takes {above_idle / 1e6:,.0f} MB above idle"
     found += f"; the goal is {MEMORY_GOAL / 1e6:,.0f}"
-    lines.append(_goal(found, WHY_MEMORY_MISSED, above_idle <= MEMORY_GOAL, given))
+    lines.append(goal(found, WHY_MEMORY_MISSED, is_met=above_idle <= MEMORY_GOAL))
     return "\n".join(lines)
 
 
-def _goal(found: str, why_missed: str, is_met: bool, given: argparse.Namespace) -> str:  # noqa: FBT001
-    if given.people >= PEOPLE:
-        return report.goal(found, why_missed, is_met=is_met)
-    return f"- not measured at this size: {found}."
-
-
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = program.parser(__doc__, "quick", "inputs", "peers")
     parser.add_argument("--people", type=int, default=PEOPLE)
     parser.add_argument("--vectors", type=int, default=VECTORS)
     parser.add_argument("--dimension", type=int, default=DIMENSION)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--inputs", type=Path, default=inputs.FOLDER, help="made once, kept here")
-    parser.add_argument("--quick", action="store_true", help="a few rows: does it run at all?")
-    parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
-    parser.add_argument("--write", action="store_true", help="keep the answer in RESULTS.md")
     given = parser.parse_args()
     if given.quick:
         given.people, given.rounds = 10_000, 2
@@ -313,4 +294,4 @@ def _arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    program.run("Merge", _arguments(), run)

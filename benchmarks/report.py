@@ -51,8 +51,14 @@ def spreads(outcomes: Mapping[str, Outcome], *, to: str) -> str:
     return table(["", f"/ {to}", "p50", "p95"], rows)
 
 
-def goal(found: str, why_missed: str, *, is_met: bool) -> str:
-    """A line that says whether a goal is met; the reason stands there only if it is not."""
+def goal(found: str, why_missed: str, *, is_met: bool, is_measured: bool = True) -> str:
+    """A line that says whether a goal is met; the reason stands there only if it is not.
+
+    Args:
+        is_measured: Whether the size was the one that the goal is about.
+    """
+    if not is_measured:
+        return f"- not measured at this size: {found}."
     return f"- met: {found}." if is_met else f"- **missed**: {found}. {why_missed}".rstrip()
 
 

@@ -57,6 +57,7 @@ def compete(
     *,
     rounds: int = ROUNDS,
     seconds_max: float = SECONDS_PER_CONTESTANT_MAX,
+    warm_ups: int = WARM_UPS,
 ) -> dict[str, Outcome]:
     """Compare everyone's answer with that of the first, then time those that agree, in turns."""
     expected: list[Hashable] | None = None
@@ -65,7 +66,7 @@ def compete(
     for name, answer in contestants.items():
         try:
             runs = [answer()]
-            while len(runs) < WARM_UPS and runs[-1][0] < seconds_max:
+            while len(runs) < warm_ups and runs[-1][0] < seconds_max:
                 runs.append(answer())
         except UnableError as cause:
             outcomes[name] = Untimed(str(cause))

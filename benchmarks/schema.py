@@ -6,8 +6,8 @@ python -m benchmarks.schema [--rows N] [--rounds N] [--spark-rows N] [--no-spark
 
 import argparse
 import shutil
-import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +15,7 @@ import duckdb
 import lance
 import pyarrow as pa
 
-from benchmarks import branches, inputs, memory, report, social
+from benchmarks import branches, memory, program, report, social
 from benchmarks.rounds import Answer, Outcome, compete, timed
 from omnigraph import graph
 
@@ -67,16 +67,6 @@ WHY_ADD_MISSED: Final = (
 )
 WHY_RENAME_MISSED: Final = ""
 WHY_MEMORY_MISSED: Final = ""
-
-
-def main() -> None:
-    """Run everything, print it, and with `--write` keep it in RESULTS.md."""
-    given = _arguments()
-    with tempfile.TemporaryDirectory(prefix="omnigraph-bench-") as folder:
-        text = run(given, Path(folder))
-    print(text)
-    if given.write:
-        report.write_section("Schema", text)
 
 
 def run(given: argparse.Namespace, folder: Path) -> str:
@@ -224,38 +214,29 @@ def _goals(
     added: Outcomes, renamed: Outcomes, memories: dict[int, int], given: argparse.Namespace
 ) -> str:
     lines = []
+    goal = partial(report.goal, is_measured=given.rows >= ROWS)
     if ratio := report.ratio_of(added[OURS], added[ADD_COLUMNS]):
         found = (
             f"a new property takes {ratio:.2f} times Lance's add_columns; the goal is {ADD_GOAL}"
         )
-        lines.append(_goal(found, WHY_ADD_MISSED, ratio <= ADD_GOAL, given))
+        lines.append(goal(found, WHY_ADD_MISSED, is_met=ratio <= ADD_GOAL))
     if ratio := report.ratio_of(renamed[_at(given.rows)], renamed[_at(FEW_ROWS)]):
         found = f"a rename takes {ratio:.2f} times as long with {given.rows:,} rows as with"
         found += f" {FEW_ROWS:,}; the goal is {RENAME_GOAL}"
-        lines.append(_goal(found, WHY_RENAME_MISSED, ratio <= RENAME_GOAL, given))
+        lines.append(goal(found, WHY_RENAME_MISSED, is_met=ratio <= RENAME_GOAL))
     if memories:
         most = max(memories.values())
         found = f"the driver takes {most / 1e6:,.0f} MB above idle for {max(memories):,} rows"
         found += f"; the goal is {MEMORY_GOAL / 1e6:,.0f}"
-        lines.append(_goal(found, WHY_MEMORY_MISSED, most <= MEMORY_GOAL, given))
+        lines.append(goal(found, WHY_MEMORY_MISSED, is_met=most <= MEMORY_GOAL))
     return "\n".join(lines)
 
 
-def _goal(found: str, why_missed: str, is_met: bool, given: argparse.Namespace) -> str:  # noqa: FBT001
-    if given.rows >= ROWS:
-        return report.goal(found, why_missed, is_met=is_met)
-    return f"- not measured at this size: {found}."
-
-
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = program.parser(__doc__, "quick", "inputs", "spark")
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--spark-rows", type=int, default=SPARK_ROWS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--inputs", type=Path, default=inputs.FOLDER, help="made once, kept here")
-    parser.add_argument("--quick", action="store_true", help="a few rows: does it run at all?")
-    parser.add_argument("--spark", action=argparse.BooleanOptionalAction, default=True)
-    parser.add_argument("--write", action="store_true", help="keep the answer in RESULTS.md")
     given = parser.parse_args()
     if given.quick:
         given.rows, given.spark_rows, given.rounds = 10_000, 20_000, 2
@@ -263,4 +244,4 @@ def _arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    program.run("Schema", _arguments(), run)

@@ -8,12 +8,11 @@ import os
 import resource
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from benchmarks import report
+from benchmarks import program, report
 from benchmarks.rounds import Answer, Outcome, Timed, UnableError, compete
 from omnigraph import graph
 
@@ -53,16 +52,6 @@ WHY_HELP_MISSED: Final = "Most of it is importing typer."
 WHY_QUERY_MISSED: Final = (
     "Most of it is importing Lance, with pyarrow and numpy, DuckDB and sqlglot."
 )
-
-
-def main() -> None:
-    """Run everything, print it, and with `--write` keep it in RESULTS.md."""
-    given = _arguments()
-    with tempfile.TemporaryDirectory(prefix="omnigraph-bench-") as folder:
-        text = run(given.rounds, Path(folder))
-    print(text)
-    if given.write:
-        report.write_section("Start", text)
 
 
 def run(rounds: int, folder: Path) -> str:
@@ -162,11 +151,10 @@ def _seconds_of_children() -> float:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = program.parser(__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--write", action="store_true", help="keep it in benchmarks/RESULTS.md")
     return parser.parse_args()
 
 
 if __name__ == "__main__":
-    main()
+    program.run("Start", _arguments(), lambda given, folder: run(given.rounds, folder))
