@@ -380,6 +380,9 @@ INDEX_SEGMENTS_MAX: Final = 8
 """Segments of one index, not counting the largest possible ones; beyond, the index writer joins
 some: each lookup reads every segment."""
 
+INDEX_PART_ROWS_MAX: Final = 1 << 22
+"""Rows that one Spark task indexes. With fewer, more segments are joined, which takes as long."""
+
 INDEX_SEGMENT_ROWS_MAX: Final = 1 << 26
 """Rows of a joined segment: one task joins it, and each lookup reads every segment."""
 
@@ -423,6 +426,9 @@ FOLD_DELETED_ROWS_MIN: Final = 1 << 10
 OPTIMIZE_LOCAL_ROWS_MAX: Final = 16_000_000
 OPTIMIZE_LOCAL_BYTES_MAX: Final = 4 << 30
 """Rows, and their size in files, that an optimize rewrites in this process."""
+
+OPTIMIZE_THREADS_MAX: Final = 4
+"""Files that an optimize writes at once in this process."""
 
 ROW_VERSION_RUNS_MIN: Final = 4
 ROW_VERSION_RUNS_MAX: Final = 64

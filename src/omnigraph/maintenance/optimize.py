@@ -7,6 +7,7 @@ It changes how rows are stored, and no row: diffs, the feed and merges do not se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, Self
@@ -18,6 +19,7 @@ from omnigraph.limits import (
     INDEX_LOCAL_ROWS_MAX,
     OPTIMIZE_LOCAL_BYTES_MAX,
     OPTIMIZE_LOCAL_ROWS_MAX,
+    OPTIMIZE_THREADS_MAX,
 )
 from omnigraph.maintenance.groups import Group
 from omnigraph.maintenance.indexes import Follow, count_missing, index_specs, plan_upkeep
@@ -27,8 +29,8 @@ from omnigraph.storage import heads
 from omnigraph.storage.compaction import (
     FragmentSize,
     Rewrite,
+    find_current,
     index_rewrites,
-    is_current,
     measure_fragments,
     rewrite_fragments,
     stage_rewrites,
@@ -221,7 +223,7 @@ class Optimizing:
         return Work(report, stages, replans=True)
 
     def _plan_table(self, type_: SchemaType, table: Table) -> _TablePlan:
-        done = [rewrite for rewrite in self._rewritten if is_current(table, rewrite)]
+        done = find_current(table, self._rewritten)
         replaced = _replaced_ids(done)
         sizes = [size for size in measure_fragments(table) if size.fragment_id not in replaced]
         groups = tuple(group for group in self.policy.groups(sizes) if group)
@@ -239,7 +241,7 @@ class Optimizing:
     def _stage(
         self, plan: _TablePlan, run: Compaction, report: OptimizeReport, table: Table
     ) -> StagedWrite:
-        written = [rewrite for rewrite in self._rewritten if is_current(table, rewrite)]
+        written = find_current(table, self._rewritten)
         staged = stage_rewrites(table, written) if written else None
         after = self._preview(table, staged, written)
         gaps = () if after is None else tuple(self._gaps(plan, table, after))
@@ -328,21 +330,28 @@ def measure_plans(plans: Sequence[_TablePlan]) -> Iterator[Measure]:
 
 @dataclass(frozen=True, slots=True)
 class LocalCompaction:
-    """Rewrites and indexes fragments in this process."""
+    """Rewrites fragments in this process, several groups at once, and indexes them."""
 
     follow: Follow | None = None
 
     def rewrite(self, rewrites: Sequence[TableRewrite]) -> list[Rewrite]:
         """Write the rows of each group to new files; the results in their order."""
-        results = []
-        for done, rewrite in enumerate(rewrites):
-            if self.follow is not None:
-                self.follow(done, len(rewrites))
-            results.append(rewrite_fragments(rewrite.table, rewrite.fragment_ids))
-        if self.follow is not None:
-            self.follow(len(rewrites), len(rewrites))
+        if len(rewrites) == 1 and self.follow is None:
+            return [_rewrite(rewrites[0])]
+        follow = self.follow or (lambda *_: None)
+        results: list[Rewrite] = []
+        follow(0, len(rewrites))
+        with ThreadPoolExecutor(OPTIMIZE_THREADS_MAX) as pool:
+            for result in pool.map(_rewrite, rewrites):
+                results.append(result)
+                follow(len(results), len(rewrites))
         return results
 
     def index(self, table: Table, gaps: Sequence[Gap]) -> list[Segment]:
         """Index the fragments of each gap."""
+        # One after the other: Lance allows one at a time for a handle, and uses every core.
         return [build_segment(table, gap) for gap in gaps]
+
+
+def _rewrite(rewrite: TableRewrite) -> Rewrite:
+    return rewrite_fragments(rewrite.table, rewrite.fragment_ids)

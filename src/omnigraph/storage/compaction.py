@@ -136,10 +136,16 @@ def measure_fragments(table: Table) -> tuple[FragmentSize, ...]:
     )
 
 
-def is_current(table: Table, rewrite: Rewrite) -> bool:
-    """Whether the table still has the fragments that were rewritten, with the same rows."""
+def find_current(table: Table, rewrites: Sequence[Rewrite]) -> list[Rewrite]:
+    """Those whose fragments the table still has, with the same rows."""
+    if not rewrites:
+        return []
     current = {fragment.id: _rows_of(fragment) for fragment in table.fragments()}
-    return all(current.get(fragment.id) == _rows_of(fragment) for fragment in rewrite.before)
+    return [
+        rewrite
+        for rewrite in rewrites
+        if all(current.get(part.id) == _rows_of(part) for part in rewrite.before)
+    ]
 
 
 def stage_rewrites(table: Table, rewrites: Iterable[Rewrite]) -> StagedWrite:

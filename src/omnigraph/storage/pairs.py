@@ -157,7 +157,8 @@ def common_version_of(before: TableAddress, after: TableAddress, forks: Forks) -
 
 def files_of(fragment: Fragment) -> _Files:
     """The files of a fragment: they identify its rows permanently, apart from deletions."""
-    return tuple(file.path for file in fragment.files)
+    # Not its `path`: that builds a class at each access (docs/substrate.md, Fragments).
+    return tuple(file._path for file in fragment.files)  # noqa: SLF001
 
 
 def deletions_of(fragment: Fragment) -> tuple[int, int] | None:

@@ -281,6 +281,9 @@ def test_segments_are_joined_up_to_a_bound(graph, monkeypatch):
     bundles = indexing.bundle_segments(parts, built)
 
     assert ["".join(each.segments) for each in bundles] == ["ab", "cd", "e"]  # type: ignore[arg-type]
+    # A few are read as fast as one, and to join them takes as long as to build them.
+    few = indexing.bundle_segments(parts[1:], built[1:])
+    assert ["".join(each.segments) for each in few] == ["b", "c", "d", "e"]  # type: ignore[arg-type]
 
 
 def test_the_engine_is_chosen_by_how_many_rows_indexes_lack(graph, monkeypatch):

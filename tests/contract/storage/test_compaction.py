@@ -12,8 +12,8 @@ from omnigraph.limits import ROW_VERSION_RUNS_MAX, ROW_VERSION_RUNS_MIN
 from omnigraph.storage import heads
 from omnigraph.storage.compaction import (
     Rewrite,
+    find_current,
     index_rewrites,
-    is_current,
     join_runs,
     measure_fragments,
     rewrite_fragments,
@@ -152,7 +152,7 @@ def test_a_rewrite_is_current_until_its_fragments_change(store):
     rewrite = rewritten(table)
 
     appended = applied(stage_append(table, rows("e")))
-    assert is_current(appended, rewrite)
+    assert find_current(appended, [rewrite]) == [rewrite]
     assert stored(applied(stage_rewrites(appended, [rewrite]))) == stored(appended)
 
 
@@ -166,7 +166,7 @@ def test_a_rewrite_is_current_until_its_fragments_change(store):
 def test_a_rewrite_is_not_current_after_a_change_of_its_rows(store, change):
     table = in_fragments(store, "ab", "cd")
     rewrite = rewritten(table)
-    assert not is_current(applied(change(table)), rewrite)
+    assert not find_current(applied(change(table)), [rewrite])
 
 
 def test_a_rewrite_of_a_table_that_moved_is_refused(store):

@@ -107,10 +107,15 @@ def _to_crossing_types(rows: pa.Table) -> pa.Table:
         raise InvalidInputError(message, code=ErrorCode.VALUE_OUT_OF_RANGE) from cause
 
 
-def pack(row_counts: Sequence[int], cores: int) -> tuple[tuple[int, ...], ...]:
+def pack(
+    row_counts: Sequence[int], cores: int, *, rows_max: int = SPARK_PARTITION_ROWS_MAX
+) -> tuple[tuple[int, ...], ...]:
     """Group fragments, in order, into partitions that are neither tiny nor huge.
 
     A fragment is never divided: our own files are bounded in rows already.
+
+    Args:
+        rows_max: The rows of a partition of several fragments.
 
     >>> pack([10, 20, 30], cores=8)
     ((0, 1, 2),)
@@ -118,7 +123,7 @@ def pack(row_counts: Sequence[int], cores: int) -> tuple[tuple[int, ...], ...]:
     ((0,), (1,), (2, 3))
     """
     share = sum(row_counts) // (cores * SPARK_PARTITIONS_PER_CORE_MIN)
-    rows_max = max(SPARK_PARTITION_ROWS_MIN, min(SPARK_PARTITION_ROWS_MAX, share))
+    rows_max = max(SPARK_PARTITION_ROWS_MIN, min(rows_max, share))
     groups: list[list[int]] = []
     group_rows = 0
     for position, rows in enumerate(row_counts):

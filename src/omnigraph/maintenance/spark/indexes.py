@@ -18,7 +18,7 @@ from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.jobs import Follow, Jobs
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.engine.spark.relations import pack
-from omnigraph.limits import INDEX_SEGMENT_ROWS_MAX
+from omnigraph.limits import INDEX_PART_ROWS_MAX, INDEX_SEGMENT_ROWS_MAX, INDEX_SEGMENTS_MAX
 from omnigraph.maintenance.indexes import TableUpkeep, Upkeep
 from omnigraph.model.tables import TableKey
 from omnigraph.storage.indexes import (
@@ -140,7 +140,9 @@ def plan_parts(table: Table, gaps: Sequence[Gap], cores: int) -> Iterator[IndexP
     """Cut gaps into groups of fragments that are neither tiny nor huge."""
     rows = {fragment.id: fragment.num_rows for fragment in table.fragments()}
     for gap in gaps:
-        for group in pack([rows[id_] for id_ in gap.fragments], cores):
+        row_counts = [rows[id_] for id_ in gap.fragments]
+        # All gaps are filled at once: the cores are shared by them.
+        for group in pack(row_counts, -(-cores // len(gaps)), rows_max=INDEX_PART_ROWS_MAX):
             ids = tuple(gap.fragments[place] for place in group)
             yield IndexPart(table.address, Gap(gap.spec, ids), sum(rows[id_] for id_ in ids))
 
@@ -165,10 +167,14 @@ def build_groups(task: BuildTask, numbers: Iterator[pa.RecordBatch]) -> Iterator
 
 
 def bundle_segments(parts: Sequence[IndexPart], segments: Sequence[Segment]) -> list[Bundle]:
-    """The segments of each index in bundles that one task can join."""
-    bundles = []
+    """The segments of each index in bundles that one task can join; few ones stay as they are."""
+    bundles: list[Bundle] = []
     pairs = zip(parts, segments, strict=True)
-    for _, own in groupby(pairs, key=lambda pair: pair[0].index):
+    for _, group in groupby(pairs, key=lambda pair: pair[0].index):
+        own = tuple(group)
+        if len(own) <= INDEX_SEGMENTS_MAX // 2:
+            bundles.extend(Bundle(part.address, (segment,)) for part, segment in own)
+            continue
         held = 0
         bundle: list[Segment] = []
         for part, segment in own:
