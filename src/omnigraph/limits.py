@@ -381,7 +381,8 @@ INDEX_SEGMENTS_MAX: Final = 8
 some: each lookup reads every segment."""
 
 INDEX_PART_ROWS_MAX: Final = 1 << 22
-"""Rows that one Spark task indexes. With fewer, more segments are joined, which takes as long."""
+"""Rows that one Spark task indexes. With more rows, a few segments of an index stay as they are: to
+join them takes as long as to build them."""
 
 INDEX_SEGMENT_ROWS_MAX: Final = 1 << 26
 """Rows of a joined segment: one task joins it, and each lookup reads every segment."""

@@ -167,12 +167,13 @@ def build_groups(task: BuildTask, numbers: Iterator[pa.RecordBatch]) -> Iterator
 
 
 def bundle_segments(parts: Sequence[IndexPart], segments: Sequence[Segment]) -> list[Bundle]:
-    """The segments of each index in bundles that one task can join; few ones stay as they are."""
+    """The segments of each index in bundles that one task can join; few large ones stay."""
     bundles: list[Bundle] = []
     pairs = zip(parts, segments, strict=True)
     for _, group in groupby(pairs, key=lambda pair: pair[0].index):
         own = tuple(group)
-        if len(own) <= INDEX_SEGMENTS_MAX // 2:
+        row_count = sum(part.row_count for part, _ in own)
+        if len(own) <= INDEX_SEGMENTS_MAX // 2 and row_count > INDEX_PART_ROWS_MAX:
             bundles.extend(Bundle(part.address, (segment,)) for part, segment in own)
             continue
         held = 0
