@@ -103,7 +103,8 @@ def rewrite_fragments(table: Table, fragment_ids: Sequence[int]) -> Rewrite:
         StorageError: a fragment could not be read, or a file not be written.
     """
     wanted = frozenset(fragment_ids)
-    before = [part for part in table.handle.get_fragments() if part.fragment_id in wanted]
+    # A table has its fragments in the order of their numbers.
+    before = table.open_fragments(sorted(wanted))
     assert len(before) == len(wanted), "the fragments were found in this same version"
     metadata = tuple(fragment.metadata for fragment in before)
     with translate_errors("compacting", table.address.uri):

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from lance import LanceDataset, LanceOperation
 from lance.commit import CommitConflictError
-from lance.fragment import FragmentMetadata
+from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 from lance.optimize import Compaction, CompactionTask
 
 from tests.contract.lance.builders import append, commit, create, delete, index, restore
@@ -74,6 +74,29 @@ def test_row_versions_of_a_rewritten_fragment_can_be_set(base):
 
     versions = {row["key"]: row[VERSION] for row in after.to_table(["key", VERSION]).to_pylist()}
     assert versions == {"a": 2, "b": 300, "c": 300, "e": 6}
+
+
+def test_rewritten_rows_may_be_in_another_order_with_their_row_ids_as_a_list(base):
+    ids = stored(base)
+    keys = ["c", "a", "b"]
+    rows = base.to_table(filter="key in ('a', 'b', 'c')").to_pydict()
+    order = [rows["key"].index(key) for key in keys]
+    columns = {name: [values[place] for place in order] for name, values in rows.items()}
+    table = pa.table(columns, schema=base.schema)
+    [new] = write_fragments(table, base, mode="append", enable_stable_row_ids=True)
+    listed = RowIdSequence([ids[key] for key in keys]).to_inline_metadata()
+    chosen = [each.metadata for each in base.get_fragments() if each.fragment_id in (0, 1, 2)]
+    new = dataclasses.replace(new, id=9, row_id_meta=listed)
+    group = LanceOperation.RewriteGroup(chosen, [new])
+    after = commit(base, LanceOperation.Rewrite([group], []))
+
+    assert stored(after) == ids
+    assert after.to_table(columns=["key"])["key"].to_pylist() == ["e", *keys]
+    taken = after._take_rows([ids["a"], ids["e"]], columns=["key"])
+    assert taken["key"].to_pylist() == ["a", "e"]
+    # A later write goes on after the highest one.
+    again = commit(after, append(after, "f"))
+    assert len(set(stored(again).values())) == 5
 
 
 def test_row_ids_and_versions_are_read_without_any_data_file(base):
