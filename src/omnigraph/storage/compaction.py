@@ -112,7 +112,7 @@ def rewrite_fragments(table: Table, fragment_ids: Sequence[int]) -> Rewrite:
     if _is_worth_sorting(table, metadata, rows[ROW_ID].to_numpy()):
         rows = _sort(rows)
         values = table.read([*table.schema.names, ROW_ID], fragment_ids=wanted)
-        written = write_files(table, _sort(values).drop_columns([ROW_ID]))
+        written = write_files(table, _sort(values).select(table.schema.names))
     else:
         with translate_errors("compacting", table.address.uri):
             written = tuple(_make_task(table, metadata).execute(table.handle).new_fragments)
