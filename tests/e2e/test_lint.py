@@ -179,3 +179,12 @@ def test_the_one_schema_among_the_files_is_what_queries_are_checked_against(
     told = here("lint", str(tmp_path / "s.pg"), str(tmp_path / "q.gq"))
     assert told.code == Exit.INVALID
     assert "did you mean Person?" in told.out
+
+
+def test_a_former_name_is_reported_with_the_name_of_now(here: Run, tmp_path: Path) -> None:
+    handle = graph.init(tmp_path / "g.omni", "node Person { name: String @key }")
+    handle.schema.apply('node Human @rename_from("Person") { name: String @key }')
+    (tmp_path / "old.gq").write_text("query q() { match { $p: Person } return { $p.name } }")
+    answer = here("lint", str(tmp_path / "old.gq"), "--store", handle.uri, "--json")
+    [found] = answer.json["files"][0]["diagnostics"]
+    assert found["hint"] == "it is called Human now"

@@ -25,6 +25,7 @@ from omnigraph.errors import InvalidInputError, InvalidParameterError, LimitExce
 from omnigraph.limits import SPARK_BATCH_BYTES_MAX
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import Catalogs
+from omnigraph.model.former_names import FormerNames
 from omnigraph.query import ir
 from omnigraph.query.compile import compile_queries
 from omnigraph.query.lowering.operands import Given
@@ -174,7 +175,9 @@ def plan_query(pinned: PinnedQuery) -> tuple[Plan, View]:
     store = Store.open(pinned.graph)
     snapshot = Manifest(store).at_commit(pinned.commit_id)
     view = view_at(store, Catalogs(store.objects), snapshot)
-    query = choose_query(compile_queries(pinned.text, view.catalog), pinned.name)
+    former = FormerNames.of(snapshot.pins.values(), snapshot.tombstones)
+    queries = compile_queries(pinned.text, view.catalog, former=former)
+    query = choose_query(queries, pinned.name)
     if not isinstance(query, ir.ReadQuery):
         message = f"the query {query.name} changes the graph"
         raise InvalidInputError(message, hint="run it with graph.mutate")

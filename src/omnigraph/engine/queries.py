@@ -17,12 +17,13 @@ from omnigraph.engine.extras import require_pandas, require_spark
 from omnigraph.engine.protocol import Data, Engines
 from omnigraph.engine.snapshots import data_at
 from omnigraph.errors import InvalidInputError, InvalidParameterError
-from omnigraph.lang.diagnostics import did_you_mean
+from omnigraph.lang.diagnostics import DiagnosticsError, did_you_mean
 from omnigraph.lang.source import Source
 from omnigraph.limits import COMPILED_QUERIES_MAX
 from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.arguments import require_names, require_text
+from omnigraph.model.former_names import FormerNames
 from omnigraph.query import ir
 from omnigraph.query.compile import compile_queries
 from omnigraph.query.lowering.operands import Given, unconverted_numbers
@@ -141,7 +142,6 @@ class Queries:
     Attributes:
         local: The engine in this process, which whoever shares the queries may use too.
         catalog: The schema of a digest.
-        compiled: The queries of a text, for the schema of a digest.
     """
 
     def __init__(self, store: Store, catalogs: Catalogs, clock: Clock, engines: Engines) -> None:
@@ -150,7 +150,7 @@ class Queries:
         self._engines = engines
         self.local = engines(EngineName.LOCAL)
         self.catalog = catalogs.of
-        self.compiled = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._compile)
+        self._compiled = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._compile)
         self._numbers = lru_cache(maxsize=COMPILED_QUERIES_MAX)(unconverted_numbers)
         self._lowered = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._lower)
 
@@ -209,7 +209,7 @@ class Queries:
         name: str | None,
         engine: str | None,
     ) -> _PreparedQuery:
-        query = choose_query(self.compiled(snapshot.schema_digest, source), name)
+        query = choose_query(self.compile(snapshot, source), name)
         if not isinstance(query, ir.ReadQuery):
             message = f"the query {query.name} changes the graph"
             raise InvalidInputError(message, hint="run it with mutate")
@@ -220,6 +220,20 @@ class Queries:
         self._store.tables.open_pins(map(snapshot.pin, tables))
         data = data_at(self._store, snapshot)
         return _PreparedQuery(plan, data, by_size(engine, measure_plan(plan, data)))
+
+    def compile(self, snapshot: Snapshot, source: Source) -> tuple[ir.Query, ...]:
+        """The queries of a text, for the schema of a snapshot.
+
+        Raises:
+            DiagnosticsError: the text is no query of this graph.
+        """
+        try:
+            return self._compiled(snapshot.schema_digest, source)
+        except DiagnosticsError:
+            # Only a text with errors needs to know what its names may have meant once.
+            former = FormerNames.of(snapshot.pins.values(), snapshot.tombstones)
+            catalog = self.catalog(snapshot.schema_digest)
+            return compile_queries(source.text, catalog, source.name, former)
 
     def _compile(self, digest: str, source: Source) -> tuple[ir.Query, ...]:
         return compile_queries(source.text, self.catalog(digest), source.name)

@@ -59,8 +59,7 @@ class Mutations:
 
     def plan(self, mutation: Mutation, view: View) -> Work[MutationReport]:
         """See `Mutation.plan`."""
-        digest = view.snapshot.schema_digest
-        query = choose_query(self._queries.compiled(digest, mutation.source), mutation.name)
+        query = choose_query(self._queries.compile(view.snapshot, mutation.source), mutation.name)
         if not isinstance(query, ir.MutationQuery):
             message = f"the query {query.name} changes nothing"
             raise InvalidInputError(message, hint="run it with query")

@@ -8,6 +8,7 @@ from typing import assert_never
 
 from omnigraph.lang.diagnostics import Diagnostic, DiagnosticsError, errors_in
 from omnigraph.lang.source import Source
+from omnigraph.model.former_names import FormerNames
 from omnigraph.model.types import (
     VECTOR_DIMENSION_MAX,
     BlobType,
@@ -35,7 +36,9 @@ class QueryReading:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def compile_queries(text: str, catalog: Catalog, name: str = "query") -> tuple[ir.Query, ...]:
+def compile_queries(
+    text: str, catalog: Catalog, name: str = "query", former: FormerNames | None = None
+) -> tuple[ir.Query, ...]:
     """The typed queries of a text, in its order.
 
     >>> from omnigraph.schema.parser import parse_schema
@@ -47,24 +50,27 @@ def compile_queries(text: str, catalog: Catalog, name: str = "query") -> tuple[i
 
     Args:
         name: What to call the text in diagnostics.
+        former: The names that types and properties had before, for hints.
 
     Raises:
         DiagnosticsError: the text is refused; the error has all its diagnostics.
     """
-    reading = read_queries(text, catalog, name)
+    reading = read_queries(text, catalog, name, former)
     if reading.queries is None:
         raise DiagnosticsError(reading.diagnostics, reading.source)
     return reading.queries
 
 
-def read_queries(text: str, catalog: Catalog, name: str = "query") -> QueryReading:
+def read_queries(
+    text: str, catalog: Catalog, name: str = "query", former: FormerNames | None = None
+) -> QueryReading:
     """Typed queries and all diagnostics, warnings included, in the order of the text.
 
     Never raises, whatever the text. An error in one query hides none in another.
     """
     source = Source(name, text)
     syntax = read(source)
-    report = Report()
+    report = Report(former or FormerNames())
     _check_names(syntax.queries, report)
     queries = tuple(_query(query, catalog, report) for query in syntax.queries)
     diagnostics = [*syntax.diagnostics, *report.diagnostics]

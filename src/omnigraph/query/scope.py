@@ -153,7 +153,8 @@ def schema_type(name: ast.Name, catalog: Catalog, report: Report) -> SchemaType 
         return None
     message = f"the schema has no type {name.text[:200]}"
     known = (type_.name for type_ in catalog.types)
-    report.add_unknown_name(QueryCode.UNKNOWN_TYPE, name.text, name.span, message, known)
+    former = report.former.describe_type(name.text)
+    report.add_unknown_name(QueryCode.UNKNOWN_TYPE, name.text, name.span, message, known, former)
     return None
 
 
@@ -166,7 +167,10 @@ def edge_type(word: ast.Name, catalog: Catalog, report: Report) -> EdgeType | No
     elif type_ is None:
         message = f"the schema has no edge {word.text[:200]}"
         known = (edge_type.word for edge_type in catalog.edge_types)
-        report.add_unknown_name(QueryCode.UNKNOWN_EDGE, word.text, word.span, message, known)
+        former = report.former.describe_edge(word.text)
+        report.add_unknown_name(
+            QueryCode.UNKNOWN_EDGE, word.text, word.span, message, known, former
+        )
     return type_
 
 
@@ -190,5 +194,8 @@ def column(
         return ir.ColumnValue(variable, name.text, Scalar.STRING, nullable=False)
     message = f"{type_.name} has no property {name.text[:200]}"
     known = (*(property_.name for property_ in type_.properties), *system_columns)
-    report.add_unknown_name(QueryCode.UNKNOWN_PROPERTY, name.text, name.span, message, known)
+    former = report.former.describe_property(type_.name, name.text)
+    report.add_unknown_name(
+        QueryCode.UNKNOWN_PROPERTY, name.text, name.span, message, known, former
+    )
     return None

@@ -16,6 +16,7 @@ from omnigraph.cli.texts import read_text
 if TYPE_CHECKING:
     from omnigraph.lang.diagnostics import Diagnostic
     from omnigraph.lang.source import Source
+    from omnigraph.model.former_names import FormerNames
     from omnigraph.query import ir
     from omnigraph.schema.catalog import Catalog
 
@@ -56,7 +57,7 @@ def lint(
     """
     _refuse_other_files(files)
     schemas = {path: _lint_schema(path) for path in dict.fromkeys(files) if _is_schema(path)}
-    catalog = None
+    catalog, former = None, None
     if any(not _is_schema(path) for path in files):
         if schema is None and len(schemas) == 1:
             schema = next(iter(schemas))
@@ -65,10 +66,10 @@ def lint(
             schemas = {schema: _lint_schema(schema), **schemas}
             catalog = schemas[schema][1]
         else:
-            catalog = _stored_catalog(store, branch)
+            catalog, former = _stored_catalog(store, branch)
     results = [result for result, _ in schemas.values()]
     queries = [path for path in dict.fromkeys(files) if not _is_schema(path)]
-    results += [_lint_queries(path, catalog) for path in queries]
+    results += [_lint_queries(path, catalog, former) for path in queries]
     errors, warnings = _counts(results)
     if json:
         facts = [_file_facts(result) for result in results]
@@ -90,13 +91,17 @@ def _refuse_other_files(files: Iterable[str]) -> None:
             raise typer.BadParameter(message, param_hint="FILE")
 
 
-def _stored_catalog(store: str | None, branch: str | None) -> Catalog:
+def _stored_catalog(store: str | None, branch: str | None) -> tuple[Catalog, FormerNames]:
     from omnigraph import graph
+    from omnigraph.model.former_names import FormerNames
 
     if store is None:
         message = "queries are checked against a schema: give --schema FILE or --store URI"
         raise typer.BadParameter(message, param_hint="--schema")
-    return graph.open(store, read_only=True).schema.show(branch=branch).catalog
+    handle = graph.open(store, read_only=True)
+    snapshot = handle.snapshot(branch=branch)
+    former = FormerNames.of(snapshot.pins.values(), snapshot.tombstones)
+    return handle.schema.show(commit=snapshot.head.commit_id).catalog, former
 
 
 def _lint_schema(path: str) -> tuple[LintResult, Catalog | None]:
@@ -106,7 +111,7 @@ def _lint_schema(path: str) -> tuple[LintResult, Catalog | None]:
     return LintResult(reading.source, reading.diagnostics), reading.catalog
 
 
-def _lint_queries(path: str, catalog: Catalog | None) -> LintResult:
+def _lint_queries(path: str, catalog: Catalog | None, former: FormerNames | None) -> LintResult:
     from omnigraph.lang.source import Source
     from omnigraph.query.compile import read_queries
     from omnigraph.query.parser import read
@@ -115,7 +120,7 @@ def _lint_queries(path: str, catalog: Catalog | None) -> LintResult:
     if catalog is None:
         source = Source(path, text)
         return LintResult(source, read(source).diagnostics, checked=False)
-    reading = read_queries(text, catalog, path)
+    reading = read_queries(text, catalog, path, former)
     return LintResult(reading.source, reading.diagnostics, reading.queries)
 
 
