@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from omnigraph.choices import TableKind
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.model.tables import TableKey
-from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, SchemaType
+from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, Property, SchemaType
 from omnigraph.schema.change_codes import ChangeCode, ChangeFinding
 from omnigraph.schema.matching import Matching, property_names
 
@@ -49,7 +49,9 @@ class _HintMatcher:
         for type_ in self.new.types:
             key, former = type_.table_key, type_.rename_from
             if key in before:
-                if former is not None:
+                if former is not None and not self._refuse_cycle(
+                    type_, None, _hints(self.new.types)
+                ):
                     self._warn_of_unused_hint(type_, None, former, gone=self._is_dropped(former))
                 yield key, key
             elif former is not None and self._accept_type_hint(type_, former):
@@ -84,12 +86,31 @@ class _HintMatcher:
         for property_ in new.properties:
             name, former = property_.name, property_.rename_from
             if name in before:
-                if former is not None:
+                if former is not None and not self._refuse_cycle(new, name, _hints(new.properties)):
                     gone = former in before and former not in after
                     self._warn_of_unused_hint(new, name, former, gone=gone)
                 yield name, name
             elif former is not None and self._accept_property_hint(new, old, name, former):
                 yield name, former
+
+    def _refuse_cycle(self, type_: SchemaType, name: str | None, hints: Mapping[str, str]) -> bool:
+        """Refuse names that are exchanged: names alone do not say whether they have been already.
+
+        Whoever applies the same file again would change them back.
+        """
+        first = name or type_.name
+        cycle = [first]
+        while (former := hints.get(cycle[-1])) not in (None, *cycle):
+            assert former is not None, "it was found"
+            cycle.append(former)
+        if former != first:
+            return False
+        if first == min(cycle):
+            label = ", ".join(f"{type_.name}.{each}" if name else each for each in cycle)
+            message = f"{label} take each other's names; applied twice, that would undo itself"
+            way = f"rename {first} to a name that is free, then the others, then that, one by one"
+            self._report(ChangeCode.FORMER_NAME_IN_USE, type_, name, message, way)
+        return True
 
     def _accept_property_hint(
         self, new: SchemaType, old: SchemaType, name: str, former: str
@@ -209,6 +230,11 @@ class _HintMatcher:
         self, code: ChangeCode, type_: SchemaType, name: str | None, message: str, hint: str = ""
     ) -> None:
         self.findings.append(ChangeFinding(code, type_.name, name, message, hint))
+
+
+def _hints(declarations: Iterable[SchemaType] | Iterable[Property]) -> dict[str, str]:
+    """By name, the former name that a hint claims."""
+    return {each.name: each.rename_from for each in declarations if each.rename_from is not None}
 
 
 def _declared_names(catalog: Catalog) -> dict[str, str]:

@@ -59,6 +59,23 @@ CASES = {
         "node A { p: I32 }", 'node A { p: I32 q: I32 @rename_from("p") }',
         ["A.p>p", "node:A>node:A"],
         [("OG-RN-03", "remove the hint, or p; a chain of renames takes one change for each")]),
+    "two properties that take each other's names": (
+        "node A { p: I32 q: I32 }",
+        'node A { p: I32 @rename_from("q") q: I32 @rename_from("p") }',
+        ["A.p>p", "A.q>q", "node:A>node:A"],
+        [("OG-RN-03",
+          "rename p to a name that is free, then the others, then that, one by one")]),
+    "types that take each other's names": (
+        "node A {} node B {} node C {}",
+        'node A @rename_from("B") {} node B @rename_from("C") {} node C @rename_from("A") {}',
+        ["node:A>node:A", "node:B>node:B", "node:C>node:C"],
+        [("OG-RN-03",
+          "rename A to a name that is free, then the others, then that, one by one")]),
+    "hints in a row that have done their work": (
+        "node A { p: I32 q: I32 }",
+        'node A { p: I32 @rename_from("q") q: I32 @rename_from("z") }',
+        ["A.p>p", "A.q>q", "node:A>node:A"],
+        [("OG-WN-01", "remove the hint"), ("OG-WN-01", "remove the hint")]),
     "all wrong hints at once": (
         "node A { p: I32 }", 'node A { x: I32 @rename_from("zzz") } node B @rename_from("Zzz") {}',
         ["node:A>node:A"], [("OG-RN-01", "remove the hint"), ("OG-RN-01", "remove the hint")]),
