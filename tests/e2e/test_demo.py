@@ -18,11 +18,19 @@ def test_the_tour_reaches_its_end_without_spark(tmp_path: Path) -> None:
         "2,000 rows typed, checked, committed and indexed",
         "$ omnigraph branch merge review/bob --resolve decisions.json",
         "Catalysts, revised",
+        "rename property Person.birthday: born -> birthday  [metadata]",
+        "add property Paper.reads: U32 @default(0)  [rewritten, ",
+        "drop property Person.bio: String  [metadata, ",
         "Killed",
         "rolled_back",
     ):
         assert said in done.out, said
-    for refused in ("error[integrity]", "did you mean Paper?", "error[merge_conflicts]"):
+    for refused in (
+        "error[integrity]",
+        "did you mean Paper?",
+        "error[merge_conflicts]",
+        "it is called birthday now",
+    ):
         assert refused in done.err, refused
     assert (place / "science.omni").is_dir()
 

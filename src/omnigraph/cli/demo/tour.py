@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import unified_diff
 from importlib import resources
 from pathlib import Path
 from typing import Final
@@ -39,6 +40,13 @@ _DECISIONS: Final = """\
   {"type": "Paper", "id": "10.5555/1", "property": "title", "value": "Catalysts, revised"}
 ]
 """
+_NEXT: Final = "next.pg"
+_CHANGES: Final = {
+    "  born: Date\n": '  birthday: Date @rename_from("born")\n',
+    "  bio: String\n": "",
+    "  abstract: String\n": "  abstract: String\n  reads: U32 @default(0)\n",
+}
+_BORN: Final = "query q() { match { $p: Person } return { $p.name $p.born } limit 2 }"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,7 @@ class Tour:
                 self._branch,
                 self._merge,
                 self._travel,
+                self._change,
                 self._crash,
             ):
                 step()
@@ -143,8 +152,25 @@ class Tour:
         _omnigraph(*query)
         _omnigraph(*query, "--commit", loaded)
 
+    def _change(self) -> None:
+        _step("8. The schema changes, rows and all; what was before keeps its own")
+        text = Path(SCHEMA).read_text("utf-8")
+        for line, changed in _CHANGES.items():
+            text = text.replace(line, changed)
+        Path(_NEXT).write_text(text, "utf-8")
+        _show_command("diff", SCHEMA, _NEXT)
+        for line in unified_diff(Path(SCHEMA).read_text("utf-8").splitlines(), text.splitlines()):
+            if line.startswith(("+ ", "- ")):
+                _note(line)
+        new = ("--schema", _NEXT)
+        _omnigraph("schema", "plan", *new)
+        _omnigraph("schema", "apply", *new, "-m", "birthdays, reads, and no bios")
+        born = ("query", "-e", _BORN)
+        _omnigraph(*born, ends=Exit.INVALID)
+        _omnigraph(*born, "--commit", self._first("load"))
+
     def _crash(self) -> None:
-        _step("8. A writer is killed after it has moved one of three tables; the next one mends it")
+        _step("9. A writer is killed after it has moved one of three tables; the next one mends it")
         cited = ("--param", f"cited={_CITED}", "--param", "author=Ada Adeyemi")
         publish = ("mutate", "publish", *_QUERY_FILE, *cited, "--param")
         _run_killed(*publish, "doi=10.5555/lost", "--param", "title=Lost")
