@@ -31,6 +31,7 @@ class Failpoint(StrEnum):
     BRANCH_AFTER_REF = "branch.after_ref"
     BRANCH_AFTER_NAME = "branch.after_name"
     BRANCH_AFTER_MARK = "branch.after_mark"
+    BRANCH_AFTER_END = "branch.after_end"
     BRANCH_AFTER_RETIRE = "branch.after_retire"
     BRANCH_AFTER_UNREGISTER = "branch.after_unregister"
     TAG_AFTER_PUT = "tag.after_put"

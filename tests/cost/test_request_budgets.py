@@ -30,7 +30,7 @@ COMPANY = "query q($n: String) { insert Company { name: $n } }"
 INSERT_REQUESTS_MAX = 12
 FOLD_REQUESTS = 2
 """What a commit needs more that folds the lineage: one in every `RECENT_COMMITS_MAX`."""
-BRANCH_INSERT_REQUESTS_MAX = 14
+BRANCH_INSERT_REQUESTS_MAX = 12
 SECOND_TABLE_REQUESTS = 5
 """What a write to one more table needs: its rows, a look at its head, and Lance's commit."""
 CREATE_REQUESTS_MAX = 10

@@ -29,8 +29,9 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import LEASE_SECONDS
 from omnigraph.manifest.branches import Branch, TakenNames
-from omnigraph.manifest.deletions import finish_deletion, has_moved
+from omnigraph.manifest.deletions import finish_deletion
 from omnigraph.manifest.layout import MANIFEST
+from omnigraph.manifest.publisher import end
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.ids import CommitId
@@ -94,6 +95,9 @@ def create(
             # A cleanup first marks the commit, and then looks for branches that start at it.
             manifest.let_go.claim(source.head)
     except OmnigraphError:
+        # Whoever found the name meanwhile must not write to what is removed.
+        with suppress(OmnigraphError):
+            end(manifest, clock, branch)
         manifest.names.unregister(branch, clock.now())
         _reclaim_ref(manifest.store, MANIFEST, branch.ref)
         raise
@@ -123,7 +127,6 @@ def delete_unmoved(manifest: Manifest, clock: Clock, branch: Branch, head: Commi
         raise BranchNotFoundError(message, hint="see 'omnigraph branch list'")
     _require_head(manifest.current(branch.name), head)
     _delete(manifest, clock, branch, head)
-    _require_nothing_new(manifest, branch, head)
 
 
 def _delete(manifest: Manifest, clock: Clock, branch: Branch, head: CommitId | None = None) -> None:
@@ -136,6 +139,13 @@ def _delete(manifest: Manifest, clock: Clock, branch: Branch, head: CommitId | N
         if not branch.is_legacy:
             _withdraw(manifest, branch, failure)
         raise
+    if not branch.is_legacy:
+        # If this fails, the branch stays marked, and whoever comes later sees whether it has ended.
+        if not end(manifest, clock, branch, head=head):
+            stale = _stale_head_error(branch.name, head)
+            _withdraw(manifest, branch, stale)
+            raise stale
+        hit(Failpoint.BRANCH_AFTER_END)
     manifest.names.retire(branch, clock.now(), head=head)
     hit(Failpoint.BRANCH_AFTER_UNREGISTER)
 
@@ -252,12 +262,9 @@ def _require_head(snapshot: Snapshot, expected: CommitId) -> None:
         raise StaleHeadError(message, expected=expected, actual=actual)
 
 
-def _require_nothing_new(manifest: Manifest, branch: Branch, expected: CommitId) -> None:
-    """Reinstate the branch if a commit landed before its name was removed; later ones cannot."""
-    if has_moved(manifest, branch, expected):
-        manifest.names.reinstate(branch)
-        message = f"branch {branch.name} is not at {expected} any more: it stays"
-        raise StaleHeadError(message, expected=expected)
+def _stale_head_error(name: BranchName, expected: CommitId | None) -> StaleHeadError:
+    message = f"branch {name} is not at {expected} any more: it stays"
+    return StaleHeadError(message, expected=expected)
 
 
 def _reclaim_ref(store: Store, location: str, ref: str) -> None:

@@ -339,16 +339,6 @@ class Branches:
         if not branch.is_legacy:
             self.unregister(branch, now)
 
-    def reinstate(self, branch: Branch) -> None:
-        """Give a branch that was just retired its name back.
-
-        Raises:
-            AlreadyExistsError: another branch has taken the name. It is untouched.
-        """
-        self.forget(RetiredBranch(branch.name, branch.ref))
-        if not branch.is_legacy:
-            self.register(replace(branch, ending_since=None, ending_head=None))
-
     def users_of(self, branch: Branch) -> tuple[BranchName, ...]:
         """The branches created from this one whose records can be read."""
         others = self.survey().branches

@@ -1,4 +1,8 @@
-"""Interrupted deletions of branches: the next process finishes or withdraws them."""
+"""Interrupted deletions of branches: the next process finishes or withdraws them.
+
+A branch is deleted at the moment it ends on its own ref (docs/decisions/0008): a deletion that was
+killed before has not happened.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,11 @@ from datetime import datetime
 from omnigraph.errors import ConflictError
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.reader import Manifest
-from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 
 
 def finish_deletion(manifest: Manifest, name: BranchName, now: datetime) -> Branch | None:
-    """Finish an interrupted deletion, or withdraw it if it is no longer allowed.
-
-    A branch is kept if other branches were created from it, or if it was to be deleted at one
-    commit and is now at another.
+    """Finish an interrupted deletion of a branch that has ended, or withdraw it.
 
     Returns:
         The branch's record as it was just read; None if it is main, or was changed here.
@@ -29,12 +29,10 @@ def finish_deletion(manifest: Manifest, name: BranchName, now: datetime) -> Bran
         return branch
     if not branch.is_abandoned(now):
         raise being_deleted_error(name)
-    if manifest.names.users_of(branch) or has_moved(manifest, branch, branch.ending_head):
+    if manifest.open_ref(branch.ref).is_ended:
+        manifest.names.retire(branch, now, head=branch.ending_head)
+    else:
         manifest.names.withdraw(branch)
-        return None
-    manifest.names.retire(branch, now, head=branch.ending_head)
-    if has_moved(manifest, branch, branch.ending_head):
-        manifest.names.reinstate(branch)
     return None
 
 
@@ -42,11 +40,3 @@ def being_deleted_error(name: BranchName) -> ConflictError:
     """The error for a writer of a branch that another process is deleting."""
     message = f"branch {name} is being deleted"
     return ConflictError(message, hint="look whether it is still there, then try again")
-
-
-def has_moved(manifest: Manifest, branch: Branch, head: CommitId | None) -> bool:
-    """Whether a branch, with or without its name, is at another commit than `head`."""
-    if head is None:
-        return False
-    tip = manifest.snapshot(manifest.open_ref(branch.ref), branch.name)
-    return tip.head.commit_id != head

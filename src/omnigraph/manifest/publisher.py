@@ -26,7 +26,8 @@ from omnigraph.limits import (
     RECENT_COMMITS_MAX,
 )
 from omnigraph.manifest import rows
-from omnigraph.manifest.expectations import Expectation, require
+from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.expectations import Expectation, branch_deleted_error, require
 from omnigraph.manifest.format import CURRENT
 from omnigraph.manifest.layout import MANIFEST, manifest_schema
 from omnigraph.manifest.lineage import generations
@@ -90,6 +91,7 @@ def publish(
     Raises:
         ConflictError: an expectation does not hold, or every attempt lost its race. Nothing of this
             commit is visible.
+        BranchNotFoundError: the branch has ended. Nothing of this commit is visible.
         StorageError: the write failed and did not land.
         OutcomeUnknownError: the write failed, and whether it landed cannot be determined.
     """
@@ -110,9 +112,53 @@ def publish(
             back_off(clock, attempt, seconds_max=PUBLISH_BACKOFF_SECONDS_MAX)
     if landed := _look_again(manifest, publication):
         return landed
-    message = f"branch {publication.branch} moved {PUBLISH_ATTEMPTS_MAX} times during one publish"
+    raise _contention_error(publication.branch)
+
+
+def _contention_error(branch: BranchName) -> ConflictError:
+    message = f"branch {branch} moved {PUBLISH_ATTEMPTS_MAX} times during one publish"
     hint = "many writers are busy on this branch; try again"
-    raise ConflictError(message, hint=hint, code=ErrorCode.PUBLISH_CONTENTION)
+    return ConflictError(message, hint=hint, code=ErrorCode.PUBLISH_CONTENTION)
+
+
+def end(manifest: Manifest, clock: Clock, branch: Branch, *, head: CommitId | None = None) -> bool:
+    """Publish that a branch has ended, so that no other publish on its ref succeeds.
+
+    May be called again for a branch that has ended. A branch of an older release, whose ref has its
+    name, does not end: that name may be used again.
+
+    Args:
+        head: The commit that it must be at; None if it ends in any case.
+
+    Returns:
+        Whether it has ended; False if it is at another commit, and goes on.
+
+    Raises:
+        ConflictError: every attempt lost its race. It goes on.
+        StorageError: the write failed, and whether the branch has ended is unknown.
+    """
+    for attempt in range(PUBLISH_ATTEMPTS_MAX):
+        opened = manifest.open_ref(branch.ref)
+        if opened.is_ended:
+            return True
+        if opened.stamp != CURRENT:
+            migrate(manifest, clock, branch.name)
+            continue
+        if head is not None and opened.contents.head != head:
+            return False
+        contents = replace(opened.contents, ended_ref=branch.ref)
+        state = rows.encode_contents(contents, branch.name)
+        pages = opened.table.fragments()[1:]
+        schema = manifest_schema(CURRENT)
+        staged = staging.stage_overwrite(opened.table, state, schema=schema, carrying=pages)
+        author = heads.Authorship(OperationId(clock.ulid()), OperationKind.END)
+        try:
+            heads.apply(staged, author)
+        except TableConflictError:
+            back_off(clock, attempt, seconds_max=PUBLISH_BACKOFF_SECONDS_MAX)
+        else:
+            return True
+    raise _contention_error(branch.name)
 
 
 def _attempt(
@@ -139,6 +185,8 @@ def _attempt(
     hit(Failpoint.PUBLISH_AFTER_READ)
     if landed:
         return landed
+    if opened.is_ended:
+        raise branch_deleted_error(publication.branch)
     now = manifest.snapshot(opened, publication.branch)
     require(publication.expecting, now)
     commit = _commit(publication, now, created_at, _generation(manifest, opened, publication, now))
@@ -246,6 +294,7 @@ def _stage(
         tombstones=(*before.tombstones, *publication.tombstones),
         head=commit.commit_id,
         recent=(*recent, commit),
+        ended_ref=None,
     )
     state = rows.encode_contents(contents, publication.branch)
     schema = manifest_schema(CURRENT)

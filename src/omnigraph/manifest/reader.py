@@ -44,6 +44,13 @@ class OpenManifest:
     stamp: int
     contents: rows.Contents
 
+    @property
+    def is_ended(self) -> bool:
+        """Whether the branch has ended: nothing is published on its ref any more."""
+        return self.contents.ended_ref is not None and (
+            self.contents.ended_ref == self.table.address.ref
+        )
+
 
 class Manifest:
     """The read side of the manifest. Nothing here writes, whatever the format of the graph."""

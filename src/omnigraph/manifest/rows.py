@@ -39,17 +39,20 @@ class Contents:
     Attributes:
         head: The newest commit; None only in formats that kept lineage elsewhere.
         recent: The newest commits, oldest first, the head among them.
+        ended_ref: The ref whose branch ended with these contents. A branch that was created from
+            them is carried by another ref, and has not ended.
     """
 
     pins: tuple[TablePin, ...]
     tombstones: tuple[Tombstone, ...]
     head: CommitId | None
     recent: tuple[Commit, ...]
+    ended_ref: str | None = None
 
 
 def encode_contents(contents: Contents, branch: BranchName) -> pa.Table:
     """The rows of a manifest's first fragment."""
-    head = [] if contents.head is None else [_head_row(branch, contents.head)]
+    head = [] if contents.head is None else [_head_row(branch, contents)]
     return _table(
         [
             *map(pin_row, contents.pins),
@@ -77,7 +80,7 @@ def decode(rows: pa.Table, *, uri: str) -> Contents:
     Raises:
         StorageError: a row is invalid; the manifest is corrupted.
     """
-    pins, tombstones, heads, commits = [], [], [], []
+    pins, tombstones, heads, commits, ended = [], [], [], [], []
     uncounted: list[Row] = []
     for row in rows.to_pylist():
         try:
@@ -88,7 +91,9 @@ def decode(rows: pa.Table, *, uri: str) -> Contents:
                 case ObjectType.TOMBSTONE:
                     tombstones.append(read_tombstone(row))
                 case ObjectType.HEAD:
-                    heads.append(CommitId.parse(json.loads(row["metadata"])["commit"]))
+                    facts = json.loads(row["metadata"])
+                    heads.append(CommitId.parse(facts["commit"]))
+                    ended.append(facts.get("ended"))
                 case ObjectType.COMMIT:
                     commits.append(_commit(row))
         except (ValueError, KeyError, TypeError, AttributeError, InvalidInputError) as cause:
@@ -101,7 +106,8 @@ def decode(rows: pa.Table, *, uri: str) -> Contents:
     if heads and uncounted:
         message = f"the manifest of {uri} does not count the rows of a table: {uncounted[0]}"
         raise corruption_error(message)
-    return Contents(tuple(pins), tuple(tombstones), heads[0] if heads else None, tuple(commits))
+    head, ended_ref = (heads[0], ended[0]) if heads else (None, None)
+    return Contents(tuple(pins), tuple(tombstones), head, tuple(commits), ended_ref)
 
 
 def corruption_error(message: str) -> StorageError:
@@ -190,11 +196,12 @@ def read_tombstone(row: Row) -> Tombstone:
     )
 
 
-def _head_row(branch: BranchName, commit_id: CommitId) -> Row:
+def _head_row(branch: BranchName, contents: Contents) -> Row:
+    facts = {"commit": contents.head, "ended": contents.ended_ref}
     return {
         "object_id": f"graph_head:{branch}",
         "object_type": ObjectType.HEAD,
-        "metadata": _json({"commit": commit_id}),
+        "metadata": _json({name: fact for name, fact in facts.items() if fact is not None}),
     }
 
 

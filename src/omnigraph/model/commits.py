@@ -37,6 +37,8 @@ class OperationKind(StrEnum):
     RECOVERY = "recovery"
     MIGRATION = "migration"
     """Changes the manifest's format; makes no commit."""
+    END = "end"
+    """Ends a branch, so that nothing more is published on its ref; makes no commit."""
     LEGACY = "legacy"
     """A commit written before the format recorded what it did."""
 

@@ -231,7 +231,7 @@ class Recovery:
                 opened = self._manifest.open(intent.branch)
             except BranchNotFoundError:
                 return _Outcome(RecoveryKind.ORPHANED_BRANCH_DISCARDED)
-            if opened.table.address.ref != intent.branch_ref:
+            if opened.table.address.ref != intent.branch_ref or opened.is_ended:
                 return _Outcome(RecoveryKind.ORPHANED_BRANCH_DISCARDED)
             with suppress(ConflictError, BranchNotFoundError):
                 # The owner was stalled and published meanwhile: read the branch again.

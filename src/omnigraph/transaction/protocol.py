@@ -37,7 +37,6 @@ from omnigraph.limits import (
 )
 from omnigraph.manifest import schemas
 from omnigraph.manifest.branches import Branch
-from omnigraph.manifest.deletions import being_deleted_error
 from omnigraph.manifest.expectations import (
     BranchIs,
     Expectation,
@@ -66,7 +65,7 @@ from omnigraph.recovery.owners import this_process, track_operation
 from omnigraph.recovery.sweep import Recovery
 from omnigraph.storage import heads
 from omnigraph.storage.staging import StagedWrite
-from omnigraph.storage.tables import REF_FOLDER, Table
+from omnigraph.storage.tables import REF_FOLDER, Table, is_minted
 from omnigraph.storage.turns import turn
 from omnigraph.transaction.view import View, view_at
 from omnigraph.transaction.work import (
@@ -382,7 +381,7 @@ class Transactions:
                 opened=claimed.opened,
                 read_at=claimed.read_at,
             )
-            self._require_branch(view.snapshot)
+            self._require_name(view.snapshot)
             hit(Failpoint.WRITE_AFTER_PUBLISH)
         except OmnigraphError as failure:
             commit = self._resolve_failure(intent, failure)
@@ -418,7 +417,7 @@ class Transactions:
         publication = _publication(order, planned_on, work, nothing, commit_id)
         self._require_source(order)
         commit = publish(self._manifest, self._clock, publication)
-        self._require_branch(planned_on)
+        self._require_name(planned_on)
         return commit
 
     @contextmanager
@@ -433,11 +432,17 @@ class Transactions:
                 raise ConflictError(message, hint="try again") from failure
             raise
 
-    def _require_branch(self, planned_on: Snapshot) -> None:
-        """Reject a write that is invisible because its branch was deleted.
+    def _require_name(self, planned_on: Snapshot) -> None:
+        """Reject a write that is invisible because its branch was deleted, if it may be so.
 
-        Deletion removes a branch's name first, so while the name exists the commit is on it.
+        A branch ends before it loses its name, and then no publish succeeds. Only branches of older
+        releases do not end.
         """
+        if planned_on.ref is not None and not is_minted(planned_on.ref):
+            self._require_branch(planned_on)
+
+    def _require_branch(self, planned_on: Snapshot) -> None:
+        """Reject a branch that lost its name."""
         name = planned_on.branch
         if not name.is_main and self._manifest.names.ref_of(name) != planned_on.ref:
             raise branch_deleted_error(name)
@@ -530,10 +535,7 @@ class Transactions:
             ConflictError: a published write moved the branch, or a recovery moved a head.
             RecoveryNeededError: a head moved, and no write accounts for it.
         """
-        found = self._manifest.names.find(order.branch)
-        if found is not None and found.is_ending:
-            raise being_deleted_error(order.branch)
-        opened = self._manifest.open(order.branch, found=found)
+        opened = self._open_again(planned_on)
         now = self._manifest.snapshot(opened, order.branch)
         self._require_source(order)
         self._require_young(order, staged)
@@ -550,6 +552,22 @@ class Transactions:
             message = "a recovery that slept has restored tables of this write"
             raise ConflictError(message, hint="try again", code=ErrorCode.STRAY_RESTORE)
         raise _drift_error(order.branch, *ahead[0])
+
+    def _open_again(self, planned_on: Snapshot) -> OpenManifest:
+        """The current manifest of the branch that the plan was made on.
+
+        Raises:
+            BranchNotFoundError: the branch was deleted.
+        """
+        name, ref = planned_on.branch, planned_on.ref
+        if ref is None or not is_minted(ref):
+            # A branch of an older release is the one that has the name.
+            return self._manifest.open(name)
+        # No other branch ever has its ref, so the name need not be read.
+        opened = self._manifest.open(name, found=Branch(name, ref))
+        if opened.is_ended:
+            raise branch_deleted_error(name)
+        return opened
 
     def _require_young(self, order: Order, staged: StagedTables) -> None:
         """Reject files and tables that are so old that `cleanup` may soon consider them garbage."""

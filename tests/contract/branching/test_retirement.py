@@ -17,12 +17,13 @@ from omnigraph.errors import (
     NotAllowedError,
     StorageError,
 )
-from omnigraph.failpoints import Failpoint, SimulatedCrash
+from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
 from omnigraph.graph import Graph
 from omnigraph.limits import LEASE_SECONDS
 from omnigraph.maintenance.cleanup.refs import RefCleanup, clean_refs
 from omnigraph.manifest.branches import Branch, Branches
 from omnigraph.manifest.layout import BRANCHES, MANIFEST, RETIRED
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 from omnigraph.storage.objects import Objects
@@ -166,7 +167,7 @@ def test_a_base_that_cannot_be_read_is_said_and_not_stepped_over(graph):
     assert [each.subject for each in fresh.check(history=True).findings]
 
 
-@pytest.mark.parametrize("point", [Failpoint.BRANCH_AFTER_MARK, Failpoint.BRANCH_AFTER_RETIRE])
+@pytest.mark.parametrize("point", [Failpoint.BRANCH_AFTER_END, Failpoint.BRANCH_AFTER_RETIRE])
 def test_the_next_writer_finishes_a_delete_that_was_killed(graph, point):
     graph.branches.create("draft")
     insert(graph, "eva", branch="draft")
@@ -184,7 +185,7 @@ def test_the_next_writer_finishes_a_delete_that_was_killed(graph, point):
     assert_next_writes_work(graph.uri)
 
 
-@pytest.mark.parametrize("point", [Failpoint.BRANCH_AFTER_MARK, Failpoint.BRANCH_AFTER_RETIRE])
+@pytest.mark.parametrize("point", [Failpoint.BRANCH_AFTER_END, Failpoint.BRANCH_AFTER_RETIRE])
 def test_cleanup_finishes_a_delete_that_was_killed(graph, point):
     graph.branches.create("draft")
     insert(graph, "eva", branch="draft")
@@ -195,6 +196,43 @@ def test_cleanup_finishes_a_delete_that_was_killed(graph, point):
     omnigraph.open(graph.uri, clock=LaterClock(AFTER_A_LEASE)).cleanup()
     assert graph.branches.list() == ("main",)
     assert_next_writes_work(graph.uri)
+
+
+@pytest.mark.parametrize("next_", ["writer", "cleanup", "delete"])
+def test_a_delete_that_was_killed_before_the_branch_ended_did_not_happen(graph, next_):
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    cut_off(Cut(Failpoint.BRANCH_AFTER_MARK), lambda: graph.branches.delete("draft"))
+
+    with pytest.raises(ConflictError, match="draft is being deleted"):
+        insert(omnigraph.open(graph.uri), "fay", branch="draft")
+    # A writer that was there before goes on, and what it was told has landed stays.
+    insert(graph, "gus", branch="draft")
+    later = omnigraph.open(graph.uri, clock=LaterClock(AFTER_A_LEASE))
+    if next_ == "writer":
+        insert(later, "hal", branch="draft")
+    elif next_ == "cleanup":
+        later.cleanup()
+    else:
+        later.branches.delete("draft")
+        assert graph.branches.list() == ("main",)
+        return
+    assert people(graph.at(branch="draft"))[:4] == ["ada", "bob", "eva", "gus"]
+    insert(omnigraph.open(graph.uri), "ida", branch="draft")
+    assert_next_writes_work(graph.uri)
+
+
+def test_a_branch_that_is_made_from_an_ended_one_has_not_ended(graph):
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    graph.merge("draft")
+    ended: list[Snapshot] = []
+    with arm(Failpoint.BRANCH_AFTER_END, lambda: ended.append(graph.at(branch="draft").snapshot())):
+        graph.branches.delete("draft")
+    lifecycle.create(graph._manifest, graph._clock, BranchName("heir"), ended[0])
+
+    insert(graph, "fay", branch="heir")
+    assert people(graph.at(branch="heir")) == ["ada", "bob", "eva", "fay"]
 
 
 def record(graph: Graph, name: str) -> Branch:
