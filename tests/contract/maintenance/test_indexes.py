@@ -136,12 +136,15 @@ def test_an_index_is_extended_by_what_it_lacks_alone(graph, engine):
     put(graph, 1, 2)
     graph.ensure_indices(engine="local")
     before = index_files(graph)
-    # Nobody can read what is covered already.
-    for _, table in tables(graph):
-        for fragment in table.fragments():
-            path = Path(graph.uri, table.address.folder, "data", fragment.files[0].path)
-            path.rename(path.with_suffix(".away"))
+    covered = [
+        Path(graph.uri, table.address.folder, "data", fragment.files[0].path)
+        for _, table in tables(graph)
+        for fragment in table.fragments()
+    ]
     put(graph, 3)
+    # Nobody can read what is covered already.
+    for path in covered:
+        path.rename(path.with_suffix(".away"))
 
     graph.ensure_indices(engine=engine)
 
