@@ -481,3 +481,18 @@ BACKFILL_THREADS_MAX: Final = 4
 VALUES_WRITTEN_PER_SECOND: Final = 1_000_000
 ROWS_CHECKED_PER_SECOND: Final = 5_000_000
 """About what one process with two cores and its own disk does, for estimates of schema changes."""
+
+WARM_CLIENTS_MAX: Final = 64
+"""Commands that a starter runs at once; further ones run without it."""
+
+WARM_IDLE_SECONDS: Final = 1_800.0
+"""How long a starter waits for the next command before it ends, unless told otherwise."""
+
+WARM_IDLE_SECONDS_MAX: Final = 7 * 86_400.0
+
+WARM_LOOK_SECONDS: Final = 15.0
+"""How often a starter without work looks whether it is still of use."""
+
+WARM_START_SECONDS_MAX: Final = 60.0
+WARM_STOP_SECONDS_MAX: Final = 10.0
+"""How long to wait for a starter that starts, and for one that ends."""

@@ -1,57 +1,116 @@
-"""The `omnigraph` command, forked from a process that has already imported its libraries.
+"""The `omnigraph` command run by a starter, whose libraries are imported already.
 
-Nearly all the time of a short command is spent importing them. `warm_server` does it once.
+Nearly all the time of a short command is spent importing them.
 """
 
 from __future__ import annotations
 
 import atexit
+import json
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-# It imports almost nothing, to start fast. Some variables take effect only while Python starts, so
-# they need a real start.
-_CALLER: Final = """\
-#!{python} -IS
-import json, os, socket, sys
+from omnigraph.cli import starter
+from omnigraph.warm import place
 
-if {{"PYTHONIOENCODING", "PYTHONUTF8"}} & set(os.environ):
-    os.execv({python!r}, [{python!r}, "-m", "omnigraph", *sys.argv[1:]])
-with socket.socket(socket.AF_UNIX) as server:
-    server.connect({address!r})
-    socket.send_fds(server, [b"-"], [0, 1, 2])
-    server.sendall(json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode())
-    server.shutdown(socket.SHUT_WR)
-    code = int(server.recv(16))
-if code < 0:
-    os.kill(os.getpid(), -code)
-sys.exit(code)
+# As pip installs it; this one exists in every checkout.
+_COMMAND: Final = """\
+#!{python}
+import re
+from omnigraph.__main__ import run
+run()
 """
+
+# Without what a site adds: tests run thousands of commands. It has its own starter, wherever the
+# cache of the command is.
+_FAST_COMMAND: Final = """\
+#!{python} -IS
+import os, sys
+sys.path.append({source!r})
+from omnigraph.warm import client, place
+place.directory, place.identity = (lambda: {directory!r}), (lambda: {identity!r})
+place.socket_name = lambda: {name!r}
+client.run_warm()
+os.execv({python!r}, [{python!r}, "-m", "omnigraph", *sys.argv[1:]])
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A user's home with a starter of its own, and the command as this user runs it."""
+
+    folder: Path
+
+    @property
+    def program(self) -> Path:
+        return self.folder / "omnigraph"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache"), "OMNIGRAPH_WARM": ""}
+
+    def start(self, *arguments: str, variables: Mapping[str, str] | None = None) -> Any:
+        """Start a starter, with some more variables; returns what the command prints."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._write(self.program, _COMMAND.format(python=sys.executable))
+        run = subprocess.run(
+            [self.program, "warm", "start", "--json", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**self.environment, **(variables or {})},
+            timeout=120,
+        )
+        assert run.returncode == 0, run.stderr
+        return json.loads(run.stdout)
+
+    def status(self) -> Any:
+        """What `warm status` prints."""
+        answer = subprocess.run(
+            [self.program, "warm", "status", "--json"],
+            stdout=subprocess.PIPE,
+            check=True,
+            env=self.environment,
+            timeout=60,
+        )
+        return json.loads(answer.stdout)
+
+    def write_fast_program(self) -> Path:
+        """The command without the site of this Python."""
+        text = _FAST_COMMAND.format(
+            python=sys.executable,
+            source=str(Path(starter.__file__).parents[2]),
+            directory=str(self.folder / "cache" / "omnigraph" / "warm"),
+            identity=place.identity(),
+            name=place.socket_name(),
+        )
+        path = self.folder / "fast" / "omnigraph"
+        path.parent.mkdir()
+        self._write(path, text)
+        return path
+
+    def _write(self, path: Path, text: str) -> None:
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
 
 
 @cache
 def omnigraph_program() -> Path:
     """A program that works like `omnigraph`, alone in its folder, until this process ends."""
     folder = Path(tempfile.mkdtemp(prefix="omnigraph-warm-"))
-    address = str(folder / "socket")
-    server = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.warm_server", address],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=Path(__file__).parents[2],
-    )
-    atexit.register(_end, server)
-    assert server.stdout is not None
-    assert server.stdout.readline() == b"ready\n"
-    program = folder / "omnigraph"
-    program.write_text(_CALLER.format(python=sys.executable, address=address), encoding="utf-8")
-    program.chmod(0o755)
+    # A starter whose socket is gone ends by itself.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    home = Home(folder)
+    home.start()
+    program = home.write_fast_program()
+    subprocess.run([program, "version"], check=True, stdout=subprocess.DEVNULL)
+    assert home.status()["commands"] == 1, "its commands are run by the starter"
     return program
-
-
-def _end(server: subprocess.Popen[bytes]) -> None:
-    server.communicate()

@@ -7,7 +7,8 @@ import io
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Final, NoReturn
+from functools import cache
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
 
@@ -15,6 +16,7 @@ from omnigraph.cli import output, process, render
 from omnigraph.cli.exits import Exit, exit_code
 from omnigraph.cli.on_demand import CommandsOnDemand, UsageError
 from omnigraph.errors import OmnigraphError
+from omnigraph.warm.client import check_wish
 
 _OBJECTS_BEFORE_COLLECTION: Final = 200_000
 """More than the libraries allocate while they are imported; some tens of megabytes at most."""
@@ -44,6 +46,7 @@ class _Commands(CommandsOnDemand):
         "repair",
         "recovery",
         "settings",
+        "warm",
         "demo",
         "version",
     )
@@ -86,6 +89,7 @@ def _root(
     style = context.find_object(render.ErrorStyle)
     if style is not None:
         style.debug = debug
+    check_wish()
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -106,9 +110,16 @@ def main(arguments: Sequence[str]) -> int:
     return code
 
 
+@cache
+def whole_command() -> Any:
+    """What typer makes of the declarations; a starter makes it once for all its commands."""
+    return typer.main.get_command(app)
+
+
 def _run_command(arguments: Sequence[str], style: render.ErrorStyle) -> int:
     try:
-        code = app(list(arguments), prog_name=app.info.name, obj=style, standalone_mode=False)
+        command = whole_command()
+        code = command(list(arguments), prog_name=app.info.name, obj=style, standalone_mode=False)
     except SystemExit as end:
         # Shell completion ends by this exception.
         code = end.code

@@ -39,7 +39,8 @@ def defer_pandas() -> None:
     Arrow imports pandas with the first Python value that it converts, to recognise values of
     pandas. That takes a third of the time of a short command, and no command has such values.
     """
-    if "pandas" not in sys.modules:
+    is_hidden = any(isinstance(finder, _PandasHider) for finder in sys.meta_path)
+    if "pandas" not in sys.modules and not is_hidden:
         sys.meta_path.insert(0, _PandasHider())
 
 

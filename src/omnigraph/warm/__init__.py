@@ -1,0 +1,1 @@
+"""The starter: a process with everything imported, forking a copy for each command."""
