@@ -9,8 +9,6 @@ from __future__ import annotations
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Final
-
     from omnigraph import errors
     from omnigraph.changes.feed import Batch, CommitChanges
     from omnigraph.changes.graphs import GraphDiff
@@ -149,7 +147,7 @@ __all__ = [
     "parse_schema",
 ]
 
-_HOMES: Final = {
+_HOMES = {
     "AcceptedSchema": "omnigraph.manifest.schemas",
     "AlreadyExistsError": "omnigraph.errors",
     "Batch": "omnigraph.changes.feed",

@@ -149,5 +149,10 @@ def arm_from_environment(text: str) -> None:
     _armed.update(traps)
 
 
-if ENVIRONMENT_VARIABLE in os.environ:
-    arm_from_environment(os.environ[ENVIRONMENT_VARIABLE])
+def obey_environment() -> None:
+    """Arm what the variable of this process names, if it has one."""
+    if ENVIRONMENT_VARIABLE in os.environ:
+        arm_from_environment(os.environ[ENVIRONMENT_VARIABLE])
+
+
+obey_environment()

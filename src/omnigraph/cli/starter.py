@@ -111,9 +111,8 @@ def _run_command() -> NoReturn:
     from omnigraph import failpoints
     from omnigraph.cli.main import run
 
-    if text := os.environ.get(failpoints.ENVIRONMENT_VARIABLE):
-        # As the package does when it is imported.
-        failpoints.arm_from_environment(text)
+    # As the package does when it is imported.
+    failpoints.obey_environment()
     run()
 
 
