@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, Self
 
 from omnigraph.backends.registry import Backends
 from omnigraph.clock import Clock, SystemClock
+from omnigraph.engine.budget import Budget, BudgetRequest, Cancellation
 from omnigraph.engine.choose import by_size, follow_up
 from omnigraph.engine.extras import require_spark
 from omnigraph.engine.snapshots import data_at
@@ -52,6 +53,7 @@ from omnigraph.model.followups import (
 )
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName, TagName
+from omnigraph.model.query_limits import QueryLimits, Timeout
 from omnigraph.model.settings import (
     Setting,
     SettingKey,
@@ -99,6 +101,7 @@ if TYPE_CHECKING:
     from omnigraph.recovery.audit import RecoveryEntry
     from omnigraph.recovery.sidecars import Pending
     from omnigraph.recovery.sweep import Recovery
+    from omnigraph.relational.plans import Plan
     from omnigraph.schema.plan import SchemaPlan
     from omnigraph.schema.steps import SchemaStep
     from omnigraph.transaction.protocol import Order, Transactions
@@ -413,6 +416,10 @@ class Graph:
         commit: str | None = None,
         version: int | None = None,
         engine: str | None = None,
+        timeout: Timeout | None = None,
+        memory: str | int | None = None,
+        max_rows: str | int | None = None,
+        cancel: Cancellation | None = None,
     ) -> QueryResult:
         """Run a read query on one commit.
 
@@ -420,6 +427,11 @@ class Graph:
             source: The text of one or more queries, or the path of a `.gq` file.
             name: Which of them to run; not needed when there is only one.
             engine: `local`, `spark` or `auto`, by size; `$OMNIGRAPH_ENGINE` when None.
+            timeout: How long it may run: `30s`, seconds or a `timedelta`. This and the next two are
+                as the graph's settings say when None, and unlimited when `none`.
+            memory: How much it may hold at once: `512MB`, or bytes.
+            max_rows: How many rows it may return; a query that has more is refused, not cut.
+            cancel: Cancels the query when its `cancel` is called, in any thread.
 
         Raises:
             DiagnosticsError: the text has errors, or does not fit the schema. Nothing was read.
@@ -428,10 +440,30 @@ class Graph:
                 branch or a version. Nothing was read.
             NotFoundError: the branch, the commit, the version or the file does not exist.
             ConflictError: the branch was deleted and created again meanwhile.
+            LimitExceededError: a limit was exceeded; what the query held is free.
+            CancelledError: it was cancelled; what the query held is free.
         """
+        request = BudgetRequest.parse(
+            timeout=timeout, memory=memory, max_rows=max_rows, cancel=cancel
+        )
         snapshot = self.snapshot(branch=branch, commit=commit, version=version)
         with detect_removal(self._store, snapshot):
-            return self._queries.run(snapshot, query_text(source), params, name=name, engine=engine)
+            return self._queries.run(
+                snapshot,
+                query_text(source),
+                params,
+                name=name,
+                engine=engine,
+                budget=partial(self._budget, request),
+            )
+
+    def _budget(self, request: BudgetRequest, plan: Plan) -> Callable[[], Budget]:
+        # One row by its id exceeds no limit: it need not wait for the settings.
+        if plan.lookup is not None:
+            return lambda: request.budget(QueryLimits)
+        if request.needs_defaults:
+            self._settings.start_reading()
+        return lambda: request.budget(lambda: self._settings.current().query)
 
     def explain(
         self,
@@ -463,6 +495,8 @@ class Graph:
         actor: str | None = None,
         message: str | None = None,
         expect_head: str | None = None,
+        timeout: Timeout | None = None,
+        cancel: Cancellation | None = None,
     ) -> MutationResult:
         """Change the graph as a mutation query says, in one commit.
 
@@ -471,6 +505,9 @@ class Graph:
             name: Which of them to run; not needed when there is only one.
             expect_head: The commit, or a tag of it, that the branch must be at, or the write is
                 refused.
+            timeout: How long it may look for rows and check rules: `30s`, seconds or a
+                `timedelta`. Once it writes, it writes to the end.
+            cancel: Cancels the mutation when its `cancel` is called, unless it writes by then.
 
         Raises:
             DiagnosticsError: the text has errors, or does not fit the schema. Nothing was read.
@@ -484,11 +521,14 @@ class Graph:
             RecoveryNeededError: an earlier write cannot be recovered without a person. Nothing
                 changed.
             OutcomeUnknownError: whether the commit landed is unknown; look for it before a retry.
+            LimitExceededError: the time was up before it wrote. Nothing changed.
+            CancelledError: it was cancelled before it wrote. Nothing changed.
         """
         from omnigraph.mutation.results import result_of
 
+        budget = BudgetRequest.parse(timeout=timeout, cancel=cancel).budget(QueryLimits)
         order = self._order(OperationKind.MUTATION, branch, actor, message, expect_head)
-        mutation = self._mutations.prepare(query_text(source), params, name=name)
+        mutation = self._mutations.prepare(query_text(source), params, name=name, budget=budget)
         return result_of(self._transactions.run(order, mutation.plan))
 
     def load(

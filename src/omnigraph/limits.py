@@ -114,11 +114,21 @@ REDUCED_KEYS_MAX: Final = 10_000
 LOCAL_BYTES_MAX: Final = 4 << 30
 """Bytes of table data that the local engine processes before `auto` chooses Spark."""
 
+QUERY_BYTES_MIN: Final = 16_000_000
+"""The least memory that a query can be limited to: DuckDB allocates about this much for each."""
+
 IDLE_DATABASES_MAX: Final = 2
 """Databases of bounded memory that are kept for the next query with the same limit."""
 
 RESULT_BATCH_ROWS: Final = 1 << 16
 """Rows of a result that arrive at once where the bytes of a result are counted."""
+
+BRIEF_COMBINATIONS_MAX: Final = 1 << 20
+"""Combinations of rows up to which a statement ends at once, whatever it does with them. To wait
+for another thread costs as much as a small one takes."""
+
+CANCELLED_JOBS_SECONDS_MAX: Final = 0.5
+"""How long the caller of a query on Spark waits for its jobs to end when it was cancelled."""
 
 INTERRUPT_SECONDS: Final = 0.02
 """How often a run that has to end is interrupted until it does: one that starts forgets earlier

@@ -25,7 +25,8 @@ COMPANY = "query q($n: String) { insert Company { name: $n } }"
 OPEN_REQUESTS_MAX = 3
 """The newest version of the manifest, by a listing, and the state."""
 POINT_REQUESTS_MAX = 8
-HOP_REQUESTS_MAX = 11
+HOP_REQUESTS_MAX = 12
+"""One of them for the settings, which may limit queries; a point query needs none."""
 WARM_REQUESTS_MAX = 1
 """Whether there is a newer commit."""
 BRANCH_REQUESTS = 3

@@ -46,6 +46,9 @@ def test_a_setting_is_listed_set_printed_and_unset(run: Run) -> None:
         "maintenance.optimize": "graph",
         "maintenance.keep_commits": "default",
         "maintenance.keep_days": "graph",
+        "query.timeout": "default",
+        "query.memory": "default",
+        "query.max_rows": "default",
     }
     assert run("settings", "unset", "maintenance.keep_days", "--json").json["value"] == 30
     told = run("settings", "get", "maintenance.keep_days", "--json")
@@ -61,6 +64,8 @@ def test_a_setting_is_listed_set_printed_and_unset(run: Run) -> None:
         (["set", "maintenance.keep_days", "soon"], "has to be a whole number from 0 to 36500"),
         (["set", "maintenance.keep_days", "7.5"], "and '7.5' is not"),
         (["set", "maintenance.keep_days", "40000"], "and 40000 is not"),
+        (["set", "query.timeout", "30"], "has to be none, or a duration such as 30s"),
+        (["set", "query.memory", "much"], "has to be none, or a size such as 512MB"),
         (["set", "maintenance.optimize", "1"], "has to be auto or off, and 1 is not"),
     ],
 )

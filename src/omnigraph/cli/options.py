@@ -53,6 +53,24 @@ OnEngine = Annotated[
     EngineRequest | None,
     typer.Option("--engine", help="The engine; auto, the default, decides by size."),
 ]
+Timeout = Annotated[
+    str | None,
+    typer.Option(
+        "--timeout",
+        metavar="TIME",
+        help="End the query when it has run for this long, such as 30s or 2m.",
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory", metavar="SIZE", help="End the query when it needs more, such as 512MB or 2GiB."
+    ),
+]
+MaxRows = Annotated[
+    str | None,
+    typer.Option("--max-rows", metavar="N", help="Refuse the query when it has more rows."),
+]
 Store = Annotated[
     str | None,
     typer.Option(
@@ -116,6 +134,11 @@ Message = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+
+
+def max_rows(text: str | None) -> str | int | None:
+    """The number that `--max-rows` names, or the word."""
+    return int(text) if text is not None and text.isascii() and text.isdigit() else text
 
 
 def choose_format(wanted: Format | None, *, json: bool) -> Format:

@@ -7,10 +7,21 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final, Self
 
 from omnigraph.errors import CancelledError, ErrorCode, LimitExceededError
+from omnigraph.model.arguments import misfit_error
+from omnigraph.model.durations import format_duration
+from omnigraph.model.query_limits import (
+    QueryLimits,
+    Timeout,
+    require_max_rows,
+    require_memory,
+    require_timeout,
+)
+from omnigraph.model.sizes import format_size
 
 
 class Cancellation:
@@ -95,19 +106,6 @@ class Budget:
     cancellation: Cancellation | None = None
     ends_at: float | None = None
 
-    @classmethod
-    def start(
-        cls,
-        *,
-        timeout: Limit | None = None,
-        memory: Limit | None = None,
-        rows: Limit | None = None,
-        cancellation: Cancellation | None = None,
-    ) -> Budget:
-        """A budget whose time begins now."""
-        ends_at = None if timeout is None else time.monotonic() + timeout.value
-        return cls(timeout, memory, rows, cancellation, ends_at)
-
     @property
     def may_end_early(self) -> bool:
         """Whether `check` can ever raise."""
@@ -168,6 +166,83 @@ class Budget:
 
 
 UNLIMITED: Final = Budget()
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetRequest:
+    """The limits that a caller gave with a query; those that it did not are the graph's.
+
+    Attributes:
+        given: The arguments that were given, as `parse` names them.
+        started_at: When the time began, by `time.monotonic`.
+    """
+
+    limits: QueryLimits
+    given: frozenset[str]
+    cancellation: Cancellation | None
+    started_at: float
+
+    @classmethod
+    def parse(
+        cls,
+        *,
+        timeout: Timeout | None = None,
+        memory: str | int | None = None,
+        max_rows: str | int | None = None,
+        cancel: Cancellation | None = None,
+    ) -> Self:
+        """Check what a caller gave; None is what it did not. The time begins now.
+
+        Raises:
+            InvalidParameterError: a limit has not its form, or is out of range.
+        """
+        given = {"timeout": timeout, "memory": memory, "max_rows": max_rows}
+        limits = QueryLimits(
+            None if timeout is None else require_timeout(timeout, "timeout"),
+            None if memory is None else require_memory(memory, "memory"),
+            None if max_rows is None else require_max_rows(max_rows, "max_rows"),
+        )
+        names = frozenset(name for name, value in given.items() if value is not None)
+        return cls(limits, names, _require_cancellation(cancel), time.monotonic())
+
+    @property
+    def needs_defaults(self) -> bool:
+        """Whether the caller left a limit to the graph."""
+        return len(self.given) < len(_FORMATS)
+
+    def budget(self, defaults: Callable[[], QueryLimits]) -> Budget:
+        """The budget of these limits, and of the graph's where there are none.
+
+        Args:
+            defaults: Reads the graph's limits; called only where it matters.
+        """
+        graph = defaults() if self.needs_defaults else QueryLimits()
+        timeout, memory, rows = (self._limit(name, graph) for name in _FORMATS)
+        ends_at = None if timeout is None else self.started_at + timeout.value
+        return Budget(timeout, memory, rows, self.cancellation, ends_at)
+
+    def _limit(self, name: str, graph: QueryLimits) -> Limit | None:
+        is_given = name in self.given
+        value = getattr(self.limits if is_given else graph, name)
+        if value is None:
+            return None
+        number = value.total_seconds() if isinstance(value, timedelta) else value
+        source = LimitSource.CALL if is_given else LimitSource.GRAPH
+        return Limit(number, _FORMATS[name](value), source)
+
+
+def _require_cancellation(value: object) -> Cancellation | None:
+    if value is None or isinstance(value, Cancellation):
+        return value
+    hint = "make one with omnigraph.Cancellation()"
+    raise misfit_error(value, "cancel", "a Cancellation", hint=hint)
+
+
+_FORMATS: Final[dict[str, Callable[[Any], str]]] = {
+    "timeout": format_duration,
+    "memory": format_size,
+    "max_rows": "{:,}".format,
+}
 
 
 @dataclass(frozen=True, slots=True)

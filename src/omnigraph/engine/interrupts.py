@@ -6,16 +6,23 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import nullcontext
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from omnigraph.engine.budget import Budget
 from omnigraph.limits import INTERRUPT_SECONDS
 
 Answer = TypeVar("Answer")
 
+RUN_THREAD: Final = "omnigraph-run"
+"""The name of a thread that runs foreign code while another waits for it."""
+
 
 def run_interruptibly(
-    work: Callable[[], Answer], interrupt: Callable[[], None], budget: Budget
+    work: Callable[[], Answer],
+    interrupt: Callable[[], None],
+    budget: Budget,
+    *,
+    patience_seconds: float | None = None,
 ) -> Answer:
     """The result of the work, which runs in another thread where something may end it.
 
@@ -24,25 +31,38 @@ def run_interruptibly(
 
     Args:
         interrupt: Makes work that runs fail soon; called again until it has.
+        patience_seconds: How long the caller waits for that; None for until it has. What takes
+            longer is interrupted all the same.
 
     Raises:
-        LimitExceededError: the time of the budget is up. The work has ended.
-        CancelledError: the budget was cancelled. The work has ended.
+        LimitExceededError: the time of the budget is up. The work has ended, or will.
+        CancelledError: the budget was cancelled. The work has ended, or will.
     """
     budget.check()
     if not budget.may_end_early and threading.current_thread() is not threading.main_thread():
         return work()
     future: Future[Answer] = Future()
-    thread = threading.Thread(target=_fulfil, args=(future, work), name="omnigraph-run")
+    thread = _thread(_fulfil, future, work)
     try:
         _wait(thread, future, budget)
     except BaseException:
-        while thread.is_alive():
-            interrupt()
-            thread.join(INTERRUPT_SECONDS)
+        # In a thread of its own: a second Ctrl-C must not leave the work running.
+        ending = _thread(_end, thread, interrupt)
+        ending.start()
+        ending.join(patience_seconds)
         raise
     thread.join()
     return future.result()
+
+
+def _thread(target: Callable[..., None], *arguments: object) -> threading.Thread:
+    return threading.Thread(target=target, args=arguments, name=RUN_THREAD, daemon=True)
+
+
+def _end(thread: threading.Thread, interrupt: Callable[[], None]) -> None:
+    while thread.is_alive():
+        interrupt()
+        thread.join(INTERRUPT_SECONDS)
 
 
 def _wait(thread: threading.Thread, future: Future[Answer], budget: Budget) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
 from omnigraph.choices import EngineName
 from omnigraph.clock import Clock
+from omnigraph.engine.budget import Budget
 from omnigraph.engine.choose import Choice, by_size, measure_plan
 from omnigraph.engine.extras import require_pandas, require_spark
 from omnigraph.engine.protocol import Data, Engines
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from omnigraph.engine.spark.execute import Frame
+
+
+BudgetFor: TypeAlias = "Callable[[Plan], Callable[[], Budget]]"
+"""What a run of a plan may spend: called when the plan is known, and what it returns, before the
+run. In between tables are opened, while settings may be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,20 +168,25 @@ class Queries:
         *,
         name: str | None,
         engine: str | None,
+        budget: BudgetFor,
     ) -> QueryResult:
         """Answer one query; every table is read at the snapshot.
 
         Raises:
             DiagnosticsError: the text is no query of this graph. Nothing was read.
             InvalidParameterError: a parameter is missing, unknown or ill-typed. Nothing was read.
+            LimitExceededError: the budget does not suffice. What the query held is free.
+            CancelledError: the query was cancelled. What it held is free.
         """
-        prepared = self._prepare(snapshot, source, parameters, name=name, engine=engine)
-        choice = prepared.choice
+        plan = self._plan(snapshot, source, parameters, name=name)
+        find_budget = budget(plan)
+        prepared = self._prepare(snapshot, plan, engine)
+        choice, data = prepared.choice, replace(prepared.data, budget=find_budget())
         return QueryResult(
             commit_id=snapshot.head.commit_id,
             engine=choice.engine,
             why=choice.why,
-            _table=self._engines(choice.engine).run(prepared.plan, prepared.data),
+            _table=self._engines(choice.engine).run(plan, data),
             _query=prepared,
         )
 
@@ -189,8 +200,8 @@ class Queries:
         engine: str | None,
     ) -> Explanation:
         """How a query would be run, without running it."""
-        prepared = self._prepare(snapshot, source, parameters, name=name, engine=engine)
-        plan, choice = prepared.plan, prepared.choice
+        plan = self._plan(snapshot, source, parameters, name=name)
+        choice = self._prepare(snapshot, plan, engine).choice
         reads = {
             name: f"{relation.table} ({', '.join(relation.columns)})"
             for name, relation in plan.relations.items()
@@ -200,22 +211,23 @@ class Queries:
         sql = plan.tree.sql(dialect=self._engines(choice.engine).dialect, pretty=True)
         return Explanation(choice.engine, choice.why, sql, reads, tuple(dict.fromkeys(lookups)))
 
-    def _prepare(
+    def _plan(
         self,
         snapshot: Snapshot,
         source: Source,
         parameters: Mapping[str, object] | None,
         *,
         name: str | None,
-        engine: str | None,
-    ) -> _PreparedQuery:
+    ) -> Plan:
         query = choose_query(self.compile(snapshot, source), name)
         if not isinstance(query, ir.ReadQuery):
             message = f"the query {query.name} changes the graph"
             raise InvalidInputError(message, hint="run it with mutate")
         values = bind(query, require_names(parameters, "params"))
         given = Given(values, self._clock.now(), self._numbers(query))
-        plan = self._lowered(snapshot.schema_digest, query, _GivenShape(given)).plan(given)
+        return self._lowered(snapshot.schema_digest, query, _GivenShape(given)).plan(given)
+
+    def _prepare(self, snapshot: Snapshot, plan: Plan, engine: str | None) -> _PreparedQuery:
         tables = {each.table for each in plan.relations.values() if isinstance(each, TableRows)}
         self._store.tables.open_pins(map(snapshot.pin, tables))
         data = data_at(self._store, snapshot)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from omnigraph.clock import Clock, back_off
-from omnigraph.errors import ConflictError, ErrorCode, FormatError, StorageError
+from omnigraph.errors import ConflictError, ErrorCode, FormatError, OmnigraphError, StorageError
 from omnigraph.limits import (
     SETTINGS_AGE_SECONDS_MAX,
     SETTINGS_ATTEMPTS_MAX,
@@ -46,6 +47,7 @@ class StoredSettings:
         self._clock = clock
         self._lock = threading.Lock()
         self._known: tuple[datetime, Settings] | None = None
+        self._reading: threading.Thread | None = None
 
     def current(self) -> Settings:
         """The settings, at most `SETTINGS_AGE_SECONDS_MAX` old.
@@ -54,16 +56,43 @@ class StoredSettings:
             StorageError: the object is corrupted, or storage fails.
             FormatError: a newer release stored what this one cannot use.
         """
+        with self._lock:
+            reading, self._reading = self._reading, None
+        if reading is not None:
+            reading.join()
+        if (known := self._fresh()) is not None:
+            return known
+        now = self._clock.now()
+        settings = Settings.of(self.read())
+        with self._lock:
+            self._known = (now, settings)
+        return settings
+
+    def start_reading(self) -> None:
+        """Read the settings in another thread, unless they are known; `current` waits for it."""
+        if self._objects.is_local or self._fresh() is not None:
+            return
+        with self._lock:
+            if self._reading is None:
+                self._reading = threading.Thread(target=self._read_ahead, daemon=True)
+                self._reading.start()
+
+    def _read_ahead(self) -> None:
+        now = self._clock.now()
+        # Whoever needs the settings reads them again, and raises what is wrong with them.
+        with suppress(OmnigraphError):
+            settings = Settings.of(self.read())
+            with self._lock:
+                self._known = (now, settings)
+
+    def _fresh(self) -> Settings | None:
         now = self._clock.now()
         with self._lock:
             known = self._known
         # A clock that was set back must not make a value young again.
         if known and timedelta(0) <= now - known[0] < timedelta(seconds=SETTINGS_AGE_SECONDS_MAX):
             return known[1]
-        settings = Settings.of(self.read())
-        with self._lock:
-            self._known = (now, settings)
-        return settings
+        return None
 
     def read(self) -> _Values:
         """The stored values by their keys, those of newer releases included; one request.

@@ -1,4 +1,4 @@
-"""Durations as callers write them: `30d`, `12h` and `90m`."""
+"""Durations as callers write them: `30d`, `12h`, `90m`, `30s` and `500ms`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from omnigraph.errors import InvalidParameterError
 from omnigraph.limits import DURATION_DAYS_MAX
 from omnigraph.model.arguments import misfit_error
 
-_FORM: Final = re.compile(r"([0-9]{1,9})([dhm])")
-_UNITS: Final = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1)}
-_HINT: Final = "write days, hours or minutes, such as 30d, 12h or 90m"
+_FORM: Final = re.compile(r"([0-9]{1,9})(d|h|ms|m|s)")
+_UNITS: Final = {
+    "d": timedelta(days=1),
+    "h": timedelta(hours=1),
+    "m": timedelta(minutes=1),
+    "s": timedelta(seconds=1),
+    "ms": timedelta(milliseconds=1),
+}
+_HINT: Final = "write a number and a unit, such as 30d, 12h, 90m, 30s or 500ms"
 
 
 def require_duration(value: object, name: str) -> timedelta:
@@ -53,9 +59,8 @@ def format_duration(duration: timedelta) -> str:
     >>> format_duration(timedelta(days=30)), format_duration(timedelta(seconds=90))
     ('30d', '90s')
     """
-    seconds = int(duration.total_seconds())
     for unit, length in _UNITS.items():
-        count, rest = divmod(seconds, int(length.total_seconds()))
+        count, rest = divmod(duration, length)
         if count and not rest:
             return f"{count}{unit}"
-    return f"{seconds}s"
+    return f"{duration.total_seconds():g}s"

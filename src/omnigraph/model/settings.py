@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -11,6 +11,13 @@ from typing import Final, Self, TypeAlias
 from omnigraph.errors import FormatError, InvalidParameterError
 from omnigraph.limits import KEEP_COMMITS_MAX, KEEP_DAYS_MAX
 from omnigraph.model.arguments import require_text
+from omnigraph.model.query_limits import (
+    NO_LIMIT,
+    QueryLimits,
+    require_max_rows,
+    require_memory,
+    require_timeout,
+)
 
 SettingValue: TypeAlias = "str | int"
 
@@ -21,6 +28,9 @@ class SettingKey(StrEnum):
     OPTIMIZE = "maintenance.optimize"
     KEEP_COMMITS = "maintenance.keep_commits"
     KEEP_DAYS = "maintenance.keep_days"
+    QUERY_TIMEOUT = "query.timeout"
+    QUERY_MEMORY = "query.memory"
+    QUERY_MAX_ROWS = "query.max_rows"
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -85,10 +95,32 @@ class _Number:
         return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= self.most
 
 
-_KINDS: Final[Mapping[SettingKey, _Word | _Number]] = {
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """A setting that limits queries, or does not: the word `none`, which is its default."""
+
+    parse: Callable[[object, str], object]
+    accepted: str
+    default: str = NO_LIMIT
+
+    def accepts(self, value: object) -> bool:
+        # Numbers would not say of what: stored values are for people to read, too.
+        if not isinstance(value, str) and self.parse is not require_max_rows:
+            return False
+        try:
+            self.parse(value, "value")
+        except InvalidParameterError:
+            return False
+        return True
+
+
+_KINDS: Final[Mapping[SettingKey, _Word | _Number | _Limit]] = {
     SettingKey.OPTIMIZE: _Word(OptimizeMode.AUTO.value, tuple(mode.value for mode in OptimizeMode)),
     SettingKey.KEEP_COMMITS: _Number(1000, KEEP_COMMITS_MAX),
     SettingKey.KEEP_DAYS: _Number(30, KEEP_DAYS_MAX),
+    SettingKey.QUERY_TIMEOUT: _Limit(require_timeout, "none, or a duration such as 30s"),
+    SettingKey.QUERY_MEMORY: _Limit(require_memory, "none, or a size such as 512MB"),
+    SettingKey.QUERY_MAX_ROWS: _Limit(require_max_rows, "none, or a whole number from 1"),
 }
 
 
@@ -131,6 +163,7 @@ class Settings:
     """The settings of a graph, typed."""
 
     maintenance: MaintenanceSettings
+    query: QueryLimits
 
     @classmethod
     def of(cls, stored: Mapping[str, object]) -> Self:
@@ -149,7 +182,12 @@ class Settings:
                 OptimizeMode(str(value_of(stored, SettingKey.OPTIMIZE))),
                 int(value_of(stored, SettingKey.KEEP_COMMITS)),
                 int(value_of(stored, SettingKey.KEEP_DAYS)),
-            )
+            ),
+            QueryLimits(
+                require_timeout(value_of(stored, SettingKey.QUERY_TIMEOUT), "query.timeout"),
+                require_memory(value_of(stored, SettingKey.QUERY_MEMORY), "query.memory"),
+                require_max_rows(value_of(stored, SettingKey.QUERY_MAX_ROWS), "query.max_rows"),
+            ),
         )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache, partial
 
 import pyarrow as pa
 
 from omnigraph.clock import Clock
+from omnigraph.engine.budget import UNLIMITED, Budget
 from omnigraph.engine.queries import Queries, choose_query
 from omnigraph.errors import InvalidInputError
 from omnigraph.integrity import footprint
@@ -47,7 +48,12 @@ class Mutations:
         self._rule_set = lru_cache(maxsize=8)(self._compile_rules)
 
     def prepare(
-        self, source: Source, parameters: Mapping[str, object] | None, *, name: str | None
+        self,
+        source: Source,
+        parameters: Mapping[str, object] | None,
+        *,
+        name: str | None,
+        budget: Budget = UNLIMITED,
     ) -> Mutation:
         """A mutation that can be planned on any view; its instant is now. Reads nothing.
 
@@ -55,10 +61,12 @@ class Mutations:
             InvalidParameterError: the parameters are no mapping by names.
         """
         given = dict(require_names(parameters, "params"))
-        return Mutation(self, source, given, name, self._clock.now())
+        return Mutation(self, source, given, name, self._clock.now(), budget)
 
     def plan(self, mutation: Mutation, view: View) -> Work[MutationReport]:
         """See `Mutation.plan`."""
+        mutation.budget.check()
+        view = replace(view, data=replace(view.data, budget=mutation.budget))
         query = choose_query(self._queries.compile(view.snapshot, mutation.source), mutation.name)
         if not isinstance(query, ir.MutationQuery):
             message = f"the query {query.name} changes nothing"
@@ -82,6 +90,7 @@ class Mutations:
             rule_set, delta, view.data, local, is_proven=is_proven, to_origin=origin_of
         )
         require_clean(report)
+        mutation.budget.check()
         return Work(
             _report(pending),
             changes={key: _stage(table) for key, table in pending.changed_tables()},
@@ -105,6 +114,7 @@ class Mutation:
     Attributes:
         name: Which query of the text it is; None for the only one.
         now: The one instant of the query, however often it is planned.
+        budget: What all its plans together may spend.
     """
 
     owner: Mutations
@@ -112,6 +122,7 @@ class Mutation:
     parameters: Mapping[str, object]
     name: str | None
     now: datetime
+    budget: Budget = UNLIMITED
 
     def plan(self, view: View) -> Work[MutationReport]:
         """Plan what the query changes in this view; writes nothing, and may be called again.
@@ -122,6 +133,8 @@ class Mutation:
             InvalidParameterError: a parameter is missing, unknown or ill-typed. Nothing was read.
             IntegrityError: the change would break rules of the schema.
             StorageError: a table could not be read.
+            LimitExceededError: the budget does not suffice.
+            CancelledError: the mutation was cancelled.
         """
         return self.owner.plan(self, view)
 

@@ -60,6 +60,11 @@ class Objects:
             return LocalStore(self._root.uri)
         return S3Store(self._root.bucket, prefix=self._root.prefix)
 
+    @property
+    def is_local(self) -> bool:
+        """Whether they are files of this machine, and to read one is no request."""
+        return self._root.is_local
+
     def read(self, path: str) -> StoredObject | None:
         """The object at `path`, or None."""
         self._meter.count(reads=1)

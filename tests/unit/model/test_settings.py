@@ -1,8 +1,11 @@
 """Settings: which keys and values are accepted, and what stored values mean."""
 
+from datetime import timedelta
+
 import pytest
 
 from omnigraph.errors import FormatError, InvalidParameterError
+from omnigraph.model.query_limits import QueryLimits
 from omnigraph.model.settings import (
     OptimizeMode,
     SettingKey,
@@ -85,11 +88,39 @@ def test_a_wrong_value_is_refused_with_the_key_and_what_is_accepted(key, value):
 @pytest.mark.parametrize(
     ("key", "value"),
     [
+        (SettingKey.QUERY_TIMEOUT, 30),
+        (SettingKey.QUERY_TIMEOUT, "soon"),
+        (SettingKey.QUERY_MEMORY, 1 << 30),
+        (SettingKey.QUERY_MEMORY, "1MB"),
+        (SettingKey.QUERY_MAX_ROWS, 0),
+        (SettingKey.QUERY_MAX_ROWS, "10"),
+    ],
+)
+def test_a_limit_that_is_none_of_its_kind_is_refused(key, value):
+    with pytest.raises(InvalidParameterError, match="has to be none, or a"):
+        require_setting(key, value)
+
+
+def test_limits_of_queries_are_read_as_they_are_written():
+    stored = {"query.timeout": "2m", "query.memory": "1GiB", "query.max_rows": 5}
+    limits = Settings.of(stored).query
+    assert limits == QueryLimits(timedelta(minutes=2), 1 << 30, 5)
+    assert Settings.of({}).query == QueryLimits()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
         (SettingKey.OPTIMIZE, "auto"),
         (SettingKey.OPTIMIZE, "off"),
         (SettingKey.KEEP_COMMITS, 0),
         (SettingKey.KEEP_COMMITS, 1_000_000_000),
         (SettingKey.KEEP_DAYS, 36_500),
+        (SettingKey.QUERY_TIMEOUT, "2m"),
+        (SettingKey.QUERY_TIMEOUT, "none"),
+        (SettingKey.QUERY_MEMORY, "512MB"),
+        (SettingKey.QUERY_MAX_ROWS, 10_000),
+        (SettingKey.QUERY_MAX_ROWS, "none"),
     ],
 )
 def test_a_right_value_is_accepted(key, value):
@@ -108,7 +139,10 @@ def test_a_list_has_every_setting_and_warns_of_those_it_does_not_know():
     listed = describe_settings(
         {"maintenance.keep_days": 7, "maintenance.optimize": "nightly", "search.refresh": {"a": 1}}
     )
-    optimize, commits, days, other = listed
+    optimize, commits, days, *limits, other = listed
+    assert {(limit.value, limit.default, limit.warning) for limit in limits} == {
+        ("none", "none", None)
+    }
     assert (optimize.value, optimize.source) == ("nightly", SettingSource.GRAPH)
     assert optimize.warning is not None
     assert "accepts auto or off" in optimize.warning

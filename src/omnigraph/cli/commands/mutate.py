@@ -30,6 +30,14 @@ def mutate(
             help="Refuse to write unless the branch is at this commit.",
         ),
     ] = None,
+    timeout: Annotated[
+        str | None,
+        typer.Option(
+            "--timeout",
+            metavar="TIME",
+            help="Change nothing if finding the rows takes longer than this, such as 30s.",
+        ),
+    ] = None,
     actor: options.Actor = None,
     message: options.Message = None,
     json: options.Json = False,
@@ -48,6 +56,7 @@ def mutate(
             branch=branch,
             message=message,
             expect_head=expect_head,
+            timeout=timeout,
         )
     with render.report_of_commit(result.commit_id):
         if json:

@@ -27,6 +27,9 @@ def query(
     commit: options.AtCommit = None,
     version: options.AtVersion = None,
     engine: options.OnEngine = None,
+    timeout: options.Timeout = None,
+    memory: options.Memory = None,
+    max_rows: options.MaxRows = None,
     format_: options.ResultFormat = None,
     json: options.Json = False,
     explain: Annotated[
@@ -46,11 +49,16 @@ def query(
     source = queries.Source.read(file, text)
     parameters = source.parameters(document, pairs, name=name)
     handle = graph.open(options.require_store(store), read_only=True)
-    place = {"branch": branch, "commit": commit}
     with source.name_diagnostics():
         if explain:
             explanation = handle.explain(
-                source.text, parameters, name=name, **place, version=version, engine=engine
+                source.text,
+                parameters,
+                name=name,
+                branch=branch,
+                commit=commit,
+                version=version,
+                engine=engine,
             )
             if wanted is Format.JSON:
                 render.show_json(asdict(explanation))
@@ -58,7 +66,16 @@ def query(
                 render.show_text(str(explanation))
             return
         result = handle.query(
-            source.text, parameters, name=name, **place, version=version, engine=engine
+            source.text,
+            parameters,
+            name=name,
+            branch=branch,
+            commit=commit,
+            version=version,
+            engine=engine,
+            timeout=timeout,
+            memory=memory,
+            max_rows=options.max_rows(max_rows),
         )
     write_result(result.arrow(), wanted)
     _say_summary(result, wanted, verbose=verbose)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import pyarrow as pa
@@ -15,13 +15,15 @@ from sqlglot import exp
 from omnigraph.choices import EngineName
 from omnigraph.engine.budget import Budget
 from omnigraph.engine.interrupts import run_interruptibly
+from omnigraph.engine.local.bounds import combinations, relation_uses
 from omnigraph.engine.local.databases import bounded_database, new_cursor
 from omnigraph.engine.local.reduce import Reducer, look_up
 from omnigraph.engine.local.scans import joinable, scannable
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.results import conform
 from omnigraph.errors import ErrorCode, InternalError, InvalidInputError, StorageError
-from omnigraph.limits import COMPILED_QUERIES_MAX, RESULT_BATCH_ROWS
+from omnigraph.limits import BRIEF_COMBINATIONS_MAX, COMPILED_QUERIES_MAX, RESULT_BATCH_ROWS
+from omnigraph.relational.caps import cap_rows
 from omnigraph.relational.plans import GivenRows, Plan, Relation, TableRows
 from omnigraph.storage.index_damage import warn_of_damage
 from omnigraph.storage.streams import Relay
@@ -38,7 +40,7 @@ class LocalEngine:
 
     def __init__(self) -> None:
         self._threads = threading.local()
-        self._texts = _Texts()
+        self._statements = _Statements()
 
     @property
     def name(self) -> EngineName:
@@ -77,7 +79,7 @@ class LocalEngine:
             return conform(rows, plan.columns)
         relay = Relay()
         inputs = self._inputs(plan, data, relay)
-        text = _capped(self._texts.of(plan.tree), plan.tree, budget)
+        statement = self._statements.of(plan.tree, budget.rows_max)
         values = {name: bound.value for name, bound in plan.values.items()}
         with (
             self._database(budget) as cursor,
@@ -85,11 +87,14 @@ class LocalEngine:
             relay.reraise(),
             _translating(budget),
         ):
-            computed = run_interruptibly(
-                lambda: _collect(cursor.sql(text, params=values or None), budget),
-                cursor.interrupt,
-                budget,
-            )
+
+            def work() -> pa.Table:
+                return _collect(cursor.sql(statement.text, params=values or None), budget)
+
+            if _is_brief(statement, inputs):
+                computed = work()
+            else:
+                computed = run_interruptibly(work, cursor.interrupt, budget)
         budget.require_rows(computed.num_rows)
         return conform(computed, plan.columns)
 
@@ -99,6 +104,7 @@ class LocalEngine:
         joins = len(plan.relations) > 1
         for name, relation in plan.relations.items():
             if name not in inputs:
+                data.budget.check()
                 uses_indexes = name not in reducer.crowded
                 inputs[name] = self._input(
                     name, relation, data, relay, joins=joins, uses_indexes=uses_indexes
@@ -143,26 +149,53 @@ class LocalEngine:
         return cursor
 
 
-class _Texts:
-    """The SQL of trees that were run before: rendering one costs as much as running a small one."""
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A tree that was run before.
+
+    Attributes:
+        uses: How often it reads each relation; None if no count bounds its work.
+    """
+
+    tree: exp.Query
+    text: str
+    uses: Counter[str] | None
+
+
+class _Statements:
+    """Trees that were run before: rendering one costs as much as running a small one."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[int, tuple[exp.Query, str]] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, int | None], _Statement] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, tree: exp.Query) -> str:
-        """The text of a tree, which must not be changed any more."""
+    def of(self, tree: exp.Query, rows_max: int | None) -> _Statement:
+        """The statement of a tree, which must not be changed any more.
+
+        Args:
+            rows_max: How many rows are wanted: with more, it has one more, whichever.
+        """
+        key = id(tree), rows_max
         with self._lock:
             # By identity: the tree is kept too, so no other can have its id meanwhile.
-            if kept := self._kept.get(id(tree)):
-                self._kept.move_to_end(id(tree))
-                return kept[1]
-        text = tree.sql(dialect=_DIALECT)
+            if kept := self._kept.get(key):
+                self._kept.move_to_end(key)
+                return kept
+        capped = tree if rows_max is None else cap_rows(tree, rows_max + 1)
+        statement = _Statement(tree, capped.sql(dialect=_DIALECT), relation_uses(tree))
         with self._lock:
-            self._kept[id(tree)] = tree, text
+            self._kept[key] = statement
             if len(self._kept) > COMPILED_QUERIES_MAX:
                 self._kept.popitem(last=False)
-        return text
+        return statement
+
+
+def _is_brief(statement: _Statement, inputs: Mapping[str, Any]) -> bool:
+    """Whether a statement ends at once on these rows: then no thread has to wait for another."""
+    if statement.uses is None or not all(isinstance(rows, pa.Table) for rows in inputs.values()):
+        return False
+    row_counts = {name: rows.num_rows for name, rows in inputs.items()}
+    return combinations(statement.uses, row_counts) <= BRIEF_COMBINATIONS_MAX
 
 
 @contextmanager
@@ -174,16 +207,6 @@ def _registered(cursor: duckdb.DuckDBPyConnection, inputs: Mapping[str, Any]) ->
     finally:
         for name in inputs:
             cursor.unregister(name)
-
-
-def _capped(text: str, tree: exp.Query, budget: Budget) -> str:
-    """The text, for at most one row more than the budget allows, which shows that there are more.
-
-    A query with a limit of its own returns few rows anyway, or it is refused when it has.
-    """
-    if budget.rows_max is None or tree.args.get("limit") is not None:
-        return text
-    return f"{text} LIMIT {budget.rows_max + 1}"
 
 
 def _collect(answer: duckdb.DuckDBPyRelation, budget: Budget) -> pa.Table:

@@ -115,6 +115,7 @@ class Reducer:
         """Fetch the rows of one relation, if that is not done and its ids are known and few."""
         if reduction.relation in self.fetched:
             return False
+        self.data.budget.check()
         relation = self.plan.relations[reduction.relation]
         if not isinstance(relation, TableRows):
             return False
@@ -137,15 +138,40 @@ class Reducer:
         if not _pays(table, reduction.column, len(keys)):
             return False
         if isinstance(reduction.by, ReachedFrom):
-            reduced = _reachable_edges(
-                table, relation.columns, reduction.column, reduction.by, keys
-            )
+            reduced = self._reachable_edges(table, relation.columns, reduction, keys)
         else:
             reduced = _lookup(table, relation.columns, reduction.column, keys)
         if reduced is None:
             return False
         self.fetched[reduction.relation] = reduced
         return True
+
+    def _reachable_edges(
+        self, table: Table, columns: tuple[str, ...], reduction: Reduction, start: set[str]
+    ) -> pa.Table | None:
+        """Every edge that a walk of so many hops can use, or None if that becomes too many."""
+        walk, column = reduction.by, reduction.column
+        assert isinstance(walk, ReachedFrom), "no other leads on"
+        ways = [(column, walk.onward)]
+        if walk.both_ways:
+            ways.append((walk.onward, column))
+        seen: set[str] = set()
+        frontier = start
+        parts = [_lookup(table, columns, column, set())]
+        for _ in range(walk.hops_max):
+            self.data.budget.check()
+            seen |= frontier
+            if not all(_pays(table, from_column, len(seen)) for from_column, _ in ways):
+                return None
+            reached: set[str] = set()
+            for from_column, to_column in ways:
+                edges = _lookup(table, columns, from_column, frontier)
+                parts.append(edges)
+                reached |= _texts(edges, to_column)
+            frontier = reached - seen
+            if not frontier:
+                break
+        return pa.concat_tables(parts)
 
     def _known_rows(self, name: str) -> pa.Table | None:
         """The rows of a relation that are in memory: given with the plan, or already fetched."""
@@ -223,31 +249,6 @@ def _pays(table: Table, column: str, key_count: int) -> bool:
 
 def _lookup(table: Table, columns: Iterable[str], column: str, keys: set[str]) -> pa.Table:
     return lookups.find(table, column, keys, columns=list(columns))
-
-
-def _reachable_edges(
-    table: Table, columns: tuple[str, ...], column: str, walk: ReachedFrom, start: set[str]
-) -> pa.Table | None:
-    """Every edge that a walk of so many hops can use, or None if that becomes too many."""
-    ways = [(column, walk.onward)]
-    if walk.both_ways:
-        ways.append((walk.onward, column))
-    seen: set[str] = set()
-    frontier = start
-    parts = [_lookup(table, columns, column, set())]
-    for _ in range(walk.hops_max):
-        seen |= frontier
-        if not all(_pays(table, from_column, len(seen)) for from_column, _ in ways):
-            return None
-        reached: set[str] = set()
-        for from_column, to_column in ways:
-            edges = _lookup(table, columns, from_column, frontier)
-            parts.append(edges)
-            reached |= _texts(edges, to_column)
-        frontier = reached - seen
-        if not frontier:
-            break
-    return pa.concat_tables(parts)
 
 
 def _texts(table: pa.Table, column: str) -> set[str]:

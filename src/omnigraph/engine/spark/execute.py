@@ -6,15 +6,17 @@ import itertools
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final, NoReturn, TypeAlias, assert_never
 
 import pyarrow as pa
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from sqlglot import exp
 
 from omnigraph.choices import EngineName
+from omnigraph.engine.interrupts import run_interruptibly
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.results import conform
 from omnigraph.engine.spark.failures import translate_errors
@@ -23,12 +25,15 @@ from omnigraph.engine.spark.session import open_session, plan_session
 from omnigraph.engine.spark.settings import SessionSettings
 from omnigraph.engine.spark.types import spark_type
 from omnigraph.engine.spark.values import bind
-from omnigraph.limits import KEYS_PER_LOOKUP_MAX
+from omnigraph.errors import OmnigraphError
+from omnigraph.limits import CANCELLED_JOBS_SECONDS_MAX, KEYS_PER_LOOKUP_MAX
+from omnigraph.relational.caps import cap_rows
 from omnigraph.relational.plans import GivenRows, IsOneOf, Plan, Relation, TableRows
 from omnigraph.storage import filters
 
 _DIALECT: Final = "spark"
 _VIEW_NUMBERS: Final = itertools.count()
+_RUN_NUMBERS: Final = itertools.count()
 
 Frame: TypeAlias = DataFrame
 """Spark's own DataFrame, for annotations where pyspark itself must not be imported."""
@@ -76,10 +81,29 @@ class SparkEngine:
         Raises:
             InvalidInputError: a computed value does not fit its type, or there is no Java.
             StorageError: a table could not be read.
+            LimitExceededError: the budget of the data does not suffice. Its jobs end.
+            CancelledError: the caller cancelled the run. Its jobs end.
         """
-        session = self.session
-        with translate_errors("the plan"):
-            computed = _computed(session, plan, data).toArrow()
+        session, budget = self.session, data.budget
+        context, tag = session.sparkContext, f"omnigraph-{os.getpid()}-{next(_RUN_NUMBERS)}"
+
+        def work() -> pa.Table:
+            with translate_errors("the plan"), _tagged(context, tag):
+                computed = _computed(session, plan, data)
+                # To analyse a plan may take long, and cannot be interrupted.
+                budget.check()
+                return computed.toArrow()
+
+        def interrupt() -> None:
+            # Spark may be gone as well; the error that is being raised says why.
+            with suppress(OmnigraphError), translate_errors("the plan"):
+                context.cancelJobsWithTag(tag)
+
+        computed = run_interruptibly(
+            work, interrupt, budget, patience_seconds=CANCELLED_JOBS_SECONDS_MAX
+        )
+        budget.require_bytes(computed.nbytes)
+        budget.require_rows(computed.num_rows)
         return conform(computed, plan.columns)
 
     def frame(self, plan: Plan, data: Data) -> DataFrame:
@@ -113,8 +137,10 @@ def _computed(session: SparkSession, plan: Plan, data: Data) -> DataFrame:
         name: _relation_frame(session, plan, name, relation, data)
         for name, relation in plan.relations.items()
     }
+    rows_max = data.budget.rows_max
+    capped = plan.tree if rows_max is None else cap_rows(plan.tree, rows_max + 1)
     with _views(session, frames) as views:
-        tree, arguments = bind(spark_tree(plan.tree, views), plan.values)
+        tree, arguments = bind(spark_tree(capped, views), plan.values)
         # Spark resolves views here and not when the rows are computed, so they may go afterwards.
         return session.sql(tree.sql(dialect=_DIALECT, identify=True), args=arguments)
 
@@ -163,6 +189,17 @@ def spark_tree(tree: exp.Query, views: Mapping[str, str]) -> exp.Query:
     over_views = tree.transform(rewrite)
     assert isinstance(over_views, exp.Query), "only names were replaced"
     return over_views
+
+
+@contextmanager
+def _tagged(context: SparkContext, tag: str) -> Iterator[None]:
+    """Give the jobs of this thread a tag, beside the group that they may be in."""
+    context.addJobTag(tag)
+    context.setInterruptOnCancel(True)
+    try:
+        yield
+    finally:
+        context.removeJobTag(tag)
 
 
 @contextmanager
