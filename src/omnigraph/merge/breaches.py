@@ -18,6 +18,8 @@ from omnigraph.merge.rows import MergeRows, RowMerger
 from omnigraph.merge.rules import Kept, MergeSource, Rules
 from omnigraph.merge.targets import MergeTarget
 from omnigraph.merge.versions import TableVersions
+from omnigraph.model.ids import CommitId
+from omnigraph.model.names import BranchName
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.change_codes import ChangeCode
 from omnigraph.schema.schema_facts import Facet
@@ -64,12 +66,15 @@ class MergeChecks:
         rules = Rules(self.rule_set, source, view, self.merger, self.resolutions, self.rows)
         kept = rules.keep(tables)
         conflicts, count = [*lost, *kept.conflicts], len(lost) + kept.conflict_count
-        if target is not None and not conflicts:
+        if target is not None:
             refusals = [_refusal(step) for step in target.refusals]
-            conflicts, count = refusals, len(refusals)
+            conflicts, count = [*conflicts, *refusals], count + len(refusals)
             if not refusals:
                 found = self._new_rules(target, kept.tables)
-                conflicts, count = list(found.conflicts), found.conflict_count
+                known = set(map(_place, conflicts))
+                new = [conflict for conflict in found.conflicts if _place(conflict) not in known]
+                conflicts += new
+                count += found.conflict_count - (len(found.conflicts) - len(new))
         return replace(kept, conflicts=tuple(conflicts), conflict_count=count)
 
     def _lost_values(self, tables: dict[TableKey, Merged]) -> Iterator[Conflict]:
@@ -79,7 +84,13 @@ class MergeChecks:
             sides = self.versions.sides(type_)
             if any(partial_conversions(lift) for lift in sides.lifts.values()):
                 merged = tables.get(type_.table_key) or Merged.nothing(type_)
-                yield from lost_values(sides, merged)
+                yield from lost_values(sides, merged, self._branches)
+
+    @property
+    def _branches(self) -> dict[CommitId, BranchName]:
+        """The names of the sides."""
+        snapshots = (self.versions.ours.snapshot, self.versions.theirs.snapshot)
+        return {snapshot.head.commit_id: snapshot.branch for snapshot in snapshots}
 
     def _new_rules(self, target: MergeTarget, tables: dict[TableKey, Merged]) -> Kept:
         """Check rules that are new to the target on all of its rows, as the merge leaves them.
@@ -104,13 +115,22 @@ class MergeChecks:
             return heads.preview(staged)
 
         report = checks.run(Data(open_table))
-        return Kept(tables, tuple(map(_broken_by_ours, report.violations)), report.total)
+        conflicts = tuple(map(self._broken_by_ours, report.violations))
+        return Kept(tables, conflicts, report.total)
+
+    def _broken_by_ours(self, violation: Violation) -> Conflict:
+        """A rule of the source that a row of the target breaks; no decision changes that row."""
+        ours, theirs = self.versions.ours.snapshot.branch, self.versions.theirs.snapshot.branch
+        conflict = broken(violation)
+        way = (
+            f"no decision changes it: change the row on branch {ours}, or the rule on branch "
+            f"{theirs}, and merge again"
+        )
+        return replace(conflict, message=f"{conflict.message}; {way}")
 
 
-def _broken_by_ours(violation: Violation) -> Conflict:
-    """A rule of the source that a row of the target breaks; no decision changes that row."""
-    conflict = broken(violation)
-    return replace(conflict, message=f"{conflict.message}; change it in a branch, and merge again")
+def _place(conflict: Conflict) -> tuple[str | None, ...]:
+    return conflict.kind, conflict.type_name, conflict.id, conflict.property
 
 
 def _refusal(step: SchemaStep) -> Conflict:

@@ -6,7 +6,7 @@ went on to write values of the former type.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,7 @@ from omnigraph.merge.conflicts import Conflict, ConflictKind
 from omnigraph.merge.decisions import Merged
 from omnigraph.merge.rows import Sides
 from omnigraph.model.ids import CommitId
+from omnigraph.model.names import BranchName
 from omnigraph.storage import lookups
 from omnigraph.storage.tables import Table
 
@@ -31,8 +32,13 @@ def partial_conversions(lift: Lift) -> tuple[ConvertedColumn, ...]:
     )
 
 
-def lost_values(sides: Sides, merged: Merged) -> Iterator[Conflict]:
+def lost_values(
+    sides: Sides, merged: Merged, branches: Mapping[CommitId, BranchName]
+) -> Iterator[Conflict]:
     """The values of rows that stay or come, and that do not convert to the merged schema.
+
+    Args:
+        branches: The names of both sides.
 
     Raises:
         StorageError: a table could not be read.
@@ -48,7 +54,7 @@ def lost_values(sides: Sides, merged: Merged) -> Iterator[Conflict]:
             gone = pa.concat_arrays([merged.deleted, elsewhere])
             lost = lost.filter(pc.invert(pc.is_in(lost["id"], value_set=gone)))
             for row in lost.to_pylist():
-                yield _conflict(sides, column, row["id"], row["value"], commit)
+                yield _conflict(sides, column, row["id"], row["value"], commit, branches)
 
 
 def _lost_in(
@@ -69,13 +75,18 @@ def _read(table: Table, columns: list[str], ids: pa.Array | None) -> pa.Table:
 
 
 def _conflict(
-    sides: Sides, column: ConvertedColumn, id_: str, value: object, commit: CommitId
+    sides: Sides,
+    column: ConvertedColumn,
+    id_: str,
+    value: object,
+    commit: CommitId,
+    branches: Mapping[CommitId, BranchName],
 ) -> Conflict:
     type_name = sides.type.name
     message = (
         f"{type_name} {id_!r} {column.name}: {shorten(value)} is a {column.source_type} "
-        f"that is no {column.type}, which the merged schema declares; change it in its branch, and "
-        "merge again"
+        f"that is no {column.type}, which the merged schema declares; no decision changes it: "
+        f"change {column.source} of this row on branch {branches[commit]}, and merge again"
     )
     is_ours = commit == sides.ours
     return Conflict(

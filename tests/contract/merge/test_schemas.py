@@ -407,6 +407,29 @@ def test_a_rule_of_one_side_holds_for_new_rows_of_the_other(tmp_path, flip):
     assert "k" not in {id_ for _, id_ in conflicts}
 
 
+def test_conflicts_of_rows_of_values_and_of_new_rules_show_together(tmp_path):
+    def ours(line: Line) -> None:
+        line.rows({"P": {"x": row("x", a=5, b="b"), "k": row("k", a=20, b="kilo")}})
+
+    def theirs(line: Line) -> None:
+        line.rows({"P": {"x": row("x", a=6, b="7"), "y": row("y", a=7, b="8"), "z": None}})
+        line.schema(p("a: I32?  b: I64? @range(a, 0..9)"), convert="P.b")
+
+    graph = diverge(tmp_path, ours, theirs)
+    error = refused(graph)
+    assert ("divergent_update", "P", "x", "a") in places(error)
+    messages = {(each.id, each.property): each.message for each in error.conflicts}
+    assert "change b of this row on branch main" in messages["k", "b"]
+    assert "change the row on branch main, or the rule on branch draft" in messages["k", "a"]
+    # Each says what helps, and that does.
+    graph.mutate('query q() { update P set { a: 2, b: "3" } where id = "k" }')
+    left = graph.merge("draft", resolve="theirs", dry_run=True)
+    assert left.conflicts == ()
+    graph.merge("draft", resolve="theirs")
+    assert rows_of(graph)["P"]["k"] == row("k", a=2, b=3)
+    assert graph.check().findings == ()
+
+
 def test_a_row_that_the_source_deleted_need_not_keep_its_rules(tmp_path):
     def theirs(line: Line) -> None:
         line.rows({"P": {"z": None}})

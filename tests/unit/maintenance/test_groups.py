@@ -1,6 +1,7 @@
 """Which fragments are rewritten together, by their sizes alone."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -17,6 +18,7 @@ from omnigraph.maintenance.groups import (
     fragments_until_fold,
     group_all,
     group_needed,
+    group_stale,
     group_to_fold,
 )
 from omnigraph.storage.compaction import FragmentSize
@@ -62,6 +64,13 @@ CASES = {
 @pytest.mark.parametrize(("sizes", "expected"), CASES.values(), ids=CASES.keys())
 def test_all_that_is_worth_rewriting_is_grouped(sizes, expected):
     assert ids(group_all(sizes)) == expected
+
+
+def test_fragments_with_dropped_values_are_rewritten_and_no_others():
+    sizes = [replace(each, is_stale=each.fragment_id % 2 == 1) for each in fragments(5, 6, 7, FULL)]
+    assert ids(group_stale(sizes)) == [[1], [3]]
+    assert ids(group_stale(fragments(5, 6))) == []
+    assert ids(group_stale([replace(each, is_stale=True) for each in fragments(5, 6)])) == [[0, 1]]
 
 
 def test_wide_rows_fill_a_file_by_their_bytes():

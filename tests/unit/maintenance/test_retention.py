@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from omnigraph.errors import InvalidParameterError
 from omnigraph.maintenance.retention import (
     Needs,
+    PurgeRule,
     Reason,
     RetentionRules,
     find_kept,
@@ -105,6 +106,16 @@ BRIEF = timedelta(minutes=5)
 )
 def test_a_rule_keeps_what_it_says(rules: RetentionRules, expected: dict[int, Reason]) -> None:
     assert kept(LINE, rules, {MAIN: 6}) == expected
+
+
+def test_a_purge_lets_go_its_own_commits_and_only_if_no_rule_keeps_them() -> None:
+    purge = PurgeRule(frozenset(map(name, (2, 4, 5, 6))), "Person.email")
+    rules = replace(RetentionRules(keep_commits=1), purge=purge)
+    untouched = Reason.UNTOUCHED
+    assert kept(LINE, rules, {MAIN: 6}) == {6: TIP, 5: GRACE, 3: untouched, 1: untouched}
+    assert str(rules) == "purge of Person.email"
+    without = RetentionRules(purge=purge)
+    assert kept(LINE, without, {MAIN: 6}) == dict.fromkeys(range(1, 6), YOUNG) | {6: TIP}
 
 
 STRICT = RetentionRules(keep_commits=1)
