@@ -17,8 +17,10 @@ import omnigraph
 from omnigraph.cli.exits import Exit
 from omnigraph.model.tables import TableKey
 from tests.support import crashes
+from tests.support.clocks import LaterClock
 from tests.support.commands import Answer
 from tests.support.folding import eager_folds
+from tests.support.retention import LET_GO, digests, unnamed_files
 from tests.support.unprivileged import run_unprivileged
 
 SCHEMA: Final = "node Note { name: String @key  text: String? }"
@@ -226,6 +228,56 @@ def test_a_full_disk_fails_an_optimize_and_nothing_else(small_disk: Path) -> Non
         assert names(graph.uri) == ["first", "second", "third"]
     ballast.unlink()
     require_optimized(graph.uri)
+
+
+def require_cleaned(store: str, kept: dict[str, str]) -> None:
+    """Assert that nothing is lost, and that a cleanup works."""
+    known = {*kept.values(), LET_GO}
+    assert {*digests(store).values()} <= known
+    later(store).cleanup(keep_commits=1)
+    newest = omnigraph.open(store, read_only=True).snapshot().head.commit_id
+    assert digests(store) == {
+        commit_id: digest if commit_id == newest else LET_GO for commit_id, digest in kept.items()
+    }
+    assert unnamed_files(store) == set()
+    assert not omnigraph.open(store).check(history=True).findings
+
+
+def later(store: str) -> omnigraph.Graph:
+    return omnigraph.open(store, clock=LaterClock(10 * 24 * 3600.0))
+
+
+def test_files_that_cannot_grow_fail_a_cleanup_and_lose_nothing(tmp_path: Path) -> None:
+    base = worn(tmp_path / "graph.omni")
+    before = digests(base.uri)
+    codes = []
+    for bytes_max in (0, 10, 50, 100, 200, 100_000):
+        store = crashes.copied(base.uri, tmp_path / f"{bytes_max}.omni")
+        with files_at_most(bytes_max):
+            codes.append(code_of(lambda store=store: later(store).cleanup(keep_commits=1)))  # type: ignore[misc]
+        require_cleaned(store, before)
+    assert codes[0] == "storage"
+    assert codes[-1] == "done"
+
+
+def code_of(action: Callable[[], object]) -> str:
+    try:
+        action()
+    except omnigraph.errors.OmnigraphError as error:
+        return error.code
+    return "done"
+
+
+def test_a_full_disk_fails_a_cleanup_and_loses_nothing(small_disk: Path) -> None:
+    graph = worn(small_disk / "graph.omni", text="x" * 9_000)
+    before = digests(graph.uri)
+    ballast = small_disk / "ballast"
+    free = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize
+    ballast.write_bytes(bytes(free))
+    assert code_of(lambda: later(graph.uri).cleanup(keep_commits=1)) == "storage"
+    assert digests(graph.uri) == before
+    ballast.unlink()
+    require_cleaned(graph.uri, before)
 
 
 def test_a_file_that_is_cut_short_fails_an_optimize_and_nothing_else(tmp_path: Path) -> None:

@@ -123,6 +123,8 @@ class Walk:
     _number: int = 0
     _branch_number: int = 0
     _is_overtaken: bool = False
+    _was_overtaken: bool = False
+    _outer: Rules | None = None
     _ending: str | None = None
 
     def __post_init__(self) -> None:
@@ -405,15 +407,10 @@ class Walk:
         try:
             return self._meet(create, points) or "done"
         except CommitLetGoError:
-            assert self._is_overtaken_once(), "it was not let go"
+            assert self._is_overtaken or self._was_overtaken, "it was not let go"
             self._check_commits(set())
             assert commit_id in self.model.gone
             return "let go meanwhile"
-
-    def _is_overtaken_once(self) -> bool:
-        return self._is_overtaken or self._was_overtaken
-
-    _was_overtaken: bool = False
 
     def _delete(self) -> str | None:
         others = [name for name in sorted(self.model.tips) if name != MAIN]
@@ -571,7 +568,9 @@ class Walk:
         required = self.model.must_keep(rules, now)
         chance = self.random.random()
         text = f"{rules}"
-        if self._is_overtaken:
+        if self._outer is not None:
+            # The cleanup that it overtakes lets go by rules of its own.
+            required &= self.model.must_keep(self._outer, now)
             self.clean(rules)
             self._check_commits(required)
             return text
@@ -608,8 +607,10 @@ class Walk:
         inner = self.random.choice(steps)
         done: list[str | None] = []
         self._was_overtaken = False
+        self._outer = rules
         with self._overtaken(cut, lambda: done.append(inner())):
             self.clean(rules)
+        self._outer = None
         still = self.model.must_keep(rules, self.clock.now())
         self._check_commits((required & still) | (self.model.named() - self.model.gone))
         if done:
