@@ -12,6 +12,8 @@ from omnigraph.engine.local.topology import topologies as keeping
 from omnigraph.engine.local.topology.topologies import Topologies
 from omnigraph.engine.local.topology.topology import Topology
 from omnigraph.graph import Graph
+from omnigraph.maintenance import topologies as writing
+from tests.support.counting import Counted, requests_of
 from tests.support.topology import data_of, require_arrays, tables_of
 
 SCHEMA = """
@@ -111,3 +113,23 @@ def test_a_commit_of_properties_reads_no_edge(
     assert after is not None
     assert after.out.base is before.out.base
     require_arrays(after)
+
+
+def test_a_fresh_handle_reads_a_stored_topology_from_s3_in_two_requests(
+    asked: Counted, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "STORED_EDGES_MIN", 1)
+    monkeypatch.setattr(keeping, "STORED_EDGES_MIN", 1)
+    people = [{"name": f"p{number}"} for number in range(50)]
+    knows = [{"from": f"p{number}", "to": f"p{number * 7 % 50}"} for number in range(50)]
+    omnigraph.init(root, SCHEMA).load({"Person": people, "Knows": knows})
+    data, topologies = data_of(omnigraph.open(root, read_only=True)), Topologies()
+    for key in (KNOWS.edges, KNOWS.source):
+        data.table(key).count_rows()
+    monkeypatch.setattr(keeping, "_build", None)
+    requests = requests_of(asked, lambda: topologies.of(data, KNOWS))
+    assert len(requests) == 2, requests
+    assert requests_of(asked, lambda: topologies.of(data, KNOWS)) == []
+    topology = topologies.of(data, KNOWS)
+    assert topology is not None
+    require_arrays(topology)

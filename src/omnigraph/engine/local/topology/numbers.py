@@ -97,6 +97,8 @@ class NodeNumbers:
         Raises:
             StorageError: the table could not be read.
         """
+        if not len(ids):
+            return np.empty(0, np.uint32)
         if self.row_count <= NUMBERED_IN_MEMORY_ROWS_MAX:
             texts = ids.to_pylist() if isinstance(ids, (pa.Array, pa.ChunkedArray)) else ids
             known = self._by_id
