@@ -121,3 +121,19 @@ def test_a_large_patch_is_joined_with_the_arrays() -> None:
     assert changed is not None
     assert not len(changed.patch)
     assert changed.pair_count == 10_001
+
+
+def test_threads_see_the_same_pairs_while_a_patch_is_joined() -> None:
+    adjacency = of_pairs([(0, 1), (2, 3)])
+    keys = join_halves(np.array([0, 0, 2]), np.array([1, 4, 3]))
+    changed = adjacency.change(keys, np.array([-1, 2, 1]), SIZE)
+    assert changed is not None
+    patch = changed.patch
+    nodes = np.arange(SIZE, dtype=np.uint32)
+    before = [part.tolist() for part in changed.gather(nodes)]
+    assert to_counts(changed) == {(0, 4): 2, (2, 3): 2}
+    # Whoever has read the patch before it was joined, and the arrays after that:
+    late = Adjacency(changed.base, SIZE, patch)
+    assert [part.tolist() for part in late.gather(nodes)] == before
+    assert late.count_edges(np.array([0, 0, 2]), np.array([1, 4, 3])).tolist() == [0, 2, 2]
+    assert to_counts(late) == {(0, 4): 2, (2, 3): 2}

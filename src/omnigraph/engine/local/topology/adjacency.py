@@ -17,6 +17,7 @@ from omnigraph.limits import PATCHED_PAIRS_MIN, PATCHED_SHARE_MAX
 
 _HALF: Final = np.uint64(32)
 _LOW: Final = np.uint64(0xFFFF_FFFF)
+_BLOCK: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,17 +143,48 @@ class Patch:
         order = np.argsort(keys, kind="stable")
         return Patch(keys[order], counts[order])
 
+    def touches(self, nodes: np.ndarray) -> bool:
+        """Whether it changes the neighbours of one of these nodes."""
+        if not len(self):
+            return False
+        starts, ends = self._bounds(nodes)
+        return bool((starts < ends).any())
+
+    def gather(
+        self, nodes: np.ndarray, counts: np.ndarray, found: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """How many neighbours nodes have, and which, by how it was without the patch."""
+        owners = np.repeat(np.arange(len(nodes)), counts)
+        _, is_patched = self.find(join_halves(nodes[owners], found))
+        starts, ends = self._bounds(nodes)
+        at = spread(starts, ends - starts)
+        patch_owners = np.repeat(np.arange(len(nodes)), ends - starts)
+        is_pair = self.counts[at] > 0
+        owners = np.concatenate([owners[~is_patched], patch_owners[is_pair]])
+        added = self.neighbours[at[is_pair]]
+        keys = np.sort(join_halves(owners, np.concatenate([found[~is_patched], added])))
+        return np.bincount(upper_half(keys), minlength=len(nodes)), lower_half(keys)
+
+    def _bounds(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        wanted = nodes.astype(np.uint64)
+        starts = np.searchsorted(self.keys, wanted << _HALF)
+        ends = np.searchsorted(self.keys, (wanted << _HALF) | _LOW, "right")
+        return starts, ends
+
 
 NO_PATCH: Final = Patch(np.empty(0, np.uint64), np.empty(0, np.int64))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Adjacency:
     """The pairs of nodes that edges connect in one direction: from each node to its neighbours.
 
     `offsets` and `neighbours` are those of `PairArrays`, for `size` nodes. `gather`, `degrees_of`
     and `count_edges` cost what their arguments and results are; the first use of anything else
-    after a change copies the arrays.
+    after a change copies the arrays, and lets go of those without the patch.
+
+    Threads may share it, if they read the patch before the arrays. A patch has whole numbers of
+    edges, not differences, so the new arrays with the old patch are the same pairs.
     """
 
     base: PairArrays
@@ -189,46 +221,47 @@ class Adjacency:
         """For each node, how many neighbours it has."""
         return np.diff(self.offsets)
 
-    @cached_property
+    @property
     def whole(self) -> PairArrays:
         """The arrays with the patch in them."""
-        if len(self.patch):
-            return _insert(self.base, self.patch, self.size)
-        return _widen(self.base, self.size)
+        patch = self.patch
+        if len(patch):
+            self.base = _insert(self.base, patch, self.size)
+            self.patch = NO_PATCH
+        elif self.base.size != self.size:
+            self.base = _widen(self.base, self.size)
+        return self.base
 
     @property
     def nbytes_added(self) -> int:
-        """The memory that it takes beside its base."""
-        whole = self.__dict__.get("whole", self.base)
-        own = 0 if whole.neighbours is self.base.neighbours else whole.nbytes
-        return own + self.patch.keys.nbytes + self.patch.counts.nbytes
+        """The memory that it takes beside its arrays."""
+        return self.patch.keys.nbytes + self.patch.counts.nbytes
 
     def degrees_of(self, nodes: np.ndarray) -> np.ndarray:
         """How many neighbours each of these nodes has."""
-        if self._touches(nodes):
+        patch, base = self.patch, self.base
+        if patch.touches(nodes):
             return self.gather(nodes)[0]
-        starts, ends = self._arrays.bounds(nodes)
+        starts, ends = base.bounds(nodes)
         degrees: np.ndarray = ends - starts
         return degrees
 
     def gather(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """How many neighbours each of these nodes has, and their neighbours one after the other."""
-        arrays = self._arrays
-        starts, ends = arrays.bounds(nodes)
+        patch, base = self.patch, self.base
+        starts, ends = base.bounds(nodes)
         counts = ends - starts
-        found = arrays.neighbours[spread(starts, counts)]
-        if not self._touches(nodes):
-            return counts, found
-        return self._gather_patched(nodes, counts, found)
+        found = base.neighbours[spread(starts, counts)]
+        return patch.gather(nodes, counts, found) if patch.touches(nodes) else (counts, found)
 
     def count_edges(self, nodes: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
         """How many edges lead from each of these nodes to a neighbour; 0 where they are no pair."""
-        positions, is_there = self._arrays.search(nodes, neighbours)
+        patch, base = self.patch, self.base
+        positions, is_there = base.search(nodes, neighbours)
         counts = np.zeros(len(nodes), np.int64)
-        counts[is_there] = self._arrays.count_edges(positions[is_there])
-        if self._has_patch:
-            at, is_patched = self.patch.find(join_halves(nodes, neighbours))
-            counts[is_patched] = self.patch.counts[at[is_patched]]
+        counts[is_there] = base.count_edges(positions[is_there])
+        at, is_patched = patch.find(join_halves(nodes, neighbours))
+        counts[is_patched] = patch.counts[at[is_patched]]
         return counts
 
     def change(self, keys: np.ndarray, differences: np.ndarray, size: int) -> Adjacency | None:
@@ -242,55 +275,14 @@ class Adjacency:
         counts = self.count_edges(upper_half(keys), lower_half(keys)) + differences
         if (counts < 0).any():
             return None
-        patch = Patch(keys, counts)
-        if self._has_patch:
-            changed = Adjacency(self.base, size, patch.over(self.patch))
-        else:
-            changed = Adjacency(self._arrays, size, patch)
+        patch, base = self.patch, self.base
+        changed = Adjacency(base, size, Patch(keys, counts).over(patch))
         pair_count_max = max(PATCHED_PAIRS_MIN, PATCHED_SHARE_MAX * changed.base.pair_count)
         return changed.fold() if len(changed.patch) > pair_count_max else changed
 
     def fold(self) -> Adjacency:
         """The same adjacency without a patch."""
         return Adjacency(self.whole, self.size)
-
-    @property
-    def _arrays(self) -> PairArrays:
-        """The arrays with the patch in them where that was done, else without."""
-        arrays: PairArrays = self.__dict__.get("whole", self.base)
-        return arrays
-
-    @property
-    def _has_patch(self) -> bool:
-        """Whether the patch is not in the arrays."""
-        return bool(len(self.patch)) and "whole" not in self.__dict__
-
-    def _touches(self, nodes: np.ndarray) -> bool:
-        """Whether the patch changes the neighbours of one of these nodes."""
-        if not self._has_patch:
-            return False
-        starts, ends = self._patch_bounds(nodes)
-        return bool((starts < ends).any())
-
-    def _patch_bounds(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        wanted = nodes.astype(np.uint64)
-        starts = np.searchsorted(self.patch.keys, wanted << _HALF)
-        ends = np.searchsorted(self.patch.keys, (wanted << _HALF) | _LOW, "right")
-        return starts, ends
-
-    def _gather_patched(
-        self, nodes: np.ndarray, counts: np.ndarray, found: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        owners = np.repeat(np.arange(len(nodes)), counts)
-        _, is_patched = self.patch.find(join_halves(nodes[owners], found))
-        starts, ends = self._patch_bounds(nodes)
-        at = spread(starts, ends - starts)
-        patch_owners = np.repeat(np.arange(len(nodes)), ends - starts)
-        is_pair = self.patch.counts[at] > 0
-        owners = np.concatenate([owners[~is_patched], patch_owners[is_pair]])
-        added = self.patch.neighbours[at[is_pair]]
-        keys = np.sort(join_halves(owners, np.concatenate([found[~is_patched], added])))
-        return np.bincount(upper_half(keys), minlength=len(nodes)), lower_half(keys)
 
 
 def adjacency_of(nodes: np.ndarray, neighbours: np.ndarray, *, size: int) -> Adjacency:
@@ -323,8 +315,9 @@ def from_keys(keys: np.ndarray, *, size: int, counts: np.ndarray | None = None) 
         places = np.flatnonzero(each > 1)
         repeated, edge_counts = places.astype(kind), each[places].astype(np.uint32)
         keys = keys[at]
-    offsets = np.zeros(size + 1, kind)
-    np.cumsum(np.bincount(upper_half(keys), minlength=size), out=offsets[1:])
+    # Where the keys of each node start: this holds nothing for each pair, as counting them would.
+    firsts = np.arange(size + 1, dtype=np.uint64) << _HALF
+    offsets = np.searchsorted(keys, firsts).astype(kind)
     return PairArrays(offsets, lower_half(keys), repeated, edge_counts)
 
 
@@ -347,7 +340,8 @@ def upper_half(keys: np.ndarray) -> np.ndarray:
 
 def lower_half(keys: np.ndarray) -> np.ndarray:
     """The neighbours of pairs."""
-    return (keys & _LOW).astype(np.uint32)
+    # A conversion to fewer bits keeps the lower ones.
+    return keys.astype(np.uint32)
 
 
 def swap_halves(keys: np.ndarray) -> np.ndarray:
@@ -355,6 +349,12 @@ def swap_halves(keys: np.ndarray) -> np.ndarray:
     swapped: np.ndarray = keys << _HALF
     swapped |= keys >> _HALF
     return swapped
+
+
+def swap_in_place(keys: np.ndarray) -> None:
+    """Make pairs those that are seen from the other side, a block at a time."""
+    for start in range(0, len(keys), _BLOCK):
+        keys[start : start + _BLOCK] = swap_halves(keys[start : start + _BLOCK])
 
 
 def spread(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from omnigraph.engine.local.topology.adjacency import (
     Adjacency,
     from_keys,
     join_halves,
-    swap_halves,
+    swap_in_place,
 )
 from omnigraph.engine.local.topology.numbers import NOTHING, NodeNumbers
 from omnigraph.limits import KEPT_TABLE_BYTES_MAX, NUMBERED_AT_ONCE_ROWS_MAX
@@ -51,12 +51,12 @@ def number_ends(
 def both_ways(
     keys: np.ndarray, *, source_count: int, target_count: int
 ) -> tuple[Adjacency, Adjacency]:
-    """The adjacency from sources to targets, and back. The keys are sorted in place."""
+    """The adjacency from sources to targets, and back. The keys are changed: no copy is made."""
     keys.sort()
     out = Adjacency(from_keys(keys, size=source_count), source_count)
-    swapped = swap_halves(keys)
-    swapped.sort()
-    return out, Adjacency(from_keys(swapped, size=target_count), target_count)
+    swap_in_place(keys)
+    keys.sort()
+    return out, Adjacency(from_keys(keys, size=target_count), target_count)
 
 
 def _join_ids(
