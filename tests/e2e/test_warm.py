@@ -86,6 +86,8 @@ def counted(home: Home, commands: int) -> Iterator[None]:
     """Check that the starter runs so many commands in the block."""
     before = home.status()["commands"]
     yield
+    # It counts a command when the attendant has ended, a moment after the client.
+    wait_for(lambda: home.status()["commands"] - before >= commands)
     assert home.status()["commands"] - before == commands
 
 
@@ -471,7 +473,7 @@ def test_a_starter_of_another_installation_is_replaced(own_home, place, tmp_path
     variables = {"PYTHONPATH": str(module.parent)}
     first = own_home.start(variables=variables)["pid"]
     assert run(own_home, place, "version", warm=True, **variables)[0] == 0
-    assert own_home.status()["commands"] == 1
+    wait_for(lambda: own_home.status()["commands"] == 1)
 
     module.write_text("installed = 'another one'\n")
     code, out, _ = run(own_home, place, "version", warm=True, **variables)
@@ -488,6 +490,29 @@ def test_a_starter_is_started_once_and_ends_when_it_is_idle(own_home):
     assert (first["started"], again["started"], again["pid"]) == (True, False, first["pid"])
     wait_for(lambda: not state(first["pid"]))
     assert own_home.status() == {"running": False}
+
+
+@pytest.mark.soak
+def test_hundreds_of_commands_leave_nothing_behind(own_home, place):
+    pid = own_home.start()["pid"]
+
+    def facts() -> tuple[int, int]:
+        memory = next(line for line in fact(pid, "status").splitlines() if "RssAnon" in line)
+        return len(list(Path(f"/proc/{pid}/fd").iterdir())), int(memory.split()[1])
+
+    for number in range(220):
+        if number == 20:
+            wait_for(lambda: members(pid) == [pid])
+            descriptors, memory = facts()
+        add = f'query q() {{ insert Person {{ name: "new{number}" }} }}'
+        assert run(own_home, place, "mutate", "--store", "graph", "-e", add, warm=True)[0] == 0
+    wait_for(lambda: members(pid) == [pid])
+
+    assert own_home.status()["commands"] == 220
+    assert facts()[0] == descriptors
+    assert facts()[1] < memory + 1024
+    made = graph.open(place / "graph")
+    assert len(made.query(ALL)) == PEOPLE + 220
 
 
 def talk(home: Home, *parts: bytes, pause: float = 0) -> bytes:
