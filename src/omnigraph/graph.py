@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache, cached_property, partial
-from itertools import islice
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
+from omnigraph.accessors.branches import BranchList
+from omnigraph.accessors.history import Commits
+from omnigraph.accessors.indexes import IndexList
+from omnigraph.accessors.recoveries import Recoveries
+from omnigraph.accessors.schema import Schema, accept_schema
+from omnigraph.accessors.settings import GraphSettings
+from omnigraph.accessors.tags import TagList
 from omnigraph.backends.registry import Backends
 from omnigraph.clock import Clock, SystemClock
 from omnigraph.engine.budget import Budget, BudgetRequest, Cancellation
@@ -29,20 +35,17 @@ from omnigraph.errors import (
     OmnigraphError,
     OutcomeUnknownError,
 )
-from omnigraph.manifest import lineage, schemas
 from omnigraph.manifest.points import Points
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.removals import detect_removal
-from omnigraph.manifest.schemas import AcceptedSchema, Catalogs
+from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.settings import StoredSettings
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.manifest.tags import Tag
 from omnigraph.model.arguments import require_number, require_path, require_text, require_texts
 from omnigraph.model.commits import (
     Commit,
     OperationKind,
     require_actor,
-    require_commits,
     require_message,
 )
 from omnigraph.model.followups import (
@@ -52,20 +55,13 @@ from omnigraph.model.followups import (
     index_remedy,
 )
 from omnigraph.model.ids import CommitId
-from omnigraph.model.names import MAIN, BranchName, TagName
+from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.query_limits import QueryLimits, Timeout
-from omnigraph.model.settings import (
-    Setting,
-    SettingKey,
-    describe_setting,
-    describe_settings,
-    value_of,
-)
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage import lookups
 from omnigraph.storage.store import Store
-from omnigraph.storage.texts import query_text, schema_text
+from omnigraph.storage.texts import query_text
 from omnigraph.transaction.view import View, view_at
 
 # What not every handle needs is imported where it is used: short commands must start quickly.
@@ -76,8 +72,7 @@ if TYPE_CHECKING:
     from omnigraph.engine.choose import Choice
     from omnigraph.engine.queries import Explanation, Queries, QueryResult
     from omnigraph.engine.spark.execute import Frame, Session
-    from omnigraph.evolution.apply import ChangeRequest
-    from omnigraph.evolution.run import SchemaChanges, SchemaResult, SchemaRevision
+    from omnigraph.evolution.run import SchemaChanges
     from omnigraph.export.plans import Progress as ExportProgress
     from omnigraph.export.run import ExportResult
     from omnigraph.load.loads import Loads
@@ -86,21 +81,16 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.checking.report import CheckReport
     from omnigraph.maintenance.checking.rules import Progress as CheckProgress
     from omnigraph.maintenance.cleanup.results import CleanupResult
-    from omnigraph.maintenance.index_list import IndexStatus
     from omnigraph.maintenance.indexes import IndexResult, IndexRun
     from omnigraph.maintenance.optimize import Compaction, OptimizeResult
-    from omnigraph.maintenance.purge.results import PurgeResult
     from omnigraph.maintenance.purge.run import Purges
     from omnigraph.maintenance.repair import RepairResult
     from omnigraph.maintenance.retention import RetentionRules
     from omnigraph.manifest.branches import Branch
-    from omnigraph.manifest.let_go import LetGo
     from omnigraph.merge.run import MergeOutcome, Merges
     from omnigraph.mutation.plan import Mutations
     from omnigraph.mutation.results import MutationResult
     from omnigraph.recovery.audit import RecoveryEntry
-    from omnigraph.recovery.sidecars import Pending
-    from omnigraph.recovery.sweep import Recovery
     from omnigraph.relational.plans import Plan
     from omnigraph.schema.plan import SchemaPlan
     from omnigraph.schema.steps import SchemaStep
@@ -128,7 +118,7 @@ def init(
     from omnigraph.manifest import lifecycle
 
     store = Store.open(uri)
-    accepted = _accepted(schema)
+    accepted = accept_schema(schema)
     clock = clock or SystemClock()
     actor, message = require_actor(actor), require_message(message)
     lifecycle.create(store, clock, accepted, actor=actor, message=message)
@@ -185,7 +175,7 @@ def diff_schemas(
     """
     from omnigraph.evolution.run import compare_schemas
 
-    return compare_schemas(_accepted(before), _accepted(after))
+    return compare_schemas(accept_schema(before), accept_schema(after))
 
 
 @dataclass(frozen=True, slots=True)
@@ -1292,520 +1282,3 @@ class Graph:
     def __reduce__(self) -> NoReturn:
         message = "a Graph cannot be pickled; ship its uri and open it there"
         raise TypeError(message)
-
-
-class Commits:
-    """A graph's history: `graph.commits`."""
-
-    def __init__(
-        self, graph: Graph, manifest: Manifest, points: Points, feed: Feed, *, near: BranchName
-    ) -> None:
-        self._graph = graph
-        self._manifest = manifest
-        self._points = points
-        self._feed = feed
-        self._near = near
-
-    def list(self, *, branch: str | None = None, limit: int | None = None) -> tuple[Commit, ...]:
-        """A branch's commits through first parents, newest first.
-
-        Args:
-            branch: When None, up to the commit that the handle reads.
-
-        Raises:
-            BranchNotFoundError: the graph has no such branch.
-        """
-        if limit is not None and require_number(limit, "limit") < 0:
-            message = f"limit is {limit}, and may not be negative"
-            raise InvalidParameterError(message, name="limit")
-        place = self._graph.snapshot(branch=branch)
-        walk = lineage.first_parents(place.head.commit_id, self._manifest.history(place).find)
-        return tuple(islice(walk, limit))
-
-    def every(self, *, branch: str | None = None) -> tuple[Commit, ...]:
-        """All commits in the history of one branch, or of every branch, merged ones included.
-
-        Every commit precedes its parents; newer commits are first.
-
-        Raises:
-            BranchNotFoundError: the graph has no such branch.
-        """
-        from omnigraph.drawings.lanes import sort_newest_first
-
-        if branch is not None:
-            return tuple(sort_newest_first(self._of(BranchName.parse(branch))))
-        commits: dict[CommitId, Commit] = {}
-        for name in self._manifest.branches():
-            # A branch that is deleted meanwhile is left out.
-            with suppress(BranchNotFoundError):
-                commits |= {commit.commit_id: commit for commit in self._of(name)}
-        return tuple(sort_newest_first(commits.values()))
-
-    def _of(self, branch: BranchName) -> Iterator[Commit]:
-        return self._manifest.history(self._manifest.current(branch)).every()
-
-    def show(self, commit_id: str) -> Commit:
-        """One commit, by its id or by a tag.
-
-        Raises:
-            CommitNotFoundError: no branch of the graph has it.
-            TagNotFoundError: it is no id, and the graph has no such tag.
-        """
-        return self._points.find(commit_id, near=self._near)
-
-    def let_go(self, commits: Iterable[Commit]) -> dict[str, LetGo]:
-        """Those of the commits that retention let go, by id, with when and by which rule.
-
-        They stay in the history, and can no longer be read.
-
-        Raises:
-            InvalidParameterError: something else than commits was given.
-        """
-        record = self._manifest.let_go.read()
-        gone = ((commit.commit_id, record.find(commit)) for commit in require_commits(commits))
-        return {commit_id: let_go for commit_id, let_go in gone if let_go is not None}
-
-    def changes(self, commit_id: str) -> GraphDiff:
-        """What one commit changed against the commit before it on its branch.
-
-        Raises:
-            CommitNotFoundError: no branch of the graph has it.
-            FeedGapError: the commit before it can no longer be read.
-        """
-        commit = self.show(commit_id)
-        find = partial(self._manifest.find, near=commit.branch)
-        return self._feed.changes(commit, find).diff
-
-
-class BranchList:
-    """A graph's branches: `graph.branches`."""
-
-    def __init__(self, graph: Graph, manifest: Manifest, clock: Clock) -> None:
-        self._graph = graph
-        self._manifest = manifest
-        self._clock = clock
-
-    def list(self) -> tuple[str, ...]:
-        """Every branch, main first."""
-        return self._manifest.branches()
-
-    def create(
-        self,
-        name: str,
-        *,
-        branch: str | None = None,
-        commit: str | None = None,
-        version: int | None = None,
-    ) -> Graph:
-        """Create a branch, and return a handle on it. Copies no rows.
-
-        Args:
-            branch: The branch to start at; the handle's own when None. `version` and `commit` name
-                a point of its history.
-
-        Raises:
-            AlreadyExistsError: the graph has a branch of that name.
-            InvalidNameError: the name is invalid, or is a parent or child path of another branch.
-            NotFoundError: the branch, the commit or the version to start at does not exist.
-            CommitLetGoError: the commit to start at was let go.
-        """
-        from omnigraph.branching import lifecycle
-
-        self._graph.require_writable()
-        new = BranchName.parse(name)
-        now = self._clock.now() if (commit, version) == (None, None) else None
-        source = self._graph.snapshot(branch=branch, commit=commit, version=version)
-        lifecycle.create(self._manifest, self._clock, new, source, tip_since=now)
-        return self._graph.on(new)
-
-    def delete(self, name: str, *, dry_run: bool = False) -> None:
-        """Delete a branch, and its commits but for those that were merged or have tags.
-
-        Args:
-            dry_run: Raise the errors of a deletion, and write nothing.
-
-        Raises:
-            BranchNotFoundError: the graph has no such branch.
-            NotAllowedError: it is main, or other branches build on it.
-        """
-        from omnigraph.branching import lifecycle
-
-        wanted = BranchName.parse(name)
-        if dry_run:
-            lifecycle.require_deletable(self._manifest, wanted)
-            return
-        self._graph.require_writable()
-        lifecycle.delete(self._manifest, self._clock, wanted)
-
-
-class IndexList:
-    """A graph's indexes: `graph.indexes`. `graph.ensure_indices` builds them."""
-
-    def __init__(self, graph: Graph, view_at: Callable[[Snapshot], View], clock: Clock) -> None:
-        self._graph = graph
-        self._view_at = view_at
-        self._clock = clock
-
-    def list(
-        self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
-    ) -> tuple[IndexStatus, ...]:
-        """Every index that the schema asks for or a table has, and how much of it is there.
-
-        At one commit: the handle's own unless another is named. No row is read.
-
-        Raises:
-            NotFoundError: the branch, the commit or the version does not exist.
-            InvalidInputError: a commit was given together with a branch or a version.
-            StorageError: a table cannot be opened.
-        """
-        from omnigraph.maintenance.index_list import list_indexes
-
-        snapshot = self._graph.snapshot(branch=branch, commit=commit, version=version)
-        return list_indexes(self._view_at(snapshot), self._clock.now())
-
-
-class TagList:
-    """A graph's tags: `graph.tags`. A tag names a commit, and stands wherever a commit id can."""
-
-    def __init__(self, graph: Graph, manifest: Manifest, clock: Clock, actor: str | None) -> None:
-        self._graph = graph
-        self._manifest = manifest
-        self._clock = clock
-        self._actor = actor
-
-    def list(self) -> tuple[Tag, ...]:
-        """Every tag, sorted by name.
-
-        Raises:
-            StorageError: the record of a tag cannot be read.
-        """
-        return self._manifest.tags.list()
-
-    def show(self, name: str) -> Tag:
-        """One tag.
-
-        Raises:
-            TagNotFoundError: the graph has no such tag.
-            StorageError: its record cannot be read.
-        """
-        return self._manifest.tags.find(TagName.parse(name))
-
-    def create(
-        self,
-        name: str,
-        *,
-        branch: str | None = None,
-        commit: str | None = None,
-        version: int | None = None,
-        actor: str | None = None,
-        message: str | None = None,
-    ) -> Tag:
-        """Name a commit, which is kept as long as it has the name.
-
-        A tag does not move: to name another commit, delete it and create it again.
-
-        Args:
-            branch: The branch whose newest commit is named; the handle's own when None. `version`
-                and `commit` name a point of its history.
-            commit: The commit to name: its id, or another tag of it.
-
-        Raises:
-            AlreadyExistsError: the graph has a tag or a branch of that name. It is untouched.
-            InvalidNameError: the name is invalid.
-            NotFoundError: the branch, the commit or the version does not exist.
-            NotAllowedError: the handle is on a point of history, or was opened read-only.
-        """
-        from omnigraph.branching.tagging import create_tag
-
-        self._graph.require_writable()
-        new = TagName.parse(name)
-        who, why = require_actor(actor) or self._actor, require_message(message)
-        head = self._graph.snapshot(branch=branch, commit=commit, version=version).head
-        return create_tag(self._manifest, self._clock, new, head, actor=who, message=why)
-
-    def delete(self, name: str) -> None:
-        """Delete a tag. Its commit stays where it is in the history of a branch.
-
-        Raises:
-            TagNotFoundError: the graph has no such tag.
-            NotAllowedError: the handle is on a point of history, or was opened read-only.
-        """
-        self._graph.require_writable()
-        self._manifest.tags.delete(TagName.parse(name))
-
-
-class GraphSettings:
-    """A graph's settings: `graph.settings`. They hold for all its branches."""
-
-    def __init__(self, graph: Graph, stored: StoredSettings) -> None:
-        self._graph = graph
-        self._stored = stored
-
-    def get(self, key: str) -> str | int:
-        """The value of a setting: as it was set, or its default.
-
-        Raises:
-            InvalidParameterError: there is no such setting.
-            FormatError: a newer release stored a value that this one does not accept.
-        """
-        wanted = SettingKey.parse(key)
-        return value_of(self._stored.read(), wanted)
-
-    def list(self) -> tuple[Setting, ...]:
-        """Every setting with its value, its default and where the value comes from.
-
-        Settings of a newer release are listed last, with a warning.
-        """
-        return describe_settings(self._stored.read())
-
-    def set(self, key: str, value: str | int) -> Setting:
-        """Set a setting, and return it. Other processes use it within some seconds.
-
-        Raises:
-            InvalidParameterError: there is no such setting, or it does not accept the value.
-                Nothing changed.
-            ConflictError: others kept changing settings. Nothing changed.
-            NotAllowedError: the handle is on a point of history, or was opened read-only.
-        """
-        wanted = SettingKey.parse(key)
-        self._graph.require_writable()
-        self._stored.set(wanted, value)
-        return describe_setting(wanted, {wanted: value})
-
-    def unset(self, key: str) -> Setting:
-        """Give a setting its default again, and return it.
-
-        Raises:
-            InvalidParameterError: there is no such setting.
-            ConflictError: others kept changing settings. Nothing changed.
-            NotAllowedError: the handle is on a point of history, or was opened read-only.
-        """
-        wanted = SettingKey.parse(key)
-        self._graph.require_writable()
-        self._stored.unset(wanted)
-        return describe_setting(wanted, {})
-
-
-class Recoveries:
-    """A graph's interrupted writes: `graph.recoveries`."""
-
-    def __init__(self, recovery: Recovery) -> None:
-        self._recovery = recovery
-
-    def list(self) -> tuple[RecoveryEntry, ...]:
-        """Every recovery, oldest first."""
-        return self._recovery.audit.entries()
-
-    def pending(self) -> Pending:
-        """The writes that are running or were interrupted. Nothing is recovered."""
-        return self._recovery.pending()
-
-
-class Schema:
-    """A graph's schema: `graph.schema`."""
-
-    def __init__(
-        self,
-        graph: Graph,
-        store: Store,
-        changes: Callable[[], SchemaChanges],
-        purges: Callable[[], Purges],
-        order: Callable[..., Order],
-        retention_rules: Callable[..., RetentionRules],
-    ) -> None:
-        self._graph = graph
-        self._store = store
-        self._changes = changes
-        self._purges = purges
-        self._order = order
-        self._retention_rules = retention_rules
-
-    def show(
-        self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
-    ) -> AcceptedSchema:
-        """The schema of the graph at one commit: its text and its catalog.
-
-        Raises:
-            NotFoundError: the branch, the commit or the version does not exist.
-            InvalidInputError: a commit was given together with a branch or a version.
-        """
-        snapshot = self._graph.snapshot(branch=branch, commit=commit, version=version)
-        return schemas.load(self._store.objects, snapshot.schema_digest)
-
-    def plan(
-        self,
-        schema: str | PathLike[str] | Catalog,
-        *,
-        branch: str | None = None,
-        fill: str | Collection[str] | None = None,
-        convert: str | Collection[str] | None = None,
-    ) -> SchemaPlan:
-        """The steps from a branch's schema to another one, with the cost of each. Reads no rows.
-
-        Args:
-            schema: A path to a `.pg` file, the text itself, or a catalog built in Python.
-            fill: `Type.property=expression`, or several: the values of new properties.
-            convert: `Type.property`, or several: values to convert, though some may not fit.
-
-        Raises:
-            DiagnosticsError: the schema has errors.
-            InvalidInputError: a fill or a conversion has not its form, or a fill is no expression
-                that is allowed.
-            BranchNotFoundError: there is no such branch.
-        """
-        request = _change_request(_accepted(schema), fill, convert, engine=None)
-        return self._changes().plan(self._graph.snapshot(branch=branch), request)
-
-    def apply(
-        self,
-        schema: str | PathLike[str] | Catalog,
-        *,
-        branch: str | None = None,
-        fill: str | Collection[str] | None = None,
-        convert: str | Collection[str] | None = None,
-        engine: str | None = None,
-        actor: str | None = None,
-        message: str | None = None,
-        expect_head: str | None = None,
-    ) -> SchemaResult:
-        """Change the schema of a branch, and its rows with it, in one commit.
-
-        Earlier commits keep their schema and their rows; so do other branches.
-
-        Args:
-            schema: A path to a `.pg` file, the text itself, or a catalog built in Python.
-            fill: `Type.property=expression`, or several: the values of new properties, computed
-                from other properties of the same row.
-            convert: `Type.property`, or several: values to convert to another type, though some
-                may not fit.
-            engine: `local`, `spark` or `auto`, by size; `$OMNIGRAPH_ENGINE` when None.
-            expect_head: The commit, or a tag of it, that the branch must be at.
-
-        Raises:
-            DiagnosticsError: the schema has errors.
-            MigrationRefusedError: a step is refused; `steps` says why, and what to do instead.
-                Nothing changed.
-            IntegrityError: rows break rules of the new schema, or values do not convert; its report
-                lists them. Nothing changed.
-            InvalidInputError: a fill or a conversion is wrong. Nothing changed.
-            ConflictError: others kept changing the same tables. Nothing changed.
-            NotAllowedError: the handle is on a point of history, or was opened read-only.
-            OutcomeUnknownError: whether the commit landed is unknown; look for it before a retry.
-        """
-        request = _change_request(_accepted(schema), fill, convert, engine=engine)
-        order = self._order(OperationKind.SCHEMA_APPLY, branch, actor, message, expect_head)
-        return self._changes().apply(order, request)
-
-    def purge(
-        self,
-        schema: str | PathLike[str] | Catalog | None = None,
-        *,
-        branch: str | None = None,
-        fill: str | Collection[str] | None = None,
-        convert: str | Collection[str] | None = None,
-        keep_commits: int | None = None,
-        older_than: str | timedelta | None = None,
-        grace: str | timedelta | None = None,
-        engine: str | None = None,
-        actor: str | None = None,
-        dry_run: bool = False,
-    ) -> PurgeResult:
-        """Remove from the storage what a branch has dropped: its values are gone for good.
-
-        Rows that are stored beside dropped values are written to new files first, in a commit that
-        changes no row. Then all commits that hold dropped values are let go together, once none of
-        them was the newest of a branch within the grace: call it again until the result `is_done`.
-
-        Args:
-            schema: For `dry_run`: what a purge would do after a change to this schema.
-            keep_commits: Refuse to purge what the newest commits of each branch hold, so many.
-            older_than: Refuse to purge what younger commits hold. Without rules, those that the
-                graph's settings were set to apply; without those, every commit is kept.
-            grace: As for `Graph.cleanup`.
-            engine: `local`, `spark` or `auto`, by size; `$OMNIGRAPH_ENGINE` when None.
-            dry_run: Report what would be done, and write nothing.
-
-        Raises:
-            NotAllowedError: a branch, a tag, a merge or a rule needs what would be purged; its
-                `details` have the `needs`. Nothing changed.
-            InvalidParameterError: a rule makes no sense, or a schema was given without `dry_run`.
-            ConflictError: others kept changing a table. Nothing was removed.
-            StorageError: what may hold dropped values cannot be read. Nothing was removed.
-        """
-        from omnigraph.maintenance.purge.run import PurgeOrder
-
-        if schema is not None and not dry_run:
-            message = "a schema was given to a purge, which changes none"
-            raise InvalidParameterError(message, hint="apply it, then purge", name="schema")
-        rules = self._retention_rules(keep_commits, older_than, grace)
-        if not dry_run:
-            order = self._order(OperationKind.OPTIMIZE, branch, actor, None)
-            return self._purges().run(PurgeOrder(order.branch, rules, engine, order.actor))
-        snapshot = self._graph.snapshot(branch=branch)
-        plan = None
-        if schema is not None:
-            plan = self.plan(schema, branch=branch, fill=fill, convert=convert)
-            plan.require_allowed()
-        return self._purges().preview(PurgeOrder(snapshot.branch, rules, engine), plan)
-
-    def diff(self, before: str | PathLike[str], after: str | PathLike[str]) -> SchemaPlan:
-        """The steps between two schemas. Nothing is refused: it says what differs.
-
-        Args:
-            before: A branch, a commit, a tag, or the path of a `.pg` file; so is `after`. Between
-                points of history types and properties are matched by their identities, else by
-                their names and `@rename_from`.
-
-        Raises:
-            NotFoundError: there is no such branch, commit, tag or file.
-            DiagnosticsError: a file has errors.
-        """
-        from omnigraph.evolution.run import compare_schemas
-
-        old, new = map(self._point_or_text, (before, after))
-        if isinstance(old, Snapshot) and isinstance(new, Snapshot):
-            return self._changes().between(old, new)
-        return compare_schemas(*map(self._accepted_at, (old, new)))
-
-    def history(self, *, branch: str | None = None) -> tuple[SchemaRevision, ...]:
-        """The commits of a branch that changed its schema, newest first, with their steps.
-
-        Raises:
-            BranchNotFoundError: there is no such branch.
-        """
-        return tuple(self._changes().history(self._graph.snapshot(branch=branch)))
-
-    def _point_or_text(self, point: str | PathLike[str]) -> Snapshot | AcceptedSchema:
-        if isinstance(point, str) and not point.endswith(".pg"):
-            return self._graph.point(point)
-        return _accepted(Path(require_path(point, "a branch, a commit, a tag or a file")))
-
-    def _accepted_at(self, point: Snapshot | AcceptedSchema) -> AcceptedSchema:
-        if isinstance(point, AcceptedSchema):
-            return point
-        return schemas.load(self._store.objects, point.schema_digest)
-
-
-def _change_request(
-    schema: AcceptedSchema,
-    fill: str | Collection[str] | None,
-    convert: str | Collection[str] | None,
-    *,
-    engine: str | None,
-) -> ChangeRequest:
-    from omnigraph.evolution.apply import ChangeRequest
-    from omnigraph.evolution.requests import parse_conversions, parse_fills
-
-    fills = parse_fills(require_texts(fill, "fill") or ())
-    conversions = parse_conversions(require_texts(convert, "convert") or ())
-    return ChangeRequest(schema, fills, conversions, engine)
-
-
-def _accepted(schema: str | PathLike[str] | Catalog) -> AcceptedSchema:
-    from omnigraph.schema.parser import parse_schema
-    from omnigraph.schema.printer import print_schema
-
-    if isinstance(schema, Catalog):
-        return AcceptedSchema(schema, print_schema(schema))
-    source = schema_text(schema)
-    return AcceptedSchema(parse_schema(source.text, source.name), source.text)

@@ -13,16 +13,14 @@ import pytest
 
 import omnigraph
 from omnigraph import errors
-from omnigraph.graph import (
-    BranchList,
-    Commits,
-    Graph,
-    GraphSettings,
-    IndexList,
-    Recoveries,
-    Schema,
-    TagList,
-)
+from omnigraph.accessors.branches import BranchList
+from omnigraph.accessors.history import Commits
+from omnigraph.accessors.indexes import IndexList
+from omnigraph.accessors.recoveries import Recoveries
+from omnigraph.accessors.schema import Schema
+from omnigraph.accessors.settings import GraphSettings
+from omnigraph.accessors.tags import TagList
+from omnigraph.graph import Graph
 from tests.support.sources import every_source
 
 HEAVY: Final = (

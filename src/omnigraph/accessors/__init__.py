@@ -1,0 +1,1 @@
+"""Accessors: the parts of a graph that a handle names, such as `graph.branches`."""

@@ -1,0 +1,74 @@
+"""A graph's branches: `graph.branches`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from omnigraph.clock import Clock
+from omnigraph.manifest.reader import Manifest
+from omnigraph.model.names import BranchName
+
+# What a signature names need not be imported to read a graph.
+if TYPE_CHECKING:
+    from omnigraph.graph import Graph
+
+
+class BranchList:
+    """A graph's branches: `graph.branches`."""
+
+    def __init__(self, graph: Graph, manifest: Manifest, clock: Clock) -> None:
+        self._graph = graph
+        self._manifest = manifest
+        self._clock = clock
+
+    def list(self) -> tuple[str, ...]:
+        """Every branch, main first."""
+        return self._manifest.branches()
+
+    def create(
+        self,
+        name: str,
+        *,
+        branch: str | None = None,
+        commit: str | None = None,
+        version: int | None = None,
+    ) -> Graph:
+        """Create a branch, and return a handle on it. Copies no rows.
+
+        Args:
+            branch: The branch to start at; the handle's own when None. `version` and `commit` name
+                a point of its history.
+
+        Raises:
+            AlreadyExistsError: the graph has a branch of that name.
+            InvalidNameError: the name is invalid, or is a parent or child path of another branch.
+            NotFoundError: the branch, the commit or the version to start at does not exist.
+            CommitLetGoError: the commit to start at was let go.
+        """
+        from omnigraph.branching import lifecycle
+
+        self._graph.require_writable()
+        new = BranchName.parse(name)
+        now = self._clock.now() if (commit, version) == (None, None) else None
+        source = self._graph.snapshot(branch=branch, commit=commit, version=version)
+        lifecycle.create(self._manifest, self._clock, new, source, tip_since=now)
+        return self._graph.on(new)
+
+    def delete(self, name: str, *, dry_run: bool = False) -> None:
+        """Delete a branch, and its commits but for those that were merged or have tags.
+
+        Args:
+            dry_run: Raise the errors of a deletion, and write nothing.
+
+        Raises:
+            BranchNotFoundError: the graph has no such branch.
+            NotAllowedError: it is main, or other branches build on it.
+        """
+        from omnigraph.branching import lifecycle
+
+        wanted = BranchName.parse(name)
+        if dry_run:
+            lifecycle.require_deletable(self._manifest, wanted)
+            return
+        self._graph.require_writable()
+        lifecycle.delete(self._manifest, self._clock, wanted)

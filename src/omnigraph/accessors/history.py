@@ -1,0 +1,108 @@
+"""A graph's history: `graph.commits`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from omnigraph.errors import BranchNotFoundError, InvalidParameterError
+from omnigraph.manifest import lineage
+from omnigraph.manifest.points import Points
+from omnigraph.manifest.reader import Manifest
+from omnigraph.model.arguments import require_number
+from omnigraph.model.commits import Commit, require_commits
+from omnigraph.model.ids import CommitId
+from omnigraph.model.names import BranchName
+
+# What a signature names need not be imported to read a graph.
+if TYPE_CHECKING:
+    from omnigraph.changes.feed import Feed
+    from omnigraph.changes.graphs import GraphDiff
+    from omnigraph.graph import Graph
+    from omnigraph.manifest.let_go import LetGo
+
+
+class Commits:
+    """A graph's history: `graph.commits`."""
+
+    def __init__(
+        self, graph: Graph, manifest: Manifest, points: Points, feed: Feed, *, near: BranchName
+    ) -> None:
+        self._graph = graph
+        self._manifest = manifest
+        self._points = points
+        self._feed = feed
+        self._near = near
+
+    def list(self, *, branch: str | None = None, limit: int | None = None) -> tuple[Commit, ...]:
+        """A branch's commits through first parents, newest first.
+
+        Args:
+            branch: When None, up to the commit that the handle reads.
+
+        Raises:
+            BranchNotFoundError: the graph has no such branch.
+        """
+        if limit is not None and require_number(limit, "limit") < 0:
+            message = f"limit is {limit}, and may not be negative"
+            raise InvalidParameterError(message, name="limit")
+        place = self._graph.snapshot(branch=branch)
+        walk = lineage.first_parents(place.head.commit_id, self._manifest.history(place).find)
+        return tuple(islice(walk, limit))
+
+    def every(self, *, branch: str | None = None) -> tuple[Commit, ...]:
+        """All commits in the history of one branch, or of every branch, merged ones included.
+
+        Every commit precedes its parents; newer commits are first.
+
+        Raises:
+            BranchNotFoundError: the graph has no such branch.
+        """
+        from omnigraph.drawings.lanes import sort_newest_first
+
+        if branch is not None:
+            return tuple(sort_newest_first(self._of(BranchName.parse(branch))))
+        commits: dict[CommitId, Commit] = {}
+        for name in self._manifest.branches():
+            # A branch that is deleted meanwhile is left out.
+            with suppress(BranchNotFoundError):
+                commits |= {commit.commit_id: commit for commit in self._of(name)}
+        return tuple(sort_newest_first(commits.values()))
+
+    def _of(self, branch: BranchName) -> Iterator[Commit]:
+        return self._manifest.history(self._manifest.current(branch)).every()
+
+    def show(self, commit_id: str) -> Commit:
+        """One commit, by its id or by a tag.
+
+        Raises:
+            CommitNotFoundError: no branch of the graph has it.
+            TagNotFoundError: it is no id, and the graph has no such tag.
+        """
+        return self._points.find(commit_id, near=self._near)
+
+    def let_go(self, commits: Iterable[Commit]) -> dict[str, LetGo]:
+        """Those of the commits that retention let go, by id, with when and by which rule.
+
+        They stay in the history, and can no longer be read.
+
+        Raises:
+            InvalidParameterError: something else than commits was given.
+        """
+        record = self._manifest.let_go.read()
+        gone = ((commit.commit_id, record.find(commit)) for commit in require_commits(commits))
+        return {commit_id: let_go for commit_id, let_go in gone if let_go is not None}
+
+    def changes(self, commit_id: str) -> GraphDiff:
+        """What one commit changed against the commit before it on its branch.
+
+        Raises:
+            CommitNotFoundError: no branch of the graph has it.
+            FeedGapError: the commit before it can no longer be read.
+        """
+        commit = self.show(commit_id)
+        find = partial(self._manifest.find, near=commit.branch)
+        return self._feed.changes(commit, find).diff
