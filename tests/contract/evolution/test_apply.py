@@ -5,6 +5,7 @@ from typing import Any, Final
 import pytest
 
 from omnigraph.engine.spark import relations
+from omnigraph.errors import MigrationRefusedError
 from omnigraph.graph import Graph
 from tests.contract.evolution.worlds import (
     apply_change,
@@ -242,8 +243,10 @@ edge Likes: Item -> Untouched
 def test_names_are_swapped_by_three_renames_and_not_by_two_hints(graph):
     hints = changed(("a: I64\n", 'a: I64 @rename_from("b")\n'), ("  b: I64\n", SWAPPED))
     plan = graph.schema.plan(hints)
-    assert plan.is_empty
-    assert [str(finding.code) for finding in plan.warnings] == ["OG-WN-01", "OG-WN-01"]
+    assert [str(finding.code) for finding in plan.errors] == ["OG-RN-03"]
+    assert "one by one" in plan.errors[0].hint
+    with pytest.raises(MigrationRefusedError, match="take each other's names"):
+        graph.schema.apply(hints)
 
     graph.ensure_indices(engine="local")
     for first, second in (
