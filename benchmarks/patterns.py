@@ -21,6 +21,8 @@ OURS: Final = "ours"
 BY_HAND: Final = "DuckDB on integers"
 PEERS: Final = {"Kuzu": "kuzu_forum", "lance-graph": "lance_graph_forum"}
 PEOPLE: Final = 20_000
+SECONDS_PER_CONTESTANT_MAX: Final = 5
+"""Of each question: twelve of them and four contestants have to end in some minutes."""
 
 READING: Final = """\
 Patterns with several branches and cycles on a forum. "DuckDB on integers" is SQL written by hand
@@ -91,7 +93,9 @@ def ask_all(askers: dict[str, Asker], *, rounds: int) -> dict[str, dict[str, Out
             name: lambda ask=ask, number=number, question=question: ask(number, question)
             for name, ask in askers.items()
         }
-        outcomes[f"{number}. {question.title}"] = compete(contestants, rounds=rounds)
+        outcomes[f"{number}. {question.title}"] = compete(
+            contestants, rounds=rounds, seconds_max=SECONDS_PER_CONTESTANT_MAX
+        )
     return outcomes
 
 
