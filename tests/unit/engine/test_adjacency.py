@@ -4,8 +4,10 @@ from collections import Counter
 
 import hypothesis.strategies as st
 import numpy as np
+import pyarrow as pa
 from hypothesis import given, settings
 
+from omnigraph.engine.local.topology import build
 from omnigraph.engine.local.topology.adjacency import Adjacency, adjacency_of, join_halves
 from omnigraph.engine.local.topology.build import both_ways
 
@@ -137,3 +139,11 @@ def test_threads_see_the_same_pairs_while_a_patch_is_joined() -> None:
     assert [part.tolist() for part in late.gather(nodes)] == before
     assert late.count_edges(np.array([0, 0, 2]), np.array([1, 4, 3])).tolist() == [0, 2, 2]
     assert to_counts(late) == {(0, 4): 2, (2, 3): 2}
+
+
+def test_edges_are_numbered_many_at_a_time() -> None:
+    arrays = [pa.array(["a"] * count, pa.string()) for count in (3, 0, 4, 1, 9, 2)]
+    batches = [pa.RecordBatch.from_arrays([each], ["src"]) for each in arrays]
+    sizes = [len(rows) for rows in build._gather(batches, 5)]
+    assert sizes == [7, 10, 2]
+    assert [*build._gather([], 5)] == []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import closing
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +22,6 @@ from omnigraph.engine.local.topology.numbers import NOTHING, NodeNumbers
 from omnigraph.limits import KEPT_TABLE_BYTES_MAX, NUMBERED_AT_ONCE_ROWS_MAX
 from omnigraph.schema.catalog import ENDPOINTS
 from omnigraph.storage.columns import read_all_fragments
-from omnigraph.storage.streams import Relay
 from omnigraph.storage.tables import ROW_ID, Table
 
 
@@ -62,27 +63,48 @@ def both_ways(
 def _join_ids(
     edges: Table, sources: NodeNumbers, targets: NodeNumbers, budget: Budget
 ) -> np.ndarray | None:
-    """The same by a join of ids. Edges are streamed: only numbers are held."""
-    relay = Relay()
+    """The same by joins of ids, of so many edges at a time that nodes are fewer.
+
+    DuckDB hashes the smaller side, and takes a stream of unknown length for the smaller one: it
+    would hold all edges.
+    """
     keys = np.empty(edges.count_rows(), np.uint64)
+    row_count = max(NUMBERED_AT_ONCE_ROWS_MAX, 4 * max(sources.row_count, targets.row_count))
     count = 0
-    with closing(new_cursor()) as cursor, relay.reraise():
+    with closing(new_cursor()) as cursor:
         cursor.register("sources", _numbered_ids(sources))
         cursor.register("targets", _numbered_ids(targets))
-        cursor.register("edges", relay.carry(edges.scan(ENDPOINTS)))
-        joined = cursor.sql(
-            "SELECT (s.number::UBIGINT << 32) | t.number AS key FROM edges AS e"
-            " JOIN sources AS s ON s.id = e.src JOIN targets AS t ON t.id = e.dst"
-        )
-        for batch in joined.to_arrow_reader():
+        for rows in _gather(edges.scan(ENDPOINTS), row_count):
             budget.check()
-            end = count + batch.num_rows
-            if end > len(keys):
-                # Two nodes have one id, which only happens in a damaged graph.
+            cursor.register("edges", rows)
+            part = cursor.sql(_JOIN).to_arrow_table()["key"]
+            cursor.unregister("edges")
+            if len(part) != len(rows):
+                # An end does not exist, or two nodes have one id: the graph is damaged.
                 return None
-            keys[count:end] = batch.column(0).to_numpy()
-            count = end
-    return keys if count == len(keys) else None
+            keys[count : count + len(part)] = part.to_numpy()
+            count += len(part)
+    return keys
+
+
+_JOIN: Final = """
+    SELECT (s.number::UBIGINT << 32) | t.number AS key FROM edges AS e
+    JOIN sources AS s ON s.id = e.src JOIN targets AS t ON t.id = e.dst
+"""
+
+
+def _gather(batches: Iterable[pa.RecordBatch], row_count: int) -> Iterator[pa.Table]:
+    """The rows of batches, at least so many at a time but for the last ones."""
+    gathered: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        gathered.append(batch)
+        count += batch.num_rows
+        if count >= row_count:
+            yield pa.Table.from_batches(gathered)
+            gathered, count = [], 0
+    if gathered:
+        yield pa.Table.from_batches(gathered)
 
 
 def _numbered_ids(numbers: NodeNumbers) -> pa.Table:
