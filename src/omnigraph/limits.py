@@ -182,6 +182,21 @@ ARRAY_FILE_SHARE: Final = 1 / 16
 NUMBERED_AT_ONCE_ROWS_MAX: Final = 1 << 16
 """Edges whose ends are held as texts while they become numbers; more are streamed."""
 
+MATCHED_BLOCK_STEPS: Final = 1 << 17
+"""Steps along edges that a match on arrays takes at a time: what it holds for them fits a cache."""
+
+MATCHED_ROWS_MAX: Final = 1 << 26
+"""Rows that a match on arrays collects; for more the same is asked of SQL, which can spill."""
+
+WALKED_BLOCK_BYTES: Final = 4 << 20
+"""Memory for which nodes a block of walks has reached: a byte for each start and node."""
+
+KEYED_EDGES_MAX: Final = 1 << 16
+"""Edges from which on arrays are not built for a query from a key, which an index may answer."""
+
+KEYED_QUERIES_MAX: Final = 2
+"""Such queries on one table, after which its arrays are built all the same."""
+
 FETCHED_WHOLE_BYTES_MAX: Final = 64 << 10
 """Data files of a fragment of which every column is read if one is: it takes the same requests.
 

@@ -1,17 +1,20 @@
 """Engines agree with the reference on random schemas, graphs and queries."""
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from types import ModuleType
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from sqlglot.expressions import Literal
 
 from omnigraph.engine.local.execute import LocalEngine
+from omnigraph.engine.local.matching import hops, join, match, messages, weights
 from omnigraph.engine.protocol import Engine
 from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.errors import ErrorCode, InvalidInputError
@@ -59,8 +62,8 @@ def questions(draw: st.DrawFn) -> Question:
     return Question(catalog, graph, asked)
 
 
-def check(engine: Engine, question: Question, *, indexed: bool) -> None:
-    """Compare an engine with the reference, with rows found by every index that can be, or none."""
+def check(engines: Sequence[Engine], question: Question, *, indexed: bool) -> None:
+    """Compare engines with the reference, with rows found by every index that can be, or none."""
     if indexed:
         question = replace(question, catalog=index_everything(question.catalog))
     catalog, graph = question.catalog, question.graph
@@ -71,7 +74,7 @@ def check(engine: Engine, question: Question, *, indexed: bool) -> None:
         tables = store_tables(Path(root), graph, catalog, indexed=indexed)
         for case in question.asked:
             try:
-                compare(engine, tables, question, case)
+                compare(engines, tables, question, case)
             except Exception as error:
                 rows = "\n".join(f"{name}: {each}" for name, each in graph.rows.items())
                 error.add_note(f"{case}\n{print_schema(catalog)}\n{rows}")
@@ -79,21 +82,25 @@ def check(engine: Engine, question: Question, *, indexed: bool) -> None:
 
 
 def compare(
-    engine: Engine, tables: Mapping[TableKey, Table], question: Question, case: QueryCase
+    engines: Sequence[Engine],
+    tables: Mapping[TableKey, Table],
+    question: Question,
+    case: QueryCase,
 ) -> None:
-    """Run the same query on the engine and on the reference."""
+    """Run the same query on the engines and on the reference."""
     catalog, graph = question.catalog, question.graph
     (query,) = compile_queries(case.text, catalog)
     assert isinstance(query, ir.ReadQuery)
     values = bind(query, case.values)
     expected = unless_too_large(lambda: evaluate(query, graph, values, NOW))
-    rows = unless_too_large(lambda: answer(engine, tables, query, catalog, values))
-    if expected is not None and rows is not None:
-        event("rows" if expected else "no rows")
-        assert_same_rows(query, expected, rows)
-    elif not is_left_to_rounding(query):
-        event("a sum that does not fit")
-        assert rows == expected, f"{rows}, not {expected}"
+    for engine in engines:
+        rows = unless_too_large(partial(answer, engine, tables, query, catalog, values))
+        if expected is not None and rows is not None:
+            event("rows" if expected else "no rows")
+            assert_same_rows(query, expected, rows)
+        elif not is_left_to_rounding(query):
+            event("a sum that does not fit")
+            assert rows == expected, f"{rows}, not {expected}"
 
 
 def unless_too_large(ask: Callable[[], Rows]) -> Rows | None:
@@ -113,13 +120,21 @@ ordinary = settings(
 )
 
 
+BY_ARRAYS = LocalEngine()
+BY_SQL = LocalEngine(uses_arrays=False)
+
+
 @given(question=questions(), indexed=st.booleans())
 @ordinary
 def test_the_local_engine_agrees_with_the_reference(question: Question, *, indexed: bool) -> None:
-    check(LOCAL, question, indexed=indexed)
+    check([BY_ARRAYS, BY_SQL], question, indexed=indexed)
 
 
-LOCAL = LocalEngine()
+@pytest.mark.soak
+@given(question=questions())
+@settings(ordinary, max_examples=ordinary.max_examples * 40)
+def test_arrays_and_sql_agree_with_the_reference_on_many_queries(question: Question) -> None:
+    check([BY_ARRAYS, BY_SQL], question, indexed=False)
 
 
 @pytest.fixture(scope="module")
@@ -130,25 +145,58 @@ def spark_engine(spark: SparkSession) -> SparkEngine:
 @given(question=questions())
 @settings(ordinary, max_examples=ordinary.max_examples // 8)
 def test_spark_agrees_with_the_reference(spark_engine: SparkEngine, question: Question) -> None:
-    check(spark_engine, question, indexed=False)
+    check([spark_engine], question, indexed=False)
 
 
 @pytest.mark.parametrize(
-    ("where", "name", "planted"),
+    ("engine", "where", "name", "planted"),
     [
-        pytest.param(rows, "_subtract", lambda _, kept, __: kept, id="negations are ignored"),
-        pytest.param(plan, "_limit", lambda *_: None, id="limits are ignored"),
+        pytest.param(BY_SQL, rows, "_subtract", lambda _, kept, __: kept, id="negations, SQL"),
+        pytest.param(BY_SQL, rows, "sum_weights", lambda _: Literal.number(1), id="weights, SQL"),
+        pytest.param(BY_SQL, plan, "_limit", lambda *_: None, id="limits"),
+        pytest.param(
+            BY_ARRAYS,
+            match.PatternMatch,
+            "_without",
+            lambda self, variable, _: self.listed(variable),
+            id="negations",
+        ),
+        pytest.param(BY_ARRAYS, weights, "multiply", lambda values, _: values, id="weights"),
+        pytest.param(BY_ARRAYS, hops.PairHop, "has_factor", False, id="parallel edges"),
+        pytest.param(
+            BY_ARRAYS,
+            join,
+            "are_linked",
+            lambda *pairs: np.ones(len(pairs[2]), np.bool_),
+            id="membership",
+        ),
+        pytest.param(
+            BY_ARRAYS,
+            hops.WalkHop,
+            "_walk",
+            lambda self, nodes: hops.PairHop(self.adjacency).expand(nodes),
+            id="walks",
+        ),
     ],
 )
 def test_the_comparison_finds_a_planted_bug(
-    monkeypatch: pytest.MonkeyPatch, where: ModuleType, name: str, planted: object
+    monkeypatch: pytest.MonkeyPatch, engine: Engine, where: object, name: str, planted: object
 ) -> None:
     monkeypatch.setattr(where, name, planted)
+    if name == "multiply":
+        for user in (messages, join, match):
+            monkeypatch.setattr(user, name, planted)
 
     @given(questions())
-    @settings(ordinary, max_examples=1000, database=None, phases=[Phase.generate])
+    @settings(
+        ordinary,
+        max_examples=1000,
+        database=None,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+    )
     def agrees(question: Question) -> None:
-        check(LocalEngine(), question, indexed=False)
+        check([engine], question, indexed=False)
 
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         agrees()

@@ -49,6 +49,10 @@ class SparkBackend:
         """The SQL that this engine runs, as sqlglot names it."""
         return self._engine.dialect
 
+    def means(self, plan: Plan, data: Data) -> str:
+        """By what the engine would answer the plan, and why. Reads no rows."""
+        return self._engine.means(plan, data)
+
     def run(self, plan: Plan, data: Data) -> pa.Table:
         """The plan's rows, in its order, with exactly the columns it declares."""
         return self._engine.run(plan, data)

@@ -46,6 +46,10 @@ class Engine(Protocol):
         """The SQL that this engine runs, as sqlglot names it."""
         ...
 
+    def means(self, plan: Plan, data: Data) -> str:
+        """By what it would answer the plan, and why, for people. Reads no rows."""
+        ...
+
     def run(self, plan: Plan, data: Data) -> pa.Table:
         """The plan's rows, in its order, with exactly the columns it declares.
 

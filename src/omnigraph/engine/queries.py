@@ -102,13 +102,15 @@ class Explanation:
 
     Attributes:
         engine: The engine that would run it, and `why` it was chosen.
-        sql: The plan, in that engine's dialect.
+        means: By what the engine would answer it, and why.
+        sql: The plan, in that engine's dialect; arrays say the same without it.
         reads: Each relation of the plan, and the table and columns it reads.
         looks_up: What may be found by an index instead of a scan.
     """
 
     engine: EngineName
     why: str
+    means: str
     sql: str
     reads: Mapping[str, str]
     looks_up: tuple[str, ...]
@@ -118,6 +120,7 @@ class Explanation:
         looks_up = "\n".join(f"  {lookup}" for lookup in self.looks_up) or "  nothing"
         return (
             f"engine: {self.engine}, because {self.why}\n"
+            f"answers by: {self.means}\n"
             f"reads:\n{reads}\nmay look up:\n{looks_up}\nplan:\n{self.sql}"
         )
 
@@ -201,15 +204,23 @@ class Queries:
     ) -> Explanation:
         """How a query would be run, without running it."""
         plan = self._plan(snapshot, source, parameters, name=name)
-        choice = self._prepare(snapshot, plan, engine).choice
+        prepared = self._prepare(snapshot, plan, engine)
+        choice = prepared.choice
         reads = {
             name: f"{relation.table} ({', '.join(relation.columns)})"
             for name, relation in plan.relations.items()
             if isinstance(relation, TableRows)
         }
         lookups = (f"{each.relation}.{each.column} by {each.by}" for each in plan.reductions)
-        sql = plan.tree.sql(dialect=self._engines(choice.engine).dialect, pretty=True)
-        return Explanation(choice.engine, choice.why, sql, reads, tuple(dict.fromkeys(lookups)))
+        runner = self._engines(choice.engine)
+        return Explanation(
+            choice.engine,
+            choice.why,
+            runner.means(plan, prepared.data),
+            plan.tree.sql(dialect=runner.dialect, pretty=True),
+            reads,
+            tuple(dict.fromkeys(lookups)),
+        )
 
     def _plan(
         self,

@@ -12,6 +12,7 @@ from sqlglot import exp
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import PropertyType
 from omnigraph.relational.numbers import Comparator
+from omnigraph.relational.patterns import PatternPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,7 @@ class Plan:
         columns: The columns of the result, in the order of the tree's columns.
         lookup: Set if the answer is one row with a known id: the `Lookup` is equivalent to the
             tree, and an engine with an index on ids may read just that row.
+        matching: Set if the tree matches a graph: an engine may match it by other means.
     """
 
     tree: exp.Query
@@ -169,3 +171,4 @@ class Plan:
     values: Mapping[str, BoundValue] = field(default_factory=dict)
     reductions: tuple[Reduction, ...] = ()
     lookup: Lookup | None = None
+    matching: PatternPlan | None = None

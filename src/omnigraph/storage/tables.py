@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import lance
 import pyarrow as pa
@@ -93,6 +93,7 @@ class Table:
     owner: Tables = field(repr=False, compare=False)
     known: dict[str, KnownFragments] = field(default_factory=dict, repr=False, compare=False)
     ignores_indexes: bool = False
+    _facts: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def version(self) -> int:
@@ -102,7 +103,10 @@ class Table:
     @property
     def schema(self) -> pa.Schema:
         """The columns, with their nullability and metadata."""
-        return self.handle.schema
+        # A version does not change, and Lance makes the schema anew whenever it is asked.
+        if "schema" not in self._facts:
+            self._facts["schema"] = self.handle.schema
+        return self._facts["schema"]
 
     def fragments(self) -> tuple[Fragment, ...]:
         """The fragments' metadata, in table order. Reads nothing."""
@@ -141,15 +145,20 @@ class Table:
 
     def count_bytes(self) -> int:
         """The size of the data files. Reads nothing, not even the fragments' metadata."""
-        return int(self.handle.get_version()["metadata"]["total_files_size"])
+        return self._summary("total_files_size")
 
     def count_fragments(self) -> int:
         """How many fragments it has. Reads nothing."""
-        return int(self.handle.get_version()["metadata"]["total_fragments"])
+        return self._summary("total_fragments")
 
     def count_deleted_rows(self) -> int:
         """How many rows of its fragments are deleted. Reads nothing."""
-        return int(self.handle.get_version()["metadata"]["total_deletion_file_rows"])
+        return self._summary("total_deletion_file_rows")
+
+    def _summary(self, name: str) -> int:
+        if "summary" not in self._facts:
+            self._facts["summary"] = self.handle.get_version()["metadata"]
+        return int(self._facts["summary"][name])
 
     def without_indexes(self) -> Table:
         """The same rows, of which none is found by an index."""

@@ -69,6 +69,9 @@ class Unasked:
     def dialect(self) -> str:
         return "duckdb"
 
+    def means(self, plan: Plan, data: Data) -> str:  # noqa: ARG002  # the protocol's
+        return "nothing"
+
     def run(self, plan: Plan, data: Data) -> NoReturn:  # noqa: ARG002  # the protocol's
         message = f"the engine was asked {plan.tree.sql()}"
         raise AssertionError(message)

@@ -32,15 +32,25 @@ from omnigraph.storage.streams import Relay
 if TYPE_CHECKING:
     import duckdb
 
+    from omnigraph.engine.local.matching.matcher import PatternMatcher
+
 _DIALECT: Final = "duckdb"
 
 
 class LocalEngine:
     """DuckDB in process: one for all engines, made when first needed, and a cursor per thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, uses_arrays: bool = True) -> None:
+        """An engine.
+
+        Args:
+            uses_arrays: Whether patterns may be matched on arrays; no answer depends on it.
+        """
         self._threads = threading.local()
         self._statements = _Statements()
+        self._uses_arrays = uses_arrays
+        self._making = threading.Lock()
+        self._made_matcher: PatternMatcher | None = None
 
     @property
     def name(self) -> EngineName:
@@ -51,6 +61,14 @@ class LocalEngine:
     def dialect(self) -> str:
         """The SQL that this engine runs, as sqlglot names it."""
         return _DIALECT
+
+    def means(self, plan: Plan, data: Data) -> str:
+        """By what it would answer the plan, and why. Reads no rows."""
+        if plan.lookup is not None:
+            return "a lookup, because it wants one row by its key"
+        if not self._uses_arrays:
+            return "SQL, because arrays are switched off"
+        return str(self._matcher.choose(plan, data))
 
     def run(self, plan: Plan, data: Data) -> pa.Table:
         """The plan's rows, in its order, with exactly the columns it declares.
@@ -77,6 +95,25 @@ class LocalEngine:
         budget.check()
         if (rows := look_up(plan, data)) is not None:
             return conform(rows, plan.columns)
+        if plan.matching is not None and self._uses_arrays:
+            rows = self._matcher.run(plan, data)
+            if rows is not None:
+                budget.require_rows(rows.num_rows)
+                return rows
+        return self._run_sql(plan, data)
+
+    @property
+    def _matcher(self) -> PatternMatcher:
+        # Threads share one, with what it keeps.
+        with self._making:
+            if self._made_matcher is None:
+                from omnigraph.engine.local.matching.matcher import PatternMatcher
+
+                self._made_matcher = PatternMatcher(self._run_sql)
+            return self._made_matcher
+
+    def _run_sql(self, plan: Plan, data: Data) -> pa.Table:
+        budget = data.budget
         relay = Relay()
         inputs = self._inputs(plan, data, relay)
         statement = self._statements.of(plan.tree, budget.rows_max)

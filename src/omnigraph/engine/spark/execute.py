@@ -63,6 +63,10 @@ class SparkEngine:
         """The SQL that this engine runs, as sqlglot names it."""
         return _DIALECT
 
+    def means(self, plan: Plan, data: Data) -> str:  # noqa: ARG002 the same for all
+        """By what it would answer the plan."""
+        return "SQL, because Spark runs nothing else"
+
     @property
     def session(self) -> SparkSession:
         """The session that plans run in; the first use may start Spark.

@@ -86,17 +86,17 @@ def eliminate(query: ir.ReadQuery) -> Elimination | None:
     return Elimination(block, kept, messages, tuple(_carried(query, gone)))
 
 
-def name_ends(block: ir.Block) -> ir.Block:
+def name_ends(block: ir.Block, prefix: str = "") -> ir.Block:
     """The same block with a variable for each end that the query does not name.
 
-    No query can bind such a name: it starts with a digit.
+    No query can bind such a name: it starts with a digit, or with the prefix.
     """
     nodes, traversals = list(block.nodes), []
 
     def name(end: str | ir.Anonymous, place: int) -> str:
         if isinstance(end, str):
             return end
-        nodes.append(ir.NodeBinding(f"{place} {end.type_name}", end.type_name))
+        nodes.append(ir.NodeBinding(f"{prefix}{place} {end.type_name}", end.type_name))
         return nodes[-1].variable
 
     for place, traversal in enumerate(block.traversals):

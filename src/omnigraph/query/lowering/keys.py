@@ -46,6 +46,12 @@ def fixed_key(type_: SchemaType, filters: Iterable[ir.Filter], given: Given) -> 
     return FixedKey(key_types(type_), tuple(operands[name] for name in type_.key))
 
 
+def fixes(type_: SchemaType, condition: ir.Filter, given: Given) -> bool:
+    """Whether a filter fixes a member of a type's key to one value."""
+    equals = _equals(condition, given)
+    return equals is not None and equals[0] in type_.key
+
+
 def key_types(type_: SchemaType) -> tuple[KeyType, ...]:
     """The types of the members of a type's key, in declared order."""
     return tuple(_member_type(type_, name) for name in type_.key)

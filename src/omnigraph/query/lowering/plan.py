@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, assert_never
 
 from sqlglot import exp
@@ -11,6 +12,7 @@ from sqlglot import exp
 from omnigraph.query import ir
 from omnigraph.query.lowering.elimination import ColumnSum, adds_up, eliminate
 from omnigraph.query.lowering.keys import key_lookup
+from omnigraph.query.lowering.matching import MatchingTemplate, match_pattern
 from omnigraph.query.lowering.operands import Given, Scope, unsupported_function
 from omnigraph.query.lowering.rows import Rows, block_rows
 from omnigraph.query.lowering.state import LoweringState
@@ -36,6 +38,7 @@ class Template:
     unseeded: Plan
     seeds: tuple[Callable[[Given], Reduction | None], ...]
     lookup: Callable[[Given], Lookup] | None = None
+    matching: MatchingTemplate | None = None
 
     def plan(self, given: Given) -> Plan:
         """The plan whose rows are the query's answer, in its order."""
@@ -45,6 +48,7 @@ class Template:
             values={name: given.rebind(bound) for name, bound in plan.values.items()},
             reductions=(*filter(None, (seed(given) for seed in self.seeds)), *plan.reductions),
             lookup=None if self.lookup is None else self.lookup(given),
+            matching=None if self.matching is None else self.matching.matching(given),
         )
 
 
@@ -59,6 +63,18 @@ def lower(query: ir.ReadQuery, catalog: Catalog, given: Given) -> Template:
     elimination = eliminate(query)
     block = query.match if elimination is None else elimination.block
     rows = block_rows(state, block, uses, elimination=elimination)
+    limit = _limit(query, given.values)
+    plan = _results_plan(query, state, rows, limit)
+    lookup = key_lookup(query, catalog, given)
+    matching = None
+    if query.match.traversals:
+        results = partial(_results_plan, query, limit=limit)
+        matching = match_pattern(query, LoweringState(catalog, given), limit, results)
+    return Template(plan, tuple(state.seeds), lookup, matching)
+
+
+def _results_plan(query: ir.ReadQuery, state: LoweringState, rows: Rows, limit: int | None) -> Plan:
+    """The plan of the query's results over a table of its rows."""
     results = _Results(state, rows)
     source = exp.Select().from_(table(rows.table, _ROWS))
     tree = (
@@ -66,15 +82,13 @@ def lower(query: ir.ReadQuery, catalog: Catalog, given: Given) -> Template:
         if query.is_grouped
         else results.plain_select(query, source)
     )
-    limit = _limit(query, given.values)
     if limit is not None:
         tree = tree.limit(limit)
     columns = (
         OutputColumn(column_.name, column_.expression.type, column_.expression.nullable)
         for column_ in query.columns
     )
-    plan = state.builder.plan(tree, columns)
-    return Template(plan, tuple(state.seeds), key_lookup(query, catalog, given))
+    return state.builder.plan(tree, columns)
 
 
 @dataclass(slots=True)

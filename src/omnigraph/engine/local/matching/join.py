@@ -1,0 +1,451 @@
+"""Joins of what is left of a pattern, in blocks: by steps, membership in adjacency, and conditions.
+
+Each stage makes blocks of a block. The first variable leads, so the rows of a block are sorted by
+it; a pair of variables is looked up for all rows of one leading node at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from omnigraph.engine.local.matching.grouping import Grouping, codes_of
+from omnigraph.engine.local.matching.hops import Hop, PairHop
+from omnigraph.engine.local.matching.match import PatternMatch
+from omnigraph.engine.local.matching.messages import scatter
+from omnigraph.engine.local.matching.sources import UnmatchableError, take
+from omnigraph.engine.local.matching.weights import NodeWeights, multiply
+from omnigraph.engine.local.topology.adjacency import Adjacency
+from omnigraph.limits import MATCHED_BLOCK_STEPS, MATCHED_ROWS_MAX
+from omnigraph.relational.patterns import Link, NegatedPattern, RowCondition
+
+_ROWS_PER_RUN_MIN: Final = 4
+"""Rows of one leading node from which on its neighbours are marked, not searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedRows:
+    """Rows over the kept variables of a pattern: numbers, and what each row stands for."""
+
+    columns: dict[str, np.ndarray]
+    count: int
+    weight: np.ndarray | None = None
+    sums: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def pick(self, rows: np.ndarray) -> MatchedRows:
+        """Some of the rows, by position."""
+        return MatchedRows(
+            {name: each[rows] for name, each in self.columns.items()},
+            len(rows),
+            None if self.weight is None else self.weight[rows],
+            {name: each[rows] for name, each in self.sums.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class JoinBlock:
+    """Some rows of a join.
+
+    Attributes:
+        factor: How many edges each row stands for; None for one.
+    """
+
+    columns: dict[str, np.ndarray]
+    count: int
+    factor: np.ndarray | None = None
+
+    def pick(self, rows: np.ndarray) -> JoinBlock:
+        """Rows by position, or by a mask."""
+        count = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
+        factor = None if self.factor is None else self.factor[rows]
+        return JoinBlock({name: each[rows] for name, each in self.columns.items()}, count, factor)
+
+
+Stage = Callable[[JoinBlock], Iterator[JoinBlock]]
+
+
+def collect(match: PatternMatch) -> MatchedRows:
+    """The combinations of kept variables that match, each once, with weights and sums.
+
+    Raises:
+        UnmatchableError: numbers may not fit 64 bits, or there are too many rows.
+    """
+    match.reduce()
+    if len(match.core) == 1 and not match.links and not match.joint_conditions():
+        return _single(match)
+    join = _Join(match)
+    grouping = Grouping({name: match.sources[name].size for name in match.kept}, join.is_distinct)
+    for block in join.blocks():
+        match.graph.check()
+        weight, sums = join.weigh(block)
+        columns = {name: block.columns[name] for name in match.kept}
+        grouping.add(columns, block.count, weight, sums)
+        if grouping.count > MATCHED_ROWS_MAX:
+            message = f"more than {MATCHED_ROWS_MAX:,} rows are found"
+            raise UnmatchableError(message)
+    columns, count, weight, sums = grouping.result()
+    if not count:
+        sums = {each.name: np.empty(0, np.int64) for each in match.sums}
+    return _multiply_all(MatchedRows(columns, count, weight, sums), match.scalars)
+
+
+def _single(match: PatternMatch) -> MatchedRows:
+    """The nodes of one variable, which nothing has to be joined with."""
+    (variable,) = match.core
+    match.test(variable)
+    nodes = match.complete(variable)
+    if nodes.numbers is None:
+        nodes = match.listed(variable)
+    assert nodes.numbers is not None, "they are listed"
+    sums = dict(nodes.sums)
+    if not len(nodes.numbers):
+        sums = {each.name: np.empty(0, np.int64) for each in match.sums}
+    columns = {variable: nodes.numbers} if variable in match.kept else {}
+    found = MatchedRows(columns, len(nodes.numbers), nodes.weight, sums)
+    return _multiply_all(found, match.scalars)
+
+
+def _multiply_all(found: MatchedRows, scalars: Sequence[NodeWeights]) -> MatchedRows:
+    """The rows, each multiplied by what is not connected with them."""
+    for scalar in scalars:
+        assert scalar.weight is not None, "a total has a weight"
+        if not scalar.weight[0]:
+            empty = found.pick(np.arange(0))
+            sums = dict(empty.sums)
+            for other in scalars:
+                sums |= {name: each[:0] for name, each in other.sums.items()}
+            return MatchedRows(empty.columns, 0, np.zeros(0, np.int64), sums)
+        many = np.broadcast_to(scalar.weight, found.count)
+        sums = {name: multiply(each, many) for name, each in found.sums.items()}
+        for name, each in scalar.sums.items():
+            sums[name] = multiply(np.broadcast_to(each, found.count), found.weight)
+        weight = many.astype(np.int64)
+        if found.weight is not None:
+            weight = multiply(found.weight, weight)
+        found = MatchedRows(found.columns, found.count, weight, sums)
+    return found
+
+
+@dataclass(slots=True)
+class _Join:
+    """A join of the variables that are left of a match, with its stages in order."""
+
+    match: PatternMatch
+    stages: list[Stage] = field(default_factory=list)
+    start: str | None = None
+    masks: dict[str, np.ndarray] = field(default_factory=dict)
+    weights: dict[str, tuple[np.ndarray | None, dict[str, np.ndarray]]] = field(
+        default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        self._plan()
+
+    @property
+    def is_distinct(self) -> bool:
+        """Whether no two rows of the join agree on all kept variables."""
+        match = self.match
+        return match.kept.issuperset(match.core) and all(
+            link.edge is None or link.edge in match.kept for link in match.links
+        )
+
+    def blocks(self) -> Iterator[JoinBlock]:
+        """The rows of the join."""
+        if self.start is None:
+            yield JoinBlock({}, 1)
+            return
+        numbers = self.match.listed(self.start).numbers
+        assert numbers is not None, "they are listed"
+        for first in range(0, len(numbers), MATCHED_BLOCK_STEPS):
+            part = numbers[first : first + MATCHED_BLOCK_STEPS]
+            yield from self._run(JoinBlock({self.start: part}, len(part)), 0)
+
+    def weigh(self, block: JoinBlock) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
+        """The weight of each row, and what it adds to each sum."""
+        factors: list[np.ndarray] = [] if block.factor is None else [block.factor]
+        sums: dict[str, np.ndarray] = {}
+        for variable in self.match.core:
+            weight, own = self._weights_of(variable)
+            numbers = block.columns[variable]
+            sums = {name: multiply(each, _at(weight, numbers)) for name, each in sums.items()}
+            for name, values in own.items():
+                sums[name] = values[numbers]
+                for factor in factors:
+                    sums[name] = multiply(sums[name], factor)
+            if weight is not None:
+                factors.append(weight[numbers])
+        total: np.ndarray | None = None
+        for factor in factors:
+            total = factor if total is None else multiply(total, factor)
+        for link in self.match.links:
+            for name, values in self.match.way(link, link.start).edge_values.items():
+                assert link.edge is not None, "it has values"
+                sums[name] = multiply(values[block.columns[link.edge]], total)
+        return total, sums
+
+    def _weights_of(self, variable: str) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
+        """The weight of each number of a variable, and its sums."""
+        if variable not in self.weights:
+            size = self.match.sources[variable].size
+            nodes = self.match.complete(variable)
+            weight = None if nodes.weight is None else scatter(nodes.numbers, nodes.weight, size)
+            sums = {name: scatter(nodes.numbers, each, size) for name, each in nodes.sums.items()}
+            self.weights[variable] = weight, sums
+        return self.weights[variable]
+
+    def _run(self, block: JoinBlock, place: int) -> Iterator[JoinBlock]:
+        if not block.count:
+            return
+        if place == len(self.stages):
+            yield block
+            return
+        self.match.graph.check()
+        for part in self.stages[place](block):
+            yield from self._run(part, place + 1)
+
+    def _plan(self) -> None:
+        """Choose the order: the fewest nodes first, then what keeps rows few."""
+        match = self.match
+        waiting, links = set(match.core), list(match.links)
+        pending: list[RowCondition | NegatedPattern] = [
+            *match.joint_conditions(),
+            *match.joint_negations(),
+        ]
+        joined: set[str] = set()
+        while waiting:
+            ready = [link for link in links if self._is_within(link, joined)]
+            onward = [link for link in links if {link.start, link.end} & joined]
+            if ready:
+                link = ready[0]
+                self.stages.append(self._check(link))
+            elif onward:
+                link = min(onward, key=lambda link: self._growth(link, joined))
+                new = link.end if link.start in joined else link.start
+                self.stages.append(self._expand(link, new))
+                waiting.discard(new)
+                joined.add(new)
+            else:
+                variable = min(waiting, key=self._count)
+                match.test(variable)
+                if self.start is None:
+                    self.start = variable
+                else:
+                    self.stages.append(self._cross(variable))
+                waiting.discard(variable)
+                joined.add(variable)
+                continue
+            links.remove(link)
+            if link.edge is not None:
+                joined.add(link.edge)
+            pending = self._add_tests(pending, joined)
+        for link in links:
+            self.stages.append(self._check(link))
+            if link.edge is not None:
+                joined.add(link.edge)
+        left = self._add_tests(pending, joined)
+        assert not left, "every variable is joined"
+
+    def _add_tests(
+        self, pending: list[RowCondition | NegatedPattern], joined: set[str]
+    ) -> list[RowCondition | NegatedPattern]:
+        left: list[RowCondition | NegatedPattern] = []
+        for each in pending:
+            variables = each.variables if isinstance(each, RowCondition) else frozenset(each.outer)
+            if not variables <= joined:
+                left.append(each)
+            elif isinstance(each, RowCondition):
+                self.stages.append(self._filter(each))
+            else:
+                self.stages.append(self._exclude(each))
+        return left
+
+    def _is_within(self, link: Link, joined: set[str]) -> bool:
+        return link.start in joined and link.end in joined
+
+    def _count(self, variable: str) -> int:
+        numbers = self.match.candidates[variable].numbers
+        return self.match.sources[variable].row_count if numbers is None else len(numbers)
+
+    def _growth(self, link: Link, joined: set[str]) -> float:
+        """About how many rows a step along the link makes of one."""
+        known = link.start if link.start in joined else link.end
+        way = self.match.way(link, known)
+        numbers = self.match.candidates[known].numbers
+        count = self.match.sources[known].row_count if numbers is None else len(numbers)
+        new = link.other(known)
+        share = self._count(new) / max(1, self.match.sources[new].row_count)
+        return way.there.cost(numbers) / max(1, count) * share
+
+    def _expand(self, link: Link, new: str) -> Stage:
+        known = link.other(new)
+        hop = self.match.way(link, known).there
+
+        def expand(block: JoinBlock) -> Iterator[JoinBlock]:
+            for part in hop.blocks(block.columns[known]):
+                yield self._passing(_step(block, part, hop, link, known, new), new)
+
+        return expand
+
+    def _passing(self, block: JoinBlock, variable: str) -> JoinBlock:
+        """The rows whose new node can match."""
+        numbers = block.columns[variable]
+        untested = self.match.untested.get(variable)
+        source = self.match.sources[variable]
+        if untested:
+            # Few nodes are tested one by one, for many it is done once for all.
+            is_few = block.count * 4 < source.row_count
+            if is_few and all(isinstance(each, RowCondition) for each in untested):
+                for each in untested:
+                    assert isinstance(each, RowCondition), "negations are tested for all"
+                    columns = [take(source, name, block.columns[variable]) for _, name in each.uses]
+                    block = block.pick(self.match.graph.test(each, columns))
+                numbers = block.columns[variable]
+            else:
+                self.match.test(variable)
+        nodes = self.match.candidates[variable]
+        if nodes.numbers is None:
+            return block
+        if variable not in self.masks:
+            self.masks[variable] = np.zeros(source.size, np.bool_)
+            self.masks[variable][nodes.numbers] = True
+        return block.pick(self.masks[variable][numbers])
+
+    def _cross(self, variable: str) -> Stage:
+        numbers = self.match.listed(variable).numbers
+        assert numbers is not None, "they are listed"
+        rows_max = max(1, MATCHED_BLOCK_STEPS // max(1, len(numbers)))
+
+        def cross(block: JoinBlock) -> Iterator[JoinBlock]:
+            for first in range(0, block.count, rows_max):
+                part = block.pick(np.arange(first, min(first + rows_max, block.count)))
+                wide = part.pick(np.repeat(np.arange(part.count), len(numbers)))
+                columns = {**wide.columns, variable: np.tile(numbers, part.count)}
+                yield JoinBlock(columns, wide.count, wide.factor)
+
+        return cross
+
+    def _check(self, link: Link) -> Stage:
+        """Keep rows whose two nodes the link connects; once for each edge, if it is bound."""
+        hop = self.match.way(link, link.start).there
+        back = self.match.way(link, link.end).there
+        if isinstance(hop, PairHop) and isinstance(back, PairHop) and not hop.has_factor:
+            there, reverse = hop.adjacency, back.adjacency
+
+            def is_linked(block: JoinBlock) -> Iterator[JoinBlock]:
+                pairs = block.columns[link.start], block.columns[link.end]
+                yield block.pick(are_linked(there, reverse, *pairs))
+
+            return is_linked
+
+        def step_and_compare(block: JoinBlock) -> Iterator[JoinBlock]:
+            for part in hop.blocks(block.columns[link.start]):
+                # No variable has this name.
+                stepped = _step(block, part, hop, link, link.start, "")
+                reached = stepped.columns.pop("")
+                yield stepped.pick(reached == stepped.columns[link.end])
+
+        return step_and_compare
+
+    def _filter(self, condition: RowCondition) -> Stage:
+        sources = self.match.sources
+
+        def filter_rows(block: JoinBlock) -> Iterator[JoinBlock]:
+            columns = [
+                take(sources[variable], name, block.columns[variable])
+                for variable, name in condition.uses
+            ]
+            yield block.pick(self.match.graph.test(condition, columns))
+
+        return filter_rows
+
+    def _exclude(self, negation: NegatedPattern) -> Stage:
+        """Drop rows for which the negated pattern has a match."""
+        link = _only_link(negation)
+        if link is not None:
+            way = PatternMatch.of(self.match.graph, negation.pattern, (), outer=negation.outer).way(
+                link, link.start
+            )
+            if isinstance(way.there, PairHop) and isinstance(way.back, PairHop):
+                there, back = way.there.adjacency, way.back.adjacency
+
+                def exclude_linked(block: JoinBlock) -> Iterator[JoinBlock]:
+                    pairs = block.columns[link.start], block.columns[link.end]
+                    yield block.pick(~are_linked(there, back, *pairs))
+
+                return exclude_linked
+
+        def exclude(block: JoinBlock) -> Iterator[JoinBlock]:
+            names = list(negation.outer)
+            nodes = {name: NodeWeights(np.unique(block.columns[name])) for name in names}
+            inner = PatternMatch.of(
+                self.match.graph, negation.pattern, names, outer=negation.outer, outer_nodes=nodes
+            )
+            found = collect(inner)
+            both = [np.concatenate([block.columns[name], found.columns[name]]) for name in names]
+            codes = codes_of(both)
+            yield block.pick(~np.isin(codes[: block.count], codes[block.count :]))
+
+        return exclude
+
+
+def _only_link(negation: NegatedPattern) -> Link | None:
+    """The link that a negation consists of, if it is that alone."""
+    pattern = negation.pattern
+    if pattern.nodes or pattern.conditions or pattern.negations or len(pattern.links) != 1:
+        return None
+    (link,) = pattern.links
+    return None if link.start == link.end else link
+
+
+def _step(block: JoinBlock, part: slice, hop: Hop, link: Link, known: str, new: str) -> JoinBlock:
+    steps = hop.expand(block.columns[known][part])
+    rows = np.repeat(np.arange(part.start, part.start + len(steps.counts)), steps.counts)
+    wide = block.pick(rows)
+    columns = {**wide.columns, new: steps.ends}
+    if link.edge is not None and steps.edges is not None:
+        columns[link.edge] = steps.edges
+    factor = wide.factor
+    if steps.factor is not None:
+        factor = steps.factor if factor is None else multiply(factor, steps.factor)
+    return JoinBlock(columns, len(rows), factor)
+
+
+def are_linked(
+    there: Adjacency, back: Adjacency, starts: np.ndarray, ends: np.ndarray
+) -> np.ndarray:
+    """Whether each pair is in adjacency, of which both directions are given."""
+    if _count_runs(ends) < _count_runs(starts):
+        there, starts, ends = back, ends, starts
+    if _count_runs(starts) * _ROWS_PER_RUN_MIN > len(starts):
+        return there.count_edges(starts, ends) > 0
+    return _mark(there, starts, ends)
+
+
+def _count_runs(values: np.ndarray) -> int:
+    return int(np.count_nonzero(values[1:] != values[:-1])) + 1
+
+
+def _mark(adjacency: Adjacency, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Mark the neighbours of a node, then look at all rows of this node."""
+    firsts = np.append(0, np.flatnonzero(starts[1:] != starts[:-1]) + 1)
+    starts_at, ends_at = adjacency.whole.bounds(starts[firsts])
+    lasts = np.append(firsts[1:], len(starts)).tolist()
+    is_neighbour = np.zeros(int(ends.max()) + 1, np.bool_)
+    limit = len(is_neighbour)
+    are_in = np.empty(len(starts), np.bool_)
+    runs = firsts.tolist(), lasts, starts_at.tolist(), ends_at.tolist()
+    for first, last, low, high in zip(*runs, strict=True):
+        neighbours = adjacency.neighbours[low:high]
+        if high - low and int(neighbours[-1]) >= limit:
+            neighbours = neighbours[: int(np.searchsorted(neighbours, limit))]
+        is_neighbour[neighbours] = True
+        are_in[first:last] = is_neighbour[ends[first:last]]
+        is_neighbour[neighbours] = False
+    return are_in
+
+
+def _at(values: np.ndarray | None, places: np.ndarray) -> np.ndarray | None:
+    return None if values is None else values[places]

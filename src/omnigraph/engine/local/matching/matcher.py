@@ -1,0 +1,106 @@
+"""The matcher: plans that match a graph, answered on arrays where that is cheaper than by SQL."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from omnigraph.engine.local.matching.conditions import Run
+from omnigraph.engine.local.matching.match import MatchedGraph, tables_of
+from omnigraph.engine.local.matching.results import answer
+from omnigraph.engine.local.matching.sources import UnmatchableError
+from omnigraph.engine.local.topology.topologies import EdgeTables, Topologies
+from omnigraph.engine.protocol import Data
+from omnigraph.limits import KEYED_EDGES_MAX, KEYED_QUERIES_MAX
+from omnigraph.relational.patterns import GraphPattern, PatternPlan
+from omnigraph.relational.plans import Plan
+from omnigraph.storage.tables import TableAddress
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """By what a plan is answered, and the reason in one sentence."""
+
+    on_arrays: bool
+    why: str
+
+    def __str__(self) -> str:
+        return f"{'arrays' if self.on_arrays else 'SQL'}, because {self.why}"
+
+
+class PatternMatcher:
+    """Matches patterns on the topologies that a graph handle keeps; threads may share it."""
+
+    def __init__(self, run_sql: Run, topologies: Topologies | None = None) -> None:
+        self.topologies = Topologies() if topologies is None else topologies
+        self._run_sql = run_sql
+        self._keyed: Counter[TableAddress] = Counter()
+        self._lock = threading.Lock()
+
+    def run(self, plan: Plan, data: Data) -> pa.Table | None:
+        """The rows of a plan, in its order; None if it is for SQL.
+
+        Raises:
+            StorageError: a table could not be read.
+            LimitExceededError: the budget of the data does not suffice.
+            CancelledError: the caller cancelled the run.
+        """
+        matching = plan.matching
+        if matching is None or not self.choose(plan, data).on_arrays:
+            if matching is not None and matching.ids:
+                self._count(matching.pattern, data)
+            return None
+        graph = MatchedGraph(
+            data, self.topologies, matching.values, self._run_sql, data.budget.check
+        )
+        try:
+            return answer(matching, graph)
+        except UnmatchableError:
+            return None
+
+    def choose(self, plan: Plan, data: Data) -> Means:
+        """By what a plan is answered, as far as is known before it is run. Reads no rows."""
+        if plan.matching is None:
+            return Means(on_arrays=False, why="it follows no edges")
+        if data.budget.bytes_max is not None:
+            return Means(on_arrays=False, why="its memory is limited")
+        matching, missing = plan.matching, 0
+        for tables in edge_tables(matching.pattern):
+            cost = self.topologies.cost(data, tables)
+            if cost is None:
+                return Means(
+                    on_arrays=False, why=f"the edges {tables.edges} do not fit into memory"
+                )
+            missing += cost
+        if (
+            plan.matching.ids
+            and missing > KEYED_EDGES_MAX
+            and not self._is_due(plan.matching, data)
+        ):
+            why = f"it starts from a key, and {missing:,} edges are not in memory"
+            return Means(on_arrays=False, why=why)
+        return Means(on_arrays=True, why="its edges fit into memory")
+
+    def _is_due(self, matching: PatternPlan, data: Data) -> bool:
+        """Whether queries from keys have come often enough to build arrays for them."""
+        with self._lock:
+            return all(
+                self._keyed[data.table(tables.edges).address] >= KEYED_QUERIES_MAX
+                for tables in edge_tables(matching.pattern)
+            )
+
+    def _count(self, pattern: GraphPattern, data: Data) -> None:
+        with self._lock:
+            for tables in edge_tables(pattern):
+                self._keyed[data.table(tables.edges).address] += 1
+
+
+def edge_tables(pattern: GraphPattern) -> list[EdgeTables]:
+    """The tables of all edges that a pattern follows, in its negations too."""
+    tables = [tables_of(link) for link in pattern.links]
+    for negation in pattern.negations:
+        tables += edge_tables(negation.pattern)
+    return list(dict.fromkeys(tables))

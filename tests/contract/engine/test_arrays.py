@@ -1,0 +1,142 @@
+"""Patterns on arrays have the same answers as in SQL, after each kind of commit and on branches."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from omnigraph import graph
+from omnigraph.backends.local import LocalBackend
+from omnigraph.engine.local.matching import match, matcher
+from omnigraph.engine.local.matching.results import answer
+from omnigraph.errors import ErrorCode, InvalidInputError
+from omnigraph.graph import Graph
+from omnigraph.relational.patterns import PatternPlan
+
+SCHEMA = """\
+node Person { name: String @key  age: I64?  score: F64? }
+node City { name: String @key }
+edge Knows: Person -> Person { weight: I64? }
+edge LivesIn: Person -> City { @key(src, dst) }
+"""
+
+QUERIES = {
+    "paths": "match { $a knows $b  $b knows $c } return { count($c) as n }",
+    "undirected": "match { $a <knows> $b } return { $a.name, count($b) as n } order { n desc }",
+    "sums": """match { $a knows $b  $b livesIn $c }
+        return { $c.name as city, sum($b.age) as s, avg($a.age) as m, count($a.age) as n }""",
+    "edges": "match { $a $k:knows $b } return { $a.name, sum($k.weight), count($k) as n }",
+    "walk": 'match { $a: Person {name: "p1"} $a knows{1,3} $b } return { $b.name as b }',
+    "triangles": "match { $a knows $b  $b knows $c  $a knows $c } return { count($a) as n }",
+    "strangers": """match { $a knows $b  $b knows $c  not { $a knows $c } }
+        return { $a.name as a, $c.name as c, count($b) as n } order { n desc } limit 7""",
+    "lonely": "match { $a knows $b  not { $b livesIn $c } } return { $b.name, count($a) as n }",
+    "rows": "match { $a knows $b  $a.age < $b.age } return { $a.name as a, $b.name as b }",
+    "both": "match { $a: Person  $c: City } return { count($a), count(distinct $c.name) }",
+}
+
+
+def asked(text: str) -> str:
+    return f"query q() {{ {text} }}"
+
+
+@pytest.fixture
+def by_sql(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Graph]:
+    """Opens a graph whose engine has no arrays."""
+
+    def open_without(uri: Path) -> Graph:
+        handle = graph.open(uri, read_only=True)
+        backend = handle._queries.local
+        assert isinstance(backend, LocalBackend)
+        monkeypatch.setattr(backend._engine, "_uses_arrays", False)
+        return handle
+
+    return open_without
+
+
+def test_arrays_follow_every_commit(
+    tmp_path: Path, by_sql: Callable[[Path], Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: list[int] = []
+
+    def counted(matching: PatternPlan, matched: match.MatchedGraph) -> pa.Table:
+        answers.append(1)
+        return answer(matching, matched)
+
+    monkeypatch.setattr(matcher, "answer", counted)
+    uri, dice = tmp_path / "graph", random.Random(16)
+    made = graph.init(uri, SCHEMA)
+    plain = by_sql(uri)
+    for step in range(14):
+        branch = "main"
+        if step == 5:
+            made.branches.create("draft")
+        if step >= 5 and step % 2:
+            branch = "draft"
+        if step == 12:
+            made.merge("draft", into="main", resolve="ours")
+        change(made, branch, step, dice)
+        for name, text in QUERIES.items():
+            ours = made.query(asked(text), branch=branch).arrow()
+            theirs = plain.query(asked(text), branch=branch).arrow()
+            assert ours == theirs, f"{name} after step {step}"
+    assert len(answers) >= 9 * 14, "arrays have answered"
+
+
+def change(made: Graph, branch: str, step: int, dice: random.Random) -> None:
+    """Insert, update and delete, one commit each; sometimes rewrite files."""
+    people = [f"p{number}" for number in range(step + 3)]
+    lines = [f'insert Person {{ name: "{people[-1]}", age: {step}, score: 0.5 }}']
+    if step % 4 == 0:
+        lines.append(f'insert Person {{ name: "quiet{step}" }}')
+        lines.append(f'insert City {{ name: "c{step}" }}')
+    lines += [f'insert Person {{ name: "{name}"  age: 1 }}' for name in people[:-1]]
+    run(made, branch, lines)
+    ends = [dice.choice(people) for _ in range(12)]
+    weights = ["weight: 1", "weight: 2", ""]
+    edges = [
+        f'insert Knows {{ from: "{source}"  to: "{target}"  {dice.choice(weights)} }}'
+        for source, target in zip(ends[::2], ends[1::2], strict=True)
+    ]
+    city = step - step % 4
+    if branch == "main":
+        edges.append(f'insert LivesIn {{ from: "{people[-1]}"  to: "c{city}" }}')
+    run(made, branch, edges)
+    if step % 3 == 2:
+        run(made, branch, [f'update Person set {{ age: {100 + step} }} where name = "{people[1]}"'])
+    if step % 5 == 4:
+        run(made, branch, [f'delete Person where name = "{people[-2]}"'])
+    if step % 7 == 6 and branch == "main":
+        made.optimize()
+
+
+def run(made: Graph, branch: str, lines: list[str]) -> None:
+    made.mutate("query m() { " + "\n".join(lines) + " }", branch=branch)
+
+
+def test_sums_that_do_not_fit_are_refused_on_arrays_too(tmp_path: Path) -> None:
+    made = graph.init(tmp_path / "graph", SCHEMA)
+    lines = [f'insert Person {{ name: "p{number}", age: {2**62} }}' for number in range(4)]
+    lines += [f'insert Knows {{ from: "p{number}"  to: "p0" }}' for number in range(4)]
+    run(made, "main", lines)
+    total = asked("match { $a knows $b } return { sum($a.age) as s }")
+    with pytest.raises(InvalidInputError) as refused:
+        made.query(total)
+    assert refused.value.code is ErrorCode.VALUE_OUT_OF_RANGE
+    mean = asked("match { $a knows $b } return { avg($a.age) as m }")
+    assert made.query(mean).rows() == [{"m": float(2**62)}]
+
+
+def test_explain_says_by_what_a_query_is_answered(tmp_path: Path) -> None:
+    made = graph.init(tmp_path / "graph", SCHEMA)
+    run(made, "main", ['insert Person { name: "p" }', 'insert Knows { from: "p"  to: "p" }'])
+    assert made.explain(asked(QUERIES["paths"])).means == (
+        "arrays, because its edges fit into memory"
+    )
+    assert made.explain(asked("match { $p: Person } return { count($p) as n }")).means == (
+        "SQL, because it follows no edges"
+    )
+    by_key = asked('match { $p: Person {name: "p"} } return { $p.age as age }')
+    assert made.explain(by_key).means == "a lookup, because it wants one row by its key"
