@@ -9,7 +9,7 @@ import os
 import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -649,10 +649,12 @@ class Walk:
         plain = PlainGraph(str(self.uri))
         fresh = omnigraph.open(self.uri, read_only=True, clock=self.clock)
         shown = {str(commit.commit_id): commit for commit in fresh.commits.every()}
-        known = self.model.known() | required
-        nameable = self.model.known()
-        for commit_id in sorted(nameable - shown.keys()):
-            shown[commit_id] = fresh.commits.show(commit_id)
+        for commit_id in sorted(self.model.known() - shown.keys()):
+            # Those of a branch that is being deleted may have lost their name by now.
+            with suppress(CommitNotFoundError) if self._ending else nullcontext():
+                shown[commit_id] = fresh.commits.show(commit_id)
+        nameable = self.model.known() & shown.keys()
+        known = nameable | required
         marked = fresh.commits.let_go(shown.values()).keys() & nameable
         assert marked.isdisjoint(required), f"{marked & required} were let go, and are needed"
         if marked and may is not None:
