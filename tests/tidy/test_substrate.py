@@ -9,6 +9,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "substrate.md"
 SUITES: Final = (
+    ROOT / "tests/contract/duckdb",
     ROOT / "tests/contract/lance",
     ROOT / "tests/contract/objects",
     ROOT / "tests/contract/spark/facts",

@@ -27,7 +27,7 @@ def run_interruptibly(
     """The result of the work, which runs in another thread where something may end it.
 
     Signals reach only the main thread, and only while that runs Python: it must not be the one that
-    waits for foreign code (tests/contract/engine/test_duckdb_limits.py).
+    waits for foreign code (tests/contract/duckdb/test_duckdb_limits.py).
 
     Args:
         interrupt: Makes work that runs fail soon; called again until it has.

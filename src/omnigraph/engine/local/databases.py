@@ -61,7 +61,7 @@ def bounded_database(bytes_max: int) -> Iterator[duckdb.DuckDBPyConnection]:
     """A DuckDB for the caller alone, which holds at most so many bytes at once.
 
     DuckDB limits the memory of a database, never that of a query
-    (tests/contract/engine/test_duckdb_limits.py). A query that fails takes its database with it.
+    (tests/contract/duckdb/test_duckdb_limits.py). A query that fails takes its database with it.
     """
     key = os.getpid(), bytes_max
     with _idle_lock:
