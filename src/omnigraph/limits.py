@@ -191,11 +191,8 @@ MATCHED_ROWS_MAX: Final = 1 << 26
 WALKED_BLOCK_BYTES: Final = 4 << 20
 """Memory for which nodes a block of walks has reached: a byte for each start and node."""
 
-KEYED_EDGES_MAX: Final = 1 << 16
-"""Edges from which on arrays are not built for a query from a key, which an index may answer."""
-
-KEYED_QUERIES_MAX: Final = 2
-"""Such queries on one table, after which its arrays are built all the same."""
+KEYED_QUERIES_MAX: Final = 16
+"""Queries from a key that indexes answer before arrays are made for them."""
 
 FETCHED_WHOLE_BYTES_MAX: Final = 64 << 10
 """Data files of a fragment of which every column is read if one is: it takes the same requests.

@@ -14,7 +14,7 @@ from omnigraph.engine.local.matching.results import answer
 from omnigraph.engine.local.matching.sources import UnmatchableError
 from omnigraph.engine.local.topology.topologies import EdgeTables, Topologies
 from omnigraph.engine.protocol import Data
-from omnigraph.limits import KEYED_EDGES_MAX, KEYED_QUERIES_MAX
+from omnigraph.limits import KEYED_QUERIES_MAX
 from omnigraph.relational.patterns import GraphPattern, PatternPlan
 from omnigraph.relational.plans import Plan
 from omnigraph.storage.tables import TableAddress
@@ -67,21 +67,15 @@ class PatternMatcher:
             return Means(on_arrays=False, why="it follows no edges")
         if data.budget.bytes_max is not None:
             return Means(on_arrays=False, why="its memory is limited")
-        matching, missing = plan.matching, 0
+        matching = plan.matching
+        # An index leads from a key to a few rows, sooner than arrays are read or built.
+        is_early = bool(matching.ids) and not self._is_due(matching, data)
         for tables in edge_tables(matching.pattern):
-            cost = self.topologies.cost(data, tables)
-            if cost is None:
-                return Means(
-                    on_arrays=False, why=f"the edges {tables.edges} do not fit into memory"
-                )
-            missing += cost
-        if (
-            plan.matching.ids
-            and missing > KEYED_EDGES_MAX
-            and not self._is_due(plan.matching, data)
-        ):
-            why = f"it starts from a key, and {missing:,} edges are not in memory"
-            return Means(on_arrays=False, why=why)
+            if is_early and not self.topologies.holds(data, tables):
+                return Means(on_arrays=False, why="it starts from a key, and arrays are not there")
+            if self.topologies.cost(data, tables) is None:
+                why = f"the arrays of {tables.edges} do not fit into memory"
+                return Means(on_arrays=False, why=why)
         return Means(on_arrays=True, why="its edges fit into memory")
 
     def _is_due(self, matching: PatternPlan, data: Data) -> bool:

@@ -112,6 +112,11 @@ class Topologies:
         """The topology of an edge table, if hardly any edge has to be read for it."""
         return self.of(data, tables, edges_max=PEEKED_EDGES_MAX)
 
+    def holds(self, data: Data, tables: EdgeTables) -> bool:
+        """Whether the topology of an edge table is in memory, or one that it follows from."""
+        pinned = _TableVersions.of(data, tables)
+        return self._find(pinned.versions) is not None or any(True for _ in self._steps(pinned))
+
     def cost(self, data: Data, tables: EdgeTables) -> int | None:
         """About how many edges `of` would read; None if the arrays do not fit into memory."""
         pinned = _TableVersions.of(data, tables)
