@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -159,11 +159,16 @@ class EitherHop:
 
 @dataclass(frozen=True, slots=True)
 class WalkHop:
-    """Steps to each node whose least number of hops is within bounds, breadth first."""
+    """Steps to each node whose least number of hops is within bounds, breadth first.
+
+    Attributes:
+        check: Raises where the match is to end early; called for each hop of a block.
+    """
 
     adjacency: Adjacency
     hops_min: int
     hops_max: int
+    check: Callable[[], None]
 
     def cost(self, nodes: np.ndarray | None) -> int:
         """A guess: so many hops, each along all neighbours of what was reached."""
@@ -202,6 +207,7 @@ class WalkHop:
         is_reached[pairs] = True
         found: list[np.ndarray] = []
         for hops in range(1, self.hops_max + 1):
+            self.check()
             counts, ends = self.adjacency.gather(pairs % size)
             onward = np.repeat(pairs // size * size, counts) + ends
             if hops == 1 and self.hops_min == 1:

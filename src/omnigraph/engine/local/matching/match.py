@@ -286,8 +286,8 @@ class PatternMatch:
         elif link.way is patterns.LinkWay.IN:
             out, into = into, out
         if link.hops_max > 1:
-            bounds = link.hops_min, link.hops_max
-            return WalkHop(out, *bounds), WalkHop(into, *bounds)
+            walk = link.hops_min, link.hops_max, self.graph.check
+            return WalkHop(out, *walk), WalkHop(into, *walk)
         counts_edges = link.edge is not None
         return PairHop(out, counts_edges), PairHop(into, counts_edges)
 
