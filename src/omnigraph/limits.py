@@ -441,7 +441,8 @@ FOLD_JOINED_ROWS_MAX: Final = 1 << 19
 
 ROW_ID_BYTES_MAX: Final = 1 << 13
 """Bytes of row ids of a small table, those of its largest fragment aside, from which on a fold
-sorts all of its rows: each commit writes them again, and in order they are a few ranges."""
+takes all of its rows, and a rewrite sorts what it takes: each commit writes them again, and in
+order they are a few ranges."""
 
 FOLD_DELETED_ROWS_MIN: Final = 1 << 10
 """Deleted rows of a fragment that make a fold of it alone worth a commit."""

@@ -24,6 +24,7 @@ from lance.optimize import Compaction, CompactionOptions, CompactionTask
 
 from omnigraph.limits import (
     BYTES_PER_FILE_MAX,
+    ROW_ID_BYTES_MAX,
     ROW_VERSION_RUN_ROWS_MIN,
     ROW_VERSION_RUNS_MAX,
     ROW_VERSION_RUNS_MIN,
@@ -41,9 +42,6 @@ from omnigraph.storage.tables import ROW_ID, ROW_VERSION, Fragment, Table
 from omnigraph.storage.translate import translate_errors
 
 _CREATED: Final = "_row_created_at_version"
-
-_SCATTERED_RUNS_MIN: Final = 64
-"""Runs of row ids below which their order does not matter."""
 
 _RANGE_ROWS_MIN: Final = 2
 """Rows of a range of row ids, on average, below which a list of them is shorter."""
@@ -222,23 +220,30 @@ def _count_bytes(fragment: Fragment) -> int:
 
 
 def _count_row_id_bytes(fragment: Fragment) -> int:
-    # A text of numbers, one for each byte.
-    return 0 if fragment.row_id_meta is None else fragment.row_id_meta.json().count(",") + 1
+    meta = fragment.row_id_meta
+    return 0 if meta is None else _count_bytes_of_text(meta.json())
+
+
+def _count_bytes_of_text(encoded: str) -> int:
+    """The size of row ids that are a text of numbers, one for each byte."""
+    return encoded.count(",") + 1
 
 
 def _is_worth_sorting(table: Table, fragments: Sequence[Fragment], row_ids: np.ndarray) -> bool:
     """Whether sorted row ids take much less space, and the rows fit into memory.
 
     Rows that were updated one by one are far from their neighbours. Once they are among them again,
-    their row ids are a few ranges.
+    their row ids are a few ranges. But then row versions have more runs than are kept, so that rows
+    which did not change look as if they did, and merges read them: fewer row ids keep their order.
     """
-    if np.count_nonzero(np.diff(row_ids) != 1) < _SCATTERED_RUNS_MIN:
+    encoded = _encode_row_ids(row_ids)
+    if _count_bytes_of_text(encoded) <= ROW_ID_BYTES_MAX:
         return False
     # Blobs are best left to Lance, which copies them without holding them.
     is_large = sum(map(_count_bytes, fragments)) > SORTED_IN_MEMORY_BYTES_MAX
     if is_large or any(map(is_blob, table.schema)):
         return False
-    return 2 * len(_encode_row_ids(np.sort(row_ids))) < len(_encode_row_ids(row_ids))
+    return 2 * len(_encode_row_ids(np.sort(row_ids))) < len(encoded)
 
 
 def _sort(rows: pa.Table) -> pa.Table:
