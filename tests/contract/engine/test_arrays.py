@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph import graph
 from omnigraph.backends.local import LocalBackend
-from omnigraph.engine.local.matching import match, matcher
+from omnigraph.engine.local.matching import hops, join, match, matcher
 from omnigraph.engine.local.matching.results import answer
 from omnigraph.errors import ErrorCode, InvalidInputError
 from omnigraph.graph import Graph
@@ -114,6 +114,31 @@ def change(made: Graph, branch: str, step: int, dice: random.Random) -> None:
 
 def run(made: Graph, branch: str, lines: list[str]) -> None:
     made.mutate("query m() { " + "\n".join(lines) + " }", branch=branch)
+
+
+def test_rows_are_filtered_alike_in_small_and_in_large_blocks(
+    tmp_path: Path, by_sql: Callable[[Path], Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block of a few rows is tested row by row, a larger one by all nodes that pass."""
+    monkeypatch.setattr(match, "_SMALL_ROWS_MAX", 0)
+    for module in (join, hops):
+        monkeypatch.setattr(module, "MATCHED_BLOCK_STEPS", 8)
+    uri, dice = tmp_path / "graph", random.Random(3)
+    made = graph.init(uri, SCHEMA)
+    people = [f"p{number:02}" for number in range(40)]
+    lines = ['insert City { name: "c" }']
+    lines += [
+        f'insert Person {{ name: "{name}", age: {dice.randrange(10)} }}\n'
+        f'insert LivesIn {{ from: "{name}"  to: "c" }}'
+        for name in people
+    ]
+    for place, name in enumerate(people):
+        known = dice.sample(people[:8], 1) if place < 8 else dice.sample(people, 12)
+        lines += [f'insert Knows {{ from: "{name}"  to: "{other}" }}' for other in known]
+    run(made, "main", lines)
+    text = asked("""match { $a knows $b  $b knows $c  $a knows $c  $c livesIn $d  $c.age > 4 }
+        return { $a.name as a, $b.name as b, $c.name as c, count($d) as n }""")
+    assert made.query(text).arrow() == by_sql(uri).query(text).arrow()
 
 
 def test_sums_that_do_not_fit_are_refused_on_arrays_too(tmp_path: Path) -> None:

@@ -228,7 +228,7 @@ class _Join:
                 waiting.discard(new)
                 joined.add(new)
             else:
-                variable = min(waiting, key=self._count)
+                variable = min(waiting, key=lambda name: (self._count(name), name))
                 match.test(variable)
                 if self.start is None:
                     self.start = variable
@@ -305,6 +305,7 @@ class _Join:
                 numbers = block.columns[variable]
             else:
                 self.match.test(variable)
+                self.masks.pop(variable, None)
         nodes = self.match.candidates[variable]
         if nodes.numbers is None:
             return block

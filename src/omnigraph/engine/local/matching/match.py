@@ -24,7 +24,12 @@ from omnigraph.engine.local.matching.sources import (
     UnmatchableError,
     take,
 )
-from omnigraph.engine.local.matching.weights import NodeWeights, intersect, multiply
+from omnigraph.engine.local.matching.weights import (
+    NodeWeights,
+    add_by_group,
+    intersect,
+    multiply,
+)
 from omnigraph.engine.local.topology.numbers import NOTHING
 from omnigraph.engine.local.topology.topologies import EdgeTables, Topologies
 from omnigraph.engine.local.topology.topology import Topology
@@ -151,12 +156,12 @@ class PatternMatch:
             if self.sources[variable].row_count <= _SMALL_ROWS_MAX:
                 self.test(variable)
         while moves := [move for leaf in self.candidates for move in self._moves(leaf)]:
-            cost, leaf, link = min(moves, key=lambda move: move[0])
+            _, leaf, link = min(moves, key=lambda move: move[0])
             self.graph.check()
             self.test(leaf)
             if link is None:
                 self.scalars.append(_total(self.complete(leaf), self.sources[leaf]))
-            elif cost is not None:
+            else:
                 self._send(leaf, link)
             del self.candidates[leaf]
 
@@ -350,8 +355,6 @@ def read_numbers(source: Source, wanted: Sum, numbers: np.ndarray | None) -> np.
 
 def _total(nodes: NodeWeights, source: Source) -> NodeWeights:
     """The weight and the sums of all nodes together."""
-    from omnigraph.engine.local.matching.weights import add_by_group
-
     if nodes.numbers is None:
         return NodeWeights(np.zeros(1, np.uint32), np.array([source.row_count]))
     together = np.zeros(len(nodes.numbers), np.int64)

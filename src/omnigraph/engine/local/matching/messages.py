@@ -162,8 +162,7 @@ class _Accumulator:
         for name, values in self.sums.items():
             added = add_by_group(np.concatenate(values), ends, self.size)
             self.totals[name] = _plus(self.totals.get(name), added)
-        self.ends, self.weights, self.sums = [], [], {name: [] for name in self.sums}
-        self.sums.clear()
+        self.ends, self.weights, self.sums = [], [], {}
 
     def _weight(self) -> np.ndarray | None:
         weights = [weight for weight in self.weights if weight is not None]

@@ -1,4 +1,4 @@
-"""NodeWeights nodes: nodes that can match, how many matches each stands for, and sums over those.
+"""Weights of nodes: which nodes can match, how many matches each stands for, and sums over those.
 
 Weights are whole numbers in 64 bits. Before each product or sum its bound is computed in Python,
 whose numbers do not wrap; what may not fit is answered by SQL.
