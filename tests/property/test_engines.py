@@ -184,7 +184,14 @@ def test_spark_agrees_with_the_reference(spark_engine: SparkEngine, question: Qu
 @pytest.mark.parametrize(
     ("engine", "where", "name", "planted"),
     [
-        pytest.param(BY_SQL, rows, "_subtract", lambda _, kept, __: kept, id="negations, SQL"),
+        pytest.param(
+            BY_SQL,
+            rows,
+            "_subtract",
+            lambda _, kept, __: kept,
+            id="negations, SQL",
+            marks=pytest.mark.soak,
+        ),
         pytest.param(BY_SQL, rows, "sum_weights", lambda _: Literal.number(1), id="weights, SQL"),
         pytest.param(BY_SQL, plan, "_limit", lambda *_: None, id="limits"),
         pytest.param(
@@ -193,15 +200,24 @@ def test_spark_agrees_with_the_reference(spark_engine: SparkEngine, question: Qu
             "_without",
             lambda self, variable, _: self.listed(variable),
             id="negations",
+            marks=pytest.mark.soak,
         ),
         pytest.param(BY_ARRAYS, weights, "multiply", lambda values, _: values, id="weights"),
-        pytest.param(BY_ARRAYS, hops.PairHop, "has_factor", False, id="parallel edges"),
+        pytest.param(
+            BY_ARRAYS,
+            hops.PairHop,
+            "has_factor",
+            False,
+            id="parallel edges",
+            marks=pytest.mark.soak,
+        ),
         pytest.param(
             BY_ARRAYS,
             join,
             "are_linked",
             lambda *pairs: np.ones(len(pairs[2]), np.bool_),
             id="membership",
+            marks=pytest.mark.soak,
         ),
         pytest.param(
             BY_ARRAYS,
@@ -209,9 +225,11 @@ def test_spark_agrees_with_the_reference(spark_engine: SparkEngine, question: Qu
             "_walk",
             lambda self, nodes: hops.PairHop(self.adjacency).expand(nodes),
             id="walks",
+            marks=pytest.mark.soak,
         ),
     ],
 )
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
 def test_the_comparison_finds_a_planted_bug(
     monkeypatch: pytest.MonkeyPatch, engine: Engine, where: object, name: str, planted: object
 ) -> None:

@@ -116,4 +116,5 @@ def test_a_difference_would_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Piece, "without", lambda piece, *_, **__: piece.values)
     carry_out(omnigraph.open(warm.uri), "delete", "main", "b")
     fresh = omnigraph.open(warm.uri, read_only=True)
-    assert seen(warm, "main") != seen(fresh, "main")
+    # Queries along edges fail then: there are more ids than row ids.
+    assert warm.query(QUERIES["people"]).rows() != fresh.query(QUERIES["people"]).rows()

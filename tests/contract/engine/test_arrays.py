@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -29,6 +30,7 @@ QUERIES = {
         return { $c.name as city, sum($b.age) as s, avg($a.age) as m, count($a.age) as n }""",
     "edges": "match { $a $k:knows $b } return { $a.name, sum($k.weight), count($k) as n }",
     "walk": 'match { $a: Person {name: "p1"} $a knows{1,3} $b } return { $b.name as b }',
+    "parallels": "match { $a $k:knows $b } return { count($b) as n }",
     "triangles": "match { $a knows $b  $b knows $c  $a knows $c } return { count($a) as n }",
     "strangers": """match { $a knows $b  $b knows $c  not { $a knows $c } }
         return { $a.name as a, $c.name as c, count($b) as n } order { n desc } limit 7""",
@@ -139,6 +141,55 @@ def test_rows_are_filtered_alike_in_small_and_in_large_blocks(
     text = asked("""match { $a knows $b  $b knows $c  $a knows $c  $c livesIn $d  $c.age > 4 }
         return { $a.name as a, $b.name as b, $c.name as c, count($d) as n }""")
     assert made.query(text).arrow() == by_sql(uri).query(text).arrow()
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "planted", "found_by"),
+    [
+        pytest.param(
+            match.PatternMatch,
+            "_without",
+            lambda self, variable, _: self.listed(variable),
+            "lonely",
+            id="negations",
+        ),
+        pytest.param(hops.PairHop, "has_factor", False, "parallels", id="parallel edges"),
+        pytest.param(
+            join,
+            "are_linked",
+            lambda *pairs: np.ones(len(pairs[2]), np.bool_),
+            "triangles",
+            id="membership",
+        ),
+        pytest.param(
+            hops.WalkHop,
+            "_walk",
+            lambda self, nodes: hops.PairHop(self.adjacency).expand(nodes),
+            "walk",
+            id="walks",
+        ),
+    ],
+)
+def test_a_fault_on_arrays_would_be_seen(
+    where: object,
+    name: str,
+    planted: object,
+    found_by: str,
+    tmp_path: Path,
+    by_sql: Callable[[Path], Graph],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    uri, dice = tmp_path / "graph", random.Random(16)
+    made = graph.init(uri, SCHEMA)
+    for step in range(4):
+        change(made, "main", step, dice)
+    run(made, "main", ['insert Knows { from: "p0"  to: "p1" }'] * 2)
+    text = asked(QUERIES[found_by])
+    expected = by_sql(uri).query(text).arrow()
+    monkeypatch.setattr(matcher, "KEYED_QUERIES_MAX", 0)
+    assert made.query(text).arrow() == expected
+    monkeypatch.setattr(where, name, planted)
+    assert made.query(text).arrow() != expected
 
 
 def test_sums_that_do_not_fit_are_refused_on_arrays_too(tmp_path: Path) -> None:

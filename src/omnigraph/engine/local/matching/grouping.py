@@ -128,7 +128,7 @@ def codes_of(columns: Sequence[np.ndarray]) -> np.ndarray:
     """One whole number for each row, equal where the rows are.
 
     >>> codes_of([np.array([7, 7, 9]), np.array([1, 2, 1])]).tolist()
-    [6, 7, 9]
+    [22, 23, 28]
     """
     codes = columns[0].astype(np.int64)
     for column in columns[1:]:
