@@ -192,7 +192,7 @@ WALKED_BLOCK_BYTES: Final = 4 << 20
 """Memory for which nodes a block of walks has reached: a byte for each start and node."""
 
 KEYED_QUERIES_MAX: Final = 16
-"""Queries from a key that indexes answer before arrays are made for them."""
+"""Queries from a key or an indexed property that indexes answer before arrays are made for them."""
 
 FETCHED_WHOLE_BYTES_MAX: Final = 64 << 10
 """Data files of a fragment of which every column is read if one is: it takes the same requests.

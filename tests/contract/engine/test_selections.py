@@ -14,6 +14,7 @@ import omnigraph
 from omnigraph.engine.local import reduce
 from omnigraph.engine.local.reduce import Reducer
 from omnigraph.graph import Graph
+from omnigraph.limits import KEYED_QUERIES_MAX
 from omnigraph.storage import selections
 
 SCHEMA: Final = """
@@ -241,3 +242,21 @@ def test_spark_finds_the_same_rows(graph, condition):
     found = graph.query(query, engine="spark").rows()
 
     assert [each["v.k"] for each in found] == expected(name, passes)
+
+
+def test_explain_says_that_an_index_leads_where_arrays_are_not_there(graph):
+    graph.ensure_indices(engine="local")
+    # A handle of its own, as others may have made arrays.
+    fresh = omnigraph.open(graph.uri)
+    led = "query q() { match { $a $e:to $b  $e.w = 3 } return { $a.k } }"
+    unled = "query q() { match { $a to $b  not { $a $e:to $c  $e.w = 3 } } return { $a.k } }"
+
+    assert fresh.explain(unled, engine="local").means == (
+        "arrays, because its edges fit into memory"
+    )
+    by_index = "SQL, because an index finds the few rows it starts from, and arrays are not there"
+    assert fresh.explain(led, engine="local").means == by_index
+    for _ in range(KEYED_QUERIES_MAX):
+        answer = fresh.query(led, engine="local").arrow()
+    assert fresh.explain(led, engine="local").means == "arrays, because its edges fit into memory"
+    assert fresh.query(led, engine="local").arrow().num_rows == answer.num_rows == 4

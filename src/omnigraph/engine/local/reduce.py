@@ -61,7 +61,7 @@ class Reducer:
 
     def run(self) -> dict[str, pa.Table]:
         """The relations that could be reduced, with the remaining rows of each."""
-        selections = dict(self._selections())
+        selections = {name: each for name, each in self._selections() if not each.is_lookup}
         waiting = [
             reduction
             for reduction in self.plan.reductions
@@ -79,6 +79,25 @@ class Reducer:
                 self._select(name, selections[name], expected[name])
                 self._fetch_all(waiting)
         return self.fetched
+
+    def finds_few(self) -> bool:
+        """Whether an index of a property finds few rows that lead to all others. Reads no rows."""
+        return any(
+            self._leads_everywhere(name) and selection.expect_rows().is_few
+            for name, selection in self._selections()
+        )
+
+    def _leads_everywhere(self, name: str) -> bool:
+        """Whether rows of a relation reduce every other; those of a negation do not."""
+        led, frontier = {name}, {name}
+        while frontier:
+            frontier = {
+                each.relation
+                for each in self.plan.reductions
+                if isinstance(each.by, MatchesColumn | ReachedFrom) and each.by.relation in frontier
+            } - led
+            led |= frontier
+        return led.issuperset(self.plan.relations)
 
     def _fetch_all(self, reductions: Sequence[Reduction]) -> None:
         """Fetch relations for as long as each leads to others."""
@@ -200,18 +219,24 @@ class Selection:
 
     @classmethod
     def of(cls, table: Table, tests: Sequence[Reduction]) -> Selection | None:
-        """What indexes can do for these tests; None for nothing, or nothing that pays more.
+        """What indexes can do for these tests; None for nothing.
 
-        Lookups of ids, or of texts in a single ordered index, also know the rows in memory.
+        Also None with tests of ids: lookups of these know the rows in memory too.
         """
         if any(test.column in lookups.KEY_COLUMNS for test in tests):
             return None
         indexed = covered_by_column(table)
         usable = [test for test in tests if test.column in indexed]
         filter_text = filters.conjoin(map(_filter_text, usable))
-        if filter_text is None or (len(usable) == 1 and _is_lookup(table, usable[0])):
+        if filter_text is None:
             return None
         return cls(table, tuple(tests), frozenset(test.column for test in usable), filter_text)
+
+    @property
+    def is_lookup(self) -> bool:
+        """Whether it is of texts in a single ordered index: a lookup knows rows in memory too."""
+        usable = [test for test in self.tests if test.column in self.columns]
+        return len(usable) == 1 and _is_lookup(self.table, usable[0])
 
     def expect_rows(self) -> Estimate:
         """How many rows pass."""

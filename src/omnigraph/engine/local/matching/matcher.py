@@ -12,20 +12,26 @@ from omnigraph.engine.local.matching.conditions import Run
 from omnigraph.engine.local.matching.match import MatchedGraph, tables_of
 from omnigraph.engine.local.matching.results import answer
 from omnigraph.engine.local.matching.sources import UnmatchableError
+from omnigraph.engine.local.reduce import Reducer
 from omnigraph.engine.local.topology.topologies import EdgeTables, Topologies
 from omnigraph.engine.protocol import Data
 from omnigraph.limits import KEYED_QUERIES_MAX
-from omnigraph.relational.patterns import GraphPattern, PatternPlan
+from omnigraph.relational.patterns import GraphPattern
 from omnigraph.relational.plans import Plan
 from omnigraph.storage.tables import TableAddress
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """By what a plan is answered, and the reason in one sentence."""
+    """By what a plan is answered, and the reason in one sentence.
+
+    Attributes:
+        is_early: Whether arrays would answer it, once such plans have come often.
+    """
 
     on_arrays: bool
     why: str
+    is_early: bool = False
 
     def __str__(self) -> str:
         return f"{'arrays' if self.on_arrays else 'SQL'}, because {self.why}"
@@ -49,9 +55,12 @@ class PatternMatcher:
             CancelledError: the caller cancelled the run.
         """
         matching = plan.matching
-        if matching is None or not self.choose(plan, data).on_arrays:
-            if matching is not None and matching.ids:
-                self._count(matching.pattern, data)
+        if matching is None:
+            return None
+        means = self.choose(plan, data)
+        if means.is_early:
+            self._count(matching.pattern, data)
+        if not means.on_arrays:
             return None
         graph = MatchedGraph(
             data, self.topologies, matching.values, self._run_sql, data.budget.check
@@ -67,23 +76,29 @@ class PatternMatcher:
             return Means(on_arrays=False, why="it follows no edges")
         if data.budget.bytes_max is not None:
             return Means(on_arrays=False, why="its memory is limited")
-        matching = plan.matching
-        # An index leads from a key to a few rows, sooner than arrays are read or built.
-        is_early = bool(matching.ids) and not self._is_due(matching, data)
-        for tables in edge_tables(matching.pattern):
-            if is_early and not self.topologies.holds(data, tables):
-                return Means(on_arrays=False, why="it starts from a key, and arrays are not there")
+        every = edge_tables(plan.matching.pattern)
+        # An index leads to a few rows, sooner than arrays and columns are read or built.
+        if not self._is_due(every, data) and not all(
+            self.topologies.holds(data, tables) for tables in every
+        ):
+            if plan.matching.ids:
+                why = "it starts from a key, and arrays are not there"
+                return Means(on_arrays=False, why=why, is_early=True)
+            if Reducer(plan, data).finds_few():
+                why = "an index finds the few rows it starts from, and arrays are not there"
+                return Means(on_arrays=False, why=why, is_early=True)
+        for tables in every:
             if self.topologies.cost(data, tables) is None:
                 why = f"the arrays of {tables.edges} do not fit into memory"
                 return Means(on_arrays=False, why=why)
         return Means(on_arrays=True, why="its edges fit into memory")
 
-    def _is_due(self, matching: PatternPlan, data: Data) -> bool:
-        """Whether queries from keys have come often enough to build arrays for them."""
+    def _is_due(self, every: list[EdgeTables], data: Data) -> bool:
+        """Whether queries that an index answers have come often enough to build arrays for them."""
         with self._lock:
             return all(
                 self._keyed[data.table(tables.edges).address] >= KEYED_QUERIES_MAX
-                for tables in edge_tables(matching.pattern)
+                for tables in every
             )
 
     def _count(self, pattern: GraphPattern, data: Data) -> None:
