@@ -798,16 +798,21 @@ class Graph:
         return result_of(landed)
 
     def _store_topologies(self, branch: BranchName, choice: Choice) -> None:
-        """Write what makes the first query of a process faster, after the indexes are done."""
+        """Write what makes the first query of a process faster, after the indexes are done.
+
+        A failure is logged: the commit before has landed, and no answer needs what is missing.
+        """
         if choice.is_bulk:
             # The driver of a job does not read whole tables.
             return
-        from omnigraph.maintenance.topologies import store_topologies
+        from omnigraph.maintenance.topologies import store_topologies, warn_not_stored
 
         try:
             store_topologies(self._view_at(self.snapshot(branch=branch)))
         except OmnigraphError as failure:
-            failure.add_note("the indexes are up to date; only topologies were not stored")
+            warn_not_stored(branch, failure)
+        except BaseException as interruption:
+            interruption.add_note("the indexes are up to date; only topologies were not stored")
             raise
 
     def optimize(

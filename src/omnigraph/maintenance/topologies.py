@@ -6,17 +6,22 @@ the file into memory and reads the edges that differ, where it would else read a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from typing import Final
 
 from omnigraph.choices import TableKind
 from omnigraph.engine.local.topology.follow import Step, follow
 from omnigraph.engine.local.topology.stored import find_stored, store
 from omnigraph.engine.local.topology.topologies import EdgeTables, Topologies
-from omnigraph.errors import StorageError
+from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.limits import STORED_EDGES_MIN, STORED_SHARE_MAX
-from omnigraph.model.names import TypeName
+from omnigraph.model.followups import index_remedy
+from omnigraph.model.names import BranchName, TypeName
 from omnigraph.model.tables import TableKey
 from omnigraph.transaction.view import View
+
+_log: Final = logging.getLogger(__name__)
 
 
 def store_topologies(view: View) -> tuple[str, ...]:
@@ -26,6 +31,17 @@ def store_topologies(view: View) -> tuple[str, ...]:
         StorageError: a table could not be read, or a file not be written.
     """
     return tuple(_store_missing(view))
+
+
+def warn_not_stored(branch: BranchName, failure: OmnigraphError) -> None:
+    """Log that topologies were not written, and what to do."""
+    _log.warning(
+        "topologies of branch %s were not stored, and the first query of a process reads edges in "
+        "their place: %s (the indexes are up to date; to store them, %s)",
+        branch,
+        failure.message,
+        index_remedy(branch),
+    )
 
 
 def _store_missing(view: View) -> Iterator[str]:

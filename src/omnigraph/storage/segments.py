@@ -85,14 +85,14 @@ def find_crowds(
             key=lambda pair: pair[0],
         )
         sizes = [row_count for row_count, _ in sized]
-        count = count_joined(sizes, rows_max=INDEX_SEGMENT_ROWS_MAX if left is None else left)
+        count = count_joined(sizes, rows_max=left)
         if count:
             crowds.append(tuple(part for _, part in sized[:count]))
             left = None if left is None else left - sum(sizes[:count])
     return tuple(crowds)
 
 
-def count_joined(row_counts: Sequence[int], *, rows_max: int = INDEX_SEGMENT_ROWS_MAX) -> int:
+def count_joined(row_counts: Sequence[int], *, rows_max: int | None = None) -> int:
     """How many of the smallest segments of an index to join; 0 where they are few enough.
 
     Half of the places are freed, and segments that are not larger than what is joined are joined
@@ -100,18 +100,19 @@ def count_joined(row_counts: Sequence[int], *, rows_max: int = INDEX_SEGMENT_ROW
 
     Args:
         row_counts: The rows of each segment, in ascending order.
-        rows_max: The rows of what is joined.
+        rows_max: The rows of what is joined, if that is less than a joined segment may have.
 
     >>> count_joined([1] * 8), count_joined([1] * 9), count_joined([1, 1, 1, 1, 1, 1, 50, 60, 70])
     (0, 9, 6)
     """
     if len(row_counts) <= INDEX_SEGMENTS_MAX:
         return 0
+    limit = INDEX_SEGMENT_ROWS_MAX if rows_max is None else min(rows_max, INDEX_SEGMENT_ROWS_MAX)
     least = len(row_counts) - INDEX_SEGMENTS_MAX // 2 + 1
     count = row_count = 0
     for own in row_counts:
         is_enough = count >= least and own > row_count
-        if is_enough or row_count + own > rows_max:
+        if is_enough or row_count + own > limit:
             break
         count += 1
         row_count += own

@@ -9,6 +9,7 @@ import omnigraph
 from omnigraph.engine.local.topology import stored
 from omnigraph.engine.local.topology import topologies as keeping
 from omnigraph.engine.local.topology.topologies import Topologies
+from omnigraph.errors import StorageError
 from omnigraph.graph import Graph
 from omnigraph.maintenance import topologies as writing
 from omnigraph.storage.array_files import array_path, read_arrays, version_of
@@ -153,6 +154,66 @@ def test_a_damaged_file_is_ignored_and_written_again(
     assert graph.check().is_sound
     graph.ensure_indices()
     assert file.read_bytes() == whole
+
+
+def _optimize(graph: Graph) -> str | None:
+    return graph.optimize().commit_id
+
+
+def _index(graph: Graph) -> str | None:
+    return graph.ensure_indices(rebuild=True).commit_id
+
+
+def _load(graph: Graph) -> str | None:
+    result = graph.load({"Person": [{"name": "eva"}], "Knows": [{"from": "eva", "to": "p1"}]})
+    assert result.warnings == (), "the indexes are up to date"
+    return result.commit_id
+
+
+@pytest.mark.parametrize("write", [_index, _load, _optimize])
+def test_a_write_whose_topologies_cannot_be_stored_has_landed_and_says_so(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    write: Callable[[Graph], str | None],
+) -> None:
+    graph = make(tmp_path)
+    know(graph, "p1", "p2")
+    for file in files(graph):
+        file.unlink()
+
+    def fail(_: object) -> None:
+        message = "the disk is full"
+        raise StorageError(message)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "store", fail)
+        commit_id = write(graph)
+
+    assert commit_id in [each.commit_id for each in graph.commits.list()]
+    [record] = [each for each in caplog.records if each.name == writing.__name__]
+    assert "topologies of branch main were not stored" in record.getMessage()
+    assert "the disk is full" in record.getMessage()
+    assert files(graph) == []
+    graph.ensure_indices()
+    assert len(files(graph)) == 1
+
+
+def test_an_interrupt_while_topologies_are_stored_says_that_the_indexes_are_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    graph = make(tmp_path)
+    [file] = files(graph)
+    file.unlink()
+    monkeypatch.setattr(writing, "store", interrupt)
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        graph.ensure_indices(rebuild=True)
+    assert graph.snapshot().head.operation == "index"
+    [note] = interrupted.value.__notes__
+    assert "the indexes are up to date" in note
 
 
 def test_a_file_goes_with_the_version_it_was_made_of(tmp_path: Path) -> None:

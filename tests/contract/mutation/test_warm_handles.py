@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import omnigraph
+from omnigraph.branching import lifecycle
 from omnigraph.errors import (
     BranchNotFoundError,
     ConflictError,
@@ -15,6 +16,7 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint
 from omnigraph.graph import Graph
 from omnigraph.manifest.layout import RECOVERY
+from omnigraph.model.names import BranchName
 from omnigraph.recovery.audit import RecoveryKind
 from tests.support.crashes import Cut, cut_off, sleeping_at
 
@@ -164,15 +166,56 @@ def test_a_branch_that_was_made_again_is_written_to(warm, other, branch):
 
 
 @pytest.mark.parametrize("branch", ["draft"])
-def test_a_branch_that_is_being_deleted_is_not_written_to(warm, other, branch):
-    def write() -> None:
+def test_a_branch_that_is_being_deleted_is_written_to_until_it_ends(warm, other, branch):
+    # docs/decisions/0008: who has written to the branch does not read the mark, only the end.
+    found: dict[str, Any] = {}
+    ref = warm.snapshot(branch=branch).ref
+
+    def write_before() -> None:
         with pytest.raises(ConflictError, match="is being deleted"):
-            warm.mutate(INSERT, {"n": "eva", "a": 1}, branch=branch)
+            omnigraph.open(warm.uri).mutate(INSERT, {"n": "fay", "a": 2}, branch=branch)
+        landed = warm.mutate(INSERT, {"n": "eva", "a": 1}, branch=branch)
+        found["landed"] = landed.commit_id
 
-    with sleeping_at(Cut(Failpoint.BRANCH_AFTER_MARK), write):
+    def write_after() -> None:
+        with pytest.raises(ConflictError, match="is being deleted"):
+            warm.mutate(INSERT, {"n": "gus", "a": 3}, branch=branch)
+        found["rows"] = ages(warm, branch)
+
+    with (
+        sleeping_at(Cut(Failpoint.BRANCH_AFTER_MARK), write_before),
+        sleeping_at(Cut(Failpoint.BRANCH_AFTER_END), write_after),
+    ):
         other.branches.delete(branch)
+    with pytest.raises(BranchNotFoundError):
+        warm.mutate(INSERT, {"n": "hal", "a": 4}, branch=branch)
 
+    # What was reported is in what was deleted, and nothing came after it.
+    assert found["rows"] == {"ada": 36, "bob": None, "eva": 1}
+    ended = warm._manifest.open_ref(ref)
+    assert (ended.is_ended, ended.contents.head) == (True, found["landed"])
     assert warm.branches.list() == ("main",)
+    assert warm._store.objects.list(RECOVERY) == ()
+
+
+@pytest.mark.parametrize("branch", ["draft"])
+def test_a_branch_that_is_deleted_at_a_commit_stays_with_what_was_written_meanwhile(
+    warm, other, branch
+):
+    record = other._manifest.names.find(BranchName(branch))
+    head = other.snapshot(branch=branch).head.commit_id
+
+    def write() -> None:
+        warm.mutate(INSERT, {"n": "eva", "a": 1}, branch=branch)
+
+    with (
+        sleeping_at(Cut(Failpoint.BRANCH_AFTER_MARK), write),
+        pytest.raises(StaleHeadError, match="it stays"),
+    ):
+        lifecycle.delete_unmoved(other._manifest, other._clock, record, head)
+
+    warm.mutate(INSERT, {"n": "fay", "a": 2}, branch=branch)
+    assert ages(warm, branch) == {"ada": 36, "bob": None, "eva": 1, "fay": 2}
     assert warm._store.objects.list(RECOVERY) == ()
 
 

@@ -277,3 +277,7 @@ def test_segments_that_would_become_too_large_stay_apart(monkeypatch):
 
     assert count_joined([1] * 8 + [10]) == 8
     assert count_joined([9] * 20) == 0
+    # A limit of all that is joined makes a segment smaller, and never larger.
+    assert count_joined([9] * 20, rows_max=1_000) == 0
+    assert count_joined([1] * 20) == 10
+    assert count_joined([1] * 20, rows_max=4) == 4
