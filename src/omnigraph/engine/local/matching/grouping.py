@@ -8,11 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from omnigraph.engine.local.matching.weights import (
-    add_by_group,
-    bound_of,
-    require_fit,
-)
+from omnigraph.engine.local.matching.weights import add_by_group, plus
 from omnigraph.limits import MATCHED_BLOCK_STEPS
 
 _MERGED_ROWS_MIN: Final = 1 << 20
@@ -84,10 +80,10 @@ class _Dense:
     def add(
         self, numbers: np.ndarray, weight: np.ndarray | None, sums: Mapping[str, np.ndarray]
     ) -> None:
-        self.weight = _plus(self.weight, add_by_group(weight, numbers, self.size))
+        self.weight = plus(self.weight, add_by_group(weight, numbers, self.size))
         for name, values in sums.items():
             added = add_by_group(values, numbers, self.size)
-            self.sums[name] = _plus(self.sums.get(name), added)
+            self.sums[name] = plus(self.sums.get(name), added)
 
     def result(self, names: Sequence[str]) -> Groups:
         if self.weight is None:
@@ -150,13 +146,3 @@ def _concatenate(parts: Sequence[Groups]) -> Groups:
         weight = np.concatenate(list(weights))
     sums = {name: np.concatenate([part[3][name] for part in parts]) for name in parts[0][3]}
     return columns, count, weight, sums
-
-
-def _plus(total: np.ndarray | None, added: np.ndarray) -> np.ndarray:
-    if total is None:
-        return added
-    if added.dtype.kind != "f":
-        require_fit(bound_of(total) + bound_of(added))
-    with np.errstate(over="ignore", invalid="ignore"):
-        result: np.ndarray = total + added
-    return result

@@ -12,9 +12,8 @@ from omnigraph.engine.local.matching.weights import (
     NodeWeights,
     add_by_group,
     add_runs,
-    bound_of,
     multiply,
-    require_fit,
+    plus,
 )
 
 
@@ -158,25 +157,15 @@ class _Accumulator:
         if not self.ends:
             return
         ends = np.concatenate(self.ends)
-        self.total = _plus(self.total, add_by_group(self._weight(), ends, self.size))
+        self.total = plus(self.total, add_by_group(self._weight(), ends, self.size))
         for name, values in self.sums.items():
             added = add_by_group(np.concatenate(values), ends, self.size)
-            self.totals[name] = _plus(self.totals.get(name), added)
+            self.totals[name] = plus(self.totals.get(name), added)
         self.ends, self.weights, self.sums = [], [], {}
 
     def _weight(self) -> np.ndarray | None:
         weights = [weight for weight in self.weights if weight is not None]
         return np.concatenate(weights) if weights else None
-
-
-def _plus(total: np.ndarray | None, added: np.ndarray) -> np.ndarray:
-    if total is None:
-        return added
-    if added.dtype.kind != "f":
-        require_fit(bound_of(total) + bound_of(added))
-    with np.errstate(over="ignore", invalid="ignore"):
-        result: np.ndarray = total + added
-    return result
 
 
 def _degrees(back: PairHop, receiver: NodeWeights) -> NodeWeights:

@@ -152,3 +152,18 @@ def add_runs(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):
             totals[filled] = np.add.reduceat(values, starts, dtype=kind)
     return totals
+
+
+def plus(total: np.ndarray | None, added: np.ndarray) -> np.ndarray:
+    """The total so far and what is added to it; None for no total yet.
+
+    Raises:
+        UnmatchableError: a sum may not fit.
+    """
+    if total is None:
+        return added
+    if added.dtype.kind != "f":
+        require_fit(bound_of(total) + bound_of(added))
+    with np.errstate(over="ignore", invalid="ignore"):
+        result: np.ndarray = total + added
+    return result
