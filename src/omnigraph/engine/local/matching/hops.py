@@ -67,9 +67,7 @@ class PairHop:
 
     def cost(self, nodes: np.ndarray | None) -> int:
         """How many neighbours they have, about."""
-        if nodes is None:
-            return self.adjacency.base.pair_count
-        return int(self.adjacency.degrees_of(nodes).sum())
+        return _count_neighbours(self.adjacency, nodes)
 
     def blocks(self, nodes: np.ndarray) -> Iterator[slice]:
         """Parts with a bounded number of neighbours."""
@@ -98,9 +96,7 @@ class EdgeHop:
 
     def cost(self, nodes: np.ndarray | None) -> int:
         """How many neighbours they have, about."""
-        if nodes is None:
-            return self.adjacency.base.pair_count
-        return int(self.adjacency.degrees_of(nodes).sum())
+        return _count_neighbours(self.adjacency, nodes)
 
     def blocks(self, nodes: np.ndarray) -> Iterator[slice]:
         """Parts with a bounded number of neighbours."""
@@ -228,6 +224,12 @@ def _positions(adjacency: Adjacency, nodes: np.ndarray) -> tuple[np.ndarray, np.
     starts, ends = adjacency.whole.bounds(nodes)
     counts = ends - starts
     return counts, spread(starts, counts)
+
+
+def _count_neighbours(adjacency: Adjacency, nodes: np.ndarray | None) -> int:
+    if nodes is None:
+        return adjacency.base.pair_count
+    return int(adjacency.degrees_of(nodes).sum())
 
 
 def _cut(adjacency: Adjacency, nodes: np.ndarray) -> Iterator[slice]:
