@@ -93,6 +93,39 @@ class IndexKind(StrEnum):
         return self in (IndexKind.INVERTED, IndexKind.VECTOR)
 
 
+class Analyzer(StrEnum):
+    """How the words of a text are found, for its index and for searches."""
+
+    ENGLISH = "english"
+    """Lower case, without accents, stop words and endings. Words are parted by punctuation."""
+    SIMPLE = "simple"
+    """Lower case. Words are parted by punctuation."""
+    WHITESPACE = "whitespace"
+    """Lower case. Words are parted by white space."""
+    RAW = "raw"
+    """The text as it is, as one word."""
+
+
+class Metric(StrEnum):
+    """How far two vectors are from each other."""
+
+    COSINE = "cosine"
+    L2 = "l2"
+    """The square of the Euclidean distance."""
+    DOT = "dot"
+
+
+class VectorKind(StrEnum):
+    """The structures of a vector index."""
+
+    IVF_FLAT = "ivf_flat"
+    """Vectors as they are, in partitions."""
+    IVF_PQ = "ivf_pq"
+    """Vectors as short codes, in partitions: the smallest."""
+    IVF_HNSW_SQ = "ivf_hnsw_sq"
+    """Vectors as bytes, in partitions, each with a graph of neighbours."""
+
+
 class IndexSource(StrEnum):
     """What asks for an index."""
 

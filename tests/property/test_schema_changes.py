@@ -13,6 +13,7 @@ from omnigraph.schema.catalog import (
     Catalog,
     Declaration,
     EdgeType,
+    Index,
     Interface,
     NodeType,
     Property,
@@ -25,7 +26,7 @@ from omnigraph.schema.schema_conflicts import SchemaConflict, SideName
 from omnigraph.schema.schema_facts import SchemaSide
 from omnigraph.schema.steps import Cost
 from omnigraph.schema.three_way import SchemaMerge, merge_schemas
-from omnigraph.testing.strategies import catalogs, properties, property_types
+from omnigraph.testing.strategies import catalogs, index_options, properties, property_types
 from tests.support.schema_sides import first_side, next_side
 
 laws = settings(
@@ -47,7 +48,7 @@ def without_property(type_: SchemaType, name: str) -> SchemaType:
         properties=kept,
         key=() if name in type_.key else type_.key,
         uniques=tuple(members for members in type_.uniques if name not in members),
-        indexes=tuple(one for one in type_.indexes if one != name),
+        indexes=tuple(one for one in type_.indexes if one.property != name),
         ranges=tuple(one for one in type_.ranges if one.property != name),
         checks=tuple(one for one in type_.checks if one.property != name),
         lengths=tuple(one for one in type_.lengths if one.property != name),
@@ -70,7 +71,7 @@ def with_renamed_property(type_: SchemaType, old: str, new: str) -> SchemaType:
         properties=tuple(map(renamed, type_.properties)),
         key=tuple(map(name, type_.key)),
         uniques=tuple(tuple(map(name, members)) for members in type_.uniques),
-        indexes=tuple(map(name, type_.indexes)),
+        indexes=tuple(replace(one, property=name(one.property)) for one in type_.indexes),
         ranges=tuple(replace(one, property=name(one.property)) for one in type_.ranges),
         checks=tuple(replace(one, property=name(one.property)) for one in type_.checks),
         lengths=tuple(replace(one, property=name(one.property)) for one in type_.lengths),
@@ -99,7 +100,7 @@ def changed_types(draw: st.DrawFn, type_: SchemaType) -> SchemaType:
     if edit == "rename":
         return with_renamed_property(type_, chosen.name, draw(st.sampled_from(["x", "y", "z"])))
     if edit == "index":
-        return replace(type_, indexes=(chosen.name,))
+        return replace(type_, indexes=(Index(chosen.name, draw(index_options(chosen.type))),))
     if edit == "move":
         others = tuple(one for one in type_.properties if one != chosen)
         return replace(type_, properties=(*others, chosen))

@@ -16,7 +16,7 @@ from omnigraph.query import ir
 from omnigraph.query.ir import Value
 from omnigraph.query.lowering.operands import Given, unconverted_numbers
 from omnigraph.query.lowering.plan import lower
-from omnigraph.schema.catalog import Catalog, SchemaType
+from omnigraph.schema.catalog import Catalog, Index, SchemaType
 from omnigraph.schema.indexes import index_kind
 from omnigraph.schema.resolve import catalog_of
 from omnigraph.storage import heads, staging
@@ -62,8 +62,8 @@ def index_everything(catalog: Catalog) -> Catalog:
     """The same catalog with an index on every property that can have one."""
 
     def indexed(type_: SchemaType) -> SchemaType:
-        names = [each.name for each in type_.properties if index_kind(each.type) is not None]
-        return replace(type_, indexes=tuple(names))
+        indexable = (each for each in type_.properties if index_kind(each.type) is not None)
+        return replace(type_, indexes=tuple(Index(each.name) for each in indexable))
 
     return catalog_of(*catalog.interfaces, *map(indexed, catalog.types))
 

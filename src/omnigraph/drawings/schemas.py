@@ -94,9 +94,10 @@ def title_of(type_: SchemaType) -> str:
 
 
 def _property(owner: SchemaType, property_: Property) -> str:
+    indexed = [index.property for index in owner.indexes]
     marks = [
         mark
-        for mark, members in (("@key", owner.key), ("@index", owner.indexes))
+        for mark, members in (("@key", owner.key), ("@index", indexed))
         if property_.name in members
     ]
     if any(property_.name in members for members in owner.uniques):

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final, TypeVar
 
-from omnigraph.choices import TableKind
+from omnigraph.choices import Analyzer, Metric, TableKind, VectorKind
 from omnigraph.errors import NotFoundError, TypeNotFoundError
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.model.names import TypeName
@@ -90,6 +90,45 @@ class Length:
 
 
 @dataclass(frozen=True, slots=True)
+class TextOptions:
+    """How texts are searched.
+
+    Attributes:
+        positions: Whether the index has the places of words, which phrases are found by.
+    """
+
+    analyzer: Analyzer = Analyzer.ENGLISH
+    positions: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VectorOptions:
+    """How vectors are searched.
+
+    Attributes:
+        kind: The structure of the index; None if the number of rows decides.
+    """
+
+    kind: VectorKind | None = None
+    metric: Metric = Metric.COSINE
+
+
+IndexOptions = TextOptions | VectorOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A request for an index on one property.
+
+    Attributes:
+        options: None where they are those that such an index has by default.
+    """
+
+    property: str
+    options: IndexOptions | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Cardinality:
     """How many edges of one type a source node may have; None is no upper limit."""
 
@@ -122,7 +161,7 @@ class Interface:
     properties: tuple[Property, ...] = ()
     key: tuple[str, ...] = ()
     uniques: tuple[tuple[str, ...], ...] = ()
-    indexes: tuple[str, ...] = ()
+    indexes: tuple[Index, ...] = ()
     description: str | None = None
     annotations: tuple[Annotation, ...] = ()
 
@@ -141,7 +180,7 @@ class NodeType:
     properties: tuple[Property, ...] = ()
     key: tuple[str, ...] = ()
     uniques: tuple[tuple[str, ...], ...] = ()
-    indexes: tuple[str, ...] = ()
+    indexes: tuple[Index, ...] = ()
     ranges: tuple[Range, ...] = ()
     checks: tuple[Check, ...] = ()
     lengths: tuple[Length, ...] = ()
@@ -181,7 +220,7 @@ class EdgeType:
     properties: tuple[Property, ...] = ()
     key: tuple[str, ...] = ()
     uniques: tuple[tuple[str, ...], ...] = ()
-    indexes: tuple[str, ...] = ()
+    indexes: tuple[Index, ...] = ()
     ranges: tuple[Range, ...] = ()
     checks: tuple[Check, ...] = ()
     lengths: tuple[Length, ...] = ()

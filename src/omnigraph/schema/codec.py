@@ -19,12 +19,14 @@ from omnigraph.schema.catalog import (
     Declaration,
     EdgeType,
     Embed,
+    Index,
     Interface,
     Length,
     NodeType,
     Property,
     Range,
 )
+from omnigraph.schema.index_options import options_of
 from omnigraph.schema.resolve import catalog_of
 
 FORMAT: Final = 1
@@ -98,6 +100,8 @@ def _to_json(value: object) -> object:
             return {"vector": dimension}
         case date():
             return value.isoformat()
+        case Index():
+            return _index_to_json(value)
         case tuple():
             return [_to_json(item) for item in value]
         case _ if is_dataclass(value):
@@ -108,6 +112,13 @@ def _to_json(value: object) -> object:
             }
         case _:
             return value
+
+
+def _index_to_json(index: Index) -> object:
+    """An index without options is the name of its property, as it was before there were any."""
+    if index.options is None:
+        return index.property
+    return {"property": index.property, "options": _to_json(index.options)}
 
 
 def _type(raw: str | Mapping[str, Any]) -> PropertyType:
@@ -150,6 +161,17 @@ def _property(raw: Mapping[str, Any]) -> Property:
     return Property(**arguments)
 
 
+def _index(raw: str | Mapping[str, Any]) -> Index:
+    match raw:
+        case str():
+            return Index(raw)
+        case {"property": str(name), "options": options}:
+            return Index(name, options_of(options))
+        case _:
+            message = f"{raw!r} is not an index"
+            raise ValueError(message)
+
+
 def _members(raw: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that every declaration has, with lists as tuples."""
     return {
@@ -157,7 +179,7 @@ def _members(raw: Mapping[str, Any]) -> dict[str, Any]:
         "properties": tuple(map(_property, raw.get("properties", ()))),
         "key": tuple(raw.get("key", ())),
         "uniques": tuple(map(tuple, raw.get("uniques", ()))),
-        "indexes": tuple(raw.get("indexes", ())),
+        "indexes": tuple(map(_index, raw.get("indexes", ()))),
         "annotations": _annotations(raw),
     }
 

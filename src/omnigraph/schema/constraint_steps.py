@@ -13,6 +13,7 @@ from omnigraph.schema.catalog import (
     UNLIMITED,
     Catalog,
     EdgeType,
+    Index,
     Length,
     NodeType,
     Range,
@@ -22,6 +23,7 @@ from omnigraph.schema.matching import Matching
 from omnigraph.schema.printer import (
     print_cardinality,
     print_check,
+    print_index,
     print_length,
     print_range,
 )
@@ -82,18 +84,22 @@ def _unique_steps(change: TypeChange) -> Iterator[SchemaStep]:
 
 
 def _index_steps(change: TypeChange) -> Iterator[SchemaStep]:
-    renamed = {change.new_names.get(name): name for name in change.old.indexes}
-    for name in change.new.indexes:
-        if name not in renamed:
-            after = _print_members("index", (name,))
-            yield change.step(StepKind.ADD_INDEX, name, after=after)
-    for new_name, name in renamed.items():
-        if new_name is not None and new_name not in change.new.indexes:
-            before = _print_members("index", (name,))
-            yield change.step(StepKind.DROP_INDEX, new_name, before=before)
+    renamed = _by_new_name(change, change.old.indexes)
+    for new in change.new.indexes:
+        old = renamed.get(new.property)
+        if old is None:
+            yield change.step(StepKind.ADD_INDEX, new.property, after=print_index(new))
+        elif old.options != new.options:
+            before, after = print_index(old), print_index(new)
+            yield change.step(StepKind.CHANGE_INDEX, new.property, before=before, after=after)
+    stated = {new.property for new in change.new.indexes}
+    for name, old in renamed.items():
+        if name not in stated:
+            yield change.step(StepKind.DROP_INDEX, name, before=print_index(old))
 
 
 _BoundsT = TypeVar("_BoundsT", Range, Length)
+_NamingT = TypeVar("_NamingT", Range, Length, Index)
 
 
 def _range_steps(change: TypeChange) -> Iterator[SchemaStep]:
@@ -125,10 +131,10 @@ def _length_steps(change: TypeChange) -> Iterator[SchemaStep]:
     yield from _bound_steps(change, RuleWord.LENGTH, kinds, (old, new), shows)
 
 
-def _by_new_name(change: TypeChange, bounds: Sequence[_BoundsT]) -> dict[str, _BoundsT]:
-    """The bounds of properties that are continued, by the new name of each."""
+def _by_new_name(change: TypeChange, constraints: Sequence[_NamingT]) -> dict[str, _NamingT]:
+    """The constraints of properties that are continued, by the new name of each."""
     names = change.new_names
-    return {names[bound.property]: bound for bound in bounds if bound.property in names}
+    return {names[one.property]: one for one in constraints if one.property in names}
 
 
 def _bound_steps(

@@ -18,7 +18,7 @@ from omnigraph.schema.catalog import (
     Value,
 )
 from omnigraph.schema.findings import Finding, Path, SchemaCode, repeated_positions
-from omnigraph.schema.indexes import index_kind
+from omnigraph.schema.indexes import index_kind, takes_options
 from omnigraph.schema.patterns import pattern_fault
 from omnigraph.schema.values import Misfit, fit
 
@@ -91,9 +91,12 @@ def _unique_findings(
 
 
 def _index_findings(at: Path, owner: Declaration, columns: Columns) -> Iterator[Finding]:
-    yield from _repetition_findings(at, owner, "@index", owner.indexes)
-    for position, name in enumerate(owner.indexes):
+    yield from _repetition_findings(
+        at, owner, "@index", [index.property for index in owner.indexes]
+    )
+    for position, index in enumerate(owner.indexes):
         place: Path = (*at, position)
+        name = index.property
         member = columns.get(name)
         if isinstance(owner, EdgeType) and name in ENDPOINTS:
             message = f"{owner.name}: {name} needs no @index, because every edge type has one on it"
@@ -104,6 +107,10 @@ def _index_findings(at: Path, owner: Declaration, columns: Columns) -> Iterator[
             message = f"{owner.name}: {name} is {member.type}, and no kind of index has such values"
             hint = "index scalars, enums and Vectors"
             yield Finding(SchemaCode.INDEX_MEMBER, place, message, hint)
+        elif index.options is not None and not takes_options(member.type, index.options):
+            message = f"{owner.name}: {name} is {member.type}, whose index has no such options"
+            hint = "analyzer and positions are for a String, kind and metric for a Vector"
+            yield Finding(SchemaCode.INDEX_OPTIONS, (*place, "options"), message, hint)
 
 
 def _interface_findings(at: Path, owner: Interface) -> Iterator[Finding]:

@@ -35,6 +35,8 @@ from omnigraph.schema.catalog import (
     Declaration,
     EdgeType,
     Embed,
+    Index,
+    IndexOptions,
     Interface,
     Length,
     NodeType,
@@ -43,6 +45,7 @@ from omnigraph.schema.catalog import (
     Value,
 )
 from omnigraph.schema.findings import Path, SchemaCode
+from omnigraph.schema.index_options import name_fault, options_of, value_fault
 from omnigraph.schema.rules import KNOWN_ANNOTATIONS
 
 _BASES: Final[dict[str, Scalar | BlobType]] = {
@@ -170,10 +173,12 @@ class _Draft:
         for member in self.node.body:
             if isinstance(member, PropertyNode):
                 owner = self._property(member)
-            elif member.name.text in _CONSTRAINTS and member.arguments is not None:
+            elif _is_of_body(member):
                 self._constraint(member, owner)
                 names = {
-                    argument.text for argument in member.arguments if isinstance(argument, Word)
+                    argument.text
+                    for argument in member.arguments or ()
+                    if isinstance(argument, Word)
                 }
                 owner = owner if owner and names <= {owner.node.name.text} else None
             elif owner is not None:
@@ -243,9 +248,12 @@ class _Draft:
         name = annotation.name.text
         fields, at = owner.fields, owner.at
         match name, annotation.arguments:
-            case "key" | "unique" | "index", None:
+            case "key" | "unique", None:
                 word = Word(owner.node.name.text, annotation.span)
                 self._members(name, (word,), annotation.span)
+            case "index", options if options is None or _all_named(options):
+                word = Word(owner.node.name.text, annotation.span)
+                self._index((word,), options or (), annotation.span)
             case "description", (Literal(value=str(text)),):
                 self._set_once(fields, at, annotation, text)
             case "rename_from", ((Literal(value=str(text)) | Word(text=text)),):
@@ -285,8 +293,10 @@ class _Draft:
             self.out.refuse(SchemaCode.MISUSED_ANNOTATION, annotation.span, message, hint)
             return
         match name, annotation.arguments:
-            case "key" | "unique" | "index", words if words and _all_words(words):
+            case "key" | "unique", words if words and _all_words(words):
                 self._members(name, words, annotation.span)
+            case "index", arguments if parts := _split_index(arguments or ()):
+                self._index(*parts, annotation.span)
             case "range", (Word() as word, Interval() as interval):
                 low, high = _to_bound(interval.low), _to_bound(interval.high)
                 at = self._append("ranges", Range(word.text, low, high))
@@ -325,14 +335,33 @@ class _Draft:
             self._record_span(span, "key")
             for position, word in enumerate(words):
                 self._record_span(word.span, "key", position)
-        elif name == "unique":
+        else:
             at = self._append("uniques", members)
             self.out.spans[at] = span
             for position, word in enumerate(words):
                 self.out.spans[(*at, position)] = word.span
-        else:
-            for word in words:
-                self.out.spans[self._append("indexes", word.text)] = word.span
+
+    def _index(
+        self, words: tuple[Word, ...], arguments: tuple[NamedArgument, ...], span: Span
+    ) -> None:
+        options = self._options(arguments)
+        for word in words:
+            at = self._append("indexes", Index(word.text, options))
+            self.out.spans[at] = word.span
+            self.out.spans[(*at, "options")] = span
+
+    def _options(self, arguments: tuple[NamedArgument, ...]) -> IndexOptions | None:
+        """The options of an index; those that are refused are left out."""
+        values: dict[str, Any] = {}
+        for argument in arguments:
+            name, value = argument.name, argument.value
+            if fault := name_fault(name.text, values):
+                self.out.refuse(SchemaCode.INDEX_OPTIONS, name.span, *fault)
+            elif fault := value_fault(name.text, _to_value(value)):
+                self.out.refuse(SchemaCode.INDEX_OPTIONS, value.span, *fault)
+            else:
+                values[name.text] = _to_value(value)
+        return options_of(values)
 
     def _set_once(
         self, fields: dict[str, Any], at: Path, annotation: AnnotationNode, value: object
@@ -383,6 +412,27 @@ def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
     return {
         name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()
     }
+
+
+def _is_of_body(annotation: AnnotationNode) -> bool:
+    """Whether an annotation names the properties that it is about, and is not about one alone."""
+    if annotation.name.text not in _CONSTRAINTS or annotation.arguments is None:
+        return False
+    is_about_one = annotation.name.text == "index" and _all_named(annotation.arguments)
+    return not annotation.arguments or not is_about_one
+
+
+def _split_index(
+    arguments: tuple[Argument, ...],
+) -> tuple[tuple[Word, ...], tuple[NamedArgument, ...]] | None:
+    """The properties and the options of an index in a body; None if it does not have these."""
+    words = tuple(argument for argument in arguments if isinstance(argument, Word))
+    options = arguments[len(words) :]
+    return (words, options) if words and _all_named(options) else None
+
+
+def _all_named(arguments: tuple[Argument, ...]) -> TypeGuard[tuple[NamedArgument, ...]]:
+    return all(isinstance(argument, NamedArgument) for argument in arguments)
 
 
 def _all_words(arguments: tuple[Argument, ...]) -> TypeGuard[tuple[Word, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 from omnigraph.lang.spelling import quote
@@ -11,6 +12,7 @@ from omnigraph.schema.catalog import (
     Cardinality,
     Check,
     Embed,
+    Index,
     Length,
     Range,
     Value,
@@ -21,6 +23,7 @@ from omnigraph.schema.printer import (
     print_check,
     print_default,
     print_embed,
+    print_index,
     print_length,
     print_range,
 )
@@ -59,7 +62,7 @@ def print_fact(facts: SchemaFacts, key: FactKey) -> str | None:
         case Facet.EMBED:
             return print_embed(Embed(_member(facts, unit, value.source), value.model))
         case Facet.INDEX:
-            return f"@index({name})"
+            return print_index(replace(cast("Index", value), property=name))
         case Facet.RANGE:
             return print_range(_type(facts, unit), Range(name, *value))
         case Facet.CHECK:

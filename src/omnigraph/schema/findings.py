@@ -54,6 +54,10 @@ class SchemaCode(StrEnum):
     CONSTRAINT_ARGUMENTS = "S029", "A constraint needs the arguments its rule speaks of."
     LENGTH_MEMBER = "S030", "A length needs a String or a list."
     LENGTH_BOUNDS = "S031", "A length needs a bound, whole numbers from 0 on, and low <= high."
+    INDEX_OPTIONS = (
+        "S032",
+        "An index has an analyzer and positions on a String, a kind and a metric on a Vector.",
+    )
     UNKNOWN_ANNOTATION = "S100", "An annotation without a meaning is kept, and nothing reads it."
 
     @property

@@ -24,13 +24,14 @@ def expand(node: NodeType, interfaces: Interfaces) -> NodeType:
         if interface.key and not own.intersection(interface.key):
             key = key or interface.key
         uniques += [set_ for set_ in interface.uniques if not own.intersection(set_)]
-        indexes += [name for name in interface.indexes if name not in own]
+        indexes += [index for index in interface.indexes if index.property not in own]
     return replace(
         node,
         properties=expanded_properties(node, interfaces),
         key=key,
         uniques=tuple(dict.fromkeys(uniques)),
-        indexes=tuple(dict.fromkeys(indexes)),
+        # The index of the first interface, as its property.
+        indexes=tuple({index.property: index for index in reversed(indexes)}.values()),
     )
 
 

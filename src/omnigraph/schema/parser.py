@@ -22,6 +22,7 @@ _ABOUT_VALUES: Final = frozenset(
         SchemaCode.RANGE_BOUNDS,
         SchemaCode.LENGTH_MEMBER,
         SchemaCode.EMBED,
+        SchemaCode.INDEX_OPTIONS,
     }
 )
 _ABOUT_OTHERS: Final = frozenset({SchemaCode.UNKNOWN_NODE_TYPE, SchemaCode.UNKNOWN_INTERFACE})

@@ -18,12 +18,16 @@ from omnigraph.schema.catalog import (
     Declaration,
     EdgeType,
     Embed,
+    Index,
+    IndexOptions,
     Interface,
     Length,
     NodeType,
     Property,
     Range,
+    TextOptions,
     Value,
+    VectorOptions,
 )
 
 
@@ -95,8 +99,9 @@ def print_property(owner: Declaration, property_: Property) -> str:
         words.append("@key")
     if (property_.name,) in owner.uniques:
         words.append("@unique")
-    if property_.name in owner.indexes:
-        words.append("@index")
+    words += [
+        _print_own_index(index) for index in owner.indexes if index.property == property_.name
+    ]
     if property_.default is not None:
         words.append(print_default(property_.type, property_.default))
     if property_.embed is not None:
@@ -107,6 +112,42 @@ def print_property(owner: Declaration, property_: Property) -> str:
 def print_default(type_: PropertyType, default: Value) -> str:
     """The annotation of a default."""
     return f"@default({_value(type_, default)})"
+
+
+def _print_own_index(index: Index) -> str:
+    options = print_options(index.options)
+    return f"@index({options})" if options else "@index"
+
+
+def print_index(index: Index) -> str:
+    """The constraint of an index.
+
+    >>> print_index(Index("body", TextOptions(positions=True)))
+    '@index(body, positions=true)'
+    """
+    options = print_options(index.options)
+    return f"@index({index.property}, {options})" if options else f"@index({index.property})"
+
+
+def print_options(options: IndexOptions | None) -> str:
+    """The options of an index that are not those it has by default, as its arguments."""
+    words: list[str] = []
+    match options:
+        case None:
+            pass
+        case TextOptions(analyzer, positions):
+            if analyzer != TextOptions().analyzer:
+                words.append(f"analyzer={quote(analyzer)}")
+            if positions:
+                words.append("positions=true")
+        case VectorOptions(kind, metric):
+            if kind is not None:
+                words.append(f"kind={quote(kind)}")
+            if metric != VectorOptions().metric:
+                words.append(f"metric={quote(metric)}")
+        case _:
+            assert_never(options)
+    return ", ".join(words)
 
 
 def print_embed(embed: Embed) -> str:

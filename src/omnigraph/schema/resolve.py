@@ -14,12 +14,14 @@ from omnigraph.schema.catalog import (
     Catalog,
     Declaration,
     EdgeType,
+    Index,
     Interface,
     NodeType,
     Property,
     Value,
 )
 from omnigraph.schema.findings import Finding, InvalidSchemaError
+from omnigraph.schema.indexes import DEFAULT_OPTIONS
 from omnigraph.schema.interfaces import expand
 from omnigraph.schema.rules import findings_in
 from omnigraph.schema.values import Misfit, fit
@@ -85,7 +87,12 @@ def _canonicalize(declaration: _DeclarationT) -> _DeclarationT:
         declaration,
         properties=tuple(_fit_property(property_) for property_ in declaration.properties),
         uniques=tuple(sorted(uniques, key=lambda members: [column[name] for name in members])),
-        indexes=tuple(sorted(declaration.indexes, key=column.__getitem__)),
+        indexes=tuple(
+            sorted(
+                map(_without_defaults, declaration.indexes),
+                key=lambda index: column[index.property],
+            )
+        ),
         annotations=_sorted_annotations(declaration.annotations),
     )
 
@@ -115,6 +122,11 @@ def _canonicalize_rules(type_: _SchemaTypeT) -> _SchemaTypeT:
     if isinstance(ordered, NodeType):
         return replace(ordered, implements=tuple(sorted(ordered.implements)))
     return ordered
+
+
+def _without_defaults(index: Index) -> Index:
+    """Options that are those of `@index` alone are none: equal schemas are equal catalogs."""
+    return replace(index, options=None) if index.options in DEFAULT_OPTIONS else index
 
 
 def _columns(declaration: Declaration) -> list[str]:

@@ -7,7 +7,7 @@ different schemas compare, and merge one by one (`three_way.py`).
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, cast
 
@@ -20,6 +20,7 @@ from omnigraph.schema.catalog import (
     Declaration,
     EdgeType,
     Embed,
+    Index,
     Interface,
     Length,
     NodeType,
@@ -195,8 +196,9 @@ def _property_facts(
         yield Facet.EMBED, None, Embed(identity.origin_of(embed.source), embed.model)
     if property_.rename_from is not None:
         yield Facet.HINT, None, property_.rename_from
-    if property_.name in owner.indexes:
-        yield Facet.INDEX, None, True
+    for index in owner.indexes:
+        if index.property == property_.name:
+            yield Facet.INDEX, None, replace(index, property=identity.origin_of(property_.name))
     if isinstance(owner, Interface):
         return
     for range_ in owner.ranges:
@@ -268,7 +270,8 @@ class _Assembly:
         for key, value in self.facts.units[unit].items():
             match key.facet:
                 case Facet.INDEX:
-                    self.fields.setdefault("indexes", []).append(name)
+                    index = replace(cast("Index", value), property=name)
+                    self.fields.setdefault("indexes", []).append(index)
                 case Facet.RANGE:
                     bounds = cast("tuple[Any, Any]", value)
                     self.fields.setdefault("ranges", []).append(Range(name, *bounds))

@@ -47,6 +47,7 @@ class StepKind(StrEnum):
     ADD_UNIQUE = "add_unique"
     DROP_UNIQUE = "drop_unique"
     ADD_INDEX = "add_index"
+    CHANGE_INDEX = "change_index"
     DROP_INDEX = "drop_index"
     ADD_RANGE = "add_range"
     TIGHTEN_RANGE = "tighten_range"

@@ -140,7 +140,7 @@ def _known_origins(unit: Unit, sides: tuple[SchemaSide, ...]) -> Iterator[str]:
 _NO_FACTS: Final[Facts] = {}
 
 _OF_THE_TYPE: Final = frozenset(
-    {Facet.DEFAULT, Facet.EMBED, Facet.RANGE, Facet.CHECK, Facet.LENGTH}
+    {Facet.DEFAULT, Facet.EMBED, Facet.INDEX, Facet.RANGE, Facet.CHECK, Facet.LENGTH}
 )
 """What only makes sense for values of the type that it was declared with."""
 

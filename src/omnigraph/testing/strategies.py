@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
+from omnigraph.choices import Analyzer, Metric, VectorKind
 from omnigraph.model.types import (
     INTEGER_BOUNDS,
     BlobType,
@@ -27,12 +28,16 @@ from omnigraph.schema.catalog import (
     Declaration,
     EdgeType,
     Embed,
+    Index,
+    IndexOptions,
     Interface,
     Length,
     NodeType,
     Property,
     Range,
+    TextOptions,
     Value,
+    VectorOptions,
 )
 from omnigraph.schema.resolve import catalog_of
 
@@ -124,9 +129,11 @@ def _constraints(
     comparable = [property_ for property_ in body if isinstance(property_.type, Scalar | EnumType)]
     keyable = [*endpoints, *(property_.name for property_ in comparable if not property_.nullable)]
     uniqueable = [*endpoints, *(property_.name for property_ in comparable)]
-    indexable = [
-        property_.name for property_ in body if not isinstance(property_.type, ListType | BlobType)
-    ]
+    indexable = {
+        property_.name: property_.type
+        for property_ in body
+        if not isinstance(property_.type, ListType | BlobType)
+    }
     width = 1 if single else 3
     return {
         "key": tuple(draw(_some(keyable, width))),
@@ -135,8 +142,22 @@ def _constraints(
             for members in draw(st.lists(_some(uniqueable, width), max_size=2, unique_by=frozenset))
             if members
         ),
-        "indexes": tuple(draw(_some(indexable, 3))),
+        "indexes": tuple(
+            Index(name, draw(index_options(indexable[name])))
+            for name in draw(_some(list(indexable), 3))
+        ),
     }
+
+
+def index_options(type_: PropertyType) -> st.SearchStrategy[IndexOptions | None]:
+    """Options that an index on a property of this type may have."""
+    if type_ is Scalar.STRING:
+        analyzers = st.sampled_from(Analyzer)
+        return st.none() | st.builds(TextOptions, analyzers, positions=st.booleans())
+    if isinstance(type_, VectorType):
+        kinds = st.none() | st.sampled_from(VectorKind)
+        return st.none() | st.builds(VectorOptions, kinds, st.sampled_from(Metric))
+    return st.none()
 
 
 def _some(names: list[str], most: int) -> st.SearchStrategy[list[str]]:

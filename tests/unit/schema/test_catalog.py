@@ -13,15 +13,18 @@ from omnigraph.schema.catalog import (
     Cardinality,
     EdgeType,
     Embed,
+    Index,
     Interface,
     NodeType,
     Property,
     Range,
+    TextOptions,
 )
 from omnigraph.schema.findings import InvalidSchemaError
 from omnigraph.schema.resolve import catalog_of
 
 NAME = Property("name", Scalar.STRING)
+INDEX = Index("name")
 PERSON = NodeType("Person", (NAME,), key=("name",))
 KNOWS = EdgeType("Knows", "Person", "Person")
 
@@ -88,14 +91,14 @@ def test_what_has_no_order_of_its_own_gets_one():
         "A",
         (NAME, Property("age", Scalar.I32)),
         uniques=(("age", "name"), ("name",)),
-        indexes=("age", "name"),
+        indexes=(Index("age"), Index("name", TextOptions())),
         annotations=(Annotation("z"), Annotation("a")),
     )
     second = NodeType(
         "A",
         (NAME, Property("age", Scalar.I32)),
         uniques=(("name",), ("name", "age")),
-        indexes=("name", "age"),
+        indexes=(Index("name"), Index("age")),
         annotations=(Annotation("a"), Annotation("z")),
     )
     assert catalog_of(first) == catalog_of(second)
@@ -109,14 +112,14 @@ def test_the_order_of_properties_and_of_a_key_is_kept():
 
 
 def test_an_interface_gives_a_node_what_it_lacks():
-    named = Interface("Named", (NAME,), key=("name",), uniques=(("name",),), indexes=("name",))
+    named = Interface("Named", (NAME,), key=("name",), uniques=(("name",),), indexes=(INDEX,))
     made = catalog_of(named, NodeType("A", implements=("Named",))).node_type("A")
     assert made.properties == (NAME,)
-    assert (made.key, made.uniques, made.indexes) == (("name",), (("name",),), ("name",))
+    assert (made.key, made.uniques, made.indexes) == (("name",), (("name",),), (INDEX,))
 
 
 def test_a_property_the_node_declares_takes_no_constraint_from_an_interface():
-    named = Interface("Named", (NAME,), key=("name",), indexes=("name",))
+    named = Interface("Named", (NAME,), key=("name",), indexes=(INDEX,))
     made = catalog_of(named, NodeType("A", (NAME,), implements=("Named",))).node_type("A")
     assert (made.key, made.indexes) == ((), ())
 

@@ -115,3 +115,26 @@ def test_an_annotation_that_was_metadata_before_it_had_a_meaning_is_still_read()
 
     assert catalog.node_type("A").lengths == ()
     assert codec.encode(catalog) == text
+
+
+def test_an_index_without_options_is_stored_as_before_there_were_any():
+    plain = codec.encode(parse_schema("node A { p: String @index }"))
+    assert '"indexes":["p"]' in plain
+    assert codec.encode(parse_schema('node A { p: String @index(analyzer="english") }')) == plain
+
+
+def test_options_of_indexes_read_back():
+    catalog = parse_schema(
+        'node A { p: String @index(analyzer="simple", positions=true) q: String @index '
+        'v: Vector(2) @index(kind="ivf_flat") w: Vector(2) @index(metric="dot") }'
+    )
+    text = codec.encode(catalog)
+    assert codec.decode(text) == catalog
+    assert '{"options":{"metric":"dot"},"property":"w"}' in text
+
+
+@pytest.mark.parametrize("options", ['{"analyser":"raw"}', '{"analyzer":"x"}', '{"metric":3}', "7"])
+def test_options_that_no_index_has_are_refused(options):
+    text = codec.encode(parse_schema('node A { p: String @index(analyzer="raw") }'))
+    with pytest.raises(InvalidInputError):
+        codec.decode(text.replace('{"analyzer":"raw"}', options))

@@ -102,6 +102,12 @@ CASES = {
         ["rename_property A.u: metadata"]),
     "indexes": ("node A { p: I32 @index q: I32 }", "node A { p: I32 q: I32 @index }",
         ["add_index A.q: metadata", "drop_index A.p: metadata"]),
+    "other options of indexes": (
+        'node A { p: String @index q: Vector(2) @index(metric="l2") r: String @index }',
+        'node A { p: String @index(positions=true) q: Vector(2) @index s: String @rename_from("r") '
+        '@index(analyzer="english") }',
+        ["rename_property A.s: metadata", "change_index A.p: metadata",
+         "change_index A.q: metadata"]),
     "descriptions": ('node A { p: I32 @description("x") }', 'node A @description("y") { p: I32 }',
         ["change_description A.p: metadata", "change_description A: metadata"]),
     "metadata": ('node A @owner("x") { p: I32 @pii }', "node A { p: I32 @pii(2) }",

@@ -82,6 +82,12 @@ MERGES = {
         'node A { p: I32 @range(p, 0..) q: String @check(q, "a") @check(q, "b") @length(q, 2..) '
         "@unique(p, q) }",
     ),
+    "options of an index, and a name": (
+        "node A { p: String @index }",
+        'node A { p: String @index(analyzer="simple") }',
+        'node A { q: String @index @rename_from("p") }',
+        'node A { q: String @index(analyzer="simple") @rename_from("p") }',
+    ),
     "facets of one property": (
         A,
         'node A { p: I32? @description("x") q: String }',
@@ -193,6 +199,27 @@ CONFLICTS = {
         "node A { p: I32 @default(1) q: String }",
         "node A { p: I32 @default(2) q: String }",
         [("node:A", "p", "default", None, "@default(1)", "@default(2)")],
+    ),
+    "two options of an index": (
+        "node A { p: String @index }",
+        'node A { p: String @index(analyzer="simple") }',
+        "node A { p: String @index(positions=true) }",
+        [
+            (
+                "node:A",
+                "p",
+                "index",
+                "@index(p)",
+                '@index(p, analyzer="simple")',
+                "@index(p, positions=true)",
+            )
+        ],
+    ),
+    "an index dropped and changed": (
+        "node A { p: Vector(2) @index }",
+        "node A { p: Vector(2) }",
+        'node A { p: Vector(2) @index(metric="l2") }',
+        [("node:A", "p", "index", "@index(p)", None, '@index(p, metric="l2")')],
     ),
     "two keys": (
         A,
