@@ -19,6 +19,7 @@ from omnigraph.schema.catalog import (
     Property,
     SchemaType,
 )
+from omnigraph.schema.embeds import manage
 from omnigraph.schema.findings import InvalidSchemaError
 from omnigraph.schema.plan import plan_by_hints, plan_change
 from omnigraph.schema.resolve import catalog_of
@@ -39,7 +40,7 @@ laws = settings(
 def without_property(type_: SchemaType, name: str) -> SchemaType:
     """The type without a property, and without what names it."""
     kept = tuple(
-        replace(one, embed=None) if one.embed and one.embed.source == name else one
+        replace(one, embed=None) if one.embed and name in one.embed.sources else one
         for one in type_.properties
         if one.name != name
     )
@@ -62,7 +63,9 @@ def with_renamed_property(type_: SchemaType, old: str, new: str) -> SchemaType:
         return new if one == old else one
 
     def renamed(one: Property) -> Property:
-        embed = replace(one.embed, source=name(one.embed.source)) if one.embed else None
+        embed = (
+            replace(one.embed, sources=tuple(map(name, one.embed.sources))) if one.embed else None
+        )
         hint = old if one.name == old else one.rename_from
         return replace(one, name=name(one.name), embed=embed, rename_from=hint)
 
@@ -146,7 +149,7 @@ def changed(draw: st.DrawFn, catalog: Catalog) -> Catalog:
             if edit == "change":
                 declarations.append(draw(changed_types(chosen)))
         try:
-            catalog = catalog_of(*declarations)
+            catalog = catalog_of(*map(manage, declarations))
         except InvalidSchemaError:
             continue
     return catalog

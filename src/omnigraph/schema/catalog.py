@@ -25,6 +25,7 @@ from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.model.names import TypeName
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import PropertyType
+from omnigraph.schema.embedding_models import LOCAL_MODEL
 
 Value = str | int | float | bool | date | datetime
 """A default or a bound, in the Python type of its property. A bare date is never an instant."""
@@ -57,10 +58,19 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Embed:
-    """The source of a vector: the property that holds its text, and the model to use."""
+    """The sources of a vector: the properties that hold its text, in order, and the model to use.
 
-    source: str
+    Attributes:
+        model: None for the one that is installed with us.
+    """
+
+    sources: tuple[str, ...]
     model: str | None = None
+
+    @property
+    def model_name(self) -> str:
+        """The model by its name."""
+        return LOCAL_MODEL if self.model is None else self.model
 
 
 @dataclass(frozen=True, slots=True)

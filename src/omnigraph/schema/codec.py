@@ -104,6 +104,9 @@ def _to_json(value: object) -> object:
             return _index_to_json(value)
         case tuple():
             return [_to_json(item) for item in value]
+        case Embed((source,), model):
+            # As releases wrote it that knew one source only, so that digests stay.
+            return {"source": source} | ({} if model is None else {"model": model})
         case _ if is_dataclass(value):
             return {
                 field_.name: _to_json(getattr(value, field_.name))
@@ -155,7 +158,7 @@ def _property(raw: Mapping[str, Any]) -> Property:
     arguments = {
         **raw,
         "type": _type(raw["type"]),
-        "embed": Embed(**raw["embed"]) if "embed" in raw else None,
+        "embed": _embed(raw["embed"]) if "embed" in raw else None,
         "annotations": _annotations(raw),
     }
     return Property(**arguments)
@@ -170,6 +173,11 @@ def _index(raw: str | Mapping[str, Any]) -> Index:
         case _:
             message = f"{raw!r} is not an index"
             raise ValueError(message)
+
+
+def _embed(raw: Mapping[str, Any]) -> Embed:
+    sources = (raw["source"],) if "source" in raw else tuple(raw["sources"])
+    return Embed(sources, raw.get("model"))
 
 
 def _members(raw: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,6 +44,7 @@ from omnigraph.schema.catalog import (
     Range,
     Value,
 )
+from omnigraph.schema.embedding_models import dimension_fault
 from omnigraph.schema.findings import Path, SchemaCode
 from omnigraph.schema.index_options import name_fault, options_of, value_fault
 from omnigraph.schema.rules import KNOWN_ANNOTATIONS
@@ -63,7 +64,7 @@ _USAGE: Final = {
     "length": "@length({0}, 1..100)",
     "card": "@card(0..1)",
     "default": "@default(0)",
-    "embed": '@embed("text", model="name")',
+    "embed": '@embed("text", …, model="name")',
     "rename_from": '@rename_from("old")',
     "description": '@description("…")',
 }
@@ -258,19 +259,26 @@ class _Draft:
                 self._set_once(fields, at, annotation, text)
             case "rename_from", ((Literal(value=str(text)) | Word(text=text)),):
                 self._set_once(fields, at, annotation, text)
-            case "embed", ((Literal(value=str(text)) | Word(text=text)),):
-                self._set_once(fields, at, annotation, Embed(text))
-            case "embed", (
-                (Literal(value=str(text)) | Word(text=text)),
-                NamedArgument(name=Word(text="model"), value=Literal(value=str(model))),
-            ):
-                self._set_once(fields, at, annotation, Embed(text, model))
+            case "embed", arguments if embed := _to_embed(arguments or ()):
+                self._set_once(fields, at, annotation, embed)
+                self._check_dimension(owner, annotation, embed)
             case "default", ((Literal() | Word()) as value,):
                 self._default(owner, annotation, value)
             case _, _ if name in KNOWN_ANNOTATIONS:
                 self._report_misuse(annotation, f"on property {owner.node.name.text}")
             case _:
                 self._metadata(fields, at, annotation)
+
+    def _check_dimension(
+        self, owner: _PropertyDraft, annotation: AnnotationNode, embed: Embed
+    ) -> None:
+        # Of texts only: a stored schema has to be readable, whatever its model.
+        if isinstance(owner.type, VectorType) and (
+            fault := dimension_fault(embed.model_name, owner.type.dimension)
+        ):
+            message = f"{owner.node.name.text} is {owner.type}; {fault}"
+            hint = 'change the dimension, or name another model: model="…"'
+            self.out.refuse(SchemaCode.EMBED, annotation.span, message, hint)
 
     def _default(
         self, owner: _PropertyDraft, annotation: AnnotationNode, value: Word | Literal
@@ -437,6 +445,27 @@ def _all_named(arguments: tuple[Argument, ...]) -> TypeGuard[tuple[NamedArgument
 
 def _all_words(arguments: tuple[Argument, ...]) -> TypeGuard[tuple[Word, ...]]:
     return all(isinstance(argument, Word) for argument in arguments)
+
+
+def _to_embed(arguments: tuple[Argument, ...]) -> Embed | None:
+    """Texts or names of properties, and perhaps a model behind them."""
+    model: str | None = None
+    match arguments:
+        case (
+            *rest,
+            NamedArgument(name=Word(text="model"), value=Literal(value=str(name))),
+        ):
+            arguments, model = tuple(rest), name
+        case _:
+            pass
+    sources: list[str] = []
+    for argument in arguments:
+        match argument:
+            case Literal(value=str(text)) | Word(text=text):
+                sources.append(text)
+            case _:
+                return None
+    return Embed(tuple(sources), model) if sources else None
 
 
 def _to_value(value: Word | Literal) -> str | int | float | bool:

@@ -60,7 +60,7 @@ def print_fact(facts: SchemaFacts, key: FactKey) -> str | None:
         case Facet.DEFAULT:
             return print_default(_type(facts, unit), cast("Value", value))
         case Facet.EMBED:
-            return print_embed(Embed(_member(facts, unit, value.source), value.model))
+            return _embed(facts, unit, cast("Embed", value))
         case Facet.INDEX:
             return print_index(replace(cast("Index", value), property=name))
         case Facet.RANGE:
@@ -82,6 +82,11 @@ def print_fact(facts: SchemaFacts, key: FactKey) -> str | None:
             return f"implements {key.element}"
         case Facet.NAME | Facet.TYPE | Facet.PRESENCE | Facet.VALIDITY:
             return str(value)
+
+
+def _embed(facts: SchemaFacts, unit: Unit, embed: Embed) -> str:
+    sources = tuple(_member(facts, unit, source) for source in embed.sources)
+    return print_embed(Embed(sources, embed.model))
 
 
 def _type(facts: SchemaFacts, unit: Unit) -> Any:

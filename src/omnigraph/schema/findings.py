@@ -45,7 +45,7 @@ class SchemaCode(StrEnum):
     CHECK_PATTERN = "S020", "A check's pattern must mean the same to every engine."
     CARDINALITY = "S021", "A cardinality needs 0 <= minimum <= maximum."
     DEFAULT = "S022", "A default must be a value of its property's type."
-    EMBED = "S023", "An embedding fills a Vector from a String property of the same type."
+    EMBED = "S023", "An embedding fills a Vector from String properties of the same type."
     RENAME = "S024", "A rename names one former name, which no other claims."
     INTERFACE_MISMATCH = "S025", "A property an interface promises must have the same type."
     MISUSED_ANNOTATION = "S026", "An annotation stands where it has a meaning, with its arguments."
@@ -59,6 +59,7 @@ class SchemaCode(StrEnum):
         "An index has an analyzer and positions on a String, a kind and a metric on a Vector.",
     )
     UNKNOWN_ANNOTATION = "S100", "An annotation without a meaning is kept, and nothing reads it."
+    UNKNOWN_MODEL = "S101", "A model that no provider has cannot embed anything."
 
     @property
     def severity(self) -> Severity:

@@ -65,7 +65,7 @@ def read_schema(text: str, name: str = "schema") -> SchemaReading:
     source = Source(name, text)
     syntax = read(source)
     schema = declare(syntax.declarations)
-    catalog, findings = resolve(schema.declarations)
+    catalog, findings = resolve(schema.declarations, manages_vectors=True)
     diagnostics = [*syntax.diagnostics, *schema.diagnostics]
     if diagnostics:
         catalog = None

@@ -29,6 +29,7 @@ from omnigraph.schema.catalog import (
     Value,
     VectorOptions,
 )
+from omnigraph.schema.embeds import is_implied
 
 
 def print_schema(catalog: Catalog) -> str:
@@ -55,7 +56,9 @@ def print_declaration(declaration: Declaration) -> str:
     """The text of one declaration, with a line end."""
     header = print_header(declaration)
     body = [
-        *(f"  {print_property(declaration, property_)}\n" for property_ in declaration.properties)
+        f"  {print_property(declaration, property_)}\n"
+        for place, property_ in enumerate(declaration.properties)
+        if not is_implied(declaration, place)
     ]
     body += [f"  {constraint}\n" for constraint in _constraints(declaration)]
     if not body and isinstance(declaration, EdgeType):
@@ -152,8 +155,10 @@ def print_options(options: IndexOptions | None) -> str:
 
 def print_embed(embed: Embed) -> str:
     """The annotation of an embedding."""
-    model = "" if embed.model is None else f", model={quote(embed.model)}"
-    return f"@embed({quote(embed.source)}{model})"
+    arguments = [quote(source) for source in embed.sources]
+    if embed.model is not None:
+        arguments.append(f"model={quote(embed.model)}")
+    return f"@embed({', '.join(arguments)})"
 
 
 def _constraints(owner: Declaration) -> Iterator[str]:

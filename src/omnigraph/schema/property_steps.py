@@ -9,6 +9,7 @@ from omnigraph.lang.spelling import quote
 from omnigraph.model.types import EnumType, ListType, Scalar, VectorType
 from omnigraph.schema.catalog import Annotation, Embed, Property
 from omnigraph.schema.change_codes import ChangeCode
+from omnigraph.schema.embeds import companion_name, has_companion, is_companion
 from omnigraph.schema.printer import print_annotation, print_default, print_embed, print_property
 from omnigraph.schema.retyping import Retyping, keeps_distinctness
 from omnigraph.schema.steps import Cost, Refusal, RuleCheck, RuleWord, SchemaStep, StepKind
@@ -18,6 +19,8 @@ from omnigraph.schema.type_changes import ColumnSource, TypeChange
 def property_steps(change: TypeChange) -> Iterator[SchemaStep]:
     """The steps about the properties of a type, except those about its constraints."""
     for property_ in change.new.properties:
+        if is_companion(change.new, property_.name) and not _is_first_note(change, property_.name):
+            continue
         old = change.old_property(property_.name)
         if old is None:
             yield _addition(change, property_)
@@ -25,12 +28,21 @@ def property_steps(change: TypeChange) -> Iterator[SchemaStep]:
             yield from _changes(change, old, property_)
     kept = set(change.names.values())
     for old in change.old.properties:
-        if old.name not in kept:
+        if old.name not in kept and not is_companion(change.old, old.name):
             # A hint is no part of what a property means.
             before = print_property(change.old, replace(old, rename_from=None))
             drop = change.step(StepKind.DROP_PROPERTY, old.name, before=before)
             yield replace(drop, rows=change.rows)
     yield from _reordering(change)
+
+
+def _is_first_note(change: TypeChange, companion: str) -> bool:
+    """Whether a vector was embedded before, by a release that kept no notes."""
+    return companion not in change.names and any(
+        old.embed is not None and companion_name(new.name) == companion
+        for new in change.new.properties
+        if (old := change.old_property(new.name)) and not has_companion(change.old, old)
+    )
 
 
 def _addition(change: TypeChange, property_: Property) -> SchemaStep:
@@ -164,10 +176,11 @@ def _embed_steps(change: TypeChange, old: Property, new: Property) -> Iterator[S
 
 
 def _renamed_embed(change: TypeChange, embed: Embed | None) -> Embed | None:
-    """The embedding with the name that its source has now."""
-    if embed is None or embed.source not in change.new_names:
-        return embed
-    return replace(embed, source=change.new_names[embed.source])
+    """The embedding with the names that its sources have now."""
+    if embed is None:
+        return None
+    sources = tuple(change.new_names.get(source, source) for source in embed.sources)
+    return replace(embed, sources=sources)
 
 
 def _annotation_step(

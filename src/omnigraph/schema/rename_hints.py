@@ -10,6 +10,7 @@ from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, Property, SchemaType
 from omnigraph.schema.change_codes import ChangeCode, ChangeFinding
+from omnigraph.schema.embeds import is_companion, match_companions
 from omnigraph.schema.matching import Matching, property_names
 
 
@@ -33,7 +34,11 @@ class _HintMatcher:
     def match(self) -> Matching:
         types = dict(self._match_types())
         properties = {
-            key: dict(self._match_properties(self.new.type_of(key), self.old.type_of(before)))
+            key: match_companions(
+                self.new.type_of(key),
+                self.old.type_of(before),
+                dict(self._match_properties(self.new.type_of(key), self.old.type_of(before))),
+            )
             for key, before in types.items()
         }
         matching = Matching(types, properties)
@@ -209,9 +214,18 @@ class _HintMatcher:
                 self._warn_of_likely_rename(added[0], None, old[0].name)
         for key, before in matching.types.items():
             new = self.new.type_of(key)
-            dropped = matching.dropped_properties(self.old.type_of(before), new)
+            old_type = self.old.type_of(before)
+            dropped = [
+                property_
+                for property_ in matching.dropped_properties(old_type, new)
+                if not is_companion(old_type, property_.name)
+            ]
             names = matching.names_before(new)
-            extra = [property_ for property_ in new.properties if names[property_.name] is None]
+            extra = [
+                property_
+                for property_ in new.properties
+                if names[property_.name] is None and not is_companion(new, property_.name)
+            ]
             if len(dropped) == len(extra) == 1 and dropped[0].type == extra[0].type:
                 self._warn_of_likely_rename(new, extra[0].name, dropped[0].name)
 

@@ -20,6 +20,7 @@ from omnigraph.schema.catalog import (
     Property,
     Value,
 )
+from omnigraph.schema.embeds import manage
 from omnigraph.schema.findings import Finding, InvalidSchemaError
 from omnigraph.schema.indexes import DEFAULT_OPTIONS
 from omnigraph.schema.interfaces import expand
@@ -43,10 +44,16 @@ def catalog_of(*declarations: Declaration) -> Catalog:
     return catalog
 
 
-def resolve(declarations: Sequence[Declaration]) -> tuple[Catalog | None, tuple[Finding, ...]]:
+def resolve(
+    declarations: Sequence[Declaration], *, manages_vectors: bool = False
+) -> tuple[Catalog | None, tuple[Finding, ...]]:
     """The catalog, or None if there are errors; and all findings, warnings included.
 
     Checking ends at `ERRORS_MAX` errors.
+
+    Args:
+        manages_vectors: Whether embedded vectors get their companions, as in a text. A stored
+            schema has them, or is of an earlier release.
     """
     findings: list[Finding] = []
     errors = 0
@@ -57,6 +64,8 @@ def resolve(declarations: Sequence[Declaration]) -> tuple[Catalog | None, tuple[
             break
     if errors:
         return None, tuple(findings)
+    if manages_vectors:
+        declarations = list(map(manage, declarations))
     interfaces = {
         declaration.name: declaration
         for declaration in declarations

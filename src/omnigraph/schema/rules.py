@@ -27,6 +27,8 @@ from omnigraph.schema.catalog import (
     Property,
 )
 from omnigraph.schema.constraints import constraint_findings
+from omnigraph.schema.embedding_models import PROVIDERS, provider_of
+from omnigraph.schema.embeds import companion_name
 from omnigraph.schema.findings import Finding, Path, SchemaCode, repeated_positions
 from omnigraph.schema.interfaces import expanded_properties, interface_findings
 from omnigraph.schema.values import Misfit, fit, is_unicode
@@ -195,13 +197,37 @@ def _embed_findings(
     if not isinstance(property_.type, VectorType):
         message = f"{label}: only a Vector can be embedded, not {property_.type}"
         yield Finding(SchemaCode.EMBED, at, message)
-    source = columns.get(property_.embed.source)
-    if source is None:
-        message = f"{label}: {owner.name} has no property {property_.embed.source[:100]} to embed"
-        yield Finding(SchemaCode.EMBED, at, message, did_you_mean(property_.embed.source, columns))
-    elif source.type is not Scalar.STRING:
-        message = f"{label}: {source.name} is {source.type}; an embedding needs a String"
-        yield Finding(SchemaCode.EMBED, at, message)
+    for position in repeated_positions(property_.embed.sources):
+        message = f"{label}: {property_.embed.sources[position][:100]} is embedded twice"
+        yield Finding(SchemaCode.EMBED, at, message, "name each text once")
+    for name in property_.embed.sources:
+        source = columns.get(name)
+        if source is None:
+            message = f"{label}: {owner.name} has no property {name[:100]} to embed"
+            yield Finding(SchemaCode.EMBED, at, message, did_you_mean(name, columns))
+        elif source.type is not Scalar.STRING:
+            message = f"{label}: {source.name} is {source.type}; an embedding needs a String"
+            yield Finding(SchemaCode.EMBED, at, message)
+    yield from _companion_findings(at, label, property_.name, columns)
+    provider = provider_of(property_.embed.model_name)
+    if provider not in PROVIDERS:
+        message = f"{label}: no provider {provider[:100]} makes embeddings"
+        hint = did_you_mean(provider, PROVIDERS, otherwise=f"use one of {', '.join(PROVIDERS)}")
+        yield Finding(SchemaCode.UNKNOWN_MODEL, at, message, hint)
+
+
+def _companion_findings(
+    at: Path, label: str, vector: str, columns: Mapping[str, Property]
+) -> Iterator[Finding]:
+    companion = columns.get(companion_name(vector))
+    if companion is not None and (
+        companion.type is not Scalar.STRING or not companion.nullable or companion.default
+    ):
+        message = (
+            f"{label}: {companion.name} says what the vector was made from, "
+            f"and cannot be a property of its own"
+        )
+        yield Finding(SchemaCode.EMBED, at, message, "give that property another name")
 
 
 def _rename_findings(

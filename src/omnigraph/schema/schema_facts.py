@@ -193,7 +193,7 @@ def _property_facts(
         yield Facet.DEFAULT, None, property_.default
     if property_.embed is not None:
         embed = property_.embed
-        yield Facet.EMBED, None, Embed(identity.origin_of(embed.source), embed.model)
+        yield Facet.EMBED, None, Embed(tuple(map(identity.origin_of, embed.sources)), embed.model)
     if property_.rename_from is not None:
         yield Facet.HINT, None, property_.rename_from
     for index in owner.indexes:
@@ -288,8 +288,8 @@ class _Assembly:
 
     def _add(self, own: dict[str, Any], key: FactKey, value: object) -> None:
         match key.facet, value:
-            case Facet.EMBED, Embed(source, model):
-                own["embed"] = Embed(self._name(source), model)
+            case Facet.EMBED, Embed(sources, model):
+                own["embed"] = Embed(tuple(map(self._name, sources)), model)
             case Facet.ANNOTATION, tuple():
                 own.setdefault("annotations", []).extend(value)
             case Facet.KEY, tuple():

@@ -10,6 +10,7 @@ from omnigraph.lang.diagnostics import Severity
 from omnigraph.model.identities import TypeIdentity, free_origin
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import ENDPOINTS, Catalog, Declaration, Embed, Interface
+from omnigraph.schema.embeds import companion_name
 from omnigraph.schema.fact_texts import print_fact, print_unit
 from omnigraph.schema.matching import Identities, Matching, match_by_identity, property_names
 from omnigraph.schema.property_order import merge_orders
@@ -168,6 +169,7 @@ class _Merge:
         merged = SchemaFacts(units, orders)
         for unit in orders:
             self._drop_references(merged, unit, units)
+            orders[unit] = self._drop_notes(merged, unit, units)
         self._report_clashes(merged)
         _drop_wrong_hints(merged, units)
         return merged
@@ -305,6 +307,25 @@ class _Merge:
                     if key.facet is Facet.KEY:
                         units[part][key] = self._remaining_key(key, merged.orders[unit])
 
+    def _drop_notes(
+        self, merged: SchemaFacts, unit: Unit, units: dict[Unit, dict[FactKey, object]]
+    ) -> tuple[str, ...]:
+        """Remove the notes of vectors that are not embedded any more; the origins that stay."""
+        stays = merged.orders[unit]
+        for part in map(unit.property_unit, merged.orders[unit]):
+            key = FactKey(part, Facet.EMBED)
+            sides = (self.base, self.ours, self.theirs)
+            if part.property_origin not in stays or key in units[part]:
+                continue
+            if not any(key in side.units.get(part, {}) for side in sides):
+                continue
+            companion = companion_name(str(merged.name_of(part)))
+            for note in [unit.property_unit(origin) for origin in stays]:
+                if merged.name_of(note) == companion:
+                    del units[note]
+                    stays = tuple(origin for origin in stays if origin != note.property_origin)
+        return stays
+
     def _remaining_key(self, key: FactKey, present: tuple[str, ...]) -> object:
         """The key of the side that dropped a member of the other one's."""
         keys = [side.units.get(key.unit, _NO_FACTS).get(key) for side in (self.ours, self.theirs)]
@@ -372,8 +393,8 @@ def _origins_in(key: FactKey, value: object) -> tuple[str, ...]:
             return value
         case Facet.UNIQUE, _, frozenset() as members:
             return tuple(members)
-        case Facet.EMBED, Embed(source, _), _:
-            return (source,)
+        case Facet.EMBED, Embed(sources, _), _:
+            return sources
         case _:
             return ()
 

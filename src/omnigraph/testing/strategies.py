@@ -39,6 +39,8 @@ from omnigraph.schema.catalog import (
     Value,
     VectorOptions,
 )
+from omnigraph.schema.embedding_models import LOCAL_MODEL, dimension_fault
+from omnigraph.schema.embeds import manage
 from omnigraph.schema.resolve import catalog_of
 
 _KEYWORDS: Final = ("node", "edge", "interface", "enum", "implements", "true", "false")
@@ -209,7 +211,7 @@ def _body(
                 property_.name,
                 property_.type,
                 property_.nullable,
-                embed=draw(st.none() | _embeds(sources)),
+                embed=draw(st.none() | _embeds(sources, property_.type.dimension)),
             )
             if isinstance(property_.type, VectorType)
             else property_
@@ -229,8 +231,12 @@ def _body(
     return fields
 
 
-def _embeds(sources: list[str]) -> st.SearchStrategy[Embed]:
-    return st.builds(Embed, st.sampled_from(sources), st.none() | texts)
+def _embeds(sources: list[str], dimension: int) -> st.SearchStrategy[Embed]:
+    some = st.lists(st.sampled_from(sources), min_size=1, max_size=3, unique=True).map(tuple)
+    models = (st.none() | texts).filter(
+        lambda model: dimension_fault(model or LOCAL_MODEL, dimension) is None
+    )
+    return st.builds(Embed, some, models)
 
 
 @st.composite
@@ -239,8 +245,8 @@ def declarations(draw: st.DrawFn) -> list[Declaration]:
     names = draw(st.lists(type_names, max_size=6, unique_by=str.casefold))
     cut = draw(st.integers(0, len(names)))
     shared, rest = names[: cut // 2], names[cut // 2 :]
-    interfaces = [Interface(name, **draw(_body(single=True))) for name in shared]
-    nodes = [NodeType(name, **draw(_body())) for name in rest[: max(1, len(rest) // 2)]]
+    interfaces = [manage(Interface(name, **draw(_body(single=True)))) for name in shared]
+    nodes = [manage(NodeType(name, **draw(_body()))) for name in rest[: max(1, len(rest) // 2)]]
     result: list[Declaration] = [
         *interfaces,
         *(draw(_add_interface(node, interfaces)) for node in nodes),
@@ -250,15 +256,14 @@ def declarations(draw: st.DrawFn) -> list[Declaration]:
         for name in rest[len(nodes) :]:
             low = draw(st.integers(0, 3))
             high = draw(st.none() | st.integers(low, 5))
-            result.append(
-                EdgeType(
-                    name,
-                    draw(ends),
-                    draw(ends),
-                    Cardinality(low, high),
-                    **draw(_body(endpoints=ENDPOINTS)),
-                )
+            edge = EdgeType(
+                name,
+                draw(ends),
+                draw(ends),
+                Cardinality(low, high),
+                **draw(_body(endpoints=ENDPOINTS)),
             )
+            result.append(manage(edge))
     return draw(st.permutations(result))
 
 

@@ -143,7 +143,7 @@ def test_a_property_the_node_declares_takes_no_constraint_from_an_interface():
         ("S021", EdgeType("E", "Person", "Person", Cardinality(-1))),
         ("S022", NodeType("A", (Property("a", Scalar.F64, default=float("nan")),))),
         ("S022", NodeType("A", (Property("a", Scalar.I32, default=True),))),
-        ("S023", NodeType("A", (Property("a", VectorType(1), embed=Embed("b")),))),
+        ("S023", NodeType("A", (Property("a", VectorType(1), embed=Embed(("b",))),))),
         ("S026", NodeType("A", annotations=(Annotation("key", "x"),))),
         ("S026", NodeType("A", annotations=(Annotation("x", None, (("y", 1),)),))),
         ("S028", NodeType("A", description="\ud800")),

@@ -92,13 +92,20 @@ CASES = {
         ["add_default A.p: metadata", "change_default A.q: metadata",
          "drop_default A.r: metadata"]),
     "embeddings": (
-        'node A { t: String p: Vector(2) q: Vector(2) @embed("t") r: Vector(2) @embed("t") }',
-        'node A { t: String p: Vector(2) @embed("t") q: Vector(2) @embed("t", model="m") '
-        "r: Vector(2) }",
+        'node A { t: String p: Vector(64)? q: Vector(64) @embed("t") r: Vector(64) @embed("t") }',
+        'node A { t: String p: Vector(64) @embed("t") q: Vector(64) @embed("t", model="mock") '
+        "r: Vector(64)? }",
         ["add_embed A.p: metadata", "change_embed A.q: metadata", "drop_embed A.r: metadata"]),
+    "an embedding of other texts": (
+        'node A { t: String u: String v: Vector(64) @embed("t") }',
+        'node A { t: String u: String v: Vector(64) @embed("t", "u") }',
+        ["change_embed A.v: metadata"]),
+    "an embedded vector may be null": (
+        "node A { t: String v: Vector(64) }", 'node A { t: String v: Vector(64) @embed("t") }',
+        ["allow_null A.v: metadata", "add_embed A.v: metadata"]),
     "the source of an embedding is renamed": (
-        'node A { t: String v: Vector(2) @embed("t") }',
-        'node A { u: String @rename_from("t") v: Vector(2) @embed("u") }',
+        'node A { t: String v: Vector(64) @embed("t") }',
+        'node A { u: String @rename_from("t") v: Vector(64) @embed("u") }',
         ["rename_property A.u: metadata"]),
     "indexes": ("node A { p: I32 @index q: I32 }", "node A { p: I32 q: I32 @index }",
         ["add_index A.q: metadata", "drop_index A.p: metadata"]),

@@ -370,8 +370,8 @@ def test_an_edge_to_a_type_that_was_decided_to_be_dropped_is_a_conflict():
 
 def test_constraints_of_a_property_that_was_decided_to_be_dropped_are_dropped_too():
     base, ours, theirs = sides(
-        'node A { t: String v: Vector(2) k: I32 }', "node A { v: Vector(2) k: I32 }",
-        'node A { t: String @unique v: Vector(2) @embed("t") k: I32 @key(k, t) }',
+        'node A { t: String v: Vector(64)? k: I32 }', "node A { v: Vector(64)? k: I32 }",
+        'node A { t: String @unique v: Vector(64) @embed("t") k: I32 @key(k, t) }',
     )  # fmt: skip
     result = merge_schemas(base, ours, theirs, decide=always("ours"))
     assert isinstance(result, SchemaMerge)
@@ -417,7 +417,7 @@ def test_a_schema_is_its_facts():
     side = first_side(
         "interface I { p: I32 @index } "
         'node A implements I { t: String @check(t, "a") @length(t, 1..) @unique(p, t) @key(t, p) '
-        'v: Vector(2)? @embed("t") @description("d") @x @x(1) } '
+        'v: Vector(64)? @embed("t") @description("d") @x @x(1) } '
         'edge E: A -> A @card(1..) { d: Date @range(d, .."2024-01-01") @unique(src, d) }'
     )
     assert catalog_of(*declarations_of(facts_of(side))) == side.catalog
