@@ -519,3 +519,9 @@ WARM_LOOK_SECONDS: Final = 15.0
 WARM_START_SECONDS_MAX: Final = 60.0
 WARM_STOP_SECONDS_MAX: Final = 10.0
 """How long to wait for a starter that starts, and for one that ends."""
+
+ANALYSED_BLOCK_BYTES: Final = 8 << 20
+"""Bytes of texts that are split into words at once; what that takes is some ten times as much."""
+
+REMEMBERED_WORDS_MAX: Final = 1 << 17
+"""Words whose tokens a process remembers, for each analysis."""
