@@ -360,6 +360,12 @@ LOAD_INPUTS_MAX: Final = 100_000
 LOAD_BLOCK_BYTES: Final = 16 << 20
 """How much text of an input is converted at a time; at least one line."""
 
+REMOTE_BLOCK_BYTES: Final = 8 << 20
+"""How much of an object that is read in order is requested at a time, at least."""
+
+REMOTE_PART_BYTES: Final = 256 << 10
+"""How much of an object of which parts are read is requested at a time, at least."""
+
 LOAD_LINE_BYTES_MAX: Final = 512 << 20
 """The longest line; an input with a longer one is not a file of lines."""
 

@@ -8,10 +8,9 @@ from typing import Any
 from omnigraph.choices import EngineName
 from omnigraph.engine.choose import Choice, Constraint, Measure, by_size
 from omnigraph.errors import InvalidParameterError
-from omnigraph.limits import LOAD_COMPRESSED_FACTOR, LOAD_LOCAL_BYTES_MAX, LOAD_LOCAL_ROWS_MAX
+from omnigraph.limits import LOAD_LOCAL_BYTES_MAX, LOAD_LOCAL_ROWS_MAX
 from omnigraph.load.sources import (
     FileInput,
-    Form,
     FrameInput,
     Inputs,
     MemoryInput,
@@ -50,8 +49,7 @@ def _measures(inputs: Inputs) -> Iterator[Measure]:
 
 def _byte_count(source: Any) -> int:
     if isinstance(source, FileInput):
-        is_packed = source.compression is not None or source.form is Form.PARQUET
-        return source.byte_count * (LOAD_COMPRESSED_FACTOR if is_packed else 1)
+        return source.unpacked_byte_count
     if isinstance(source, MemoryInput):
         byte_count = getattr(source.rows, "nbytes", None)
         return byte_count if isinstance(byte_count, int) else 0

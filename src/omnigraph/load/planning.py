@@ -67,8 +67,8 @@ def plan_shared(
 ) -> tuple[SharedSplit, ...]:
     """Cut the inputs into splits for tasks; DataFrames have partitions of their own.
 
-    Only the footers of Parquet files are read. A stream is read here, to its end, since no other
-    process can read it.
+    Only the footers of large Parquet files are read. A stream is read here, to its end, since no
+    other process can read it.
 
     Args:
         access_hint: What to do about a file that cannot be read.
@@ -111,7 +111,7 @@ def _cut(
             for start in range(0, max(1, source.byte_count), size):
                 # Lines that are appended to the file meanwhile are not read.
                 yield LineRangeSplit(number, source, start, min(start + size, source.byte_count))
-        case FileInput(form=Form.PARQUET):
+        case FileInput(form=Form.PARQUET) if source.unpacked_byte_count > size:
             yield from _cut_row_groups(number, source, size, access_hint)
         case FileInput():
             yield FileSplit(number, source)

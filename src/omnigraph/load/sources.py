@@ -16,7 +16,8 @@ A file of one type (`.csv`, `.parquet`, `.jsonl`) is named by it, `Person.csv`, 
 that is named by a type may also be envelopes of that type, as an export writes them. A directory
 means the files in it; one that is named by a type holds files of that type.
 
-Each of them but Parquet may be compressed: `.gz` or `.zst`.
+Each of them but Parquet may be compressed: `.gz` or `.zst`. Files, directories and patterns may be
+in an object store: `s3://bucket/raw/*.jsonl.gz`.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from glob import glob, has_magic
+from itertools import islice
 from os import PathLike, fspath
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Final, TypeAlias, cast
 
 from omnigraph.engine.spark.connect import require_classic
@@ -43,9 +45,11 @@ from omnigraph.errors import (
 )
 from omnigraph.formats.compression import Compression, compression_of
 from omnigraph.lang.diagnostics import did_you_mean
-from omnigraph.limits import LOAD_INPUTS_MAX
+from omnigraph.limits import LOAD_COMPRESSED_FACTOR, LOAD_INPUTS_MAX
+from omnigraph.load.remote_sources import FoundFile, find_remote
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.nearby import near_file
+from omnigraph.storage.remote_files import SCHEMES, RemoteFile, is_remote
 
 Source: TypeAlias = "str | PathLike[str] | BinaryIO | Mapping[str, object] | Sequence[object]"
 """What a caller may give: paths, globs and directories, `-`, an open file, rows by type, or a list
@@ -80,16 +84,23 @@ class FileInput:
 
     Attributes:
         name: How reports name it: as the caller wrote it.
+        path: A path of this machine, or an object as it was found.
         type_name: The type of all its rows; None for a graph file, whose lines name their types.
-        byte_count: Its size on disk.
+        byte_count: Its size where it is stored.
     """
 
     name: str
-    path: str
+    path: str | RemoteFile
     form: Form
     type_name: str | None
     compression: Compression | None
     byte_count: int
+
+    @property
+    def unpacked_byte_count(self) -> int:
+        """About how many bytes its rows have in memory."""
+        is_packed = self.compression is not None or self.form is Form.PARQUET
+        return self.byte_count * (LOAD_COMPRESSED_FACTOR if is_packed else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +169,13 @@ def resolve(source: Source, catalog: Catalog) -> Inputs:
         StorageError: a file or a directory may not be read.
         InvalidInputError: the source cannot be loaded.
     """
-    inputs = tuple(_Finder(catalog).find(source))
+    # No more are looked for than can be loaded: a bucket may have any number.
+    inputs = tuple(islice(_Finder(catalog).find(source), LOAD_INPUTS_MAX + 1))
     if not inputs:
         message = "there is nothing to load"
         raise InvalidInputError(message, hint="name a file, or give rows by type")
     if len(inputs) > LOAD_INPUTS_MAX:
-        message = f"{len(inputs):,} files to load; the limit is {LOAD_INPUTS_MAX:,}"
+        message = f"there are more than {LOAD_INPUTS_MAX:,} files to load, which is the limit"
         raise InvalidInputError(message, hint="load them in several parts")
     return Inputs(tuple(_with_distinct_names(inputs)))
 
@@ -241,11 +253,16 @@ class _Finder:
         if text == STANDARD_INPUT:
             message = f"- is mapped to {type_name}, and the lines of standard input say their types"
             raise InvalidInputError(message, hint="give --data -, or map a file")
-        if path.exists():
+        if is_remote(text):
+            for found in find_remote(text):
+                yield self._remote_file(found, type_name)
+        elif path.exists():
             yield from self._path(path, type_name)
         elif "://" in text:
-            message = f"{text[:200]} is no file of this machine"
-            raise InvalidInputError(message, hint="copy it here, or give Spark's DataFrame of it")
+            stores = ", ".join(f"{scheme}://" for scheme in SCHEMES)
+            message = f"{text[:200]} is in no store that files are read from: {stores}"
+            hint = "copy it there, or load Spark's DataFrame of it in Python"
+            raise InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_URI)
         elif has_magic(text):
             # A pattern may be absolute, which those of pathlib may not.
             paths = sorted(glob(text, recursive=True))  # noqa: PTH207
@@ -275,14 +292,29 @@ class _Finder:
         if not path.is_file():
             message = f"{path} is neither a file nor a directory"
             raise InvalidInputError(message, hint="give a stream as --data -", path=str(path))
-        stem, form, compression = _parse_name(path)
-        named = type_name or self._type_in(path.name)
+        name = str(path)
+        return self._input(name, name, type_name, path.stat().st_size)
+
+    def _remote_file(self, found: FoundFile, type_name: str | None) -> FileInput:
+        by_folder = (self._type_in(folder) for folder in found.folders)
+        named = type_name or next((name for name in by_folder if name is not None), None)
+        file = found.file
+        return self._input(file.path.url, file, named, file.byte_count)
+
+    def _input(
+        self, name: str, path: str | RemoteFile, type_name: str | None, byte_count: int
+    ) -> FileInput:
+        """The input of a file, by its name."""
+        file_name = PurePosixPath(name).name
+        form, compression = _parse_name(name)
+        named = type_name or self._type_in(file_name)
         if named is None and form is not Form.LINES:
+            stem = file_name.partition(".")[0]
             near = did_you_mean(stem, (type_.name for type_ in self.catalog.types))
-            message = f"{path} has rows of one type, and the schema has no type {stem[:100]}"
-            hint = f"name the file after a type, or map it: --map Type={path}"
+            message = f"{name} has rows of one type, and the schema has no type {stem[:100]}"
+            hint = f"name the file after a type, or map it: --map Type={name}"
             raise TypeNotFoundError(message, hint=f"{near}; {hint}" if near else hint, name=stem)
-        return FileInput(str(path), str(path), form, named, compression, path.stat().st_size)
+        return FileInput(name, path, form, named, compression, byte_count)
 
     def _type_in(self, file_name: str) -> str | None:
         """The type that a file is named by."""
@@ -311,18 +343,18 @@ def _translate_errors(path: str) -> Iterator[None]:
         raise StorageError(message, hint=hint, code=code, path=path) from cause
 
 
-def _parse_name(path: Path) -> tuple[str, Form, Compression | None]:
-    """The first part of a file's name, and the form and compression that its suffixes name."""
-    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+def _parse_name(name: str) -> tuple[Form, Compression | None]:
+    """The form and the compression that the suffixes of a file's name tell."""
+    suffixes = [suffix.lower() for suffix in PurePosixPath(name).suffixes[-2:]]
     compression = compression_of(suffixes[-1]) if suffixes else None
     if compression is not None:
         suffixes.pop()
     form = _FORMS.get(suffixes[-1]) if suffixes else None
     if form is None or (form is Form.PARQUET and compression is not None):
-        message = f"{path} is no file that can be loaded, going by its name"
+        message = f"{name} is no file that can be loaded, going by its name"
         hint = f"a file to load ends in {_SUFFIXES}"
-        raise InvalidInputError(message, hint=hint, path=str(path))
-    return path.name.partition(".")[0], form, compression
+        raise InvalidInputError(message, hint=hint, path=name)
+    return form, compression
 
 
 def _is_path(value: object) -> bool:

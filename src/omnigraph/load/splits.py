@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from omnigraph.limits import LOAD_COMPRESSED_FACTOR
 from omnigraph.load.positions import Origins
 from omnigraph.load.sources import FileInput, Inputs, MemoryInput, StreamInput
 
@@ -37,8 +36,7 @@ class FileSplit:
     @property
     def byte_count(self) -> int:
         """How many bytes there are to read, unpacked."""
-        packed = self.file.compression is not None
-        return self.file.byte_count * (LOAD_COMPRESSED_FACTOR if packed else 1)
+        return self.file.unpacked_byte_count
 
 
 @dataclass(frozen=True, slots=True)

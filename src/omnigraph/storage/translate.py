@@ -20,11 +20,33 @@ from omnigraph.errors import (
 
 _READ_ONLY: Final = "read-only file system"
 _DENIED: Final = ("permission denied", _READ_ONLY)
-_FORBIDDEN: Final = ("accessdenied", "403 forbidden", "invalidaccesskeyid")
+_FORBIDDEN: Final = (
+    "accessdenied",
+    "403 forbidden",
+    "401 unauthorized",
+    "invalidaccesskeyid",
+    "signaturedoesnotmatch",
+    "expiredtoken",
+)
+_NO_BUCKET: Final = ("nosuchbucket", "containernotfound")
+_WRONG_REGION: Final = ("permanentredirect", "without location", "authorizationheadermalformed")
 _FULL: Final = ("no space left", "disk quota exceeded")
 _NOT_FOUND: Final = "not found"
 _DATA_FILE: Final = re.compile(r"/data/[0-9a-z]+\.lance\b")
-_NO_CREDENTIALS: Final = ("no credentials", "credential provider", "metadata endpoint", "imds")
+_NO_CREDENTIALS: Final = (
+    "no credentials",
+    "credential provider",
+    "metadata endpoint",
+    "imds",
+    "169.254.169.254",
+    "metadata.google.internal",
+    "account must be specified",
+)
+_AWS: Final = "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION"
+_GOOGLE: Final = "GOOGLE_APPLICATION_CREDENTIALS to the path of a key file"
+_AZURE: Final = "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"
+_CREDENTIALS: Final = {"gs": _GOOGLE, "abfss": _AZURE, "abfs": _AZURE, "az": _AZURE}
+"""The variables that have the credentials of a store, by the scheme of its URLs; S3's otherwise."""
 _PREFIXES: Final = ("External error: ", "LanceError(IO): ", "Generic N/A error: ")
 """Prefixes of Arrow, Lance and its object store, in this order, that carry no information."""
 
@@ -59,21 +81,25 @@ def translate_errors(action: str, where: str) -> Iterator[None]:
 def _to_error(action: str, where: str, cause: Exception) -> OmnigraphError:
     text = str(cause).lower()
     reason = _first_line(cause)
-    if "nosuchbucket" in text:
+    if any(mark in text for mark in _NO_BUCKET):
         message = f"{action} {where} failed: the bucket does not exist"
-        return NotFoundError(message, hint="create the bucket", code=ErrorCode.BUCKET_NOT_FOUND)
+        hint = "check its name, or create the bucket"
+        return NotFoundError(message, hint=hint, code=ErrorCode.BUCKET_NOT_FOUND)
     if any(mark in text for mark in _DENIED):
         message = f"{action} {where} was denied: {_READ_ONLY if _READ_ONLY in text else reason}"
         hint = "check the permissions of the directory"
         return StorageError(message, hint=hint, code=ErrorCode.STORAGE_DENIED)
     if any(mark in text for mark in _FORBIDDEN):
         message = f"{action} {where} was denied: {reason}"
-        hint = "check the credentials for the bucket"
+        hint = f"check the credentials for the bucket: {_credentials_for(where)}"
         return StorageError(message, hint=hint, code=ErrorCode.STORAGE_DENIED)
     if any(mark in text for mark in _NO_CREDENTIALS):
         message = f"{action} {where} failed for want of credentials: {reason}"
-        hint = "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION"
+        hint = f"set {_credentials_for(where)}"
         return StorageError(message, hint=hint, code=ErrorCode.STORAGE_DENIED)
+    if any(mark in text for mark in _WRONG_REGION):
+        message = f"{action} {where} failed: the bucket is in another region"
+        return StorageError(message, hint="set AWS_REGION to the region of the bucket")
     if any(mark in text for mark in _FULL):
         message = f"{action} {where} failed: no space is left"
         return StorageError(message, hint="free some space and try again")
@@ -82,6 +108,10 @@ def _to_error(action: str, where: str, cause: Exception) -> OmnigraphError:
         hint = "restore the file from a backup; 'omnigraph check' reports what else is missing"
         return StorageError(message, hint=hint)
     return StorageError(message, hint="try again; if it persists, check the storage")
+
+
+def _credentials_for(where: str) -> str:
+    return _CREDENTIALS.get(where.partition("://")[0], _AWS)
 
 
 def _first_line(cause: Exception) -> str:

@@ -249,7 +249,7 @@ REFUSED: Final = {
     "no type's name":     ("persn.csv", TypeNotFoundError, "persn", "Person"),
     "an empty directory": ("empty", NotFoundError, "empty", ".jsonl"),
     "packed Parquet":     ("Person.parquet.gz", InvalidInputError, "Person.parquet.gz", ".parquet"),
-    "another machine":    ("s3://bucket/x.jsonl", InvalidInputError, "s3://", "Spark"),
+    "another machine":    ("hdfs://lake/x.jsonl", InvalidInputError, "hdfs://", "Spark"),
 }
 # fmt: on
 

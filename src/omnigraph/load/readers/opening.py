@@ -8,9 +8,11 @@ from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 
-from omnigraph.errors import InvalidInputError, StorageError
+from omnigraph.errors import ErrorCode, InvalidInputError, StorageError
 from omnigraph.formats.compression import Compression, suffix_of
-from omnigraph.load.sources import FileInput
+from omnigraph.limits import REMOTE_BLOCK_BYTES, REMOTE_PART_BYTES
+from omnigraph.load.sources import FileInput, Form
+from omnigraph.storage.remote_files import RemoteReader
 
 ACCESS_HINT: Final = "check the file and its permissions"
 """What to do about a file that cannot be read in this process."""
@@ -29,7 +31,7 @@ def open_file(
         StorageError: it cannot be read.
     """
     try:
-        with pa.OSFile(file.path, "rb") as raw:
+        with _open_raw(file, access_hint) as raw:
             if file.compression is None:
                 yield raw, raw
                 return
@@ -43,6 +45,30 @@ def open_file(
             raise StorageError(message, hint=access_hint) from cause
         # Arrow raises it for a file that is cut off or is of another kind.
         raise _unpacking_error(file, cause) from cause
+
+
+@contextmanager
+def _open_raw(file: FileInput, access_hint: str) -> Iterator[pa.NativeFile]:
+    """The stored bytes of a file."""
+    if isinstance(file.path, str):
+        with pa.OSFile(file.path, "rb") as raw:
+            yield raw
+        return
+    # What is unpacked or read as text is read in order; of other forms, parts are.
+    is_in_order = file.compression is not None or file.form is Form.CSV
+    block_bytes = REMOTE_BLOCK_BYTES if is_in_order else REMOTE_PART_BYTES
+    try:
+        with pa.PythonFile(RemoteReader(file.path, block_bytes=block_bytes), mode="r") as raw:
+            yield raw
+    except StorageError as failure:
+        if failure.code is ErrorCode.STORAGE_DENIED and access_hint != ACCESS_HINT:
+            failure.hint += _WORKERS_HINT
+        raise
+
+
+_WORKERS_HINT: Final = (
+    "; workers of Spark have their own environment: set spark.executorEnv.NAME for each"
+)
 
 
 def _unpacking_error(file: FileInput, cause: BaseException) -> InvalidInputError:

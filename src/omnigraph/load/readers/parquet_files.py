@@ -30,9 +30,9 @@ def read_parquet(
     _require_bytes(source)
     with open_file(source, access_hint=access_hint) as (stream, _), translate_errors(source.name):
         file = pq.ParquetFile(stream)
-        groups, first = list(range(file.num_row_groups)), 1
+        groups, first, byte_count = list(range(file.num_row_groups)), 1, source.byte_count
         if isinstance(split, RowGroupSplit):
-            groups, first = list(split.groups), split.first
+            groups, first, byte_count = list(split.groups), split.first, split.byte_count
         type_ = shaping.catalog.type_named(source.type_name)
         columns = known_columns(shaping, type_, file.schema_arrow.names, source.name)
         if not groups:
@@ -44,7 +44,7 @@ def read_parquet(
             shaping, number, type_.name, batches, first=first
         ):
             done += row_count
-            yield SplitBatch(shaped, split.byte_count * done // total)
+            yield SplitBatch(shaped, byte_count * done // total)
 
 
 def row_group_sizes(source: FileInput, *, access_hint: str) -> list[tuple[int, int]]:
