@@ -27,6 +27,10 @@ NAMED_FILES_PER_CHUNK: Final = 1 << 17
 OBJECTS_PER_DELETE_MAX: Final = 1000
 """Objects that S3 deletes in one request."""
 
+UPLOAD_PART_BYTES: Final = 16 << 20
+UPLOAD_PARTS_AT_ONCE: Final = 4
+"""A stream is sent to S3 in parts of this size, of which it takes 10,000, and a few at a time."""
+
 RECENT_COMMITS_MAX: Final = 16
 """Commit rows kept in the manifest's first fragment before a publish folds them into a page.
 

@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 
 from tests.support import docs
+from tests.support.s3 import S3Server
 from tests.support.warm import omnigraph_program
 
 ROOT: Final = Path(__file__).parents[2]
@@ -22,8 +23,19 @@ NEW, OTHER, OLD = (f"01M7GC5A9QKCZHY9Q1JZB0D5T{each}" for each in range(3))
 NOW, THEN = "2026-11-15 19:50:16", "2024-01-01 00:00:00"
 
 
+@pytest.fixture
+def lake(s3_bucket: str, s3_server: S3Server) -> str:
+    """The bucket of the examples, in a store that is found by the environment."""
+    assert s3_bucket
+    return s3_server.create_bucket("lake")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda each: str(each.relative_to(ROOT)))
-def test_the_examples_of_a_page_print_what_it_says(page: Path, tmp_path: Path) -> None:
+def test_the_examples_of_a_page_print_what_it_says(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if "$ omnigraph export s3://lake/" in page.read_text(encoding="utf-8"):
+        request.getfixturevalue("lake")
     examples = docs.run_examples(page, tmp_path)
     wrong = [each for each in examples if not each.is_right]
     if wrong and os.environ.get("OMNIGRAPH_BLESS"):

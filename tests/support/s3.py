@@ -30,9 +30,9 @@ class S3Server:
 
     endpoint: str
 
-    def create_bucket(self) -> str:
-        """Create an empty bucket under a name this server has not seen, and return the name."""
-        bucket = f"test-{os.getpid()}-{next(_bucket_numbers)}"
+    def create_bucket(self, name: str | None = None) -> str:
+        """Create an empty bucket, under a name this server has not seen if none is given."""
+        bucket = name or f"test-{os.getpid()}-{next(_bucket_numbers)}"
         # The server accepts unsigned requests, so the standard library is client enough.
         with urlopen(Request(f"{self.endpoint}/{bucket}", method="PUT"), timeout=30):
             return bucket

@@ -13,7 +13,6 @@ from omnigraph.engine.protocol import Data
 # Each method imports the package that it needs, and the engine is imported when it is first used.
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from omnigraph.changes.lifts import LiftPair
     from omnigraph.changes.records import Changes
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from omnigraph.clock import Clock
     from omnigraph.engine.local.execute import LocalEngine
     from omnigraph.evolution.backfill import FilledTable, TableFill
+    from omnigraph.export.folders import ExportFolder
     from omnigraph.export.plans import ExportFiles, ExportPlan
     from omnigraph.load.plans import EngineLoad, LoadSetup
     from omnigraph.maintenance.indexes import Follow, IndexRun
@@ -137,8 +137,8 @@ class LocalBackend:
 
         return format_ is ExportFormat.NDJSON
 
-    def export_files(self, plan: ExportPlan, directory: Path) -> ExportFiles:
-        """Write the rows below an empty directory, one file for each type."""
+    def export_files(self, plan: ExportPlan, folder: ExportFolder) -> ExportFiles:
+        """Write the rows into a folder, one file for each type."""
         from omnigraph.export.local import export_files
 
-        return export_files(plan, directory)
+        return export_files(plan, folder)

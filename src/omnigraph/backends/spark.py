@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -16,6 +15,7 @@ from omnigraph.engine.protocol import Data
 from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.evolution.backfill import FilledTable, TableFill
 from omnigraph.evolution.spark.backfill import fill_on_spark
+from omnigraph.export.folders import ExportFolder
 from omnigraph.export.plans import ExportFiles, ExportPlan
 from omnigraph.export.spark.parts import export_parts
 from omnigraph.load.plans import EngineLoad, LoadSetup
@@ -101,6 +101,6 @@ class SparkBackend:
         """Whether an export of this format is one file: none is, since executors write parts."""
         return False
 
-    def export_files(self, plan: ExportPlan, directory: Path) -> ExportFiles:
-        """Write the rows below an empty directory, one file for each part of a type."""
-        return export_parts(self._engine.session, plan, directory)
+    def export_files(self, plan: ExportPlan, folder: ExportFolder) -> ExportFiles:
+        """Write the rows into a folder, one file for each part of a type."""
+        return export_parts(self._engine.session, plan, folder)

@@ -1,45 +1,19 @@
-"""The contents of an export: the list of its files, and whether a path holds an earlier export."""
+"""Whether a path holds an earlier export: its list of files, or how its rows begin, tells."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
 from omnigraph.formats.compression import compression_of
-
-CONTENTS: Final = "_export.json"
-"""The list of an export's files, in its directory: loads and readers of Parquet skip names that
-begin like this one, and a later export knows what it may replace."""
+from omnigraph.formats.export_folders import CONTENTS, parse_contents
 
 _FIRST_ROW: Final = re.compile(rb'\{"(type|edge)":"[A-Za-z][A-Za-z0-9_]*",("id"|"from"|"data"):')
 _FIRST_ROW_BYTES: Final = 1 << 10
 """How an exported row begins, and how much of a file shows it: names of types are short."""
-
-
-def write_contents(
-    directory: Path,
-    *,
-    commit_id: str,
-    format_name: str,
-    rows: Mapping[str, int],
-    files: tuple[str, ...],
-) -> None:
-    """Write the list of an export's files into its directory."""
-    contents = {"commit": commit_id, "format": format_name, "rows": dict(rows), "files": files}
-    (directory / CONTENTS).write_text(json.dumps(contents, indent=1) + "\n", encoding="utf-8")
-
-
-def parse_contents(data: bytes) -> frozenset[str] | None:
-    """The files of an export, this list among them; None if the data are no such list."""
-    try:
-        return frozenset([CONTENTS, *json.loads(data)["files"]])
-    except (ValueError, KeyError, TypeError):
-        return None
 
 
 def is_export(path: Path) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final, assert_never
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ from omnigraph.choices import ExportFormat
 from omnigraph.errors import InvalidInputError, InvalidParameterError
 from omnigraph.formats.compression import Compression, compression_of, suffix_of
 from omnigraph.formats.lines import csv_header, csv_lines, envelope_lines
-from omnigraph.formats.sinks import STANDARD_OUTPUT, Sink, open_sink
+from omnigraph.formats.sinks import STANDARD_OUTPUT, Sink, compress
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, SchemaType
 
@@ -81,7 +80,7 @@ def write_lines(type_: SchemaType, batches: Iterable[pa.RecordBatch], stream: Si
 def write_file(
     type_: SchemaType,
     batches: Iterable[pa.RecordBatch],
-    path: Path,
+    file: pa.NativeFile,
     *,
     format: ExportFormat,  # noqa: A002  # what everybody calls it
     compression: Compression | None,
@@ -93,41 +92,35 @@ def write_file(
     """
     match format:
         case ExportFormat.NDJSON:
-            with open_sink(path, compression) as stream:
+            with compress(file, compression) as stream:
                 return write_lines(type_, batches, stream)
         case ExportFormat.CSV:
-            return _write_csv(type_, batches, path, compression)
+            with compress(file, compression) as stream:
+                return _write_csv(type_, batches, stream)
         case ExportFormat.PARQUET:
-            return _write_parquet(type_, batches, path)
+            return _write_parquet(type_, batches, file)
         case _:
             assert_never(format)
 
 
-def _write_csv(
-    type_: SchemaType,
-    batches: Iterable[pa.RecordBatch],
-    path: Path,
-    compression: Compression | None,
-) -> int:
+def _write_csv(type_: SchemaType, batches: Iterable[pa.RecordBatch], stream: Sink) -> int:
     rows = 0
-    with open_sink(path, compression) as stream:
-        stream.write(csv_header(file_schema(type_)))
-        for batch in batches:
-            stream.write(csv_lines(type_, batch))
-            rows += batch.num_rows
+    stream.write(csv_header(file_schema(type_)))
+    for batch in batches:
+        stream.write(csv_lines(type_, batch))
+        rows += batch.num_rows
     return rows
 
 
-def _write_parquet(type_: SchemaType, batches: Iterable[pa.RecordBatch], path: Path) -> int:
+def _write_parquet(
+    type_: SchemaType, batches: Iterable[pa.RecordBatch], file: pa.NativeFile
+) -> int:
     # Imported here: most exports need none of it.
     import pyarrow.parquet as pq
 
     schema = file_schema(type_)
     rows = 0
-    with (
-        open_sink(path, None) as stream,
-        pq.ParquetWriter(stream, schema, compression="zstd") as writer,
-    ):
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
         group: list[pa.RecordBatch] = []
         for batch in batches:
             group.append(pa.RecordBatch.from_arrays(batch.columns, schema=schema))

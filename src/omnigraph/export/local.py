@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from omnigraph.engine.local.sort import sorted_batches
 from omnigraph.export.files import write_file, write_lines
+from omnigraph.export.folders import ExportFolder
 from omnigraph.export.plans import ExportFiles, ExportPlan
 from omnigraph.formats.compression import suffix_of
 from omnigraph.formats.sinks import Sink
@@ -24,7 +25,7 @@ def export_lines(plan: ExportPlan, stream: Sink, spill_directory: Path | None) -
     }
 
 
-def export_files(plan: ExportPlan, directory: Path) -> ExportFiles:
+def export_files(plan: ExportPlan, folder: ExportFolder) -> ExportFiles:
     """Write one file for each type.
 
     Raises:
@@ -33,14 +34,13 @@ def export_files(plan: ExportPlan, directory: Path) -> ExportFiles:
     rows: dict[str, int] = {}
     files: list[str] = []
     for type_ in plan.types:
-        name = f"{type_.name}.{plan.format.suffix}{suffix_of(plan.compression)}"
-        rows[type_.name] = write_file(
-            type_,
-            _sorted_rows(plan, type_, directory),
-            directory / name,
-            format=plan.format,
-            compression=plan.compression,
-        )
+        suffix = f".{plan.format.suffix}{suffix_of(plan.compression)}"
+        name = folder.to_name(type_.name, suffix)
+        batches = _sorted_rows(plan, type_, folder.spill_directory)
+        with folder.write(name) as file:
+            rows[type_.name] = write_file(
+                type_, batches, file, format=plan.format, compression=plan.compression
+            )
         files.append(name)
     return ExportFiles(rows, tuple(files))
 

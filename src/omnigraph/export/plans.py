@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from omnigraph.choices import ExportFormat
+from omnigraph.export.folders import ExportFolder
 from omnigraph.formats.compression import Compression
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.transaction.view import View
@@ -42,8 +42,8 @@ class Exporter(Protocol):
         """Whether an export of this format is one file, and no directory."""
         ...
 
-    def export_files(self, plan: ExportPlan, directory: Path) -> ExportFiles:
-        """Write the rows below an empty directory, type by type and by id within.
+    def export_files(self, plan: ExportPlan, folder: ExportFolder) -> ExportFiles:
+        """Write the rows into a folder, type by type and by id within.
 
         Raises:
             StorageError: a table could not be read, or the disk written. The files are incomplete.

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
 
+import pyarrow as pa
+
 from omnigraph.choices import EngineName, ExportFormat
 from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice, Constraint, Measure, by_size
 from omnigraph.errors import InvalidInputError
-from omnigraph.export.contents import is_export, write_contents
+from omnigraph.export.buckets import is_in_bucket, make_folder, make_object
+from omnigraph.export.contents import is_export
 from omnigraph.export.files import choose_format
+from omnigraph.export.folders import DiskFolder
 from omnigraph.export.local import export_lines
 from omnigraph.export.plans import Exporter, ExportFiles, ExportPlan, Progress
 from omnigraph.export.targets import make_target
-from omnigraph.export.uploads import is_remote, upload_target
 from omnigraph.formats.compression import compression_of, suffix_of
-from omnigraph.formats.sinks import STANDARD_OUTPUT, open_sink, standard_output
+from omnigraph.formats.export_folders import CONTENTS, format_contents
+from omnigraph.formats.sinks import STANDARD_OUTPUT, compress, standard_output
 from omnigraph.limits import LOCAL_BYTES_MAX
 from omnigraph.transaction.view import View
 
@@ -92,43 +95,65 @@ def export(view: View, clock: Clock, exporters: Exporters, order: ExportOrder) -
     exporter = exporters(choice.engine)
     is_one_file = exporter.exports_one_file(plan.format)
     _require_own_place(view, target, is_one_file=is_one_file)
-    with _open_target(order, clock) as (name, place):
-        if is_one_file:
-            with open_sink(place, plan.compression) as stream:
-                rows = export_lines(plan, stream, place.parent)
-            written = ExportFiles(rows, (name.rpartition("/")[2],))
-        else:
-            place.mkdir()
-            written = exporter.export_files(plan, place)
-            _list_contents(plan, written, place)
+    if is_one_file:
+        name, written = _write_one_file(plan, order, clock)
+    else:
+        name, written = _write_folder(plan, exporter, order, clock)
     return _result(plan, choice, name, written)
+
+
+def _write_one_file(plan: ExportPlan, order: ExportOrder, clock: Clock) -> tuple[str, ExportFiles]:
+    """Write one file; its full name, and what it has."""
+    target = str(order.target)
+    if is_in_bucket(target):
+        with (
+            make_object(target, replaces=order.replaces) as file,
+            compress(file, plan.compression) as stream,
+        ):
+            rows = export_lines(plan, stream, None)
+        return target, ExportFiles(rows, (target.rpartition("/")[2],))
+    path = Path(order.target).absolute()
+    with (
+        make_target(path, clock.ulid(), replaces=order.replaces, is_ours=is_export) as place,
+        pa.OSFile(str(place), "wb") as file,
+        compress(file, plan.compression) as stream,
+    ):
+        rows = export_lines(plan, stream, place.parent)
+    return str(path), ExportFiles(rows, (path.name,))
+
+
+def _write_folder(
+    plan: ExportPlan, exporter: Exporter, order: ExportOrder, clock: Clock
+) -> tuple[str, ExportFiles]:
+    """Write a folder, the list of its contents last; its full name, and what it has."""
+    target = str(order.target).rstrip("/")
+    if is_in_bucket(target):
+        with make_folder(target, clock.ulid(), replaces=order.replaces) as bucket_target:
+            written = exporter.export_files(plan, bucket_target.folder)
+            bucket_target.finish(_contents(plan, written), written.files)
+        return target, written
+    path = Path(order.target).absolute()
+    with make_target(path, clock.ulid(), replaces=order.replaces, is_ours=is_export) as place:
+        place.mkdir()
+        folder = DiskFolder(str(place))
+        written = exporter.export_files(plan, folder)
+        folder.settle(written.files)
+        Path(place, CONTENTS).write_bytes(_contents(plan, written))
+    return str(path), written
 
 
 def _require_own_place(view: View, target: str, *, is_one_file: bool) -> None:
     """Refuse a target among the graph's own files, and a directory for what is one file."""
     graph = view.data.table(next(iter(view.snapshot.pins))).address.root
-    place = target if is_remote(target) else str(Path(target).resolve())
-    home = graph.uri if is_remote(graph.uri) else str(Path(graph.uri).resolve())
+    place = target if is_in_bucket(target) else str(Path(target).resolve())
+    home = graph.uri if is_in_bucket(graph.uri) else str(Path(graph.uri).resolve())
     if f"{place}/".startswith(f"{home}/"):
         message = f"{target} lies in the directory of the graph itself"
         raise InvalidInputError(message, hint=f"choose a place outside of {graph.uri}")
     path = Path(target)
-    if is_one_file and not is_remote(target) and path.is_dir() and not is_export(path):
+    if is_one_file and not is_in_bucket(target) and path.is_dir() and not is_export(path):
         message = f"{target} is a directory, and ndjson is one file"
         raise InvalidInputError(message, hint=f"name a file, such as {path / 'graph.jsonl'}")
-
-
-@contextmanager
-def _open_target(order: ExportOrder, clock: Clock) -> Iterator[tuple[str, Path]]:
-    """The full name of the target, and a place to make it in; it gets the name when complete."""
-    target = str(order.target)
-    if is_remote(target):
-        with upload_target(target, replaces=order.replaces) as place:
-            yield target.rstrip("/"), place
-        return
-    path = Path(order.target).absolute()
-    with make_target(path, clock.ulid(), replaces=order.replaces, is_ours=is_export) as place:
-        yield str(path), place
 
 
 def _plan(view: View, order: ExportOrder) -> ExportPlan:
@@ -162,9 +187,8 @@ def _constraint(target: str, format_: ExportFormat) -> Constraint | None:
     return None
 
 
-def _list_contents(plan: ExportPlan, written: ExportFiles, directory: Path) -> None:
-    write_contents(
-        directory,
+def _contents(plan: ExportPlan, written: ExportFiles) -> bytes:
+    return format_contents(
         commit_id=plan.view.snapshot.head.commit_id,
         format_name=plan.format.suffix,
         rows=written.rows,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -25,14 +24,7 @@ class Sink(Protocol):
 
 
 @contextmanager
-def open_sink(path: Path, compression: Compression | None) -> Iterator[Sink]:
-    """A stream into a file; closed when the block ends."""
-    with pa.OSFile(str(path), "wb") as file, _compress(file, compression) as stream:
-        yield stream
-
-
-@contextmanager
-def _compress(file: pa.NativeFile, compression: Compression | None) -> Iterator[pa.NativeFile]:
+def compress(file: pa.NativeFile, compression: Compression | None) -> Iterator[pa.NativeFile]:
     """The stream itself, or one that compresses what is written to it."""
     if compression is None:
         yield file

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from glob import has_magic
 from typing import Final
 
-from omnigraph.errors import NotFoundError
+from omnigraph.errors import InvalidInputError, NotFoundError
+from omnigraph.formats.export_folders import CONTENTS, UNFINISHED, is_of_a_run, parse_contents
+from omnigraph.limits import REMOTE_PART_BYTES
 from omnigraph.storage.remote_files import (
     RemoteFile,
     RemotePath,
+    RemoteReader,
     find_file,
     list_files,
     missing_file_error,
@@ -45,19 +48,36 @@ def find_remote(text: str) -> Iterator[FoundFile]:
 def _walk(folder: RemotePath) -> Iterator[FoundFile]:
     depth = len(folder.key) + 1 if folder.key else 0
     named = [folder.name] if folder.key else []
+    stored = {file.path.key[depth:]: file for file in list_files(folder)}
+    if not stored:
+        raise missing_file_error(folder)
     inside: list[FoundFile] = []
-    is_empty = True
-    for file in list_files(folder):
-        is_empty = False
-        *folders, name = file.path.key[depth:].split("/")
+    for below, file in _without_unfinished(folder, stored).items():
+        *folders, name = below.split("/")
         if _is_read(file, [*folders, name]):
             inside.append(FoundFile(file, (*named, *folders)))
-    if is_empty:
-        raise missing_file_error(folder)
     if not inside:
         message = f"the folder {folder.url} has no files to load"
         raise NotFoundError(message, hint="names that begin with _ or . are not read")
     yield from _in_order(inside)
+
+
+def _without_unfinished(folder: RemotePath, stored: dict[str, RemoteFile]) -> dict[str, RemoteFile]:
+    """The files of a folder, without those of exports that are not complete.
+
+    Raises:
+        InvalidInputError: an export into the folder was not completed.
+    """
+    if CONTENTS in stored:
+        with RemoteReader(stored[CONTENTS], block_bytes=REMOTE_PART_BYTES) as reader:
+            listed = parse_contents(reader.read()) or frozenset()
+        return {
+            name: file for name, file in stored.items() if name in listed or not is_of_a_run(name)
+        }
+    if any(name.startswith(UNFINISHED) for name in stored):
+        message = f"the export to {folder.url} is not complete: it has no {CONTENTS}"
+        raise InvalidInputError(message, hint="wait for it, or export again")
+    return stored
 
 
 def _match(pattern: RemotePath) -> Iterator[FoundFile]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
 import shutil
@@ -14,8 +15,10 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from stat import S_ISDIR
+from typing import Any
 
 import obstore
+import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError as ObjectExistsError
 from obstore.exceptions import BaseError as ObjectStoreError
 from obstore.exceptions import NotFoundError as ObjectNotFoundError
@@ -23,7 +26,12 @@ from obstore.exceptions import PreconditionError
 from obstore.store import LocalStore, S3Store
 
 from omnigraph.errors import ErrorCode, InvalidInputError, StorageError
-from omnigraph.limits import OBJECTS_PER_DELETE_MAX, UPDATE_TURN_SECONDS_MAX
+from omnigraph.limits import (
+    OBJECTS_PER_DELETE_MAX,
+    UPDATE_TURN_SECONDS_MAX,
+    UPLOAD_PART_BYTES,
+    UPLOAD_PARTS_AT_ONCE,
+)
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.roots import Root
 from omnigraph.storage.translate import translate_errors
@@ -131,6 +139,26 @@ class Objects:
                 unfinished.replace(target)
             finally:
                 unfinished.unlink(missing_ok=True)
+
+    @contextmanager
+    def write(self, path: str) -> Iterator[pa.NativeFile]:
+        """A stream of any length; at the end of the block it is the object at `path`.
+
+        If the block fails, nothing is stored, and what was there stays. Only for object stores.
+        """
+        assert not self._root.is_local, "on a disk, a file is written beside and renamed"
+        self._meter.count(writes=1)
+        with (
+            self._translate_errors("writing", path),
+            obstore.open_writer(
+                self._store,
+                path,
+                buffer_size=UPLOAD_PART_BYTES,
+                max_concurrency=UPLOAD_PARTS_AT_ONCE,
+            ) as writer,
+            pa.PythonFile(_Upload(writer), mode="w") as stream,
+        ):
+            yield stream
 
     def map(self, path: str) -> memoryview | None:
         """The bytes at `path`, or None; on a local disk, mapped into memory and not read."""
@@ -332,6 +360,21 @@ class Objects:
         where = f"{self._root.uri}/{path}" if path else self._root.uri
         with translate_errors(action, where):
             yield
+
+
+class _Upload(io.RawIOBase):
+    """A stream of obstore's, for Arrow; whoever opened that closes it."""
+
+    def __init__(self, writer: obstore.WritableFile) -> None:
+        super().__init__()
+        self._writer = writer
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        # Arrow gives signed bytes, which obstore does not take.
+        return self._writer.write(memoryview(data).cast("B"))
 
 
 def _require_bucket(cause: Exception) -> None:

@@ -23,7 +23,7 @@ from omnigraph.errors import (
     TypeNotFoundError,
 )
 from omnigraph.export import files as formats
-from omnigraph.export.contents import CONTENTS
+from omnigraph.formats.export_folders import CONTENTS
 from omnigraph.model.types import BlobType, ListType, Scalar
 from tests.contract.export.graphs import EVERY, every_graph, exported, small_graph
 from tests.contract.spark.builders import VALUES, every_type

@@ -8,8 +8,8 @@ import pytest
 
 from omnigraph.choices import EngineName
 from omnigraph.engine.spark import relations
-from omnigraph.export.contents import CONTENTS
 from omnigraph.export.spark.parts import part_bounds
+from omnigraph.formats.export_folders import CONTENTS
 from tests.contract.export.graphs import every_graph, exported, small_graph
 from tests.contract.spark.builders import VALUES
 from tests.support.graphs import add_rows

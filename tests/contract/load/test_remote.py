@@ -122,7 +122,7 @@ def test_an_offender_is_named_by_its_object_and_line(bucket):
 
 # fmt: off
 REFUSED: Final = {
-    "a missing object":    ("poeple.jsonl", NotFoundError, "no object", "did you mean people.jsonl"),
+    "a missing object":    ("poeple.jsonl", NotFoundError, "no object", "mean people.jsonl"),
     "an empty pattern":    ("*.nothing", NotFoundError, "no object matches", "check the pattern"),
     "an unknown suffix":   ("notes.txt", InvalidInputError, "no file that can be loaded", ".jsonl"),
     "no type's name":      ("persn.csv", TypeNotFoundError, "no type persn", "Person"),
@@ -153,7 +153,7 @@ def test_an_unreadable_object_is_refused_alike_by_executors(bucket, engine):
 def test_a_missing_bucket_and_an_unknown_store_are_named(bucket):
     with pytest.raises(NotFoundError, match=r"s3://no-such-bucket/raw/a\.jsonl .*does not exist"):
         bucket.world.load("s3://no-such-bucket/raw/a.jsonl")
-    with pytest.raises(InvalidInputError, match="hdfs://lake/a.jsonl is in no store") as refusal:
+    with pytest.raises(InvalidInputError, match=r"hdfs://lake/a\.jsonl is in no store") as refusal:
         bucket.world.load("hdfs://lake/a.jsonl")
     assert "DataFrame" in refusal.value.hint
     with pytest.raises(InvalidInputError, match="names no bucket"):
@@ -189,7 +189,7 @@ def denying_store(monkeypatch: pytest.MonkeyPatch, s3_bucket: str) -> Iterator[s
 @pytest.mark.parametrize("name", ["a.jsonl", "*.jsonl"])
 def test_foreign_credentials_name_the_bucket_and_the_variables(tmp_path, denying_store, name):
     assert denying_store
-    with pytest.raises(StorageError, match="s3://lake/raw.* was denied") as refusal:
+    with pytest.raises(StorageError, match=r"s3://lake/raw.* was denied") as refusal:
         loaded(tmp_path, SCHEMA).load(f"s3://lake/raw/{name}")
     assert refusal.value.code is ErrorCode.STORAGE_DENIED
     assert "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY" in refusal.value.hint

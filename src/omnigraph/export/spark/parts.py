@@ -1,18 +1,17 @@
 """Parts: an export in parallel on Spark, each partition a file, in the order of a single file.
 
 Rows are split into ranges of ids at bounds that are sampled beforehand, so that no row is read
-twice, sorted within, and written by executors. The driver gets messages and names the files.
+twice, sorted within, and written by executors, straight to where they stay. The driver gets
+messages.
 """
 
 from __future__ import annotations
 
-import shutil
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -26,8 +25,8 @@ from omnigraph.engine.results import cast_batch
 from omnigraph.engine.spark.failures import report_errors, translate_errors
 from omnigraph.engine.spark.relations import ReadTask, pack, read_fragments
 from omnigraph.engine.spark.types import spark_schema
-from omnigraph.errors import StorageError
 from omnigraph.export.files import write_file
+from omnigraph.export.folders import ExportFolder
 from omnigraph.export.plans import ExportFiles, ExportPlan
 from omnigraph.export.targets import translate_disk_errors
 from omnigraph.formats.compression import Compression, suffix_of
@@ -45,51 +44,47 @@ _PART_FILE: Final = "part int, name string, rows long"
 
 @dataclass(frozen=True, slots=True)
 class PartTask:
-    """All an executor needs to write its part of a type."""
+    """All an executor needs to write its part of a type; `first` is the number of the first."""
 
     type: SchemaType
-    directory: str
+    folder: ExportFolder
     format: ExportFormat
     compression: Compression | None
+    first: int
 
-    @property
-    def suffix(self) -> str:
-        """The suffix of the names of files."""
-        return f".{self.format.suffix}{suffix_of(self.compression)}"
+    def name_of(self, part: int) -> str:
+        """The name of the file with a part: of NDJSON, the parts of all types are in one row."""
+        suffix = f".{self.format.suffix}{suffix_of(self.compression)}"
+        name = self.folder.to_name(f"part-{self.first + part:05}", suffix)
+        is_alone = self.format is not ExportFormat.NDJSON
+        return f"{self.type.name}{suffix}/{name}" if is_alone else name
 
 
-def export_parts(session: SparkSession, plan: ExportPlan, directory: Path) -> ExportFiles:
-    """Write the rows below a directory that driver and workers share.
+def export_parts(session: SparkSession, plan: ExportPlan, folder: ExportFolder) -> ExportFiles:
+    """Write the rows into a folder that driver and workers share.
 
     Raises:
-        StorageError: a table could not be read, or the disk written. The export is not complete.
+        StorageError: a table could not be read, or the folder written. The export is not complete.
     """
     rows: dict[str, int] = {}
     files: list[str] = []
+    first = 0
     for type_ in plan.types:
-        # A task may run twice. Only the files that a message names are kept.
-        unnamed = directory / f".{type_.name}"
-        unnamed.mkdir()
-        task = PartTask(type_, str(unnamed), plan.format, plan.compression)
+        task = PartTask(type_, folder, plan.format, plan.compression, first)
         with translate_errors("the export"):
             parts = write_parts(session, plan.view.data.table(type_.table_key), task)
         if not parts and plan.format is not ExportFormat.NDJSON:
             parts = [_write_empty(task)]
         rows[type_.name] = sum(part.rows for part in parts)
-        for number, part in enumerate(parts):
-            if plan.format is ExportFormat.NDJSON:
-                name = f"part-{len(files):05}{task.suffix}"
-            else:
-                name = f"{type_.name}{task.suffix}/part-{number:05}{task.suffix}"
-            _rename(unnamed / part.name, directory / name)
-            files.append(name)
-        shutil.rmtree(unnamed)
+        files += (part.name for part in parts)
+        if plan.format is ExportFormat.NDJSON and parts:
+            first += parts[-1].part + 1
     return ExportFiles(rows, tuple(files))
 
 
 @dataclass(frozen=True, slots=True)
 class PartFile:
-    """A file that an executor wrote, under a name of its own."""
+    """A file that an executor wrote."""
 
     part: int
     name: str
@@ -164,39 +159,26 @@ def _write_rows(task: PartTask, batches: Iterator[pa.RecordBatch]) -> Iterator[p
     context = TaskContext.get()
     assert context is not None, "it runs in an executor"
     part = context.partitionId()
-    name = f"{part}-{context.taskAttemptId()}{task.suffix}"
-    path = Path(task.directory) / name
-    with report_errors(), translate_disk_errors(f"rows of {task.type.name}"):
+    with report_errors():
         first = next((batch for batch in batches if batch.num_rows), None)
         if first is None:
             return
-        _require_shared(path.parent)
-        every = chain([first], batches)
-        rows = write_file(task.type, every, path, format=task.format, compression=task.compression)
+        name, rows = _write(task, part, chain([first], batches))
     yield pa.record_batch(
         [pa.array([part], pa.int32()), pa.array([name]), pa.array([rows], pa.int64())],
         names=["part", "name", "rows"],
     )
 
 
-def _require_shared(directory: Path) -> None:
-    if not directory.is_dir():
-        message = f"a worker does not see the directory {directory} that the driver made"
-        raise StorageError(message, hint="export to a directory that all machines share")
-
-
 def _write_empty(task: PartTask) -> PartFile:
-    name = f"empty{task.suffix}"
-    path = Path(task.directory) / name
-    rows = write_file(task.type, (), path, format=task.format, compression=task.compression)
-    return PartFile(0, name, rows)
+    return PartFile(0, *_write(task, 0, ()))
 
 
-def _rename(file: Path, named: Path) -> None:
-    named.parent.mkdir(exist_ok=True)
-    try:
-        file.rename(named)
-    except FileNotFoundError as cause:
-        message = f"a worker wrote {file.name} where the driver does not see it"
-        hint = "export to a directory that all machines share"
-        raise StorageError(message, hint=hint) from cause
+def _write(task: PartTask, part: int, batches: Iterable[pa.RecordBatch]) -> tuple[str, int]:
+    """Write a part; the name of its file, and how many rows it has."""
+    name = task.name_of(part)
+    with translate_disk_errors(f"rows of {task.type.name}"), task.folder.write(name) as file:
+        rows = write_file(
+            task.type, batches, file, format=task.format, compression=task.compression
+        )
+    return name, rows

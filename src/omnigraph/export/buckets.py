@@ -1,0 +1,163 @@
+"""Exports into object stores: files written where they stay, and the list of them last.
+
+An object is stored completely or not at all. A folder is complete when it has the list of its
+contents, and the list of an earlier export is replaced in one step: until then that export stays,
+and whoever reads by the list never sees parts of two. An export that was killed has left files and
+a record of itself, without a list; the next one deletes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from omnigraph.errors import AlreadyExistsError, OmnigraphError, StorageError
+from omnigraph.export.folders import BucketFolder
+from omnigraph.export.targets import target_exists_error
+from omnigraph.formats.export_folders import CONTENTS, UNFINISHED, is_of_a_run, parse_contents
+from omnigraph.storage.meter import Meter
+from omnigraph.storage.objects import Objects
+from omnigraph.storage.roots import Root
+
+_SCHEME: Final = "s3://"
+
+
+def is_in_bucket(target: str) -> bool:
+    """Whether a target is in an object store."""
+    return target.startswith(_SCHEME)
+
+
+def _split(target: str) -> tuple[Root, str]:
+    """The root of the objects beside a target, and its name.
+
+    Raises:
+        InvalidInputError: the target names no bucket and folder.
+    """
+    folder, _, name = target.rstrip("/").rpartition("/")
+    return Root.parse(folder), name
+
+
+@contextmanager
+def make_object(target: str, *, replaces: bool) -> Iterator[pa.NativeFile]:
+    """A stream into an object, which is stored at the end of the block.
+
+    Raises:
+        AlreadyExistsError: the target exists and may not be replaced.
+        InvalidInputError: the target names no bucket and folder.
+        StorageError: the store refused. The target is unchanged.
+    """
+    root, name = _split(target)
+    objects = Objects(root, Meter())
+    if not replaces and (objects.exists(name) or objects.holds_any(name)):
+        raise target_exists_error(target)
+    if objects.holds_any(name):
+        raise _other_objects_error(target)
+    with objects.write(name) as stream:
+        yield stream
+
+
+@dataclass(frozen=True, slots=True)
+class BucketTarget:
+    """A folder that is being written.
+
+    Attributes:
+        folder: Where its files go.
+        tag: The tag of the list of an earlier export that is replaced.
+        old: Its objects, and those that killed exports have left.
+    """
+
+    folder: BucketFolder
+    tag: str | None
+    old: frozenset[str]
+
+    def finish(self, contents: bytes, files: tuple[str, ...]) -> None:
+        """Store the list of contents, which completes the export, and delete what it replaces.
+
+        Raises:
+            AlreadyExistsError: another export was complete first. It is unchanged.
+            StorageError: the store refused, or does not have a file.
+        """
+        objects, name = self.folder.objects, self.folder.name
+        missing = {f"{name}/{file}" for file in files}.difference(objects.list(name))
+        # A complete export deletes what it takes for the rest of a killed one.
+        if missing and self._is_overtaken():
+            raise self._overtaken_error()
+        if missing:
+            message = f"{min(missing)} was written, and is not in {self.folder.root.uri}"
+            hint = "do driver and workers use the same store? Then export again"
+            raise StorageError(message, hint=hint)
+        path = f"{name}/{CONTENTS}"
+        if self.tag is None:
+            is_first = objects.put_if_absent(path, contents)
+        else:
+            is_first = objects.update(path, contents, expecting=self.tag)
+        if not is_first:
+            raise self._overtaken_error()
+        # Only what was there at the beginning: others may write the next export already.
+        objects.delete_all(sorted(self.old - {path}))
+
+    def _is_overtaken(self) -> bool:
+        stored = self.folder.objects.read(f"{self.folder.name}/{CONTENTS}")
+        return (None if stored is None else stored.tag) != self.tag
+
+    def _overtaken_error(self) -> AlreadyExistsError:
+        place = f"{self.folder.root.uri}/{self.folder.name}"
+        message = f"another export to {place} was complete first"
+        hint = "keep that one, or export again: --replace, or replace=True in Python"
+        return AlreadyExistsError(message, hint=hint)
+
+
+@contextmanager
+def make_folder(target: str, run_id: str, *, replaces: bool) -> Iterator[BucketTarget]:
+    """A folder to write files into; the block has to finish it.
+
+    If the block fails, its files are deleted, and an earlier export stays.
+
+    Raises:
+        AlreadyExistsError: the target exists and may not be replaced.
+        InvalidInputError: the target names no bucket and folder.
+        StorageError: the store refused. A folder without the list of its contents is not complete.
+    """
+    root, name = _split(target)
+    folder = BucketFolder(root, name, run_id)
+    bucket_target = _require_free(folder, target, replaces=replaces)
+    record = f"{name}/{UNFINISHED}.{run_id}.json"
+    folder.objects.put(record, b"{}\n")
+    try:
+        yield bucket_target
+    except BaseException:
+        # What cannot be deleted now is deleted by the next export.
+        with suppress(OmnigraphError):
+            files = [path for path in folder.objects.list(name) if run_id in path]
+            folder.objects.delete_all([path for path in files if path != record])
+            folder.objects.delete(record)
+        raise
+    folder.objects.delete(record)
+
+
+def _require_free(folder: BucketFolder, target: str, *, replaces: bool) -> BucketTarget:
+    """The target, if it is free, or what is there may be replaced."""
+    objects, name = folder.objects, folder.name
+    below = frozenset(objects.list(name))
+    if not below:
+        if objects.exists(name) and not replaces:
+            raise target_exists_error(target)
+        return BucketTarget(folder, None, frozenset())
+    contents = objects.read(f"{name}/{CONTENTS}")
+    files = None if contents is None else parse_contents(contents.data)
+    known = {f"{name}/{file}" for file in files or ()}
+    others = [path for path in below - known if not is_of_a_run(path)]
+    if not replaces and (others or contents is not None):
+        raise target_exists_error(target)
+    if others:
+        raise _other_objects_error(target)
+    return BucketTarget(folder, None if contents is None else contents.tag, below)
+
+
+def _other_objects_error(target: str) -> AlreadyExistsError:
+    message = f"{target} is a folder with other objects in it"
+    return AlreadyExistsError(message, hint="choose a folder of its own")

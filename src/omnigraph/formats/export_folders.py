@@ -1,0 +1,44 @@
+"""The folder of an export: the list of its files, and the names that its files have in a bucket."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from omnigraph.clock import ULID_LENGTH
+
+CONTENTS: Final = "_export.json"
+"""The list of an export's files, in its directory: loads and readers of Parquet skip names that
+begin like this one, and a later export knows what it may replace."""
+
+UNFINISHED: Final = "_unfinished"
+"""Begins the name of the record, in a bucket, of an export that is not complete."""
+
+_RUN: Final = re.compile(rf"\.[0-9A-HJKMNP-TV-Z]{{{ULID_LENGTH}}}(?=\.)")
+
+
+def format_contents(
+    *, commit_id: str, format_name: str, rows: Mapping[str, int], files: tuple[str, ...]
+) -> bytes:
+    """The list of an export's files, as it is stored beside them."""
+    contents = {"commit": commit_id, "format": format_name, "rows": dict(rows), "files": files}
+    return (json.dumps(contents, indent=1) + "\n").encode()
+
+
+def parse_contents(data: bytes) -> frozenset[str] | None:
+    """The files of an export, this list among them; None if the data are no such list."""
+    try:
+        return frozenset([CONTENTS, *json.loads(data)["files"]])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def is_of_a_run(path: str) -> bool:
+    """Whether the name of an object has the id of the run of an export.
+
+    >>> is_of_a_run("out/Person.01M7HSF4M9RTNMKYE2FPY7VRJZ.csv"), is_of_a_run("out/Person.csv")
+    (True, False)
+    """
+    return _RUN.search(path.rpartition("/")[2]) is not None

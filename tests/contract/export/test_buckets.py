@@ -1,0 +1,212 @@
+"""An export to an object store has what one to a disk has, whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph.engine.spark import relations
+from omnigraph.errors import AlreadyExistsError, InvalidInputError, StorageError
+from omnigraph.export import local
+from omnigraph.export.buckets import BucketTarget
+from omnigraph.failpoints import SimulatedCrash
+from omnigraph.storage.meter import Meter
+from omnigraph.storage.objects import Objects
+from omnigraph.storage.roots import Root
+from tests.contract.export.graphs import SMALL, exported, small_graph
+from tests.support.graphs import add_rows
+
+
+@pytest.fixture
+def small(tmp_path):
+    return small_graph(tmp_path / "small.omni")
+
+
+@pytest.fixture
+def folder(s3_bucket):
+    return f"s3://{s3_bucket}/exports"
+
+
+@pytest.fixture
+def objects(folder):
+    return Objects(Root.parse(folder), Meter())
+
+
+@pytest.fixture(params=["local", "spark"])
+def engine(request: pytest.FixtureRequest, s3_bucket: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    assert s3_bucket
+    if request.param == "spark":
+        spark = request.getfixturevalue("spark")
+        environment = request.getfixturevalue("s3_server").environment
+        for name, value in environment.items():
+            monkeypatch.setitem(spark.sparkContext.environment, name, value)
+        monkeypatch.setattr(relations, "SPARK_PARTITION_ROWS_MIN", 1)
+    return str(request.param)
+
+
+def held(objects: Objects, path: str) -> bytes:
+    found = objects.read(path)
+    assert found is not None
+    return found.data
+
+
+def contents(objects: Objects, name: str) -> list[str]:
+    """The files that a complete export names; there are no others."""
+    files: list[str] = json.loads(held(objects, f"{name}/_export.json"))["files"]
+    assert set(objects.list(name)) == {f"{name}/{file}" for file in [*files, "_export.json"]}
+    return files
+
+
+def test_a_file_is_the_one_that_a_disk_gets(small, folder, objects, tmp_path):
+    exported(small, tmp_path / "here.jsonl.gz")
+    result = exported(small, f"{folder}/there.jsonl.gz")
+
+    assert (result.target, result.files) == (f"{folder}/there.jsonl.gz", ("there.jsonl.gz",))
+    here = gzip.decompress((tmp_path / "here.jsonl.gz").read_bytes())
+    assert gzip.decompress(held(objects, "there.jsonl.gz")) == here
+    with pytest.raises(AlreadyExistsError, match=r"there\.jsonl\.gz exists"):
+        exported(small, f"{folder}/there.jsonl.gz")
+    exported(small, f"{folder}/there.jsonl.gz", types=("Thing",), replaces=True)
+    assert gzip.decompress(held(objects, "there.jsonl.gz")) == b""
+
+
+def test_a_folder_has_the_rows_of_one_on_a_disk_without_a_temporary_directory(
+    small, folder, objects, tmp_path, monkeypatch, engine
+):
+    for _ in range(2):
+        add_rows(small, {"Thing": [{"label": f"t{number}"} for number in range(50)]})
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    exported(small, tmp_path / "here.jsonl", engine="local")
+    format_ = {"spark": "ndjson", "local": "csv"}[engine]
+    result = exported(small, f"{folder}/there/", format=format_, engine=engine)
+
+    assert contents(objects, "there") == list(result.files)
+    if engine == "spark":
+        assert len(result.files) > 3, "executors write parts of a type"
+        parts = [held(objects, f"there/{name}") for name in result.files]
+        assert b"".join(parts) == (tmp_path / "here.jsonl").read_bytes()
+    copy = omnigraph.init(tmp_path / "copy.omni", SMALL)
+    copy.load(f"{folder}/there", engine="local")
+    exported(copy, tmp_path / "again.jsonl", engine="local")
+    assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "here.jsonl").read_bytes()
+
+
+def test_an_earlier_export_is_refused_or_replaced_and_other_objects_stay(small, folder, objects):
+    exported(small, f"{folder}/there", format="csv")
+    old = contents(objects, "there")
+    with pytest.raises(AlreadyExistsError, match="exists"):
+        exported(small, f"{folder}/there", format="csv")
+
+    exported(small, f"{folder}/there", format="csv", types=("Person",), replaces=True)
+    [name] = contents(objects, "there")
+    assert name.startswith("Person.")
+    assert name not in old
+    objects.put("there/mine.txt", b"mine")
+    with pytest.raises(AlreadyExistsError, match="other objects"):
+        exported(small, f"{folder}/there", format="csv", replaces=True)
+    assert held(objects, "there/mine.txt") == b"mine"
+    objects.delete("there/mine.txt")
+    assert contents(objects, "there") == [name]
+
+
+@contextmanager
+def patched(module: object, name: str, value: object) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, name, value)
+        yield
+
+
+def after_two_types(action: Callable[[], None]) -> Callable[..., int]:
+    """What writes a file of a type; the third time, the action first."""
+    write, calls = local.write_file, []
+
+    def instead(*arguments: Any, **named: Any) -> int:
+        calls.append(arguments)
+        if len(calls) == 3:
+            action()
+        return write(*arguments, **named)
+
+    return instead
+
+
+def fail() -> None:
+    message = "out of order"
+    raise StorageError(message)
+
+
+def crash() -> None:
+    raise SimulatedCrash
+
+
+def test_a_failure_leaves_nothing_and_the_earlier_export(small, folder, objects):
+    with patched(local, "write_file", after_two_types(fail)), pytest.raises(StorageError):
+        exported(small, f"{folder}/there", format="csv")
+    assert objects.list("there") == ()
+    exported(small, f"{folder}/there", format="csv")
+    before = contents(objects, "there")
+    with patched(local, "write_file", after_two_types(fail)), pytest.raises(StorageError):
+        exported(small, f"{folder}/there", format="csv", replaces=True)
+    assert contents(objects, "there") == before
+
+
+def kill_export(graph: omnigraph.Graph, target: str, **order: Any) -> None:
+    """Export until two files are there, as a process that is killed then does."""
+    with (
+        patched(local, "write_file", after_two_types(crash)),
+        patched(Objects, "delete_all", lambda *_: None),
+        patched(Objects, "delete", lambda *_: None),
+        pytest.raises(SimulatedCrash),
+    ):
+        exported(graph, target, format="csv", **order)
+
+
+def test_a_killed_export_has_no_list_is_not_loaded_and_can_be_run_again(
+    small, folder, objects, tmp_path
+):
+    kill_export(small, f"{folder}/there")
+    left = objects.list("there")
+    assert len(left) == 3
+    assert "there/_export.json" not in left
+    copy = omnigraph.init(tmp_path / "copy.omni", SMALL)
+    with pytest.raises(InvalidInputError, match="is not complete") as refusal:
+        copy.load(f"{folder}/there")
+    assert "export again" in refusal.value.hint
+
+    exported(small, f"{folder}/there", format="csv")
+    assert len(contents(objects, "there")) == 3
+    kill_export(small, f"{folder}/there", replaces=True)
+    assert len(objects.list("there")) == 7, "the earlier one is whole beside what was left"
+    copy.load(f"{folder}/there")
+    assert copy.query("query q() { match { $p: Person } return { count($p) as n } }").rows() == [
+        {"n": 3}
+    ]
+    exported(small, f"{folder}/there", format="csv", replaces=True)
+    assert len(contents(objects, "there")) == 3
+
+
+def test_of_two_exports_at_once_the_first_to_be_complete_stays(small, folder, objects):
+    finish = BucketTarget.finish
+
+    def overtaken(*arguments: Any) -> None:
+        with patched(BucketTarget, "finish", finish):
+            exported(small, f"{folder}/there", format="csv", types=("Person",))
+        finish(*arguments)
+
+    with (
+        patched(BucketTarget, "finish", overtaken),
+        pytest.raises(AlreadyExistsError, match="was complete first"),
+    ):
+        exported(small, f"{folder}/there", format="csv")
+    [name] = contents(objects, "there")
+    assert name.startswith("Person.")
+
+
+def test_a_target_needs_a_folder_in_its_bucket(small, s3_bucket):
+    with pytest.raises(InvalidInputError, match="does not name a bucket and a prefix"):
+        exported(small, f"s3://{s3_bucket}/there.jsonl")
