@@ -15,6 +15,7 @@ from omnigraph.engine.spark import relations
 from omnigraph.errors import AlreadyExistsError, InvalidInputError, StorageError
 from omnigraph.export import local
 from omnigraph.export.buckets import BucketTarget
+from omnigraph.export.files import write_file
 from omnigraph.failpoints import SimulatedCrash
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
@@ -124,13 +125,13 @@ def patched(module: object, name: str, value: object) -> Iterator[None]:
 
 def after_two_types(action: Callable[[], None]) -> Callable[..., int]:
     """What writes a file of a type; the third time, the action first."""
-    write, calls = local.write_file, []
+    calls: list[object] = []
 
     def instead(*arguments: Any, **named: Any) -> int:
         calls.append(arguments)
         if len(calls) == 3:
             action()
-        return write(*arguments, **named)
+        return write_file(*arguments, **named)
 
     return instead
 
