@@ -89,7 +89,7 @@ class IndexKind(StrEnum):
 
     @property
     def is_for_search(self) -> bool:
-        """Whether it comes with search, and is not built yet."""
+        """Whether it finds rows for search, and not by their values."""
         return self in (IndexKind.INVERTED, IndexKind.VECTOR)
 
 
@@ -143,4 +143,5 @@ class IndexState(StrEnum):
     PARTIAL = "partial"
     MISSING = "missing"
     NOT_NEEDED = "not needed"
-    COMES_WITH_SEARCH = "comes with search"
+    SCANNED = "scanned"
+    """Not built: there are so few vectors that a scan of them is as fast."""

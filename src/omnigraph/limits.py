@@ -419,6 +419,27 @@ join them takes as long as to build them."""
 INDEX_SEGMENT_ROWS_MAX: Final = 1 << 26
 """Rows of a joined segment: one task joins it, and each lookup reads every segment."""
 
+SEARCH_JOIN_WEIGHT: Final = 16
+"""How many rows of other indexes are joined in the time in which one row is indexed for search."""
+
+VECTOR_INDEX_ROWS_MIN: Final = 10_000
+"""Rows of a table below which its vectors get no index, unless the schema says which: a scan of
+them is exact, and about as fast."""
+
+VECTOR_FLAT_ROWS_MAX: Final = 1 << 20
+"""Rows of a table above which an index of vectors has codes in their place, unless the schema says
+which: codes take a thirtieth of the space, and half a minute to learn."""
+
+VECTOR_SEGMENT_ROWS_MIN: Final = 256
+"""Vectors of a segment of an index: with fewer, Lance learns no codes. Rows that make no segment
+are scanned."""
+
+VECTOR_PARTITION_ROWS: Final = 4_096
+"""Vectors of a partition of an index."""
+
+VECTOR_SUBVECTOR_MAX: Final = 8
+"""Numbers of a vector that one code stands for."""
+
 SMALL_FRAGMENT_SHARE: Final = 0.5
 """Share of a full file below which an optimize joins a fragment with others. Two fragments above it
 do not fit into one file, so what is optimized stays as it is."""

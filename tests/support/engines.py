@@ -54,7 +54,7 @@ def store_tables(
 
 def _with_indexes(catalog: Catalog, key: TableKey, table: Table) -> Table:
     (type_,) = (each for each in catalog.types if each.table_key == key)
-    staged = stage_indexes(table, index_specs(type_))
+    staged = stage_indexes(table, index_specs(type_, table))
     return table if staged is None else heads.apply(staged, AUTHOR)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from omnigraph.choices import IndexKind, IndexSource, IndexState
-from omnigraph.schema.catalog import SchemaType
+from omnigraph.limits import VECTOR_SEGMENT_ROWS_MIN
+from omnigraph.schema.catalog import IndexOptions, SchemaType, VectorOptions
 from omnigraph.schema.indexes import WantedIndex, wanted_indexes
 from omnigraph.storage.indexes import IndexSpec, TableIndex, read_indexes
 from omnigraph.storage.tables import Table
+from omnigraph.storage.vector_kinds import choose_kind
 from omnigraph.transaction.view import View
 
 
@@ -21,12 +23,13 @@ class IndexStatus:
     Attributes:
         sources: What asks for it: `id`, `end`, `key`, `unique`, `@index`. None of these if the
             table has an index that the schema does not ask for any more.
-        state: `complete`, `partial`, `missing`, `comes with search`, or `not needed`, if the next
-            run removes it.
+        state: `complete`, `partial`, `missing`, `scanned`, if there are too few vectors for an
+            index, or `not needed`, if the next run removes it.
         rows_covered: Rows that are found by it; the others of its `rows` are scanned.
         segments: Its parts; each lookup reads all of them.
         built_at: When it was built or extended last, and its `age` since then; None if it is not
             built.
+        options: How texts or vectors are searched by it; None for an index for lookups.
     """
 
     type_name: str
@@ -40,6 +43,7 @@ class IndexStatus:
     bytes: int = 0
     built_at: datetime | None = None
     age: timedelta | None = None
+    options: IndexOptions | None = None
 
 
 def list_indexes(view: View, now: datetime) -> tuple[IndexStatus, ...]:
@@ -55,10 +59,12 @@ def _of_type(type_: SchemaType, table: Table, now: datetime) -> Iterator[IndexSt
     row_counts = {fragment.id: fragment.num_rows for fragment in table.fragments()}
     indexes = {index.spec: index for index in read_indexes(table) if index.spec is not None}
     for wanted in wanted_indexes(type_):
-        index = indexes.pop(IndexSpec(wanted.column, wanted.kind), None)
-        yield _status(type_, wanted, index, row_counts, now)
+        spec = choose_kind(table, IndexSpec(wanted.column, wanted.kind, wanted.options))
+        index = None if spec is None else indexes.pop(spec, None)
+        chosen = wanted if spec is None else replace(wanted, options=spec.options)
+        yield _status(type_, chosen, index, row_counts, now)
     for spec, index in indexes.items():
-        unasked = WantedIndex(spec.column, spec.kind, ())
+        unasked = WantedIndex(spec.column, spec.kind, (), spec.options)
         yield _status(type_, unasked, index, row_counts, now)
 
 
@@ -71,8 +77,11 @@ def _status(
 ) -> IndexStatus:
     rows = sum(row_counts.values())
     if index is None:
-        state = _missing_state(wanted.kind, rows)
-        return IndexStatus(type_.name, wanted.column, wanted.kind, wanted.sources, state, rows)
+        state = _missing_state(wanted, rows)
+        return IndexStatus(
+            *(type_.name, wanted.column, wanted.kind, wanted.sources, state, rows),
+            options=wanted.options,
+        )
     covered = sum(row_counts.get(fragment_id, 0) for fragment_id in index.fragments)
     state = IndexState.COMPLETE if covered == rows else IndexState.PARTIAL
     if not wanted.sources:
@@ -89,11 +98,13 @@ def _status(
         bytes=index.byte_count,
         built_at=index.built_at,
         age=None if index.built_at is None else max(timedelta(0), now - index.built_at),
+        options=wanted.options,
     )
 
 
-def _missing_state(kind: IndexKind, rows: int) -> IndexState:
-    if kind.is_for_search:
-        return IndexState.COMES_WITH_SEARCH
+def _missing_state(wanted: WantedIndex, rows: int) -> IndexState:
+    if isinstance(wanted.options, VectorOptions):
+        too_few = wanted.options.kind is None or rows < VECTOR_SEGMENT_ROWS_MIN
+        return IndexState.SCANNED if too_few else IndexState.MISSING
     # A table without rows needs none yet.
     return IndexState.MISSING if rows else IndexState.COMPLETE

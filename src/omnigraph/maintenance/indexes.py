@@ -10,14 +10,21 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeAlias
 
-from omnigraph.choices import EngineName
+from omnigraph.choices import EngineName, IndexKind
 from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice, Measure, by_size
 from omnigraph.limits import INDEX_LOCAL_ROWS_MAX
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.schema.indexes import wanted_indexes
-from omnigraph.storage.indexes import Gap, IndexSpec, build_segment, find_gaps, stage_segments
+from omnigraph.storage.indexes import (
+    Gap,
+    IndexSpec,
+    build_segment,
+    find_gaps,
+    is_buildable,
+    stage_segments,
+)
 from omnigraph.storage.segments import (
     expect_segment,
     find_crowds,
@@ -27,6 +34,7 @@ from omnigraph.storage.segments import (
 )
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table
+from omnigraph.storage.vector_kinds import choose_kind
 from omnigraph.transaction.view import View
 from omnigraph.transaction.work import Stage, TransactionResult, Work
 
@@ -91,7 +99,7 @@ class IndexResult:
         built: By type, the columns whose index was built or extended.
         joined: By type, the columns whose index had so many segments that some were joined.
         removed: By type, the columns of which an index, or a part of one, was not needed any more.
-        waiting: By type, the columns whose index comes with search, and is not built yet.
+        waiting: By type, the columns with so few vectors that a scan of them is as fast.
         engine: The engine that built the indexes; `why` says why it was chosen.
     """
 
@@ -106,7 +114,7 @@ class IndexResult:
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What a plan will do, what it leaves to a later release, and the engine."""
+    """What a plan will do, which vectors are too few for an index, and the engine."""
 
     upkeep: Upkeep
     waiting: Mapping[TableKey, tuple[str, ...]]
@@ -141,21 +149,20 @@ class Indexing:
         return Work(report, self.begin(choice.engine)(view, upkeep), replans=True)
 
 
-def index_specs(type_: SchemaType) -> tuple[IndexSpec, ...]:
-    """The indexes that the table of a type should have; those for search are not built yet."""
-    wanted = wanted_indexes(type_)
-    return tuple(
-        IndexSpec(each.column, each.kind) for each in wanted if not each.kind.is_for_search
-    )
+def index_specs(type_: SchemaType, table: Table) -> tuple[IndexSpec, ...]:
+    """The indexes that the table of a type should have, as many rows as it has."""
+    wanted = (IndexSpec(each.column, each.kind, each.options) for each in wanted_indexes(type_))
+    chosen = (choose_kind(table, spec) for spec in wanted)
+    return tuple(spec for spec in chosen if spec is not None)
 
 
 def find_upkeep(view: View, *, rebuilds: bool = False) -> Upkeep:
     """What is to be done so that every table has the indexes that the catalog asks for."""
     plan = plan_rebuild if rebuilds else plan_upkeep
-    every = {
-        type_.table_key: plan(view.data.table(type_.table_key), index_specs(type_))
-        for type_ in view.catalog.types
-    }
+    every: dict[TableKey, TableUpkeep] = {}
+    for type_ in view.catalog.types:
+        table = view.data.table(type_.table_key)
+        every[type_.table_key] = plan(table, index_specs(type_, table))
     return {key: upkeep for key, upkeep in every.items() if not upkeep.is_complete}
 
 
@@ -169,14 +176,15 @@ def plan_upkeep(table: Table, specs: tuple[IndexSpec, ...]) -> TableUpkeep:
         specs,
         gaps,
         indexed_by(table, unneeded),
-        indexed_by(table, (segment for crowd in crowds for segment in crowd)),
+        indexed_by(table, (segment for crowd in crowds for segment in crowd.segments)),
     )
 
 
 def plan_rebuild(table: Table, specs: tuple[IndexSpec, ...]) -> TableUpkeep:
     """What is to be done so that a table has these indexes, with nothing of what is there."""
     every = tuple(sorted(table.handle.fragment_ids()))
-    gaps = tuple(Gap(spec, every) for spec in specs) if every else ()
+    all_gaps = (Gap(spec, every) for spec in specs) if every else ()
+    gaps = tuple(gap for gap in all_gaps if is_buildable(table, gap))
     wanted = {spec.column for spec in specs}
     removed = indexed_by(table, find_unneeded(table, ()))
     unneeded = tuple(column for column in removed if column not in wanted)
@@ -184,13 +192,13 @@ def plan_rebuild(table: Table, specs: tuple[IndexSpec, ...]) -> TableUpkeep:
 
 
 def find_waiting(view: View) -> dict[TableKey, tuple[str, ...]]:
-    """The columns whose index comes with search, of each type that has such."""
-    every = {
-        type_.table_key: tuple(
-            each.column for each in wanted_indexes(type_) if each.kind.is_for_search
-        )
-        for type_ in view.catalog.types
-    }
+    """The columns whose vectors are too few for an index, of each type that has such."""
+    every: dict[TableKey, tuple[str, ...]] = {}
+    for type_ in view.catalog.types:
+        table = view.data.table(type_.table_key)
+        wanted = (each.column for each in wanted_indexes(type_) if each.kind is IndexKind.VECTOR)
+        has = {spec.column for spec in index_specs(type_, table) if spec.kind is IndexKind.VECTOR}
+        every[type_.table_key] = tuple(column for column in wanted if column not in has)
     return {key: columns for key, columns in every.items() if columns}
 
 

@@ -35,7 +35,15 @@ from omnigraph.storage.compaction import (
     rewrite_fragments,
     stage_rewrites,
 )
-from omnigraph.storage.indexes import Gap, Segment, build_segment, find_gaps, stage_segments
+from omnigraph.storage.indexes import (
+    Gap,
+    Segment,
+    build_segment,
+    find_gaps,
+    is_buildable,
+    is_slow,
+    stage_segments,
+)
 from omnigraph.storage.segments import SegmentChange, find_dead_segments, plan_segments
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table
@@ -230,7 +238,7 @@ class Optimizing:
         is_needed = bool(groups or done)
         if not self.policy.indexes_all:
             return _TablePlan(type_, table, groups, (), is_needed=is_needed)
-        upkeep = plan_upkeep(table, index_specs(type_))
+        upkeep = plan_upkeep(table, index_specs(type_, table))
         is_needed = is_needed or not upkeep.is_complete
         return _TablePlan(type_, table, groups, upkeep.gaps, is_needed=is_needed)
 
@@ -250,7 +258,8 @@ class Optimizing:
         change = SegmentChange((), find_dead_segments(table, without=replaced))
         if after is not None:
             rows_max = self._count_joinable(written)
-            change = plan_segments(after, index_specs(plan.type), segments, rows_max=rows_max)
+            specs = index_specs(plan.type, after)
+            change = plan_segments(after, specs, segments, rows_max=rows_max)
         before = len(table.handle.fragment_ids())
         report.tables[plan.key] = TableOptimization(
             fragments_before=before,
@@ -286,15 +295,18 @@ class Optimizing:
         """The fragments to index: all that are not, or the new ones that are large enough."""
         old = frozenset(before.handle.fragment_ids())
         rows = {fragment.id: fragment.num_rows for fragment in after.fragments()}
-        for gap in find_gaps(after, index_specs(plan.type)):
+        for gap in find_gaps(after, index_specs(plan.type, after)):
+            if is_slow(gap.spec) and not self.policy.indexes_all:
+                continue
             wanted = tuple(
                 fragment_id
                 for fragment_id in gap.fragments
                 if rows[fragment_id] >= self.policy.indexed_rows_min
                 and (self.policy.indexes_all or fragment_id not in old)
             )
-            if wanted:
-                yield Gap(gap.spec, wanted)
+            chosen = Gap(gap.spec, wanted)
+            if wanted and is_buildable(after, chosen):
+                yield chosen
 
 
 @dataclass(frozen=True, slots=True)

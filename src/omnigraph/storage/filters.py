@@ -99,6 +99,11 @@ def is_null(name: str) -> str:
     return f"{column(name)} IS NULL"
 
 
+def is_not_null(name: str) -> str:
+    """Rows whose `name` is not null."""
+    return f"{column(name)} IS NOT NULL"
+
+
 def starts_with(name: str, text: str) -> str:
     """Rows whose `name` begins with `text`, taken literally: there are no wildcards."""
     return f"starts_with({column(name)}, {text_literal(text)})"

@@ -1,4 +1,4 @@
-"""Scalar indexes: which ones a table has, what they cover, and staging what is missing.
+"""Indexes: which ones a table has, what they cover, and staging what is missing.
 
 An index is a set of segments, each over some fragments. Segments can be built by many processes at
 once and joined afterwards; a lookup reads every segment, so few are better.
@@ -11,18 +11,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import chain, count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from lance import LanceOperation
 from lance.dataset import Index
 
-from omnigraph.choices import IndexKind
+from omnigraph.choices import IndexKind, VectorKind
 from omnigraph.errors import OmnigraphError
+from omnigraph.limits import VECTOR_SEGMENT_ROWS_MIN
+from omnigraph.schema.catalog import IndexOptions, TextOptions, VectorOptions
 from omnigraph.storage import filters, truncation
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.protobuf import parse_message
+from omnigraph.storage.search_options import read_options, text_arguments, vector_arguments
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table, TableAddress
 from omnigraph.storage.translate import translate_errors
@@ -56,16 +59,21 @@ _SOME_VALUES: Final[Mapping[pa.DataType, filters.Literal]] = {
 }
 """A value of each type that an indexed column may have."""
 
-OWN_KINDS: Final = (IndexKind.BTREE, IndexKind.BITMAP)
-"""The kinds of index that are built, or were once; others are left alone."""
+_LOOKUP_KINDS: Final = (IndexKind.BTREE, IndexKind.BITMAP)
+"""The kinds of index for lookups that are built, or were once."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSpec:
-    """An index a table should have."""
+    """An index a table should have.
+
+    Attributes:
+        options: How it is searched; None for an index for lookups.
+    """
 
     column: str
     kind: IndexKind = IndexKind.BTREE
+    options: IndexOptions | None = None
 
     @property
     def name(self) -> str:
@@ -148,10 +156,11 @@ def count_found(table: Table, index: TableIndex) -> int:
 
 
 def covered_by_column(table: Table) -> dict[str, frozenset[int]]:
-    """The ids of the fragments that some index of each column covers, of any kind of ours."""
+    """The ids of the fragments that some index of each column covers, of any kind for lookups."""
     covered: dict[str, frozenset[int]] = {}
     for spec, fragments in _coverage(table).items():
-        covered[spec.column] = covered.get(spec.column, frozenset()) | fragments
+        if not spec.kind.is_for_search:
+            covered[spec.column] = covered.get(spec.column, frozenset()) | fragments
     return covered
 
 
@@ -160,7 +169,33 @@ def find_gaps(table: Table, specs: Iterable[IndexSpec]) -> tuple[Gap, ...]:
     every = frozenset(table.handle.fragment_ids())
     coverage = _coverage(table)
     uncovered = ((spec, every - coverage.get(spec, frozenset())) for spec in specs)
-    return tuple(Gap(spec, tuple(sorted(missing))) for spec, missing in uncovered if missing)
+    gaps = (Gap(spec, tuple(sorted(missing))) for spec, missing in uncovered if missing)
+    return tuple(gap for gap in gaps if is_buildable(table, gap))
+
+
+def is_slow(spec: IndexSpec) -> bool:
+    """Whether it takes long to build, however few rows there are: codes and graphs are learnt."""
+    return isinstance(spec.options, VectorOptions) and spec.options.kind is not VectorKind.IVF_FLAT
+
+
+def is_buildable(table: Table, gap: Gap) -> bool:
+    """Whether there is enough in the fragments of a gap for a segment of their own."""
+    if gap.spec.kind is not IndexKind.VECTOR:
+        return True
+    row_counts = {fragment.id: fragment.num_rows for fragment in table.fragments()}
+    if sum(row_counts[id_] for id_ in gap.fragments) < VECTOR_SEGMENT_ROWS_MIN:
+        return False
+    # Vectors that are not embedded yet are null, and nothing is learnt from them.
+    return _count_vectors(table, gap) >= VECTOR_SEGMENT_ROWS_MIN
+
+
+def _count_vectors(table: Table, gap: Gap) -> int:
+    with translate_errors(f"counting vectors of {gap.spec.column} of", table.address.uri):
+        scanner = table.handle.scanner(
+            filter=filters.is_not_null(gap.spec.column),
+            fragments=table.open_fragments(gap.fragments),
+        )
+        return int(scanner.count_rows())
 
 
 def highest_fragment_id(table: Table) -> int:
@@ -185,7 +220,7 @@ def read_indexes(table: Table) -> list[TableIndex]:
         return [
             TableIndex(
                 index.name,
-                _to_spec(index.field_names, index.index_type),
+                _to_spec(index),
                 tuple(_to_segment(index, segment) for segment in index.segments),
                 index.total_size_bytes or 0,
             )
@@ -198,10 +233,15 @@ def _coverage(table: Table) -> dict[IndexSpec, frozenset[int]]:
     return {index.spec: index.fragments for index in indexes if index.spec is not None}
 
 
-def _to_spec(columns: Sequence[str], index_type: str) -> IndexSpec | None:
-    kinds = {kind.value: kind for kind in OWN_KINDS}
-    kind = kinds.get(index_type.upper())
-    return None if kind is None or len(columns) != 1 else IndexSpec(columns[0], kind)
+def _to_spec(index: IndexDescription) -> IndexSpec | None:
+    if len(index.field_names) != 1:
+        return None
+    (column,) = index.field_names
+    for kind in _LOOKUP_KINDS:
+        if index.index_type.upper() == kind:
+            return IndexSpec(column, kind)
+    for_search = read_options(index.index_type, index.details)
+    return None if for_search is None else IndexSpec(column, *for_search)
 
 
 def _to_segment(index: IndexDescription, segment: IndexSegmentDescription) -> Segment:
@@ -245,14 +285,39 @@ def build_segment(table: Table, gap: Gap) -> Segment:
     with translate_errors(f"indexing {gap.spec.column} of", table.address.uri):
         segment = table.handle.create_index_uncommitted(
             gap.spec.column,
-            gap.spec.kind.value,
+            _lance_type(gap.spec),
             name=name_index(table, gap.spec),
             # Replaces nothing: it allows the name of an existing index, which this one extends.
             replace=True,
             fragment_ids=list(gap.fragments),
+            **_build_arguments(table, gap),
         )
+        if gap.spec.kind is IndexKind.INVERTED:
+            # What was written is not readable yet (docs/substrate.md).
+            segment = table.handle.merge_existing_index_segments([segment])
+            _clear(table.address, f"{segment.uuid}/staging")
     truncation.require_index(table.address, segment.uuid)
     return segment
+
+
+def _lance_type(spec: IndexSpec) -> str:
+    options = spec.options
+    if isinstance(options, VectorOptions):
+        assert options.kind is not None, "it was chosen by the rows of the table"
+        return options.kind.upper()
+    return spec.kind.value
+
+
+def _build_arguments(table: Table, gap: Gap) -> dict[str, Any]:
+    match gap.spec.options:
+        case None:
+            return {}
+        case TextOptions() as options:
+            return text_arguments(options)
+        case VectorOptions() as options:
+            row_count = _count_vectors(table, gap)
+            dimension = table.schema.field(gap.spec.column).type.list_size
+            return vector_arguments(options, rows=row_count, dimension=dimension)
 
 
 def join_segments(table: Table, segments: Sequence[Segment]) -> Segment:
@@ -268,10 +333,13 @@ def join_segments(table: Table, segments: Sequence[Segment]) -> Segment:
 
 def discard_segments(address: TableAddress, segments: Iterable[Segment]) -> None:
     """Delete segments that were joined and never committed. Failures to delete are ignored."""
-    objects = Objects(address.root, Meter())
     for segment in segments:
-        with suppress(OmnigraphError):
-            objects.clear(f"{address.folder}/_indices/{segment.uuid}")
+        _clear(address, segment.uuid)
+
+
+def _clear(address: TableAddress, folder: str) -> None:
+    with suppress(OmnigraphError):
+        Objects(address.root, Meter()).clear(f"{address.folder}/_indices/{folder}")
 
 
 def stage_segments(

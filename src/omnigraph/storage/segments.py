@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from omnigraph.limits import INDEX_SEGMENT_ROWS_MAX, INDEX_SEGMENTS_MAX
+from omnigraph.limits import INDEX_SEGMENT_ROWS_MAX, INDEX_SEGMENTS_MAX, SEARCH_JOIN_WEIGHT
 from omnigraph.storage.indexes import (
     Gap,
     IndexSpec,
     Segment,
+    build_segment,
     discard_segments,
+    is_buildable,
+    is_slow,
     join_segments,
     name_index,
     read_indexes,
@@ -59,7 +62,7 @@ def find_crowds(
     built: Sequence[Segment] = (),
     unneeded: Sequence[Segment] = (),
     rows_max: int | None = None,
-) -> tuple[tuple[Segment, ...], ...]:
+) -> tuple[Crowd, ...]:
     """Segments to join, those of one index together: a lookup reads every segment of an index.
 
     Args:
@@ -69,9 +72,11 @@ def find_crowds(
     """
     gone = {segment.uuid for segment in unneeded}
     indexes: dict[str, list[Segment]] = {}
+    specs: dict[str, IndexSpec] = {}
     for index in read_indexes(table):
         if index.spec is not None:
             indexes[index.name] = [part for part in index.segments if part.uuid not in gone]
+            specs[index.name] = index.spec
     for segment in built:
         indexes.setdefault(segment.name, []).append(segment)
     if all(len(segments) <= INDEX_SEGMENTS_MAX for segments in indexes.values()):
@@ -79,17 +84,28 @@ def find_crowds(
     row_counts = {fragment.id: fragment.num_rows for fragment in table.fragments()}
     crowds = []
     left = rows_max
-    for segments in indexes.values():
+    for name, segments in indexes.items():
         sized = sorted(
             ((sum(row_counts.get(id_, 0) for id_ in part.fragment_ids), part) for part in segments),
             key=lambda pair: pair[0],
         )
         sizes = [row_count for row_count, _ in sized]
-        count = count_joined(sizes, rows_max=left)
-        if count:
-            crowds.append(tuple(part for _, part in sized[:count]))
-            left = None if left is None else left - sum(sizes[:count])
+        spec = specs.get(name)
+        weight = SEARCH_JOIN_WEIGHT if spec is not None and spec.kind.is_for_search else 1
+        count = count_joined(sizes, rows_max=None if left is None else left // weight)
+        crowd = Crowd(spec, tuple(part for _, part in sized[:count]))
+        if crowd.segments and _is_joinable(table, crowd, is_limited=left is not None):
+            crowds.append(crowd)
+            left = None if left is None else left - weight * sum(sizes[:count])
     return tuple(crowds)
+
+
+def _is_joinable(table: Table, crowd: Crowd, *, is_limited: bool) -> bool:
+    """Whether what is built in place of segments is worth it, and takes no longer than it may."""
+    gap = crowd.gap(table)
+    if gap is None:
+        return True
+    return not (is_limited and is_slow(gap.spec)) and is_buildable(table, gap)
 
 
 def count_joined(row_counts: Sequence[int], *, rows_max: int | None = None) -> int:
@@ -149,6 +165,29 @@ def find_dead_segments(
 
 
 @dataclass(frozen=True, slots=True)
+class Crowd:
+    """Segments of one index that are joined to one.
+
+    Attributes:
+        spec: The index, if the table has it already.
+    """
+
+    spec: IndexSpec | None
+    segments: tuple[Segment, ...]
+
+    def gap(self, table: Table) -> Gap | None:
+        """What is built in place of the segments; None if they are joined as they are.
+
+        Indexes for search name rows by their ids. Joined, they would have the former words of rows
+        beside the present ones, and nothing would tell which are which (docs/substrate.md).
+        """
+        if self.spec is None or not self.spec.kind.is_for_search:
+            return None
+        covered = {id_ for segment in self.segments for id_ in segment.fragment_ids}
+        return Gap(self.spec, tuple(sorted(covered.intersection(table.handle.fragment_ids()))))
+
+
+@dataclass(frozen=True, slots=True)
 class SegmentChange:
     """The segments that a table gets, and the committed ones that it loses."""
 
@@ -160,7 +199,7 @@ def plan_segments(
     table: Table,
     specs: Iterable[IndexSpec],
     built: Sequence[Segment],
-    join: Callable[[Table, Sequence[tuple[Segment, ...]]], Sequence[Segment]] | None = None,
+    join: Callable[[Table, Sequence[Crowd]], Sequence[Segment]] | None = None,
     *,
     rows_max: int | None = None,
 ) -> SegmentChange:
@@ -175,7 +214,7 @@ def plan_segments(
     unneeded = find_unneeded(table, specs)
     crowds = find_crowds(table, built=built, unneeded=unneeded, rows_max=rows_max)
     joined = (join or _join_each)(table, crowds) if crowds else ()
-    replaced = {segment.uuid: segment for crowd in crowds for segment in crowd}
+    replaced = {segment.uuid: segment for crowd in crowds for segment in crowd.segments}
     fresh = {segment.uuid for segment in built}
     discard_segments(table.address, (replaced[uuid] for uuid in replaced.keys() & fresh))
     kept = (segment for segment in built if segment.uuid not in replaced)
@@ -183,5 +222,14 @@ def plan_segments(
     return SegmentChange((*kept, *joined), (*unneeded, *committed))
 
 
-def _join_each(table: Table, crowds: Sequence[tuple[Segment, ...]]) -> list[Segment]:
-    return [join_segments(table, crowd) for crowd in crowds]
+def _join_each(table: Table, crowds: Sequence[Crowd]) -> list[Segment]:
+    return [join_crowd(table, crowd.segments, crowd.gap(table)) for crowd in crowds]
+
+
+def join_crowd(table: Table, segments: Sequence[Segment], gap: Gap | None) -> Segment:
+    """One segment in place of several. Safe to run in any process and to run twice.
+
+    Args:
+        gap: What it covers if it is built anew; None if the segments are joined.
+    """
+    return join_segments(table, segments) if gap is None else build_segment(table, gap)

@@ -18,6 +18,7 @@ from omnigraph.maintenance.checking import indexes as checking
 from omnigraph.maintenance.checking.indexes import check_indexes
 from omnigraph.maintenance.checking.report import Invariant, Notebook
 from omnigraph.maintenance.index_list import IndexStatus
+from omnigraph.schema.catalog import TextOptions
 from omnigraph.storage.indexes import read_indexes, stage_segments
 from omnigraph.storage.tables import Table
 from tests.support.tables import applied
@@ -29,7 +30,7 @@ node Person {
 }
 edge Knows: Person -> Person { since: Date? @index }
 """
-ALL: Final = ["id", "name", "mail", "age", "on", "mood", "score", "born"]
+ALL: Final = ["id", "name", "mail", "age", "on", "mood", "bio", "score", "born"]
 
 
 @pytest.fixture
@@ -69,13 +70,15 @@ def test_the_list_has_what_the_schema_asks_for_and_how_much_of_it_is_there(graph
     age = indexes["Person.age BTREE"]
     assert (age.sources, age.state) == ((IndexSource.INDEX,), IndexState.PARTIAL)
     assert (age.rows, age.rows_covered, age.segments) == (4, 3, 1)
+    assert age.options is None
     assert age.bytes == sum(path.stat().st_size for path in folder_of(graph, "age").iterdir())
     assert age.built_at is not None
     assert age.age is not None
     assert timedelta(0) <= age.age < timedelta(minutes=5)
     assert indexes["Person.mood BTREE"].kind is IndexKind.BTREE
     assert indexes["Person.mail BTREE"].sources == (IndexSource.UNIQUE,)
-    assert indexes["Person.bio INVERTED"].state == "comes with search"
+    assert indexes["Person.bio INVERTED"].state == "partial"
+    assert indexes["Person.bio INVERTED"].options == TextOptions()
     assert indexes["Knows.since BTREE"].state == "complete"
     assert indexes["Knows.since BTREE"].segments == 0
     assert [each.split()[0] for each in indexes] == [
@@ -127,7 +130,7 @@ def test_indexes_that_are_as_they_should_be_are_sound(graph):
     assert report.checked[Invariant.INDEX] == len(ALL)
 
 
-@pytest.mark.parametrize("column", ["id", "mood"])
+@pytest.mark.parametrize("column", ["id", "mood", "bio"])
 def test_an_index_whose_files_are_gone_is_found_and_built_anew(graph, column):
     shutil.rmtree(folder_of(graph, column))
 

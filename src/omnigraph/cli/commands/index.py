@@ -82,7 +82,8 @@ def _show_result(result: IndexResult, branch: str) -> None:
             ],
         )
     for name, columns in result.waiting.items():
-        render.say(f"not built yet, because it comes with search: {name} ({', '.join(columns)})")
+        vectors = ", ".join(columns)
+        render.say(f"not built, because a scan of so few vectors is as fast: {name} ({vectors})")
 
 
 @group.command("list")

@@ -32,7 +32,7 @@ def check_indexes(table: Table, type_: SchemaType, notebook: Notebook, *, reads_
         if index.spec is not None:
             notebook.count(Invariant.INDEX)
             _check_index(table, index, row_counts, notebook, reads_rows=reads_rows)
-    for spec in index_specs(type_):
+    for spec in index_specs(type_, table):
         covered = covered_fragments(table, spec)
         lacking = sum(rows for id_, rows in row_counts.items() if id_ not in covered)
         if lacking >= UNINDEXED_ROWS_NOTED_MIN:
@@ -65,10 +65,11 @@ def _check_index(
     subject = f"index on {index.spec.column}"
     place = format_place(table.address)
     covered = sum(row_counts.get(fragment_id, 0) for fragment_id in index.fragments)
+    is_counted = reads_rows and not index.spec.kind.is_for_search
     try:
         require_readable(table, index)
         # Lance scans the table for an index of which no fragment is left.
-        found = count_found(table, index) if reads_rows and covered else covered
+        found = count_found(table, index) if is_counted and covered else covered
     except OmnigraphError as failure:
         what = "it cannot be read"
         notebook.fail(Invariant.INDEX, subject, place, failure, what=what, step=_REBUILD)

@@ -14,6 +14,7 @@ from itertools import groupby
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from omnigraph.choices import IndexKind
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.jobs import Follow, Jobs
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
@@ -27,11 +28,10 @@ from omnigraph.storage.indexes import (
     Segment,
     build_segment,
     discard_segments,
-    join_segments,
     stage_segments,
 )
 from omnigraph.storage.scans import open_address
-from omnigraph.storage.segments import plan_segments
+from omnigraph.storage.segments import Crowd, join_crowd, plan_segments
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table, TableAddress
 from omnigraph.transaction.view import View
@@ -62,10 +62,15 @@ class BuildTask:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Segments of one index that are joined to one."""
+    """Segments of one index that are joined to one.
+
+    Attributes:
+        gap: What is built in their place, if they are not joined as they are.
+    """
 
     address: TableAddress
     segments: tuple[Segment, ...]
+    gap: Gap | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +108,8 @@ class SparkIndexing:
             self._staged[table.address] = staged
         return staged
 
-    def _join(self, table: Table, crowds: Sequence[tuple[Segment, ...]]) -> list[Segment]:
-        bundles = [Bundle(table.address, crowd) for crowd in crowds]
+    def _join(self, table: Table, crowds: Sequence[Crowd]) -> list[Segment]:
+        bundles = [Bundle(table.address, crowd.segments, crowd.gap(table)) for crowd in crowds]
         jobs = Jobs(self.session, f"omnigraph-{self.run_id}", "joining indexes")
         return jobs.run(partial(join_bundles, self.session, bundles), self.follow)
 
@@ -140,6 +145,10 @@ def plan_parts(table: Table, gaps: Sequence[Gap], cores: int) -> Iterator[IndexP
     """Cut gaps into groups of fragments that are neither tiny nor huge."""
     rows = {fragment.id: fragment.num_rows for fragment in table.fragments()}
     for gap in gaps:
+        if gap.spec.kind is IndexKind.VECTOR:
+            # Segments that learnt their partitions apart cannot be joined.
+            yield IndexPart(table.address, gap, sum(rows[id_] for id_ in gap.fragments))
+            continue
         row_counts = [rows[id_] for id_ in gap.fragments]
         # All gaps are filled at once: the cores are shared by them.
         for group in pack(row_counts, -(-cores // len(gaps)), rows_max=INDEX_PART_ROWS_MAX):
@@ -207,7 +216,7 @@ def join_numbered(
     with report_errors():
         for number in read_numbers(numbers):
             bundle = bundles[number]
-            segment = join_segments(open_address(bundle.address), bundle.segments)
+            segment = join_crowd(open_address(bundle.address), bundle.segments, bundle.gap)
             yield to_message((number, segment))
 
 

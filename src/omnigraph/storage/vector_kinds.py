@@ -1,0 +1,39 @@
+"""Kinds of vector indexes: which one a table gets where the schema leaves that to its size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from omnigraph.choices import IndexKind, VectorKind
+from omnigraph.limits import VECTOR_FLAT_ROWS_MAX, VECTOR_INDEX_ROWS_MIN
+from omnigraph.schema.catalog import VectorOptions
+from omnigraph.storage.indexes import IndexSpec, read_indexes
+from omnigraph.storage.tables import Table
+
+
+def choose_kind(table: Table, spec: IndexSpec) -> IndexSpec | None:
+    """The index that a table gets; None if it has so few rows that a scan is as fast.
+
+    An index that is there stays what it is: its table may get smaller and larger.
+    """
+    options = spec.options
+    if not isinstance(options, VectorOptions) or options.kind is not None:
+        return spec
+    rows = table.count_rows()
+    kind = VectorKind.IVF_FLAT if rows <= VECTOR_FLAT_ROWS_MAX else VectorKind.IVF_PQ
+    chosen = replace(spec, options=replace(options, kind=kind))
+    for index in read_indexes(table):
+        if index.spec is not None and _differ_in_kind_alone(index.spec, chosen):
+            return index.spec
+    return chosen if rows >= VECTOR_INDEX_ROWS_MIN else None
+
+
+def _differ_in_kind_alone(left: IndexSpec, right: IndexSpec) -> bool:
+    ours, theirs = left.options, right.options
+    return (
+        left.kind is IndexKind.VECTOR
+        and left.column == right.column
+        and isinstance(ours, VectorOptions)
+        and isinstance(theirs, VectorOptions)
+        and ours.metric is theirs.metric
+    )
