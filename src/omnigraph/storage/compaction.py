@@ -22,6 +22,7 @@ from lance import LanceOperation
 from lance.fragment import RowIdSequence
 from lance.optimize import Compaction, CompactionOptions, CompactionTask
 
+from omnigraph.choices import IndexKind
 from omnigraph.limits import (
     BYTES_PER_FILE_MAX,
     ROW_ID_BYTES_MAX,
@@ -34,7 +35,7 @@ from omnigraph.limits import (
 from omnigraph.storage import truncation
 from omnigraph.storage.columns import is_blob
 from omnigraph.storage.dropped_columns import find_stale_fragments
-from omnigraph.storage.indexes import Segment, highest_fragment_id
+from omnigraph.storage.indexes import Segment, highest_fragment_id, read_indexes
 from omnigraph.storage.pairs import deletions_of, files_of
 from omnigraph.storage.protobuf import serialize_part
 from omnigraph.storage.staging import StagedWrite, write_files
@@ -151,8 +152,10 @@ def stage_rewrites(table: Table, rewrites: Iterable[Rewrite]) -> StagedWrite:
     """Prepare to replace fragments by their rewrites.
 
     The new fragments get numbers that no fragment of the table ever had: an index remembers the
-    numbers of the fragments that it covered. Indexes do not cover the new ones (`index_rewrites`).
+    numbers of the fragments that it covered. Indexes do not cover the new ones (`index_rewrites`),
+    except those for search that covered all that was rewritten.
     """
+    rewrites = tuple(rewrites)
     numbers = count(highest_fragment_id(table) + 1)
     groups = [
         LanceOperation.RewriteGroup(
@@ -165,7 +168,36 @@ def stage_rewrites(table: Table, rewrites: Iterable[Rewrite]) -> StagedWrite:
         for rewrite in rewrites
     ]
     operation = LanceOperation.Rewrite(groups=groups, rewritten_indices=[])
-    return StagedWrite(table.address, table, operation, table.count_rows())
+    row_count = table.count_rows()
+    narrower = _narrow_segments(table, rewrites)
+    if narrower is None:
+        return StagedWrite(table.address, table, operation, row_count)
+    return StagedWrite(table.address, table, narrower, row_count, followed_by=(operation,))
+
+
+def _narrow_segments(
+    table: Table, rewrites: Sequence[Rewrite]
+) -> LanceOperation.CreateIndex | None:
+    """Take fragments out of segments that cover others of their group, and not all of it.
+
+    Lance rewrites no such group if the segment names rows by their ids (docs/substrate.md).
+    """
+    groups = [frozenset(fragment.id for fragment in rewrite.before) for rewrite in rewrites]
+    narrow: list[Segment] = []
+    removed: list[Segment] = []
+    for index in read_indexes(table):
+        if index.spec is None or index.spec.kind is IndexKind.BTREE:
+            continue
+        for segment in index.segments:
+            covered = frozenset(segment.fragment_ids)
+            split = (group & covered for group in groups if not group <= covered)
+            left = covered.difference(*split)
+            if left != covered:
+                removed.append(segment)
+                narrow += [replace(segment, fragment_ids=left)] if left else []
+    if not removed:
+        return None
+    return LanceOperation.CreateIndex(new_indices=narrow, removed_indices=removed)
 
 
 def index_rewrites(
@@ -179,10 +211,10 @@ def index_rewrites(
     if not segments and not removed:
         return staged
     # They name the preview's version, which is never published.
-    version = staged.address.version + 1
+    version = staged.version
     own = [replace(segment, dataset_version=version) for segment in segments]
     operation = LanceOperation.CreateIndex(new_indices=own, removed_indices=list(removed))
-    return replace(staged, followed_by=(operation,))
+    return replace(staged, followed_by=(*staged.followed_by, operation))
 
 
 def _make_task(table: Table, fragments: Sequence[Fragment]) -> CompactionTask:

@@ -91,12 +91,14 @@ def preview(staged: StagedWrite) -> Table:
     """
     base, address = staged.base, staged.address
     assert isinstance(base, Table), "a table that does not exist has no versions to detach from"
-    transaction = Transaction(address.version, staged.operation)
+    detached = base.handle
     with translate_errors("previewing a write to", address.uri):
-        # Lance picks the version's number at random, in as many attempts.
-        detached = LanceDataset.commit(
-            base.handle, transaction, max_retries=PREVIEW_ATTEMPTS_MAX, detached=True
-        )
+        for operation in (staged.operation, *staged.followed_by):
+            transaction = Transaction(detached.version, operation)
+            # Lance picks the version's number at random, in as many attempts.
+            detached = LanceDataset.commit(
+                detached, transaction, max_retries=PREVIEW_ATTEMPTS_MAX, detached=True
+            )
     return Table(replace(address, version=detached.version), detached, base.owner)
 
 

@@ -3,44 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from omnigraph.choices import Analyzer, IndexKind, Metric, VectorKind
 from omnigraph.limits import VECTOR_PARTITION_ROWS, VECTOR_SUBVECTOR_MAX
 from omnigraph.schema.catalog import IndexOptions, TextOptions, VectorOptions
-
-_PLAIN: Final[Mapping[str, object]] = {
-    "language": "English",
-    "lower_case": True,
-    "stem": False,
-    "remove_stop_words": False,
-    "ascii_folding": False,
-    "max_token_length": 40,
-}
-
-TOKENIZERS: Final[Mapping[Analyzer, Mapping[str, object]]] = {
-    Analyzer.ENGLISH: {
-        **_PLAIN,
-        "base_tokenizer": "simple",
-        "stem": True,
-        "remove_stop_words": True,
-        "ascii_folding": True,
-    },
-    Analyzer.SIMPLE: {**_PLAIN, "base_tokenizer": "simple"},
-    Analyzer.WHITESPACE: {**_PLAIN, "base_tokenizer": "whitespace"},
-    Analyzer.RAW: {
-        **_PLAIN,
-        "base_tokenizer": "raw",
-        "lower_case": False,
-        "max_token_length": None,
-    },
-}
-"""What Lance calls our analyzers (`search.analysis` finds the same words in a text)."""
+from omnigraph.search.analysis import index_parameters
 
 
 def text_arguments(options: TextOptions) -> dict[str, Any]:
     """What Lance builds an index of texts by."""
-    return {"with_position": options.positions, **TOKENIZERS[options.analyzer]}
+    return {"with_position": options.positions, **index_parameters(options.analyzer)}
 
 
 def vector_arguments(options: VectorOptions, *, rows: int, dimension: int) -> dict[str, Any]:
@@ -64,8 +37,9 @@ def read_options(
 ) -> tuple[IndexKind, IndexOptions] | None:
     """The kind and options of an index that Lance describes; None if it is none of ours."""
     if index_type.upper() == IndexKind.INVERTED:
-        for analyzer, tokenizer in TOKENIZERS.items():
-            if all(details.get(name) == value for name, value in tokenizer.items()):
+        for analyzer in Analyzer:
+            parameters = index_parameters(analyzer)
+            if all(details.get(name) == value for name, value in parameters.items()):
                 positions = bool(details["with_position"])
                 return IndexKind.INVERTED, TextOptions(analyzer, positions)
         return None

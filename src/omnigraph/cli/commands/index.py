@@ -16,6 +16,7 @@ from omnigraph.cli.spark import quick_spark
 if TYPE_CHECKING:
     from omnigraph.maintenance.index_list import IndexStatus
     from omnigraph.maintenance.indexes import IndexResult
+    from omnigraph.schema.catalog import IndexOptions
 
 group = typer.Typer(
     help="Build missing indexes, extend the others to new rows, or list them.",
@@ -104,14 +105,18 @@ def list_indexes(
         render.show_json([_facts(status) for status in listed])
         return
     render.show_table(
-        ["type", "column", "kind", "for", "rows", "covered", "segments", "bytes", "age", "state"],
+        [
+            *("type", "column", "kind", "options", "for", "rows", "covered", "segments", "bytes"),
+            *("age", "state"),
+        ],
         map(_cells, listed),
     )
 
 
 def _cells(status: IndexStatus) -> tuple[object, ...]:
     sources = ", ".join(status.sources)
-    asked = (status.type_name, status.column, status.kind, sources, status.rows)
+    options = _format_options(status.options)
+    asked = (status.type_name, status.column, status.kind, options, sources, status.rows)
     if not status.segments:
         return (*asked, None, None, None, None, status.state)
     age = None if status.age is None else _format_age(status.age)
@@ -123,6 +128,14 @@ def _facts(status: IndexStatus) -> dict[str, object]:
     type_name = facts.pop("type_name")
     age = None if status.age is None else int(status.age.total_seconds())
     return {"type": type_name, **facts, "age": age}
+
+
+def _format_options(options: IndexOptions | None) -> str | None:
+    """The options of an index in the order of the schema, by what they are."""
+    if options is None:
+        return None
+    chosen = ((name, value) for name, value in asdict(options).items() if value)
+    return ", ".join(name if value is True else str(value) for name, value in chosen)
 
 
 def _format_age(age: timedelta) -> str:
