@@ -194,7 +194,9 @@ def _narrow_segments(
             left = covered.difference(*split)
             if left != covered:
                 removed.append(segment)
-                narrow += [replace(segment, fragment_ids=left)] if left else []
+                # Lance takes sets, too.
+                fewer = replace(segment, fragment_ids=left)  # type: ignore[arg-type]
+                narrow += [fewer] if left else []
     if not removed:
         return None
     return LanceOperation.CreateIndex(new_indices=narrow, removed_indices=removed)

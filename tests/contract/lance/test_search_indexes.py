@@ -29,7 +29,9 @@ def stage(dataset: LanceDataset, *fragments: int, column: str = "key", **options
 
 
 def adopt(dataset: LanceDataset, *segments: Index, removed: tuple[Index, ...] = ()) -> LanceDataset:
-    operation = LanceOperation.CreateIndex(new_indices=list(segments), removed_indices=removed)
+    operation = LanceOperation.CreateIndex(
+        new_indices=list(segments), removed_indices=list(removed)
+    )
     return commit(dataset, operation)
 
 
@@ -93,7 +95,7 @@ def test_an_index_of_texts_says_how_it_was_built(uri, analyzer, positions):
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_HNSW_SQ"])
 def test_an_index_of_vectors_says_how_it_was_built(uri, kind, metric):
     dataset = with_vectors(uri)
-    codes = {"num_sub_vectors": 2} if kind == "IVF_PQ" else {}
+    codes: dict[str, Any] = {"num_sub_vectors": 2} if kind == "IVF_PQ" else {}
     segment = dataset.create_index_uncommitted(
         "vector", kind, name="v", metric=metric, num_partitions=2, fragment_ids=[0], **codes
     )
