@@ -554,5 +554,11 @@ WARM_STOP_SECONDS_MAX: Final = 10.0
 ANALYSED_BLOCK_BYTES: Final = 8 << 20
 """Bytes of texts that are split into words at once; what that takes is some ten times as much."""
 
+KEPT_TOKENS_BYTES_MAX: Final = 256 << 20
+"""Bytes of tokens of texts that an engine keeps in memory."""
+
+SEARCH_TEXT_BYTES_MAX: Final = 64 << 10
+"""Bytes of a text that is looked for."""
+
 REMEMBERED_WORDS_MAX: Final = 1 << 17
 """Words whose tokens a process remembers, for each analysis."""

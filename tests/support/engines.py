@@ -14,7 +14,7 @@ from omnigraph.model.ids import OperationId
 from omnigraph.model.tables import TableKey
 from omnigraph.query import ir
 from omnigraph.query.ir import Value
-from omnigraph.query.lowering.operands import Given, unconverted_numbers
+from omnigraph.query.lowering.operands import Given, unconverted_parameters
 from omnigraph.query.lowering.plan import lower
 from omnigraph.schema.catalog import Catalog, Index, SchemaType
 from omnigraph.schema.indexes import index_kind
@@ -79,7 +79,7 @@ def answer(
 
     The query is lowered for other values of the same shape, as a cached template would be.
     """
-    numbers = unconverted_numbers(query)
+    numbers = unconverted_parameters(query)
     given = Given(values, NOW, numbers)
     others = {
         name: _another(value, is_unconverted=name in numbers) for name, value in values.items()

@@ -67,9 +67,9 @@ def _filter(condition: ir.Filter) -> str:
             return f"{_value(left)} {operator} {_value(right)}"
         case ir.NullTest(operand, negated):
             return f"{_value(operand)} is {'not ' * negated}null"
-        case ir.TextMatch(test, text, query, edits):
+        case ir.TextMatch(test, text, query, edits, _, analyzer):
             rest = "" if edits is None else f" within {_value(edits)}"
-            return f"{_value(text)} {test} {_value(query)}{rest}"
+            return f"{_value(text)} {test} {_value(query)}{rest}, {analyzer}"
 
 
 def _value(expression: ir.Expression) -> str:
@@ -87,9 +87,11 @@ def _value(expression: ir.Expression) -> str:
             return f"{function}({'distinct ' * distinct}{_value(argument)}): {type_}{mark}"
         case ir.Nearest(column, query) | ir.Bm25(column, query):
             name = type(expression).__name__.lower()
-            return f"{name}({_value(column)}, {_value(query)}): {expression.type}{mark}"
-        case ir.Rrf(first, second, k):
-            return f"rrf({_value(first)}, {_value(second)}, {_value(k)}): {expression.type}{mark}"
+            how = expression.metric if isinstance(expression, ir.Nearest) else expression.analyzer
+            return f"{name}({_value(column)}, {_value(query)}, {how}): {expression.type}{mark}"
+        case ir.Rrf(rankings, k):
+            parts = ", ".join(map(_value, (*rankings, k)))
+            return f"rrf({parts}): {expression.type}{mark}"
 
 
 def _mutation(query: ir.MutationQuery) -> Iterator[str]:

@@ -12,7 +12,7 @@ from omnigraph.engine.protocol import Data
 
 # Each method imports the package that it needs, and the engine is imported when it is first used.
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from omnigraph.changes.lifts import LiftPair
     from omnigraph.changes.records import Changes
@@ -63,6 +63,10 @@ class LocalBackend:
     def means(self, plan: Plan, data: Data) -> str:
         """By what the engine would answer the plan, and why. Reads no rows."""
         return self._engine.means(plan, data)
+
+    def searches(self, plan: Plan, data: Data) -> Mapping[str, str]:
+        """How the engine would answer each search of a plan. Reads no rows."""
+        return self._engine.searches(plan, data)
 
     def run(self, plan: Plan, data: Data) -> pa.Table:
         """The plan's rows, in its order, with exactly the columns it declares."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -52,6 +52,10 @@ class SparkBackend:
     def means(self, plan: Plan, data: Data) -> str:
         """By what the engine would answer the plan, and why. Reads no rows."""
         return self._engine.means(plan, data)
+
+    def searches(self, plan: Plan, data: Data) -> Mapping[str, str]:
+        """How the engine would answer each search of a plan. Reads no rows."""
+        return self._engine.searches(plan, data)
 
     def run(self, plan: Plan, data: Data) -> pa.Table:
         """The plan's rows, in its order, with exactly the columns it declares."""

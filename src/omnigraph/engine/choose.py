@@ -146,10 +146,7 @@ def follow_up(wanted: str | None, engine: EngineName) -> str | None:
 def measure_plan(plan: Plan, data: Data) -> Iterator[Measure]:
     """The bytes of the tables that a plan reads."""
     # Imported here: what measures other things has no plan.
-    from omnigraph.relational.plans import TableRows
+    from omnigraph.relational.plans import tables_read
 
-    keys = {
-        relation.table for relation in plan.relations.values() if isinstance(relation, TableRows)
-    }
-    byte_count = sum(data.table(key).count_bytes() for key in keys)
+    byte_count = sum(data.table(key).count_bytes() for key in tables_read(plan))
     yield Measure(byte_count, LOCAL_BYTES_MAX, "the plan reads tables of {:,} bytes")

@@ -50,6 +50,10 @@ class Engine(Protocol):
         """By what it would answer the plan, and why, for people. Reads no rows."""
         ...
 
+    def searches(self, plan: Plan, data: Data) -> Mapping[str, str]:
+        """How it would answer each search of a plan, by relation, for people. Reads no rows."""
+        ...
+
     def run(self, plan: Plan, data: Data) -> pa.Table:
         """The plan's rows, in its order, with exactly the columns it declares.
 

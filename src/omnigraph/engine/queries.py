@@ -27,10 +27,10 @@ from omnigraph.model.arguments import require_names, require_text
 from omnigraph.model.former_names import FormerNames
 from omnigraph.query import ir
 from omnigraph.query.compile import compile_queries
-from omnigraph.query.lowering.operands import Given, unconverted_numbers
+from omnigraph.query.lowering.operands import Given, unconverted_parameters
 from omnigraph.query.lowering.plan import Template, lower
 from omnigraph.query.parameters import bind
-from omnigraph.relational.plans import Plan, TableRows
+from omnigraph.relational.plans import Plan, TableRows, tables_read
 from omnigraph.storage.store import Store
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ class Explanation:
         sql: The plan, in that engine's dialect; arrays say the same without it.
         reads: Each relation of the plan, and the table and columns it reads.
         looks_up: What may be found by an index instead of a scan.
+        searches: Each search of the plan, and how it is answered.
     """
 
     engine: EngineName
@@ -114,14 +115,17 @@ class Explanation:
     sql: str
     reads: Mapping[str, str]
     looks_up: tuple[str, ...]
+    searches: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         reads = "\n".join(f"  {name}: {what}" for name, what in self.reads.items())
         looks_up = "\n".join(f"  {lookup}" for lookup in self.looks_up) or "  nothing"
+        searches = "".join(f"\n  {name}: {how}" for name, how in self.searches.items())
+        searched = f"searches:{searches}\n" if searches else ""
         return (
             f"engine: {self.engine}, because {self.why}\n"
             f"answers by: {self.means}\n"
-            f"reads:\n{reads}\nmay look up:\n{looks_up}\nplan:\n{self.sql}"
+            f"reads:\n{reads}\n{searched}may look up:\n{looks_up}\nplan:\n{self.sql}"
         )
 
 
@@ -160,7 +164,7 @@ class Queries:
         self.local = engines(EngineName.LOCAL)
         self.catalog = catalogs.of
         self._compiled = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._compile)
-        self._numbers = lru_cache(maxsize=COMPILED_QUERIES_MAX)(unconverted_numbers)
+        self._unconverted = lru_cache(maxsize=COMPILED_QUERIES_MAX)(unconverted_parameters)
         self._lowered = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._lower)
 
     def run(
@@ -220,6 +224,7 @@ class Queries:
             plan.tree.sql(dialect=runner.dialect, pretty=True),
             reads,
             tuple(dict.fromkeys(lookups)),
+            runner.searches(plan, prepared.data),
         )
 
     def _plan(
@@ -235,12 +240,11 @@ class Queries:
             message = f"the query {query.name} changes the graph"
             raise InvalidInputError(message, hint="run it with mutate")
         values = bind(query, require_names(parameters, "params"))
-        given = Given(values, self._clock.now(), self._numbers(query))
+        given = Given(values, self._clock.now(), self._unconverted(query))
         return self._lowered(snapshot.schema_digest, query, _GivenShape(given)).plan(given)
 
     def _prepare(self, snapshot: Snapshot, plan: Plan, engine: str | None) -> _PreparedQuery:
-        tables = {each.table for each in plan.relations.values() if isinstance(each, TableRows)}
-        self._store.tables.open_pins(map(snapshot.pin, tables))
+        self._store.tables.open_pins(map(snapshot.pin, tables_read(plan)))
         data = data_at(self._store, snapshot)
         return _PreparedQuery(plan, data, by_size(engine, measure_plan(plan, data)))
 

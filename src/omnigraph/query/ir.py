@@ -21,9 +21,11 @@ from datetime import date, datetime
 from enum import StrEnum
 from typing import Final
 
+from omnigraph.choices import Analyzer, Metric
 from omnigraph.model.names import TypeName
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import PropertyType, Scalar
+from omnigraph.relational.searches import TextTest
 
 Value = (
     str
@@ -141,15 +143,20 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """The distance of a vector from the query's vector: smaller is better, null for no vector.
+    """The distance of a vector from the query's vector: smaller is better.
+
+    Null for no vector, and under COSINE for a vector that is zero.
 
     Attributes:
         vector: Of type `Vector(n)`.
         query: Of the same type.
+        table: The type whose vectors they are.
     """
 
     vector: ColumnValue
     query: GivenValue
+    table: TableKey
+    metric: Metric
 
     @property
     def type(self) -> PropertyType:
@@ -158,16 +165,22 @@ class Nearest:
 
     @property
     def nullable(self) -> bool:
-        """Whether there may be no vector."""
-        return self.vector.nullable or self.query.nullable
+        """Whether there may be no distance."""
+        return True
 
 
 @dataclass(frozen=True, slots=True)
 class Bm25:
-    """How well a text matches the query's text: larger is better."""
+    """How well a text matches the query's text: larger is better; null if no word matches.
+
+    Attributes:
+        table: The type whose texts they are; all of them together make a word rare or common.
+    """
 
     text: ColumnValue
     query: GivenValue
+    table: TableKey
+    analyzer: Analyzer
 
     @property
     def type(self) -> PropertyType:
@@ -176,20 +189,24 @@ class Bm25:
 
     @property
     def nullable(self) -> bool:
-        """Whether there may be no text."""
-        return self.text.nullable or self.query.nullable
+        """Whether there may be no match."""
+        return True
 
 
 @dataclass(frozen=True, slots=True)
 class Rrf:
-    """Two rankings of the matching rows combined: the sum of 1 / (k + rank); larger is better.
+    """Rankings of the matching rows combined: the sum of 1 / (k + rank); larger is better.
+
+    The rank of a row in one of the rankings is its place among the rows of its variable that match
+    and have a score, from 1 on; equal scores are ranked by id. Only the first `RRF_WINDOW` of a
+    ranking count. Null for a row that none of them counts.
 
     Attributes:
+        rankings: Two or more.
         k: A whole number above 0, or a parameter that `parameters.bind` has checked to be one.
     """
 
-    first: Nearest | Bm25
-    second: Nearest | Bm25
+    rankings: tuple[Nearest | Bm25, ...]
     k: ParameterValue | Constant
 
     @property
@@ -199,8 +216,8 @@ class Rrf:
 
     @property
     def nullable(self) -> bool:
-        """Never: a row that is missing from one ranking still has a score from the other."""
-        return False
+        """Whether a row may be missing from all rankings."""
+        return True
 
 
 Ranking = Nearest | Bm25 | Rrf
@@ -250,14 +267,6 @@ class NullTest:
     negated: bool
 
 
-class TextTest(StrEnum):
-    """How a text is searched: any of the words, similar words, or the words as a phrase."""
-
-    SEARCH = "search"
-    FUZZY = "fuzzy"
-    MATCH_TEXT = "match_text"
-
-
 @dataclass(frozen=True, slots=True)
 class TextMatch:
     """True if the text matches the query's text.
@@ -265,12 +274,15 @@ class TextMatch:
     Attributes:
         edits_max: For FUZZY, how many characters a word may differ by; None lets the length of
             the word decide. A parameter has been checked to be between 0 and 2.
+        table: The type whose texts they are.
     """
 
     test: TextTest
     text: ColumnValue
     query: GivenValue
     edits_max: ParameterValue | Constant | None
+    table: TableKey
+    analyzer: Analyzer
 
 
 Filter = Comparison | NullTest | TextMatch
@@ -394,6 +406,8 @@ class Column:
 @dataclass(frozen=True, slots=True)
 class OrderKey:
     """Sort by this, nulls first ascending and last descending; of a Ranking, last in any case.
+
+    A Ranking without a direction starts with the best.
 
     An alias of the text is replaced by the expression that it names. Enums sort as text, false
     before true. In a grouped query the expression equals a column's, or is an Aggregate.

@@ -163,11 +163,8 @@ def _order_key(
         and not _is_column(expression, columns)
     ):
         fault = "a group has no such value", "order by a column of return, or by an aggregate"
-    elif isinstance(syntax.expression, ast.SearchCall):
+    elif isinstance(expression, ir.Ranking) and syntax.direction is None:
         descending = not isinstance(expression, ir.Nearest)
-        best = ast.SortDirection.DESC if descending else ast.SortDirection.ASC
-        if syntax.direction not in (None, best):
-            fault = "a ranking starts with the best", "leave the direction out"
     if fault is not None:
         scope.report.add(QueryCode.ORDER, syntax.expression.span, *fault)
         return None

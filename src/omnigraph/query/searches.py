@@ -10,6 +10,9 @@ from omnigraph.query.codes import QueryCode
 from omnigraph.query.literals import vector
 from omnigraph.query.operands import operand
 from omnigraph.query.scope import Scope
+from omnigraph.relational.searches import TextTest
+from omnigraph.schema.catalog import SchemaType
+from omnigraph.schema.indexes import text_options, vector_options
 
 RRF_K: Final = 60
 """The default `k` of `rrf`, from the paper that introduced it."""
@@ -25,7 +28,7 @@ _ARGUMENTS: Final = {
     ast.SearchName.MATCH_TEXT: "match_text($x.text, query)",
     ast.SearchName.NEAREST: "nearest($x.vector, query)",
     ast.SearchName.BM25: "bm25($x.text, query)",
-    ast.SearchName.RRF: "rrf(nearest(…), bm25(…), k?)",
+    ast.SearchName.RRF: "rrf(nearest(…), bm25(…), …, k?)",
 }
 
 
@@ -47,7 +50,10 @@ def text_match(call: ast.SearchCall, scope: Scope) -> ir.TextMatch | None:
                     return None
             if text is None or query_text is None:
                 return None
-            return ir.TextMatch(ir.TextTest(call.function), text, query_text, edits)
+            type_ = _type_of(text, scope)
+            analyzer = text_options(type_, text.column).analyzer
+            test = TextTest(call.function)
+            return ir.TextMatch(test, text, query_text, edits, type_.table_key, analyzer)
         case _:
             _report_arguments(call, scope)
             return None
@@ -61,10 +67,13 @@ def ranking(call: ast.SearchCall, scope: Scope) -> ir.Ranking | None:
         case ast.SearchName.BM25, (syntax, query):
             text = _text(syntax, scope)
             query_text = _row_independent_value(query, Scalar.STRING, scope)
-            return None if text is None or query_text is None else ir.Bm25(text, query_text)
-        case ast.SearchName.RRF, (first, second, *k):
-            if len(k) <= 1:
-                return _rrf(first, second, *k, scope=scope)
+            if text is None or query_text is None:
+                return None
+            type_ = _type_of(text, scope)
+            analyzer = text_options(type_, text.column).analyzer
+            return ir.Bm25(text, query_text, type_.table_key, analyzer)
+        case ast.SearchName.RRF, (_, _, *_):
+            return _rrf(call.arguments, scope)
         case ((ast.SearchName.SEARCH | ast.SearchName.FUZZY | ast.SearchName.MATCH_TEXT), _):
             operand(call, scope)
             return None
@@ -82,38 +91,47 @@ def _nearest(syntax: ast.Expression, query: ast.Expression, scope: Scope) -> ir.
         message = f"{column.column} is {column.type}, not a Vector"
         scope.report.add(QueryCode.ARGUMENTS, syntax.span, message)
         return None
+    query_vector: ir.GivenValue | None
     if isinstance(query, ast.ListLiteral):
-        constant = vector(query, column.type.dimension, scope.report)
-        return None if constant is None else ir.Nearest(column, constant)
-    query_vector = _row_independent_value(query, column.type, scope)
-    return None if query_vector is None else ir.Nearest(column, query_vector)
+        query_vector = vector(query, column.type.dimension, scope.report)
+    else:
+        query_vector = _row_independent_value(query, column.type, scope)
+    if query_vector is None:
+        return None
+    type_ = _type_of(column, scope)
+    metric = vector_options(type_, column.column).metric
+    return ir.Nearest(column, query_vector, type_.table_key, metric)
 
 
-def _rrf(
-    first: ast.Expression,
-    second: ast.Expression,
-    k: ast.Expression | None = None,
-    *,
-    scope: Scope,
-) -> ir.Rrf | None:
-    rankings = [_rrf_part(syntax, scope) for syntax in (first, second)]
+def _rrf(arguments: tuple[ast.Expression, ...], scope: Scope) -> ir.Rrf | None:
+    """Two or more rankings, and perhaps a whole number after them."""
+    syntaxes, k = arguments, None
+    if len(arguments) > 2 and not isinstance(arguments[-1], ast.SearchCall):
+        *syntaxes_, k = arguments
+        syntaxes = tuple(syntaxes_)
+    rankings = [_rrf_part(syntax, scope) for syntax in syntaxes]
     constant = ir.Constant(RRF_K, Scalar.I64)
     weight = constant if k is None else _whole_number(k, scope, low=1, high=None)
-    match rankings:
-        case [ir.Nearest() | ir.Bm25() as one, ir.Nearest() | ir.Bm25() as two] if weight:
-            return ir.Rrf(one, two, weight)
-        case _:
-            return None
+    parts = tuple(part for part in rankings if part is not None)
+    return ir.Rrf(parts, weight) if weight and len(parts) == len(rankings) else None
 
 
-def _rrf_part(syntax: ast.Expression, scope: Scope) -> ir.Ranking | None:
+def _rrf_part(syntax: ast.Expression, scope: Scope) -> ir.Nearest | ir.Bm25 | None:
     match syntax:
         case ast.SearchCall(ast.SearchName.NEAREST | ast.SearchName.BM25):
-            return ranking(syntax, scope)
+            part = ranking(syntax, scope)
+            assert not isinstance(part, ir.Rrf), "the function is another"
+            return part
         case _:
-            message = "rrf joins two of nearest(…) and bm25(…)"
+            message = "rrf joins two or more of nearest(…) and bm25(…)"
             scope.report.add(QueryCode.ARGUMENTS, syntax.span, message)
             return None
+
+
+def _type_of(column: ir.ColumnValue, scope: Scope) -> SchemaType:
+    type_ = scope.bound_type(column.variable)
+    assert type_ is not None, "its column was resolved"
+    return type_
 
 
 def _text(syntax: ast.Expression, scope: Scope) -> ir.ColumnValue | None:

@@ -17,8 +17,10 @@ from omnigraph.relational.plans import (
     Plan,
     Reduction,
     Relation,
+    SearchRows,
     TableRows,
 )
+from omnigraph.relational.searches import Search
 from omnigraph.relational.trees import alias
 
 
@@ -38,6 +40,10 @@ class PlanBuilder:
     def give(self) -> str:
         """Add a relation whose rows the caller of the plan provides; returns its name."""
         return self._add(GivenRows())
+
+    def search(self, search: Search, best: int | None = None) -> str:
+        """Add a relation of what a search finds; returns its name."""
+        return self._add(SearchRows(search, best))
 
     def define(self, query: exp.Query, *, reused: bool = False) -> str:
         """Add an intermediate table; `reused` ones are worth computing once. Returns its name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 from sqlglot import exp
 
@@ -13,6 +13,7 @@ from omnigraph.model.tables import TableKey
 from omnigraph.model.types import PropertyType
 from omnigraph.relational.numbers import Comparator
 from omnigraph.relational.patterns import PatternPlan
+from omnigraph.relational.searches import Search
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,20 @@ class GivenRows:
     """Rows that the caller provides with the plan, such as the delta of a write."""
 
 
-Relation = TableRows | GivenRows
+@dataclass(frozen=True, slots=True)
+class SearchRows:
+    """What a search finds, at the snapshot that a plan is run on: `id`, and `score` of a ranking.
+
+    Attributes:
+        best: How many rows of a ranking matter, those of equal score with the last of them
+            included; None for all. An engine may leave out the others.
+    """
+
+    search: Search
+    best: int | None = None
+
+
+Relation = TableRows | GivenRows | SearchRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,3 +186,19 @@ class Plan:
     reductions: tuple[Reduction, ...] = ()
     lookup: Lookup | None = None
     matching: PatternPlan | None = None
+
+
+def tables_read(plan: Plan) -> frozenset[TableKey]:
+    """The types whose rows a plan reads, or searches."""
+    tables = set()
+    for relation in plan.relations.values():
+        match relation:
+            case TableRows(table):
+                tables.add(table)
+            case SearchRows(search):
+                tables.add(search.table)
+            case GivenRows():
+                pass
+            case _:
+                assert_never(relation)
+    return frozenset(tables)

@@ -72,6 +72,9 @@ class Unasked:
     def means(self, plan: Plan, data: Data) -> str:  # noqa: ARG002  # the protocol's
         return "nothing"
 
+    def searches(self, plan: Plan, data: Data) -> dict[str, str]:  # noqa: ARG002  # the protocol's
+        return {}
+
     def run(self, plan: Plan, data: Data) -> NoReturn:  # noqa: ARG002  # the protocol's
         message = f"the engine was asked {plan.tree.sql()}"
         raise AssertionError(message)

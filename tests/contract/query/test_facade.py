@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph.choices import EngineName
 from omnigraph.engine.choose import ENVIRONMENT_VARIABLE, measure_plan
-from omnigraph.errors import ErrorCode, InvalidInputError, InvalidParameterError, NotFoundError
+from omnigraph.errors import InvalidInputError, InvalidParameterError, NotFoundError
 from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph
 from omnigraph.lang.diagnostics import DiagnosticsError
@@ -95,12 +95,6 @@ def test_the_name_of_a_file_is_no_query(graph: Graph) -> None:
         with pytest.raises(InvalidParameterError, match=r"people\.gq is the name") as refused:
             run("people.gq")
         assert 'Path("people.gq") in Python' in refused.value.hint
-
-
-def test_search_functions_are_understood_but_not_yet_run(graph: Graph) -> None:
-    with pytest.raises(InvalidInputError) as refused:
-        graph.query('query q() { match { $p: Person search($p.note, "a") } return { $p } }')
-    assert refused.value.code is ErrorCode.NOT_YET
 
 
 def test_reads_see_the_commit_they_name_and_nothing_later(tmp_path_factory: object) -> None:

@@ -19,12 +19,13 @@ from omnigraph.engine.local.bounds import combinations, relation_uses
 from omnigraph.engine.local.databases import bounded_database, new_cursor
 from omnigraph.engine.local.reduce import Reducer, look_up
 from omnigraph.engine.local.scans import joinable, scannable
+from omnigraph.engine.local.searching import Searcher
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.results import conform
 from omnigraph.errors import ErrorCode, InternalError, InvalidInputError, StorageError
 from omnigraph.limits import BRIEF_COMBINATIONS_MAX, COMPILED_QUERIES_MAX, RESULT_BATCH_ROWS
 from omnigraph.relational.caps import cap_rows
-from omnigraph.relational.plans import GivenRows, Plan, Relation, TableRows
+from omnigraph.relational.plans import GivenRows, Plan, Relation, SearchRows, TableRows
 from omnigraph.storage.index_damage import warn_of_damage
 from omnigraph.storage.streams import Relay
 
@@ -51,6 +52,7 @@ class LocalEngine:
         self._uses_arrays = uses_arrays
         self._making = threading.Lock()
         self._made_matcher: PatternMatcher | None = None
+        self._searcher = Searcher()
 
     @property
     def name(self) -> EngineName:
@@ -69,6 +71,10 @@ class LocalEngine:
         if not self._uses_arrays:
             return "SQL, because arrays are switched off"
         return str(self._matcher.choose(plan, data))
+
+    def searches(self, plan: Plan, data: Data) -> Mapping[str, str]:  # noqa: ARG002
+        """How it would answer each search of a plan. Reads no rows."""
+        return self._searcher.describe(plan)
 
     def run(self, plan: Plan, data: Data) -> pa.Table:
         """The plan's rows, in its order, with exactly the columns it declares.
@@ -115,6 +121,8 @@ class LocalEngine:
     def _run_sql(self, plan: Plan, data: Data) -> pa.Table:
         budget = data.budget
         relay = Relay()
+        if found := self._searcher.run(plan, data):
+            data = replace(data, given={**data.given, **found})
         inputs = self._inputs(plan, data, relay)
         statement = self._statements.of(plan.tree, budget.rows_max)
         values = {name: bound.value for name, bound in plan.values.items()}
@@ -159,7 +167,7 @@ class LocalEngine:
         uses_indexes: bool,
     ) -> Any:
         match relation:
-            case GivenRows():
+            case GivenRows() | SearchRows():
                 return data.given[name]
             case TableRows(key, columns):
                 table = data.table(key)

@@ -24,6 +24,7 @@ from omnigraph.relational.plans import (
     Plan,
     ReachedFrom,
     Reduction,
+    SearchRows,
     TableRows,
 )
 from omnigraph.storage import filters, lookups
@@ -193,9 +194,10 @@ class Reducer:
         return pa.concat_tables(parts)
 
     def _known_rows(self, name: str) -> pa.Table | None:
-        """The rows of a relation that are in memory: given with the plan, or already fetched."""
-        if isinstance(self.plan.relations[name], GivenRows):
-            return self.data.given[name]
+        """The rows of a relation that are in memory: given, found by a search, or fetched."""
+        if isinstance(self.plan.relations[name], GivenRows | SearchRows):
+            # What a search finds is not known before it has run.
+            return self.data.given.get(name)
         return self.fetched.get(name)
 
 

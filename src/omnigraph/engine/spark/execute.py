@@ -25,10 +25,10 @@ from omnigraph.engine.spark.session import open_session, plan_session
 from omnigraph.engine.spark.settings import SessionSettings
 from omnigraph.engine.spark.types import spark_type
 from omnigraph.engine.spark.values import bind
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import ErrorCode, InvalidInputError, OmnigraphError
 from omnigraph.limits import CANCELLED_JOBS_SECONDS_MAX, KEYS_PER_LOOKUP_MAX
 from omnigraph.relational.caps import cap_rows
-from omnigraph.relational.plans import GivenRows, IsOneOf, Plan, Relation, TableRows
+from omnigraph.relational.plans import GivenRows, IsOneOf, Plan, Relation, SearchRows, TableRows
 from omnigraph.storage import filters
 
 _DIALECT: Final = "spark"
@@ -66,6 +66,14 @@ class SparkEngine:
     def means(self, plan: Plan, data: Data) -> str:  # noqa: ARG002 the same for all
         """By what it would answer the plan."""
         return "SQL, because Spark runs nothing else"
+
+    def searches(self, plan: Plan, data: Data) -> Mapping[str, str]:  # noqa: ARG002
+        """How it would answer each search of a plan."""
+        return {
+            name: f"{relation.search}, not on Spark yet"
+            for name, relation in plan.relations.items()
+            if isinstance(relation, SearchRows)
+        }
 
     @property
     def session(self) -> SparkSession:
@@ -158,6 +166,9 @@ def _relation_frame(
         case TableRows(key, columns):
             filter_text = _filter_text(plan, name)
             return table_frame(session, data.table(key), columns, filter_text=filter_text)
+        case SearchRows(search):
+            message = f"Spark does not answer this yet: {search}"
+            raise InvalidInputError(message, hint="use --engine local", code=ErrorCode.NOT_YET)
         case _:
             assert_never(relation)
 

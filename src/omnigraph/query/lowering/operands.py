@@ -10,7 +10,6 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from sqlglot import exp
 
-from omnigraph.errors import ErrorCode, InvalidInputError
 from omnigraph.model.types import ListType, PropertyType, Scalar
 from omnigraph.query import ir
 from omnigraph.relational.expressions import (
@@ -51,12 +50,13 @@ class Given:
     """The arguments of a run: the values of a query's parameters, and its instant.
 
     Attributes:
-        numbers: The parameters whose numbers enter a tree unconverted (`unconverted_numbers`).
+        unconverted: The parameters whose numbers and vectors enter no tree, or enter it as they are
+            (`unconverted_parameters`).
     """
 
     values: Mapping[str, ir.Value]
     now: datetime
-    numbers: frozenset[str] = frozenset()
+    unconverted: frozenset[str] = frozenset()
 
     def known(self, operand: ir.GivenValue) -> Known:
         """The value of an operand that depends on no row."""
@@ -98,22 +98,37 @@ class Given:
         type of the other side of the comparison.
         """
         value = self.values[name]
-        if isinstance(value, int) and name in self.numbers:
+        if isinstance(value, int | tuple) and name in self.unconverted:
             return True
         return isinstance(value, str | bool | bytes | date)
 
 
-def unconverted_numbers(query: ir.ReadQuery) -> frozenset[str]:
-    """The parameters that are whole numbers, and only compared with columns of their own type."""
+def unconverted_parameters(query: ir.ReadQuery) -> frozenset[str]:
+    """The parameters that no tree depends on, whatever their values.
+
+    They are whole numbers that are only compared with columns of their own type, and vectors that
+    are only looked for.
+    """
     all_uses = Counter(_parameters_in(query))
-    unconverted = Counter(_parameters_in([*_exact_comparisons(query.match)]))
-    return frozenset(
+    compared = Counter(_parameters_in([*_exact_comparisons(query.match)]))
+    vectors = Counter(_vectors_looked_for(query))
+    names = {
         parameter.name
         for parameter in query.parameters
         if isinstance(parameter.type, Scalar)
         and parameter.type.is_integer
-        and all_uses[parameter.name] == unconverted[parameter.name]
-    )
+        and all_uses[parameter.name] == compared[parameter.name]
+    }
+    return frozenset(names | {name for name, uses in vectors.items() if uses == all_uses[name]})
+
+
+def _vectors_looked_for(query: ir.ReadQuery) -> Iterator[str]:
+    """The name of each parameter that is a vector, once per search for it."""
+    expressions = [column.expression for column in query.columns]
+    for expression in (*expressions, *(key.expression for key in query.order)):
+        for part in expression.rankings if isinstance(expression, ir.Rrf) else (expression,):
+            if isinstance(part, ir.Nearest) and isinstance(part.query, ir.ParameterValue):
+                yield part.query.name
 
 
 def _exact_comparisons(block: ir.Block) -> Iterator[ir.Comparison]:
@@ -149,8 +164,9 @@ def filter_tree(condition: ir.Filter, scope: Scope, given: Given, bindings: Bind
         case ir.NullTest(operand, negated):
             test = is_null(given.side(operand, scope), bindings)
             return exp.Not(this=test) if negated else test
-        case ir.TextMatch(test):
-            raise unsupported_function(test)
+        case ir.TextMatch():
+            message = "a test of texts is a relation, and `searching.passes` reads it"
+            raise AssertionError(message)
         case _:
             assert_never(condition)
 
@@ -260,13 +276,11 @@ def operands_of(condition: ir.Filter) -> tuple[ir.Operand, ...]:
         case ir.NullTest(operand):
             return (operand,)
         case ir.TextMatch(_, text, query):
-            return text, query
+            return id_of(text), query
         case _:
             assert_never(condition)
 
 
-def unsupported_function(what: str) -> InvalidInputError:
-    """The error for a function of the language that no engine runs yet."""
-    message = f"{what}(…) is understood, but cannot be run yet"
-    hint = "search functions come with a later release; use =, contains or starts_with"
-    return InvalidInputError(message, hint=hint, code=ErrorCode.NOT_YET)
+def id_of(operand: ir.ColumnValue) -> ir.ColumnValue:
+    """The id of the row that a column is of: what a search finds is joined by it."""
+    return ir.ColumnValue(operand.variable, "id", Scalar.STRING, nullable=False)

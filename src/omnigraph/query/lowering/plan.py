@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, assert_never
@@ -13,8 +13,10 @@ from omnigraph.query import ir
 from omnigraph.query.lowering.elimination import ColumnSum, adds_up, eliminate
 from omnigraph.query.lowering.keys import key_lookup
 from omnigraph.query.lowering.matching import MatchingTemplate, match_pattern
-from omnigraph.query.lowering.operands import Given, Scope, unsupported_function
+from omnigraph.query.lowering.operands import Given, Scope
 from omnigraph.query.lowering.rows import Rows, block_rows
+from omnigraph.query.lowering.scores import rankings_of, score_rows
+from omnigraph.query.lowering.searching import rebind, searches_texts
 from omnigraph.query.lowering.state import LoweringState
 from omnigraph.query.lowering.usage import uses_of_block, uses_of_results
 from omnigraph.query.lowering.weights import counted, or_zero, sum_weights, summand
@@ -41,10 +43,15 @@ class Template:
     matching: MatchingTemplate | None = None
 
     def plan(self, given: Given) -> Plan:
-        """The plan whose rows are the query's answer, in its order."""
+        """The plan whose rows are the query's answer, in its order.
+
+        Raises:
+            InvalidParameterError: a search looks for nothing that could be found.
+        """
         plan = self.unseeded
         return replace(
             plan,
+            relations=rebind(plan.relations, given),
             values={name: given.rebind(bound) for name, bound in plan.values.items()},
             reductions=(*filter(None, (seed(given) for seed in self.seeds)), *plan.reductions),
             lookup=None if self.lookup is None else self.lookup(given),
@@ -53,21 +60,20 @@ class Template:
 
 
 def lower(query: ir.ReadQuery, catalog: Catalog, given: Given) -> Template:
-    """Lower a query for all values that have the shape of the given ones.
-
-    Raises:
-        InvalidInputError: the query uses a search function, which no engine runs yet.
-    """
+    """Lower a query for all values that have the shape of the given ones."""
     state = LoweringState(catalog, given)
     uses = frozenset([*uses_of_block(query.match), *uses_of_results(query)])
     elimination = eliminate(query)
     block = query.match if elimination is None else elimination.block
     rows = block_rows(state, block, uses, elimination=elimination)
     limit = _limit(query, given.values)
+    rows = score_rows(query, state, rows, limit)
     plan = _results_plan(query, state, rows, limit)
     lookup = key_lookup(query, catalog, given)
     matching = None
-    if query.match.traversals:
+    # What a search finds is a relation, which arrays do not have.
+    searches = bool(rankings_of(query)) or searches_texts(query.match)
+    if query.match.traversals and not searches:
         results = partial(_results_plan, query, limit=limit)
         matching = match_pattern(query, LoweringState(catalog, given), limit, results)
     return Template(plan, tuple(state.seeds), lookup, matching)
@@ -106,7 +112,7 @@ class _Results:
     def operand(self, expression: ir.Expression) -> exp.Expr:
         match expression:
             case ir.Nearest() | ir.Bm25() | ir.Rrf():
-                raise unsupported_function(type(expression).__name__.lower())
+                return column(self.rows.scores[expression], _ROWS)
             case ir.Aggregate():
                 message = "an aggregate makes the query a grouped one"
                 raise AssertionError(message)
@@ -120,11 +126,9 @@ class _Results:
     def plain_select(self, query: ir.ReadQuery, source: exp.Select) -> exp.Select:
         """One result row per row."""
         columns = [self.operand(column.expression) for column in query.columns]
-        order_keys = [(key.expression, key.descending) for key in query.order]
-        order_keys += [(operand, False) for operand in query.tie_breakers]
-        order = [(self.operand(key), down) for key, down in order_keys if _varies(key)]
+        order = self._order(query, self.operand)
         tree = source.select(*map(_number_column, range(len(columns)), columns))
-        return _order_by(tree, order)
+        return tree.order_by(*order) if order else tree
 
     def grouped_select(self, query: ir.ReadQuery, source: exp.Select) -> exp.Select:
         """Group rows by the plain columns.
@@ -133,9 +137,7 @@ class _Results:
         then a group key like any other, and no engine mistakes it for the number of a column.
         """
         columns = [self._over_groups(column.expression) for column in query.columns]
-        order_keys = [(key.expression, key.descending) for key in query.order]
-        order_keys += [(operand, False) for operand in query.tie_breakers]
-        order = [(self._over_groups(key), down) for key, down in order_keys if _varies(key)]
+        order = self._order(query, self._over_groups)
         inner_columns = [
             named(without_negative_zero(self.operand(operand), operand.type), name)
             for operand, name in self.inner.items()
@@ -152,7 +154,18 @@ class _Results:
         keys = [self._over_groups(key) for key in dict.fromkeys(query.group_keys)]
         if keys:
             tree = tree.group_by(*keys)
-        return _order_by(tree, order) if keys else tree
+        return tree.order_by(*order) if keys and order else tree
+
+    def _order(
+        self, query: ir.ReadQuery, value: Callable[[ir.Expression], exp.Expr]
+    ) -> list[exp.Ordered]:
+        keys = [(key.expression, key.descending) for key in query.order]
+        keys += [(operand, False) for operand in query.tie_breakers]
+        return [
+            _ordered(key, value(key), descending=descending)
+            for key, descending in keys
+            if _varies(key)
+        ]
 
     def _over_groups(self, expression: ir.Expression) -> exp.Expr:
         match expression:
@@ -231,12 +244,10 @@ def _aggregate(
             assert_never(function)
 
 
-def _order_by(query: exp.Select, keys: Sequence[tuple[exp.Expr, bool]]) -> exp.Select:
-    order = [
-        exp.Ordered(this=tree, desc=descending, nulls_first=not descending)
-        for tree, descending in keys
-    ]
-    return query.order_by(*order) if order else query
+def _ordered(key: ir.Expression, tree: exp.Expr, *, descending: bool) -> exp.Ordered:
+    # What has no score is the worst, from whichever end one looks.
+    nulls_first = not descending and not isinstance(key, ir.Ranking)
+    return exp.Ordered(this=tree, desc=descending, nulls_first=nulls_first)
 
 
 def _varies(expression: ir.Expression) -> bool:

@@ -13,6 +13,7 @@ from omnigraph.query import ir
 from omnigraph.query.lowering.elimination import ColumnSum, Elimination, Message, variables_in
 from omnigraph.query.lowering.keys import seeds_of
 from omnigraph.query.lowering.operands import Scope, filter_tree
+from omnigraph.query.lowering.searching import passes, search_of
 from omnigraph.query.lowering.state import LoweringState
 from omnigraph.query.lowering.usage import Use, uses_of_block
 from omnigraph.query.lowering.walks import (
@@ -36,6 +37,7 @@ class Rows:
     Attributes:
         weight: The column with the number of rows that each row stands for; None for 1.
         carried: The columns with sums over those rows.
+        scores: The columns with the scores of rankings.
     """
 
     table: str
@@ -43,6 +45,7 @@ class Rows:
     places: Mapping[str, tuple[Place, ...]]
     weight: str | None = None
     carried: Mapping[ColumnSum, str] = field(default_factory=dict)
+    scores: Mapping[ir.Ranking, str] = field(default_factory=dict)
 
     def scope(self, alias: str) -> Scope:
         """The values of variables as columns of this table under an alias."""
@@ -340,6 +343,12 @@ class _Joins:
         self.places.setdefault(node.variable, []).append(Place(relation, "id"))
         type_ = self.state.catalog.node_type(node.type_name)
         self.state.seeds.extend(seeds_of(type_, relation, filters, self.state.given))
+        for condition in filters:
+            if isinstance(condition, ir.TextMatch):
+                search = search_of(condition, self.state.given)
+                if search is not None:
+                    found = Place(self.state.search(search), "id")
+                    self.state.builder.link([found], [Place(relation, "id")])
 
     def _join_traversal(self, traversal: ir.Traversal) -> None:
         ends = self._ends(traversal)
@@ -435,6 +444,8 @@ class _Joins:
         )
 
     def _filter(self, condition: ir.Filter, scope: Scope) -> exp.Expr:
+        if isinstance(condition, ir.TextMatch):
+            return passes(self.state, condition, scope[condition.text.variable, "id"])
         return filter_tree(condition, scope, self.state.given, self.state.builder.bindings)
 
     def _link_places(self) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from omnigraph.query.lowering.operands import Given
 from omnigraph.relational.builder import PlanBuilder
 from omnigraph.relational.plans import Reduction
+from omnigraph.relational.searches import Search
 from omnigraph.schema.catalog import Catalog
 
 
@@ -23,3 +24,10 @@ class LoweringState:
     given: Given
     builder: PlanBuilder = field(default_factory=PlanBuilder)
     seeds: list[Callable[[Given], Reduction | None]] = field(default_factory=list)
+    searches: dict[Search, str] = field(default_factory=dict)
+
+    def search(self, search: Search, best: int | None = None) -> str:
+        """The relation of a search; equal searches have one."""
+        if search not in self.searches:
+            self.searches[search] = self.builder.search(search, best)
+        return self.searches[search]

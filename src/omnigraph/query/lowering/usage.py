@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from omnigraph.query import ir
-from omnigraph.query.lowering.operands import operands_of
+from omnigraph.query.lowering.operands import id_of, operands_of
 
 Use = tuple[str, str]
 """A variable and a column of it."""
@@ -33,12 +33,12 @@ def _operands(expression: ir.Expression) -> tuple[ir.Operand, ...]:
     match expression:
         case ir.Aggregate(_, argument):
             return (argument,)
-        case ir.Nearest(vector, query):
-            return vector, query
-        case ir.Bm25(text, query):
-            return text, query
-        case ir.Rrf(first, second):
-            return (*_operands(first), *_operands(second))
+        case ir.Nearest(vector):
+            return (id_of(vector),)
+        case ir.Bm25(text):
+            return (id_of(text),)
+        case ir.Rrf(rankings):
+            return tuple(each for ranking in rankings for each in _operands(ranking))
         case ir.ColumnValue() | ir.ParameterValue() | ir.Constant() | ir.Now():
             return (expression,)
         case _:

@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.query import ir
 from omnigraph.query.compile import compile_queries
-from omnigraph.query.lowering.operands import unconverted_numbers
+from omnigraph.query.lowering.operands import unconverted_parameters
 from omnigraph.schema.parser import parse_schema
 
 CATALOG = parse_schema(
@@ -19,7 +19,7 @@ def unmoved(match: str, results: str = "$p.age", rest: str = "", type_: str = "I
     text = f"query q($n: {type_}) {{ match {{ {match} }} return {{ {results} }} {rest} }}"
     (query,) = compile_queries(text, CATALOG)
     assert isinstance(query, ir.ReadQuery)
-    return set(unconverted_numbers(query))
+    return set(unconverted_parameters(query))
 
 
 @pytest.mark.parametrize(

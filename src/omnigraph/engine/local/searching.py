@@ -1,0 +1,240 @@
+"""Searches of a plan, answered by scans: every text is analysed, every distance computed.
+
+The answers are exact, and those of every other way to find them. Columns of small tables stay in
+memory, and so do their tokens, fragment by fragment: a commit adds what it adds.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import assert_never
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.choices import Analyzer
+from omnigraph.engine.budget import Budget
+from omnigraph.engine.protocol import Data
+from omnigraph.limits import KEPT_TABLE_BYTES_MAX, KEPT_TOKENS_BYTES_MAX
+from omnigraph.relational.plans import Plan, SearchRows
+from omnigraph.relational.searches import (
+    SCORE,
+    Nearness,
+    Relevance,
+    Search,
+    TextSearch,
+    TextTest,
+)
+from omnigraph.search.analysis import TokenColumn, analyse, analyse_column
+from omnigraph.search.bm25 import TextStatistics, scores
+from omnigraph.search.distances import distances
+from omnigraph.search.words import (
+    WordCounts,
+    count_words,
+    measure,
+    rows_with_any,
+    rows_with_phrase,
+    similar_terms,
+    terms_of,
+)
+from omnigraph.storage.columns import read_all_fragments
+from omnigraph.storage.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Some rows of a table: their ids, and one column of them."""
+
+    ids: pa.ChunkedArray
+    values: pa.Array
+
+    def chosen(self, rows: np.ndarray) -> pa.ChunkedArray:
+        """The ids of rows by their positions."""
+        return self.ids.take(pa.array(rows))
+
+
+class Searcher:
+    """Answers searches; threads may share it, with the tokens that it keeps."""
+
+    def __init__(self) -> None:
+        self._tokens = _TokenShelf()
+
+    def run(self, plan: Plan, data: Data) -> dict[str, pa.Table]:
+        """The rows of each relation of a plan that is a search.
+
+        Raises:
+            StorageError: a table could not be read.
+            LimitExceededError: the budget of the data does not suffice.
+            CancelledError: the caller cancelled the run.
+        """
+        return {
+            name: self._find(relation, data)
+            for name, relation in plan.relations.items()
+            if isinstance(relation, SearchRows)
+        }
+
+    def describe(self, plan: Plan) -> dict[str, str]:
+        """How each search of a plan is answered, for people."""
+        return {
+            name: f"{relation.search}, exact, by a scan"
+            for name, relation in plan.relations.items()
+            if isinstance(relation, SearchRows)
+        }
+
+    def _find(self, relation: SearchRows, data: Data) -> pa.Table:
+        match relation.search:
+            case TextSearch() as search:
+                return self._test(search, data)
+            case Relevance() as search:
+                return self._rank_texts(search, data, relation.best)
+            case Nearness() as search:
+                return _rank_vectors(search, data, relation.best)
+            case _:
+                assert_never(relation.search)
+
+    def _test(self, search: TextSearch, data: Data) -> pa.Table:
+        found = _IdCollector(data.budget)
+        phrase = analyse(search.analyzer, search.query)
+        for part in _parts(search, data):
+            column = self._tokens.of(search.analyzer, part.values, data.budget)
+            match search.test:
+                case TextTest.SEARCH:
+                    rows = rows_with_any(column, terms_of(phrase))
+                case TextTest.FUZZY:
+                    similar = (
+                        similar_terms(column, term, search.edits_max) for term in terms_of(phrase)
+                    )
+                    rows = rows_with_any(column, [term for terms in similar for term in terms])
+                case TextTest.MATCH_TEXT:
+                    rows = rows_with_phrase(column, phrase)
+                case _:
+                    assert_never(search.test)
+            found.add(part.chosen(rows))
+        return found.table()
+
+    def _rank_texts(self, search: Relevance, data: Data, best: int | None) -> pa.Table:
+        terms = terms_of(analyse(search.analyzer, search.query))
+        found = _IdCollector(data.budget)
+        statistics = TextStatistics()
+        counted: list[WordCounts] = []
+        for part in _parts(search, data):
+            column = self._tokens.of(search.analyzer, part.values, data.budget)
+            counts = count_words(column, terms)
+            statistics += measure(column, terms, counts)
+            counted.append(counts)
+            found.add(part.chosen(counts.rows))
+        parts = [scores(terms, each.counts, each.lengths, statistics) for each in counted]
+        return _keep_best(found.table(parts), best, descending=True)
+
+
+def _rank_vectors(search: Nearness, data: Data, best: int | None) -> pa.Table:
+    found = _IdCollector(data.budget)
+    measured: list[np.ndarray] = []
+    for part in _parts(search, data):
+        own = distances(search.metric, part.values, search.query)
+        rows = np.flatnonzero(~np.isnan(own))
+        if best is not None:
+            rows = rows[_are_best(own[rows], best, descending=False)]
+        measured.append(own[rows])
+        found.add(part.chosen(rows))
+    return _keep_best(found.table(measured), best, descending=False)
+
+
+def _keep_best(rows: pa.Table, best: int | None, *, descending: bool) -> pa.Table:
+    if best is None or rows.num_rows <= best:
+        return rows
+    return rows.filter(pa.array(_are_best(rows[SCORE].to_numpy(), best, descending=descending)))
+
+
+def _are_best(values: np.ndarray, best: int, *, descending: bool) -> np.ndarray:
+    """Which are the best, and as good as the last of these."""
+    if len(values) <= best or not best:
+        return np.full(len(values), bool(best))
+    place = len(values) - best if descending else best - 1
+    last = np.partition(values, place)[place]
+    return np.asarray(values >= last if descending else values <= last)
+
+
+def _parts(search: Search, data: Data) -> Iterator[_Part]:
+    """The rows of the table, the same for any two readers of its version."""
+    table, names = data.table(search.table), ["id", search.column]
+    if table.count_bytes() <= KEPT_TABLE_BYTES_MAX:
+        rows = read_all_fragments(table, names)
+        start = 0
+        for chunk in rows[search.column].chunks:
+            data.budget.check()
+            yield _Part(rows["id"].slice(start, len(chunk)), chunk)
+            start += len(chunk)
+        return
+    yield from _scan(table, names, data.budget)
+
+
+def _scan(table: Table, names: list[str], budget: Budget) -> Iterator[_Part]:
+    for batch in table.scan(names):
+        budget.check()
+        ids, values = (batch.column(name) for name in names)
+        yield _Part(pa.chunked_array([ids]), values)
+
+
+class _IdCollector:
+    """Ids that were found, part by part, within a budget."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._chunks: list[pa.Array] = []
+        self._byte_count = 0
+
+    def add(self, ids: pa.ChunkedArray) -> None:
+        """Keep more ids.
+
+        Raises:
+            LimitExceededError: they are more than the budget allows.
+        """
+        self._byte_count += ids.nbytes
+        self._budget.require_bytes(self._byte_count)
+        self._chunks += ids.chunks
+
+    def table(self, parts: list[np.ndarray] | None = None) -> pa.Table:
+        """The ids, and their scores where there are such."""
+        columns = {"id": pa.chunked_array(self._chunks, pa.string())}
+        if parts is not None:
+            columns[SCORE] = pa.array(np.concatenate([np.zeros(0), *parts]), pa.float64())
+        return pa.table(columns)
+
+
+class _TokenShelf:
+    """The tokens of texts that stay in memory, up to a number of bytes.
+
+    Texts are known by where they are in memory. They are kept together with their tokens, so no
+    others can be there meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[object, ...], tuple[pa.Array, TokenColumn]] = OrderedDict()
+        self._byte_count = 0
+        self._lock = threading.Lock()
+
+    def of(self, analyzer: Analyzer, texts: pa.Array, budget: Budget) -> TokenColumn:
+        """The tokens of texts."""
+        key = analyzer, len(texts), texts.offset, *_addresses(texts)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key][1]
+        column = analyse_column(analyzer, texts, budget.check)
+        budget.require_bytes(column.byte_count)
+        with self._lock:
+            if key not in self._kept and column.byte_count <= KEPT_TOKENS_BYTES_MAX:
+                self._kept[key] = texts, column
+                self._byte_count += column.byte_count
+            while self._byte_count > KEPT_TOKENS_BYTES_MAX:
+                _, (_, oldest) = self._kept.popitem(last=False)
+                self._byte_count -= oldest.byte_count
+        return column
+
+
+def _addresses(texts: pa.Array) -> Iterator[int | None]:
+    return (None if buffer is None else buffer.address for buffer in texts.buffers())

@@ -1,0 +1,142 @@
+"""Scores: the rankings that a query returns or sorts by, as columns of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from sqlglot import exp
+
+from omnigraph.model.types import Scalar
+from omnigraph.query import ir
+from omnigraph.query.lowering.rows import Rows
+from omnigraph.query.lowering.searching import search_of
+from omnigraph.query.lowering.state import LoweringState
+from omnigraph.relational.expressions import sql_type
+from omnigraph.relational.searches import SCORE
+from omnigraph.relational.trees import column, named, subquery, table
+from omnigraph.search.fusion import RRF_WINDOW
+
+_ID: Final = "i"
+_RANK: Final = "n"
+"""The columns of a table of ranks."""
+
+
+def rankings_of(query: ir.ReadQuery) -> tuple[ir.Ranking, ...]:
+    """The rankings that a query returns or sorts by, each once."""
+    expressions = [each.expression for each in query.columns]
+    expressions += [key.expression for key in query.order]
+    return tuple(dict.fromkeys(each for each in expressions if isinstance(each, ir.Ranking)))
+
+
+def score_rows(query: ir.ReadQuery, state: LoweringState, rows: Rows, limit: int | None) -> Rows:
+    """The same rows with a column for each ranking of the query."""
+    rankings = rankings_of(query)
+    if not rankings:
+        return rows
+    parts = list(dict.fromkeys(part for ranking in rankings for part in _parts(ranking)))
+    best = limit if _is_whole_scope(query, parts) else None
+    fusions = [ranking for ranking in rankings if isinstance(ranking, ir.Rrf)]
+    rows = _join_scores(state, rows, parts, best, reused=bool(fusions))
+    for fusion in fusions:
+        rows = _fuse(state, rows, fusion)
+    return rows
+
+
+def _is_whole_scope(query: ir.ReadQuery, parts: Sequence[ir.Nearest | ir.Bm25]) -> bool:
+    """Whether the best rows of the only ranking are the first of the result, whatever else is.
+
+    So it is if every row of its type matches, and it is what rows are sorted by first.
+    """
+    block = query.match
+    is_alone = len(block.nodes) == 1 and not (block.traversals or block.filters or block.negations)
+    if not is_alone or len(parts) != 1 or not query.order:
+        return False
+    first = query.order[0]
+    return first.expression == parts[0] and first.descending is isinstance(parts[0], ir.Bm25)
+
+
+def _parts(ranking: ir.Ranking) -> tuple[ir.Nearest | ir.Bm25, ...]:
+    return ranking.rankings if isinstance(ranking, ir.Rrf) else (ranking,)
+
+
+def _join_scores(
+    state: LoweringState,
+    rows: Rows,
+    parts: Sequence[ir.Nearest | ir.Bm25],
+    best: int | None,
+    *,
+    reused: bool,
+) -> Rows:
+    query = exp.select(*(column(name, "q") for name in rows.columns.values()))
+    query = query.from_(table(rows.table, "q"))
+    scores: dict[ir.Ranking, str] = {}
+    for place, part in enumerate(parts):
+        score: exp.Expr = exp.Cast(this=exp.Null(), to=sql_type(Scalar.F64))
+        search = search_of(part, state.given)
+        if search is not None:
+            alias = f"s{place}"
+            id_ = column(rows.columns[_variable(part), "id"], "q")
+            on = exp.EQ(this=id_, expression=column("id", alias))
+            relation = state.search(search, best)
+            query = query.join(table(relation, alias), on=on, join_type="left")
+            score = column(SCORE, alias)
+        scores[part] = f"r{place}"
+        query = query.select(named(score, scores[part]))
+    return replace(rows, table=state.builder.define(query, reused=reused), scores=scores)
+
+
+def _fuse(state: LoweringState, rows: Rows, ranking: ir.Rrf) -> Rows:
+    """The same rows with the fused score of each."""
+    names = [*rows.columns.values(), *rows.scores.values()]
+    query = exp.select(*(column(name, "q") for name in names)).from_(table(rows.table, "q"))
+    k = state.given.known(ranking.k).value
+    terms: list[exp.Expr] = []
+    missing: list[exp.Expr] = []
+    for place, part in enumerate(ranking.rankings):
+        id_name = rows.columns[_variable(part), "id"]
+        ranks = state.builder.define(_ranks(rows, part, id_name))
+        alias = f"k{place}"
+        on = exp.EQ(this=column(id_name, "q"), expression=column(_ID, alias))
+        query = query.join(table(ranks, alias), on=on, join_type="left")
+        rank = column(_RANK, alias)
+        missing.append(exp.Is(this=rank, expression=exp.Null()))
+        total = exp.Add(this=exp.Literal.number(k), expression=rank.copy())
+        share = exp.Div(this=_double(exp.Literal.number(1)), expression=_double(total))
+        terms.append(exp.Coalesce(this=share, expressions=[_double(exp.Literal.number(0))]))
+    score = terms[0]
+    for term in terms[1:]:
+        score = exp.Add(this=score, expression=term)
+    nothing = exp.Cast(this=exp.Null(), to=sql_type(Scalar.F64))
+    score = exp.Case(ifs=[exp.If(this=exp.and_(*missing), true=nothing)], default=score)
+    name = f"r{len(rows.scores)}"
+    fused = state.builder.define(query.select(named(score, name)))
+    return replace(rows, table=fused, scores={**rows.scores, ranking: name})
+
+
+def _ranks(rows: Rows, part: ir.Nearest | ir.Bm25, id_name: str) -> exp.Select:
+    """The first rows of one ranking, each once, and their ranks."""
+    score = column(rows.scores[part], "d")
+    has_score = exp.Not(this=exp.Is(this=score, expression=exp.Null()))
+    entities = (
+        exp.select(named(column(id_name, "d"), _ID), named(score.copy(), SCORE))
+        .from_(table(rows.table, "d"))
+        .where(has_score)
+        .distinct()
+    )
+    by_score = exp.Ordered(this=column(SCORE, "e"), desc=isinstance(part, ir.Bm25))
+    order = exp.Order(expressions=[by_score, exp.Ordered(this=column(_ID, "e"))])
+    number = exp.Window(this=exp.RowNumber(), order=order)
+    ranked = exp.select(column(_ID, "e"), named(number, _RANK)).from_(subquery(entities, "e"))
+    counts = exp.LTE(this=column(_RANK, "w"), expression=exp.Literal.number(RRF_WINDOW))
+    first = exp.select(column(_ID, "w"), column(_RANK, "w")).from_(subquery(ranked, "w"))
+    return first.where(counts)
+
+
+def _double(tree: exp.Expr) -> exp.Expr:
+    return exp.Cast(this=tree, to=sql_type(Scalar.F64))
+
+
+def _variable(part: ir.Nearest | ir.Bm25) -> str:
+    return part.vector.variable if isinstance(part, ir.Nearest) else part.text.variable
