@@ -465,15 +465,21 @@ FOLD_BYTES_PER_ROW: Final = 1 << 9
 
 FOLD_FRAGMENTS_MAX: Final = 256
 FOLD_TOTAL_MAX: Final = 1 << 17
-"""Fragments that one fold rewrites, and their rows, counted likewise: about a tenth of a second."""
+FOLD_BYTES_MAX: Final = 16 << 20
+"""Fragments that one fold rewrites, their rows, counted likewise, and the size of their files:
+about a fifth of a second, and 8 KB for each of the updates after which a table is folded whole."""
 
 FOLD_JOINED_ROWS_MAX: Final = 1 << 19
 """Rows of index segments that one fold joins: about a tenth of a second."""
 
 ROW_ID_BYTES_MAX: Final = 1 << 13
 """Bytes of row ids of a small table, those of its largest fragment aside, from which on a fold
-takes all of its rows, and a rewrite sorts what it takes: each commit writes them again, and in
+takes all of its rows, and an optimize sorts what it takes: each commit writes them again, and in
 order they are a few ranges."""
+
+FOLD_ROW_ID_BYTES_MAX: Final = 1 << 10
+"""Bytes of row ids from which on a fold sorts what it takes: rows that were just written, or all
+rows of a table of which many were."""
 
 FOLD_DELETED_ROWS_MIN: Final = 1 << 10
 """Deleted rows of a fragment that make a fold of it alone worth a commit."""

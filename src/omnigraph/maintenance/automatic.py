@@ -21,6 +21,7 @@ from omnigraph.limits import (
     FOLD_DELETED_ROWS_MIN,
     FOLD_FRAGMENTS_MIN,
     FOLD_JOINED_ROWS_MAX,
+    FOLD_ROW_ID_BYTES_MAX,
     KEPT_FRAGMENT_ROWS_MAX,
 )
 from omnigraph.maintenance.groups import Group, fragments_until_fold, group_to_fold
@@ -119,5 +120,6 @@ _FOLD: Final = Policy(
     indexed_rows_min=KEPT_FRAGMENT_ROWS_MAX,
     indexes_all=False,
     joined_rows_max=FOLD_JOINED_ROWS_MAX,
+    row_id_bytes_max=FOLD_ROW_ID_BYTES_MAX,
 )
 """Smaller fragments need no index: lookups keep their values in memory."""

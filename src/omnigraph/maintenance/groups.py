@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -10,6 +9,7 @@ from typing import TypeAlias
 from omnigraph.limits import (
     BYTES_PER_FILE_MAX,
     DELETED_SHARE_MAX,
+    FOLD_BYTES_MAX,
     FOLD_BYTES_PER_ROW,
     FOLD_DELETED_ROWS_MIN,
     FOLD_FRAGMENTS_MAX,
@@ -71,27 +71,26 @@ def group_to_fold(fragments: Iterable[FragmentSize]) -> Group:
     own = [fragment for fragment in fragments if not fragment.is_inherited]
     if _is_scattered(own):
         return tuple(own)
-    tiers: dict[int, list[FragmentSize]] = {}
-    for fragment in own:
-        if _fold_size(fragment) < FOLD_SIZE_MAX:
-            tiers.setdefault(_tier(_fold_size(fragment)), []).append(fragment)
+    tiers = _by_tier(own)
     for _, members in sorted(tiers.items()):
         if len(members) >= FOLD_FRAGMENTS_MIN:
             return _climb(_first(members), tiers)
-    worn = (
+    worn = [
         fragment
         for fragment in own
-        if _is_worn(fragment)
-        and fragment.deleted_count >= FOLD_DELETED_ROWS_MIN
-        and _fold_size(fragment) <= FOLD_TOTAL_MAX
-    )
-    return tuple(sorted(worn, key=_fold_size)[:1])
+        if _is_worn(fragment) and fragment.deleted_count >= FOLD_DELETED_ROWS_MIN
+    ]
+    if worn and _fits_fold(own):
+        # Most rows that were deleted there were updated, and are in the other fragments now:
+        # together the row ids are a range again.
+        return tuple(own)
+    return tuple(sorted((each for each in worn if _fits_fold([each])), key=_fold_size)[:1])
 
 
 def fragments_until_fold(fragments: Iterable[FragmentSize]) -> int:
     """How many more fragments a table without a group to fold takes at least."""
-    tiers = Counter(_tier(_fold_size(each)) for each in fragments if not each.is_inherited)
-    return max(1, FOLD_FRAGMENTS_MIN - max(tiers.values(), default=0))
+    tiers = _by_tier(each for each in fragments if not each.is_inherited)
+    return max(1, FOLD_FRAGMENTS_MIN - max(map(len, tiers.values()), default=0))
 
 
 def _is_small(fragment: FragmentSize) -> bool:
@@ -131,14 +130,32 @@ def _fold_size(fragment: FragmentSize) -> int:
     return max(1, fragment.row_count, fragment.byte_count // FOLD_BYTES_PER_ROW)
 
 
+def _is_foldable(fragment: FragmentSize) -> bool:
+    """Whether one fold may rewrite several of its size."""
+    return _fold_size(fragment) < FOLD_SIZE_MAX and fragment.byte_count <= FOLD_BYTES_MAX // 4
+
+
 def _is_scattered(own: Sequence[FragmentSize]) -> bool:
     """Whether row ids take much space, and all rows are few enough to be sorted at once."""
     row_id_bytes = sorted(fragment.row_id_bytes for fragment in own)
+    return sum(row_id_bytes[:-1]) > ROW_ID_BYTES_MAX and _fits_fold(own)
+
+
+def _fits_fold(fragments: Sequence[FragmentSize]) -> bool:
+    """Whether one fold may rewrite all of these."""
     return (
-        sum(row_id_bytes[:-1]) > ROW_ID_BYTES_MAX
-        and len(own) <= FOLD_FRAGMENTS_MAX
-        and sum(map(_fold_size, own)) <= FOLD_TOTAL_MAX
+        len(fragments) <= FOLD_FRAGMENTS_MAX
+        and sum(map(_fold_size, fragments)) <= FOLD_TOTAL_MAX
+        and sum(fragment.byte_count for fragment in fragments) <= FOLD_BYTES_MAX
     )
+
+
+def _by_tier(fragments: Iterable[FragmentSize]) -> Mapping[int, Sequence[FragmentSize]]:
+    tiers: dict[int, list[FragmentSize]] = {}
+    for fragment in fragments:
+        if _is_foldable(fragment):
+            tiers.setdefault(_tier(_fold_size(fragment)), []).append(fragment)
+    return tiers
 
 
 def _tier(size: int) -> int:
@@ -152,12 +169,8 @@ def _climb(group: Group, tiers: Mapping[int, Sequence[FragmentSize]]) -> Group:
         members = tiers.get(_tier(size), ())
         larger = (*group, *(each for each in members if each not in group))
         is_enough = len(larger) - len(group) + 1 >= FOLD_TIER_FACTOR
-        if (
-            not is_enough
-            or len(larger) > FOLD_FRAGMENTS_MAX
-            or sum(map(_fold_size, larger)) > FOLD_TOTAL_MAX
-            or sum(fragment.byte_count for fragment in larger) > FOLD_JOINED_BYTES_MAX
-        ):
+        byte_count = sum(fragment.byte_count for fragment in larger)
+        if not is_enough or not _fits_fold(larger) or byte_count > FOLD_JOINED_BYTES_MAX:
             return group
         group = larger
 
@@ -165,10 +178,8 @@ def _climb(group: Group, tiers: Mapping[int, Sequence[FragmentSize]]) -> Group:
 def _first(members: Iterable[FragmentSize]) -> Group:
     """As many fragments as one fold may rewrite."""
     group: list[FragmentSize] = []
-    total = 0
     for fragment in members:
-        total += _fold_size(fragment)
-        if len(group) == FOLD_FRAGMENTS_MAX or total > FOLD_TOTAL_MAX:
+        if not _fits_fold([*group, fragment]):
             break
         group.append(fragment)
     return tuple(group)

@@ -20,6 +20,7 @@ from omnigraph.limits import (
     OPTIMIZE_LOCAL_BYTES_MAX,
     OPTIMIZE_LOCAL_ROWS_MAX,
     OPTIMIZE_THREADS_MAX,
+    ROW_ID_BYTES_MAX,
 )
 from omnigraph.maintenance.groups import Group
 from omnigraph.maintenance.indexes import Follow, count_missing, index_specs, plan_upkeep
@@ -53,10 +54,15 @@ from omnigraph.transaction.work import Stage, TransactionResult, Work
 
 @dataclass(frozen=True, slots=True)
 class TableRewrite:
-    """Fragments of one table that are rewritten together."""
+    """Fragments of one table that are rewritten together.
+
+    Attributes:
+        row_id_bytes_max: The size of their row ids from which on their rows are sorted.
+    """
 
     table: Table
     group: Group
+    row_id_bytes_max: int = ROW_ID_BYTES_MAX
 
     @property
     def fragment_ids(self) -> tuple[int, ...]:
@@ -115,12 +121,14 @@ class Policy:
         indexed_rows_min: Rows of a fragment below which no index is extended to it.
         indexes_all: Whether fragments that are not rewritten are indexed, too.
         joined_rows_max: Rows of index segments that are joined; any number if None.
+        row_id_bytes_max: The size of row ids of a group from which on its rows are sorted.
     """
 
     groups: Callable[[Sequence[FragmentSize]], Sequence[Group]]
     indexed_rows_min: int = 0
     indexes_all: bool = True
     joined_rows_max: int | None = None
+    row_id_bytes_max: int = ROW_ID_BYTES_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +251,11 @@ class Optimizing:
         return _TablePlan(type_, table, groups, upkeep.gaps, is_needed=is_needed)
 
     def _rewrite(self, run: Compaction, plans: Sequence[_TablePlan]) -> None:
-        new = [TableRewrite(plan.table, group) for plan in plans for group in plan.groups]
+        new = [
+            TableRewrite(plan.table, group, self.policy.row_id_bytes_max)
+            for plan in plans
+            for group in plan.groups
+        ]
         self._rewritten.extend(run.rewrite(new) if new else ())
 
     def _stage(
@@ -366,4 +378,6 @@ class LocalCompaction:
 
 
 def _rewrite(rewrite: TableRewrite) -> Rewrite:
-    return rewrite_fragments(rewrite.table, rewrite.fragment_ids)
+    return rewrite_fragments(
+        rewrite.table, rewrite.fragment_ids, row_id_bytes_max=rewrite.row_id_bytes_max
+    )

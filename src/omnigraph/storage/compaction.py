@@ -91,12 +91,17 @@ class Rewrite:
         return sum(map(_count_bytes, self.before))
 
 
-def rewrite_fragments(table: Table, fragment_ids: Sequence[int]) -> Rewrite:
+def rewrite_fragments(
+    table: Table, fragment_ids: Sequence[int], *, row_id_bytes_max: int = ROW_ID_BYTES_MAX
+) -> Rewrite:
     """Write the rows of these fragments to new files, which are still unreferenced.
 
     Deleted rows, and columns that the table has no more, are left out. Rows keep their order,
     unless their row ids take much less space when they are sorted. Safe to run in any process and
     to run twice: only files named in a staged write count.
+
+    Args:
+        row_id_bytes_max: The size of row ids from which on it is worth it to sort rows.
 
     Raises:
         StorageError: a fragment could not be read, or a file not be written.
@@ -108,7 +113,7 @@ def rewrite_fragments(table: Table, fragment_ids: Sequence[int]) -> Rewrite:
     metadata = tuple(fragment.metadata for fragment in before)
     with translate_errors("compacting", table.address.uri):
         rows = table.handle.scanner([ROW_ID, ROW_VERSION, _CREATED], fragments=before).to_table()
-    if _is_worth_sorting(table, metadata, rows[ROW_ID].to_numpy()):
+    if _is_worth_sorting(table, metadata, rows[ROW_ID].to_numpy(), row_id_bytes_max):
         rows = _sort(rows)
         values = table.read([*table.schema.names, ROW_ID], fragment_ids=wanted)
         written = write_files(table, _sort(values).select(table.schema.names))
@@ -263,7 +268,9 @@ def _count_bytes_of_text(encoded: str) -> int:
     return encoded.count(",") + 1
 
 
-def _is_worth_sorting(table: Table, fragments: Sequence[Fragment], row_ids: np.ndarray) -> bool:
+def _is_worth_sorting(
+    table: Table, fragments: Sequence[Fragment], row_ids: np.ndarray, row_id_bytes_max: int
+) -> bool:
     """Whether sorted row ids take much less space, and the rows fit into memory.
 
     Rows that were updated one by one are far from their neighbours. Once they are among them again,
@@ -271,7 +278,7 @@ def _is_worth_sorting(table: Table, fragments: Sequence[Fragment], row_ids: np.n
     which did not change look as if they did, and merges read them: fewer row ids keep their order.
     """
     encoded = _encode_row_ids(row_ids)
-    if _count_bytes_of_text(encoded) <= ROW_ID_BYTES_MAX:
+    if _count_bytes_of_text(encoded) <= row_id_bytes_max:
         return False
     # Blobs are best left to Lance, which copies them without holding them.
     is_large = sum(map(_count_bytes, fragments)) > SORTED_IN_MEMORY_BYTES_MAX

@@ -156,9 +156,9 @@ def test_an_optimize_that_a_write_overtook_uses_what_it_has_rewritten(graph, mon
     rewrites: list[int] = []
     rewrite = compaction.rewrite_fragments
 
-    def record(table: Table, fragment_ids: Sequence[int]) -> Rewrite:
+    def record(table: Table, fragment_ids: Sequence[int], **options: int) -> Rewrite:
         rewrites.append(len(fragment_ids))
-        return rewrite(table, fragment_ids)
+        return rewrite(table, fragment_ids, **options)
 
     monkeypatch.setattr(optimize, "rewrite_fragments", record)
     with arm(Failpoint.WRITE_AFTER_STAGE, overtake):
@@ -234,7 +234,7 @@ def test_a_fold_that_fails_is_a_warning_of_the_write_that_landed(graph, monkeypa
     writer = omnigraph.open(graph.uri)
     grow(writer, FOLD_FRAGMENTS_MIN - 1)
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         message = "no space left on device"
         raise omnigraph.StorageError(message)
 

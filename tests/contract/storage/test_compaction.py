@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import StorageError, TableConflictError
-from omnigraph.limits import ROW_VERSION_RUNS_MAX, ROW_VERSION_RUNS_MIN
-from omnigraph.storage import compaction, heads
+from omnigraph.limits import ROW_ID_BYTES_MAX, ROW_VERSION_RUNS_MAX, ROW_VERSION_RUNS_MIN
+from omnigraph.storage import heads
 from omnigraph.storage.compaction import (
     Rewrite,
     find_current,
@@ -35,8 +35,9 @@ from tests.support.tables import LOCATION, UPDATED, applied, create, in_fragment
 ID = IndexSpec("id")
 
 
-def rewritten(table: Table) -> Rewrite:
-    return rewrite_fragments(table, [fragment.id for fragment in table.fragments()])
+def rewritten(table: Table, *, row_id_bytes_max: int = ROW_ID_BYTES_MAX) -> Rewrite:
+    ids = [fragment.id for fragment in table.fragments()]
+    return rewrite_fragments(table, ids, row_id_bytes_max=row_id_bytes_max)
 
 
 def stored(table: Table) -> dict[str, tuple[int, int]]:
@@ -206,20 +207,14 @@ def row_id_bytes(table: Table) -> int:
     return sum(fragment.row_id_bytes for fragment in measure_fragments(table))
 
 
-def shuffled(store: Store, count: int = 400) -> Table:
+def shuffled(store: Store) -> Table:
     """A table of which every other row was updated, one after the other, in no order."""
-    names = [f"k{number:03}" for number in range(count)]
+    names = [f"k{number:03}" for number in range(400)]
     table = create(store, names)
-    some = random.Random(1).sample(names[::2], count // 2)
+    some = random.Random(1).sample(names[::2], 200)
     for first in range(0, len(some), 20):
         table = applied(stage_upsert(table, rows(some[first : first + 20], n=first)))
     return table
-
-
-@pytest.fixture
-def eager_sort(monkeypatch):
-    """Sort as if 400 row ids took much space."""
-    monkeypatch.setattr(compaction, "ROW_ID_BYTES_MAX", 100)
 
 
 def test_rows_keep_their_order_while_their_row_ids_take_little_space(store):
@@ -230,10 +225,9 @@ def test_rows_keep_their_order_while_their_row_ids_take_little_space(store):
     assert ids == table.read([ROW_ID])[ROW_ID].to_pylist() != sorted(ids)
 
 
-@pytest.mark.usefixtures("eager_sort")
 def test_rows_that_were_updated_in_any_order_are_sorted_by_their_row_ids(store):
     table = shuffled(store)
-    compact = applied(stage_rewrites(table, [rewritten(table)]))
+    compact = applied(stage_rewrites(table, [rewritten(table, row_id_bytes_max=100)]))
 
     assert stored(compact) == stored(table)
     assert compact.read([ROW_ID])[ROW_ID].to_pylist() == list(range(400))
@@ -242,18 +236,18 @@ def test_rows_that_were_updated_in_any_order_are_sorted_by_their_row_ids(store):
     assert all(before[name] <= after[name] <= table.version for name in before)
 
 
-@pytest.mark.usefixtures("eager_sort")
 def test_row_ids_that_no_order_shortens_take_few_bytes_each(store):
     table = shuffled(store)
     base, *others = table.fragments()
-    updated = rewrite_fragments(table, [fragment.id for fragment in others])
+    numbers = [fragment.id for fragment in others]
+    updated = rewrite_fragments(table, numbers, row_id_bytes_max=100)
     compact = applied(stage_rewrites(table, [updated]))
 
     assert stored(compact) == stored(table)
     [size] = measure_fragments(compact)[1:]
     assert size.row_id_bytes <= 2 * size.row_count + 20
     # With what is left of the others, they become ranges.
-    again = applied(stage_rewrites(compact, [rewritten(compact)]))
+    again = applied(stage_rewrites(compact, [rewritten(compact, row_id_bytes_max=100)]))
     assert stored(again) == stored(table)
     assert row_id_bytes(again) < 20
     assert locate(again, pa.array(["k007", "k008"])).num_rows == 2

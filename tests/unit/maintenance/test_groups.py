@@ -7,6 +7,7 @@ import pytest
 
 from omnigraph.limits import (
     BYTES_PER_FILE_MAX,
+    FOLD_BYTES_MAX,
     FOLD_FRAGMENTS_MAX,
     FOLD_FRAGMENTS_MIN,
     FOLD_TIER_FACTOR,
@@ -119,10 +120,25 @@ def test_a_fold_is_bounded():
     assert 0 < sum(each.row_count for each in large) <= 1 << 17
     assert group_to_fold(fragments(*[FULL] * 100)) == ()
 
+    wide = [FragmentSize(number, 100, 0, 1 << 20) for number in range(40)]
+    assert sum(each.byte_count for each in group_to_fold(wide)) == FOLD_BYTES_MAX
+    # A fold of each of these alone would change nothing, again and again.
+    assert group_to_fold([replace(each, byte_count=9 << 20) for each in wide]) == ()
+
 
 def test_many_deleted_rows_of_a_fragment_are_folded_away():
     assert ids((group_to_fold(fragments(50_000, deleted=8_000)),)) == [[0]]
     assert group_to_fold(fragments(500, deleted=100)) == ()
+
+
+def test_rows_that_were_updated_are_folded_with_those_that_they_left():
+    worn = FragmentSize(0, 50_000, 8_000, 50_000 * ROW_BYTES)
+    others = [FragmentSize(number, 1_000, 0, 1_000 * ROW_BYTES) for number in range(1, 9)]
+    assert len(group_to_fold([worn, *others])) == 9
+    # Alone, where all rows are too many, or too large.
+    assert group_to_fold([worn, *others, FragmentSize(9, FULL, 0, ROW_BYTES)]) == (worn,)
+    assert group_to_fold([worn, FragmentSize(9, 1, 0, FOLD_BYTES_MAX)]) == (worn,)
+    assert group_to_fold([replace(worn, byte_count=FOLD_BYTES_MAX + 1)]) == ()
 
 
 @pytest.mark.parametrize(("commits", "rows"), [(1_000, 1), (20_000, 1), (3_000, 40)])
