@@ -1,11 +1,14 @@
 """An S3 look-alike for all cost tests, that counts what it is asked."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import omnigraph
+from omnigraph.graph import Graph
 from tests.support import s3
-from tests.support.counting import Counted, counting_server
+from tests.support.counting import Counted, Upload, counting_server, put_files
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +31,12 @@ def root(asked: Counted, counting: tuple[Counted, s3.S3Server]) -> str:
     bucket = counting[1].create_bucket()
     asked.take()
     return f"s3://{bucket}/graph"
+
+
+@pytest.fixture
+def upload(root: str) -> Upload:
+    def run(folder: Path) -> Graph:
+        put_files(folder, root)
+        return omnigraph.open(root)
+
+    return run

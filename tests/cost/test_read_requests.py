@@ -1,14 +1,15 @@
 """How many requests a query makes on S3, on a fresh handle and on one that was asked before."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import omnigraph
 from omnigraph.graph import Graph
-from tests.support.counting import Counted, assert_at_most, requests_of
+from tests.support.counting import Counted, Upload, assert_at_most, requests_of
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }
@@ -34,9 +35,9 @@ BRANCH_REQUESTS = 3
 LATENCY_SECONDS = 0.05
 
 
-def loaded(root: str, people: int, *, depth: int = 1) -> Graph:
-    """A graph of people with indexes, after so many commits of another type."""
-    graph = omnigraph.init(root, SCHEMA)
+def load(place: Path, people: int, depth: int) -> Path:
+    """Load people with indexes, and make so many commits of another type."""
+    graph = omnigraph.init(place, SCHEMA)
     names = [f"p{number}" for number in range(people)]
     ends = [names[(7 * number + 1) % people] for number in range(people)]
     ages = pa.array([number % 90 for number in range(people)], pa.int32())
@@ -48,7 +49,23 @@ def loaded(root: str, people: int, *, depth: int = 1) -> Graph:
     )
     for number in range(depth):
         graph.mutate(COMPANY, {"n": f"c{number}"})
-    return graph
+    return place
+
+
+Loaded = Callable[..., Graph]
+"""Gives a graph on S3 with so many people, after so many further commits."""
+
+
+@pytest.fixture(scope="module")
+def on_disk(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, int], Path]:
+    """Such graphs; each is made once."""
+    folder = tmp_path_factory.mktemp("loaded")
+    return cache(lambda people, depth: load(folder / f"{people}-{depth}", people, depth))
+
+
+@pytest.fixture
+def loaded(on_disk: Callable[[int, int], Path], upload: Upload) -> Loaded:
+    return lambda people, depth=1: upload(on_disk(people, depth))
 
 
 def cold(uri: str, query: str, branch: str | None = None) -> Callable[[], object]:
@@ -63,8 +80,8 @@ def cold(uri: str, query: str, branch: str | None = None) -> Callable[[], object
 
 
 @pytest.mark.parametrize("depth", [10, 120, pytest.param(1_000, marks=pytest.mark.soak)])
-def test_reads_at_any_depth(root: str, asked: Counted, depth: int) -> None:
-    graph = loaded(root, PEOPLE, depth=depth)
+def test_reads_at_any_depth(root: str, loaded: Loaded, asked: Counted, depth: int) -> None:
+    graph = loaded(PEOPLE, depth)
     graph.branches.create("draft")
 
     assert_at_most(
@@ -82,9 +99,9 @@ def test_reads_at_any_depth(root: str, asked: Counted, depth: int) -> None:
 
 
 def test_each_fragment_that_is_not_folded_yet_is_one_request_more(
-    root: str, asked: Counted
+    root: str, loaded: Loaded, asked: Counted
 ) -> None:
-    graph = loaded(root, PEOPLE)
+    graph = loaded(PEOPLE)
     graph.settings.set("maintenance.optimize", "off")
     new = 5
     for number in range(new):
@@ -93,8 +110,8 @@ def test_each_fragment_that_is_not_folded_yet_is_one_request_more(
     assert_at_most(HOP_REQUESTS_MAX + new, requests_of(asked, cold(root, HOP)))
 
 
-def test_a_reader_sees_what_was_committed_after_it_was_opened(root: str) -> None:
-    graph = loaded(root, 10)
+def test_a_reader_sees_what_was_committed_after_it_was_opened(root: str, loaded: Loaded) -> None:
+    graph = loaded(10)
     handle = omnigraph.open(root, read_only=True)
     graph.mutate('query q() { update Person set { age: 99 } where name = "p3" }')
     assert handle.query(POINT, {"n": "p3"}).rows() == [{"p.age": 99}]
@@ -102,9 +119,14 @@ def test_a_reader_sees_what_was_committed_after_it_was_opened(root: str) -> None
 
 @pytest.mark.parametrize(("query", "chain_max"), [(POINT, 8), (HOP, 9)], ids=["point", "hop"])
 def test_tables_are_opened_at_once(
-    root: str, asked: Counted, monkeypatch: pytest.MonkeyPatch, query: str, chain_max: int
+    root: str,
+    loaded: Loaded,
+    asked: Counted,
+    monkeypatch: pytest.MonkeyPatch,
+    query: str,
+    chain_max: int,
 ) -> None:
-    loaded(root, 100)
+    loaded(100)
     monkeypatch.setattr(asked, "latency_seconds", LATENCY_SECONDS)
     chains = []
     # On a busy machine, requests that are made at once may arrive one after the other.

@@ -1,14 +1,16 @@
 """How many requests the operations of a day make on S3: a bound for each, at any depth."""
 
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from itertools import count as count_up
+from pathlib import Path
 
 import pytest
 
 import omnigraph
 from omnigraph.graph import Graph
 from omnigraph.limits import RECENT_COMMITS_MAX
-from tests.support.counting import Counted, assert_at_most, requests_of
+from tests.support.counting import Counted, Upload, assert_at_most, requests_of
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }
@@ -44,17 +46,6 @@ def insert(graph: Graph, branch: str = "main") -> None:
     graph.mutate(PERSON, {"n": next(_names)}, branch=branch)
 
 
-def deepened(graph: Graph, depth: int) -> Graph:
-    """The handle, after as many commits of several types."""
-    while (missing := depth - len(graph.commits.list(limit=depth))) > 0:
-        for number in range(missing):
-            if number % 10:
-                insert(graph)
-            else:
-                graph.mutate(COMPANY, {"n": next(_names)})
-    return graph
-
-
 def assert_within(requests_max: int, commits: list[list[str]], folds: int = 1) -> None:
     """At most so many of the commits fold the lineage."""
     by_count = sorted(commits, key=len)
@@ -67,13 +58,36 @@ def graph(root: str) -> Graph:
     return omnigraph.init(root, SCHEMA)
 
 
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """Graphs on the disk after so many commits of several types; each is made once."""
+    folder = tmp_path_factory.mktemp("grown")
+
+    @cache
+    def grow(depth: int) -> Path:
+        graph = omnigraph.init(folder / str(depth), SCHEMA)
+        for number in range(depth):
+            if number % 10:
+                insert(graph)
+            else:
+                graph.mutate(COMPANY, {"n": next(_names)})
+        return folder / str(depth)
+
+    return grow
+
+
+@pytest.fixture
+def deep(grown: Callable[[int], Path], upload: Upload) -> Callable[[int], Graph]:
+    return lambda depth: upload(grown(depth))
+
+
 DEPTHS = [10, 120, pytest.param(1_000, marks=pytest.mark.soak)]
 at_depths = pytest.mark.parametrize("depth", DEPTHS)
 
 
 @at_depths
-def test_a_warm_insert_and_update(graph: Graph, asked: Counted, depth: int) -> None:
-    deepened(graph, depth)
+def test_a_warm_insert_and_update(deep: Callable[[int], Graph], asked: Counted, depth: int) -> None:
+    graph = deep(depth)
     insert(graph)
     commits = [requests_of(asked, lambda: insert(graph)) for _ in range(5)]
     name = next(_names)
@@ -86,9 +100,9 @@ def test_a_warm_insert_and_update(graph: Graph, asked: Counted, depth: int) -> N
 
 
 @at_depths
-def test_a_warm_delete_and_edges(graph: Graph, asked: Counted, depth: int) -> None:
+def test_a_warm_delete_and_edges(deep: Callable[[int], Graph], asked: Counted, depth: int) -> None:
+    graph = deep(depth)
     graph.settings.set("maintenance.optimize", "off")
-    deepened(graph, depth)
     first, second, *others = [next(_names) for _ in range(6)]
     for name in (first, second, *others):
         graph.mutate(PERSON, {"n": name})
@@ -123,9 +137,10 @@ def test_only_a_commit_that_folds_the_lineage_needs_more(graph: Graph, asked: Co
 
 @at_depths
 def test_a_branch_its_first_write_and_a_warm_insert(
-    graph: Graph, asked: Counted, depth: int
+    deep: Callable[[int], Graph], asked: Counted, depth: int
 ) -> None:
-    deepened(graph, depth)
+    graph = deep(depth)
+    insert(graph)
     graph.branches.create("before")
     assert_at_most(CREATE_REQUESTS_MAX, requests_of(asked, lambda: graph.branches.create("draft")))
     assert_at_most(FIRST_WRITE_REQUESTS_MAX, requests_of(asked, lambda: insert(graph, "draft")))
@@ -142,9 +157,9 @@ def test_a_branch_its_first_write_and_a_warm_insert(
 
 
 def test_a_first_write_by_a_handle_that_did_not_create_the_branch(
-    graph: Graph, asked: Counted
+    deep: Callable[[int], Graph], asked: Counted
 ) -> None:
-    deepened(graph, 10)
+    graph = deep(10)
     other = omnigraph.open(graph.uri)
     insert(other)
     graph.branches.create("draft")
@@ -154,8 +169,8 @@ def test_a_first_write_by_a_handle_that_did_not_create_the_branch(
 
 
 @at_depths
-def test_a_small_merge(graph: Graph, asked: Counted, depth: int) -> None:
-    deepened(graph, depth)
+def test_a_small_merge(deep: Callable[[int], Graph], asked: Counted, depth: int) -> None:
+    graph = deep(depth)
     graph.branches.create("draft")
     insert(graph, "draft")
     insert(graph, "draft")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import BranchName
 from omnigraph.storage import heads, staging
 from omnigraph.storage.store import Store
-from tests.support.counting import Counted
+from tests.support.counting import Counted, Upload
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  tags: [String]? }
@@ -91,12 +92,18 @@ def rows_read(graph: Graph, asked: Counted, query: str) -> tuple[int, int]:
     return files_read(asked), count
 
 
-@pytest.fixture
-def uri(root: str) -> str:
+@pytest.fixture(scope="module")
+def fragmented(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A graph of many people and edges, each in a fragment of its own."""
-    omnigraph.init(root, SCHEMA).settings.set("maintenance.optimize", "off")
-    write(root, {"Person": people(0, MANY), "Knows": edges(0, MANY)})
-    return root
+    place = tmp_path_factory.mktemp("fragmented")
+    omnigraph.init(place, SCHEMA).settings.set("maintenance.optimize", "off")
+    write(str(place), {"Person": people(0, MANY), "Knows": edges(0, MANY)})
+    return place
+
+
+@pytest.fixture
+def uri(fragmented: Path, upload: Upload) -> str:
+    return upload(fragmented).uri
 
 
 @pytest.mark.parametrize("query", QUERIES)

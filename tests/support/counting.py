@@ -4,23 +4,31 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
+from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.moto_server.werkzeug_app import (
     DomainDispatcherApplication,
     MotoRequestHandler,
     create_backend_app,
 )
+from moto.s3.models import s3_backends
 from werkzeug.serving import make_server
 
+from omnigraph.graph import Graph
 from tests.support import s3
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+
+Upload = Callable[[Path], Graph]
+"""Opens a graph of this disk as one on S3."""
 
 
 @dataclass(slots=True)
@@ -84,6 +92,20 @@ def assert_at_most(requests_max: int, requests: list[str]) -> None:
     """Fail with all of the requests if they are more."""
     listed = "\n".join(requests)
     assert len(requests) <= requests_max, f"{len(requests)}, not {requests_max}:\n{listed}"
+
+
+def put_files(folder: Path, uri: str) -> None:
+    """Put files of this disk where the servers of this process have them, without requests.
+
+    A graph without branches can be made on the disk, in a tenth of the time: branches name the
+    place that they were created at.
+    """
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    backend = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            key = f"{prefix}/{path.relative_to(folder)}"
+            backend.put_object(bucket, key, path.read_bytes())
 
 
 def _describe(environ: "WSGIEnvironment") -> str:
