@@ -7,13 +7,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from sqlglot.expressions import Literal
 
 from omnigraph import graph
 from omnigraph.backends.local import LocalBackend
-from omnigraph.engine.local.matching import hops, join, match, matcher
+from omnigraph.engine.local.matching import hops, join, match, matcher, messages
 from omnigraph.engine.local.matching.results import answer
 from omnigraph.errors import ErrorCode, InvalidInputError
 from omnigraph.graph import Graph
+from omnigraph.query.lowering import rows
 from omnigraph.relational.patterns import PatternPlan
 
 SCHEMA = """\
@@ -29,6 +31,10 @@ QUERIES = {
     "sums": """match { $a knows $b  $b livesIn $c }
         return { $c.name as city, sum($b.age) as s, avg($a.age) as m, count($a.age) as n }""",
     "edges": "match { $a $k:knows $b } return { $a.name, sum($k.weight), count($k) as n }",
+    "edges on a path": """match { $a $k:knows $b  $b knows $c }
+        return { $a.name as a, sum($k.weight) as w }""",
+    "triangles with others": """match { $a knows $b  $b knows $c  $a knows $c
+        $c knows $d  $b knows $e } return { count($d) as n, sum($e.age) as s }""",
     "walk": 'match { $a: Person {name: "p1"} $a knows{1,3} $b } return { $b.name as b }',
     "parallels": "match { $a $k:knows $b } return { count($b) as n }",
     "triangles": "match { $a knows $b  $b knows $c  $a knows $c } return { count($a) as n }",
@@ -154,6 +160,21 @@ def test_rows_are_filtered_alike_in_small_and_in_large_blocks(
             id="negations",
         ),
         pytest.param(hops.PairHop, "has_factor", False, "parallels", id="parallel edges"),
+        pytest.param(match, "multiply", lambda values, _: values, "sums", id="weights"),
+        pytest.param(
+            messages,
+            "multiply",
+            lambda values, _: values,
+            "edges on a path",
+            id="weights in messages",
+        ),
+        pytest.param(
+            join,
+            "multiply",
+            lambda values, _: values,
+            "triangles with others",
+            id="weights in joins",
+        ),
         pytest.param(
             join,
             "are_linked",
@@ -179,17 +200,44 @@ def test_a_fault_on_arrays_would_be_seen(
     by_sql: Callable[[Path], Graph],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    uri, dice = tmp_path / "graph", random.Random(16)
-    made = graph.init(uri, SCHEMA)
-    for step in range(4):
-        change(made, "main", step, dice)
-    run(made, "main", ['insert Knows { from: "p0"  to: "p1" }'] * 2)
+    made = grown(tmp_path / "graph")
     text = asked(QUERIES[found_by])
-    expected = by_sql(uri).query(text).arrow()
+    expected = by_sql(tmp_path / "graph").query(text).arrow()
     monkeypatch.setattr(matcher, "KEYED_QUERIES_MAX", 0)
     assert made.query(text).arrow() == expected
     monkeypatch.setattr(where, name, planted)
     assert made.query(text).arrow() != expected
+
+
+def grown(uri: Path) -> Graph:
+    """A graph after some commits, with parallel edges."""
+    made, dice = graph.init(uri, SCHEMA), random.Random(16)
+    for step in range(4):
+        change(made, "main", step, dice)
+    run(made, "main", ['insert Knows { from: "p0"  to: "p1" }'] * 2)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("name", "planted", "found_by"),
+    [
+        pytest.param("sum_weights", lambda _: Literal.number(1), "paths", id="weights"),
+        pytest.param("_subtract", lambda _, kept, __: kept, "lonely", id="negations"),
+    ],
+)
+def test_a_fault_in_sql_would_be_seen(
+    name: str,
+    planted: object,
+    found_by: str,
+    tmp_path: Path,
+    by_sql: Callable[[Path], Graph],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = asked(QUERIES[found_by])
+    expected = grown(tmp_path / "graph").query(text).arrow()
+    assert by_sql(tmp_path / "graph").query(text).arrow() == expected
+    monkeypatch.setattr(rows, name, planted)
+    assert by_sql(tmp_path / "graph").query(text).arrow() != expected
 
 
 def test_sums_that_do_not_fit_are_refused_on_arrays_too(tmp_path: Path) -> None:
