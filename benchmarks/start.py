@@ -11,12 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Final
 
 from benchmarks import program, report
-from benchmarks.rounds import Answer, Outcome, Timed, UnableError, compete
+from benchmarks.rounds import WARM_UPS, Answer, Outcome, Timed, UnableError, compete
 from omnigraph import graph
 
 OURS: Final = "ours"
@@ -71,34 +72,36 @@ _numbers = count()
 Task = Callable[[graph.Graph], list[str]]
 """The arguments of a command that has not run before; what it needs is prepared."""
 
+Race = Callable[[Mapping[str, Callable[[], Answer]]], dict[str, Outcome]]
+"""Times contestants in turns."""
 
-def run(rounds: int, folder: Path) -> str:
+
+def run(rounds: int, folder: Path, *, warm_ups: int = WARM_UPS) -> str:
     """The section's text."""
     start = report.start()
+    race = partial(compete, rounds=rounds, warm_ups=warm_ups)
     made = _social_graph(folder)
     bare = _without_pandas(folder / "bare")
     cold = {
-        "help": compete(
+        "help": race(
             {
                 OURS: process(omnigraph("--help"), prints="Usage: omnigraph", environment=bare),
                 PYTHON: process(_python("pass"), environment=bare),
                 TYPER: process(_python(TYPER), environment=bare),
-            },
-            rounds=rounds,
+            }
         ),
         **{
-            name: compete(
+            name: race(
                 {
                     OURS: process(_command(task, made), environment=bare),
                     PYTHON: process(_python("pass"), environment=bare),
                     LIBRARIES: process(_python(LIBRARIES), environment=bare),
-                },
-                rounds=rounds,
+                }
             )
             for name, task in TASKS.items()
         },
     }
-    warm = _compare_with_starter(made, bare, rounds)
+    warm = _compare_with_starter(made, bare, race)
     goals = [
         *_goal("the help", cold["help"][OURS], HELP_GOAL, WHY_HELP_MISSED),
         *(
@@ -123,7 +126,7 @@ def run(rounds: int, folder: Path) -> str:
     return "\n\n".join(
         [
             READING,
-            f"{rounds} rounds after two warm-ups.",
+            f"{rounds} rounds after {warm_ups} warm-ups.",
             report.circumstances(start),
             "### Goals",
             "\n".join(goals),
@@ -143,13 +146,13 @@ def run(rounds: int, folder: Path) -> str:
 
 
 def _compare_with_starter(
-    made: graph.Graph, environment: Mapping[str, str], rounds: int
+    made: graph.Graph, environment: Mapping[str, str], race: Race
 ) -> dict[str, dict[str, Outcome]]:
     """Each command with a starter and without, as its caller waits for it."""
     subprocess.run(omnigraph("warm", "start"), env=environment, check=True, capture_output=True)
     try:
         return {
-            name: compete(
+            name: race(
                 {
                     STARTER: process(
                         _command(task, made), environment=environment, clock=time.perf_counter
@@ -159,8 +162,7 @@ def _compare_with_starter(
                         environment={**environment, "OMNIGRAPH_WARM": "off"},
                         clock=time.perf_counter,
                     ),
-                },
-                rounds=rounds,
+                }
             )
             for name, task in TASKS.items()
         }
