@@ -115,7 +115,7 @@ class Documents:
         write_queries(folder, self.queries)
 
     def bm25(self, query: Query) -> np.ndarray:
-        """The score of each row, by the formula; 0 for those that have none of the words."""
+        """The score of each row, by the formula; minus infinity if it has none of the words."""
         scores = np.zeros(self.size.rows)
         lengths, rows = self._lengths, self._row_of_word
         norms = K1 * (1 - B + B * lengths / lengths.mean())
@@ -124,7 +124,7 @@ class Documents:
             having = np.count_nonzero(counts)
             rarity = np.log(1 + (self.size.rows - having + 0.5) / (having + 0.5))
             scores += rarity * counts * (K1 + 1) / (counts + norms)
-        return scores
+        return np.where(scores > 0, scores, -np.inf)
 
     def distances(self, query: Query) -> np.ndarray:
         """The cosine distance of each row."""
@@ -157,7 +157,9 @@ def share_found(found: list[int], scores: np.ndarray, *, best: int = 10) -> floa
 
     Which rows are found of those that share the last place does not matter.
     """
-    wanted = min(best, len(scores))
+    wanted = min(best, np.count_nonzero(np.isfinite(scores)))
+    if not wanted:
+        return float(not found)
     last = np.partition(scores, -wanted)[-wanted]
     # What others compute in single precision is not wrong for its last digits.
     right = sum(scores[number] >= last - 1e-6 for number in set(found))
@@ -165,7 +167,7 @@ def share_found(found: list[int], scores: np.ndarray, *, best: int = 10) -> floa
 
 
 def fuse(rankings: Iterable[np.ndarray]) -> np.ndarray:
-    """The fused score of each row, from scores of which the highest are the best; 0 ranks nobody.
+    """The fused score of each row, from scores of which the highest are the best.
 
     Rows that share a score are ranked by their ids, which are texts.
     """
@@ -174,7 +176,7 @@ def fuse(rankings: Iterable[np.ndarray]) -> np.ndarray:
         fused = np.zeros(len(scores)) if fused is None else fused
         wanted = min(RRF_WINDOW, len(scores))
         last = np.partition(scores, -wanted)[-wanted]
-        near = np.flatnonzero((scores >= last) & (scores != 0))
+        near = np.flatnonzero((scores >= last) & np.isfinite(scores))
         ranked = sorted(near.tolist(), key=lambda row, own=scores: (-own[row], str(row)))
         ranked = ranked[:wanted]
         fused[ranked] += 1 / (RRF_K + np.arange(1, len(ranked) + 1))

@@ -4,9 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import lance
+import numpy as np
 import pytest
+from lance.query import MatchQuery
 
 from benchmarks import (
+    documents,
     forum,
     forum_questions,
     inputs,
@@ -79,6 +83,34 @@ def test_a_settled_graph_has_every_person_once_and_an_edge_to_the_next(tmp_path)
     assert people.ours(made, people.fresh_names()).count() == people.STATEMENTS_PER_QUERY + 3
     edges = "query q() { match { $a: Person  $a knows $b } return { count($b) as edges } }"
     assert made.query(edges).rows() == [{"edges": people.STATEMENTS_PER_QUERY + 2}]
+
+
+def test_the_right_documents_are_those_that_lance_finds_and_no_others(tmp_path):
+    docs = documents.Documents(documents.Size(600, 16), queries=3)
+    table = lance.write_dataset(docs.table(), tmp_path / "doc.lance")
+    table.create_scalar_index("body", "INVERTED")
+    for query in docs.queries:
+        near = {"column": "vector", "q": query.vector, "k": 10, "metric": "cosine"}
+        searches = [
+            ({"full_text_query": MatchQuery(query.text, "body"), "limit": 10}, docs.bm25(query)),
+            ({"nearest": near}, -docs.distances(query)),
+        ]
+        for search, scores in searches:
+            found = table.to_table(["number"], **search)["number"].to_pylist()
+            assert documents.share_found(found, scores) == 1
+            others = (number for number in range(600) if number not in found)
+            assert documents.share_found([*found[: len(found) // 2], *others][:10], scores) < 0.8
+
+
+def test_fused_scores_count_ranks_and_ties_go_by_id():
+    words = np.array([-np.inf, 2, 2, 1])
+    near = np.array([-3.0, -1, -2, -4])
+    assert documents.fuse([words, near]).tolist() == [
+        1 / 63,
+        1 / 61 + 1 / 61,
+        1 / 62 + 1 / 62,
+        1 / 63 + 1 / 64,
+    ]
 
 
 def test_a_section_of_the_results_takes_its_predecessors_place_and_no_other(tmp_path):
