@@ -89,11 +89,11 @@ def test_the_right_documents_are_those_that_lance_finds_and_no_others(tmp_path):
     docs = documents.Documents(documents.Size(600, 16), queries=3)
     table = lance.write_dataset(docs.table(), tmp_path / "doc.lance")
     table.create_scalar_index("body", "INVERTED")
-    for query in docs.queries:
-        near = {"column": "vector", "q": query.vector, "k": 10, "metric": "cosine"}
+    for asked in docs.queries:
+        near = {"column": "vector", "q": asked.vector, "k": 10, "metric": "cosine"}
         searches = [
-            ({"full_text_query": MatchQuery(query.text, "body"), "limit": 10}, docs.bm25(query)),
-            ({"nearest": near}, -docs.distances(query)),
+            ({"full_text_query": MatchQuery(asked.text, "body"), "limit": 10}, docs.bm25(asked)),
+            ({"nearest": near}, -docs.distances(asked)),
         ]
         for search, scores in searches:
             found = table.to_table(["number"], **search)["number"].to_pylist()

@@ -21,7 +21,7 @@ from omnigraph.choices import IndexKind, VectorKind
 from omnigraph.errors import OmnigraphError
 from omnigraph.limits import VECTOR_SEGMENT_ROWS_MIN
 from omnigraph.schema.catalog import IndexOptions, TextOptions, VectorOptions
-from omnigraph.storage import filters, truncation
+from omnigraph.storage import filters, truncation, vector_models
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.protobuf import parse_message
@@ -29,6 +29,7 @@ from omnigraph.storage.search_options import read_options, text_arguments, vecto
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table, TableAddress
 from omnigraph.storage.translate import translate_errors
+from omnigraph.storage.vector_models import VectorModel
 
 if TYPE_CHECKING:
     from lance.lance.indices import IndexDescription, IndexSegmentDescription
@@ -277,10 +278,42 @@ def stage_indexes(table: Table, specs: Iterable[IndexSpec]) -> StagedWrite | Non
     return stage_segments(table, [build_segment(table, gap) for gap in gaps]) if gaps else None
 
 
-def build_segment(table: Table, gap: Gap) -> Segment:
+def is_joinable(spec: IndexSpec) -> bool:
+    """Whether segments over different fragments can be joined; of vectors, by a shared model."""
+    options = spec.options
+    return not isinstance(options, VectorOptions) or options.kind in vector_models.SHARED_KINDS
+
+
+def learn_model(table: Table, gap: Gap) -> VectorModel:
+    """What the segments over parts of a gap of vectors must share so that they can be joined."""
+    with translate_errors(f"learning from {gap.spec.column} of", table.address.uri):
+        count = _count_vectors(table, gap)
+        arguments = _vector_arguments(table, gap.spec, count)
+        return vector_models.learn(
+            table.handle, gap.spec.column, gap.fragments, arguments, vector_count=count
+        )
+
+
+def has_vectors(table: Table, gap: Gap) -> bool:
+    """Whether there is a vector in the fragments of a gap; Lance builds no segment without one."""
+    with translate_errors(f"reading {gap.spec.column} of", table.address.uri):
+        scanner = table.handle.scanner(
+            columns=[],
+            with_row_id=True,
+            filter=filters.is_not_null(gap.spec.column),
+            fragments=table.open_fragments(gap.fragments),
+            limit=1,
+        )
+        return bool(scanner.to_table().num_rows)
+
+
+def build_segment(table: Table, gap: Gap, model: VectorModel | None = None) -> Segment:
     """Index the fragments of a gap, and read no others; the files are still unreferenced.
 
     Safe to run in any process and to run twice: only segments named in a staged write count.
+
+    Args:
+        model: Of vectors, what was learnt from more than these fragments; None learns from them.
     """
     with translate_errors(f"indexing {gap.spec.column} of", table.address.uri):
         segment = table.handle.create_index_uncommitted(
@@ -290,7 +323,7 @@ def build_segment(table: Table, gap: Gap) -> Segment:
             # Replaces nothing: it allows the name of an existing index, which this one extends.
             replace=True,
             fragment_ids=list(gap.fragments),
-            **_build_arguments(table, gap),
+            **(_build_arguments(table, gap) if model is None else model.arguments),
         )
         if gap.spec.kind is IndexKind.INVERTED:
             # What was written is not readable yet (docs/substrate.md).
@@ -314,10 +347,14 @@ def _build_arguments(table: Table, gap: Gap) -> dict[str, Any]:
             return {}
         case TextOptions() as options:
             return text_arguments(options)
-        case VectorOptions() as options:
-            row_count = _count_vectors(table, gap)
-            dimension = table.schema.field(gap.spec.column).type.list_size
-            return vector_arguments(options, rows=row_count, dimension=dimension)
+        case VectorOptions():
+            return _vector_arguments(table, gap.spec, _count_vectors(table, gap))
+
+
+def _vector_arguments(table: Table, spec: IndexSpec, row_count: int) -> dict[str, Any]:
+    assert isinstance(spec.options, VectorOptions), "it is an index of vectors"
+    dimension = table.schema.field(spec.column).type.list_size
+    return vector_arguments(spec.options, rows=row_count, dimension=dimension)
 
 
 def join_segments(table: Table, segments: Sequence[Segment]) -> Segment:

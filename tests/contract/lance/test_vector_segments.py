@@ -104,7 +104,7 @@ def test_segments_of_codes_that_share_centroids_and_codebook_are_joined(dataset)
 def test_segments_with_centroids_of_their_own_are_not_joined_but_serve_together(dataset, kind):
     segments = build(dataset, kind, **({"num_sub_vectors": 4} if kind == "IVF_PQ" else {}))
 
-    with pytest.raises((OSError, ValueError, RuntimeError), match="centroids|transposed"):
+    with pytest.raises((OSError, ValueError, RuntimeError), match=r"centroids|transposed"):
         dataset.merge_existing_index_segments(segments)
 
     landed = commit(dataset, segments)

@@ -18,5 +18,5 @@ def to_message(content: object) -> pa.RecordBatch:
 
 
 def collect_messages(messages: DataFrame) -> list[Any]:
-    """The messages of all tasks. They hold names of files and counts, never rows."""
+    """The messages of all tasks. They hold names of files, counts and models, never rows."""
     return [pickle.loads(row.message) for row in messages.collect()]

@@ -7,7 +7,7 @@ that runs twice leaves files that nothing names; so does an interrupted run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 
@@ -28,23 +28,32 @@ from omnigraph.storage.indexes import (
     Segment,
     build_segment,
     discard_segments,
+    has_vectors,
+    is_joinable,
+    learn_model,
     stage_segments,
 )
 from omnigraph.storage.scans import open_address
 from omnigraph.storage.segments import Crowd, join_crowd, plan_segments
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table, TableAddress
+from omnigraph.storage.vector_models import VectorModel
 from omnigraph.transaction.view import View
 from omnigraph.transaction.work import Stage
 
 
 @dataclass(frozen=True, slots=True)
 class IndexPart:
-    """Fragments of one index that one task reads."""
+    """Fragments of one index that one task reads.
+
+    Attributes:
+        model: Of vectors, what the parts of the index share.
+    """
 
     address: TableAddress
     gap: Gap
     row_count: int
+    model: VectorModel | None = None
 
     @property
     def index(self) -> tuple[TableAddress, IndexSpec]:
@@ -129,8 +138,10 @@ def build_on_spark(
     parts = [part for table, gaps in wanted.values() for part in plan_parts(table, gaps, cores)]
     if not parts:
         return {}
+    models = jobs.run(partial(learn_models, jobs.session, parts), follow)
+    parts = [replace(part, model=models.get(part.index)) for part in parts]
     built = jobs.run(partial(build_parts, jobs.session, parts, cores), follow)
-    bundles = bundle_segments(parts, built)
+    bundles = bundle_segments(built)
     joined = jobs.run(partial(join_bundles, jobs.session, bundles), follow)
     segments: dict[TableAddress, list[Segment]] = {}
     for bundle, segment in zip(bundles, joined, strict=True):
@@ -145,8 +156,7 @@ def plan_parts(table: Table, gaps: Sequence[Gap], cores: int) -> Iterator[IndexP
     """Cut gaps into groups of fragments that are neither tiny nor huge."""
     rows = {fragment.id: fragment.num_rows for fragment in table.fragments()}
     for gap in gaps:
-        if gap.spec.kind is IndexKind.VECTOR:
-            # Segments that learnt their partitions apart cannot be joined.
+        if not is_joinable(gap.spec):
             yield IndexPart(table.address, gap, sum(rows[id_] for id_ in gap.fragments))
             continue
         row_counts = [rows[id_] for id_ in gap.fragments]
@@ -156,14 +166,46 @@ def plan_parts(table: Table, gaps: Sequence[Gap], cores: int) -> Iterator[IndexP
             yield IndexPart(table.address, Gap(gap.spec, ids), sum(rows[id_] for id_ in ids))
 
 
-def build_parts(session: SparkSession, parts: Sequence[IndexPart], cores: int) -> list[Segment]:
-    """A segment for each part, in their order; small parts share a task."""
+def learn_models(
+    session: SparkSession, parts: Sequence[IndexPart]
+) -> dict[tuple[TableAddress, IndexSpec], VectorModel]:
+    """What the parts of each index of vectors share, if it has several; executors learn it."""
+    shared: list[IndexPart] = []
+    for _, group in groupby(parts, key=lambda part: part.index):
+        first, *others = group
+        if others and first.gap.spec.kind is IndexKind.VECTOR:
+            fragments = (id_ for part in (first, *others) for id_ in part.gap.fragments)
+            shared.append(replace(first, gap=Gap(first.gap.spec, tuple(fragments))))
+    if not shared:
+        return {}
+    numbers = session.range(0, len(shared), 1, numPartitions=len(shared))
+    messages = numbers.mapInArrow(partial(learn_numbered, tuple(shared)), MESSAGE)
+    return {shared[number].index: model for number, model in collect_messages(messages)}
+
+
+def learn_numbered(
+    parts: tuple[IndexPart, ...], numbers: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Learn the models of the indexes with these numbers. Runs in an executor."""
+    with report_errors():
+        for number in read_numbers(numbers):
+            part = parts[number]
+            yield to_message((number, learn_model(open_address(part.address), part.gap)))
+
+
+def build_parts(
+    session: SparkSession, parts: Sequence[IndexPart], cores: int
+) -> list[tuple[IndexPart, Segment]]:
+    """Each part with its segment, in their order; small parts share a task.
+
+    A part of an index of vectors that has none of them gets no segment: it is scanned.
+    """
     groups = pack([part.row_count for part in parts], cores)
     task = BuildTask(tuple(parts), groups)
     numbers = session.range(0, len(groups), 1, numPartitions=len(groups))
     messages = numbers.mapInArrow(partial(build_groups, task), MESSAGE)
     segments: dict[int, Segment] = dict(collect_messages(messages))
-    return [segments[place] for place in range(len(parts))]
+    return [(parts[place], segments[place]) for place in sorted(segments)]
 
 
 def build_groups(task: BuildTask, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -171,15 +213,15 @@ def build_groups(task: BuildTask, numbers: Iterator[pa.RecordBatch]) -> Iterator
     with report_errors():
         for place in (place for number in read_numbers(numbers) for place in task.groups[number]):
             part = task.parts[place]
-            segment = build_segment(open_address(part.address), part.gap)
-            yield to_message((place, segment))
+            table = open_address(part.address)
+            if part.model is None or has_vectors(table, part.gap):
+                yield to_message((place, build_segment(table, part.gap, part.model)))
 
 
-def bundle_segments(parts: Sequence[IndexPart], segments: Sequence[Segment]) -> list[Bundle]:
+def bundle_segments(built: Sequence[tuple[IndexPart, Segment]]) -> list[Bundle]:
     """The segments of each index in bundles that one task can join; few large ones stay."""
     bundles: list[Bundle] = []
-    pairs = zip(parts, segments, strict=True)
-    for _, group in groupby(pairs, key=lambda pair: pair[0].index):
+    for _, group in groupby(built, key=lambda pair: pair[0].index):
         own = tuple(group)
         row_count = sum(part.row_count for part, _ in own)
         if len(own) <= INDEX_SEGMENTS_MAX // 2 and row_count > INDEX_PART_ROWS_MAX:
