@@ -18,6 +18,9 @@ they are read with one of them (docs/substrate.md)."""
 _SAMPLE_RATE: Final = 256
 """Vectors that Lance learns one partition, or one code, from."""
 
+_SAMPLE_RATE_MIN: Final = 2
+"""Lance takes no less; where it finds fewer vectors, it learns from those."""
+
 _CODES: Final = 256
 """Codes of one byte."""
 
@@ -56,7 +59,7 @@ def learn(
     )
     shared: dict[str, Any] = {**arguments, "ivf_centroids": ivf.centroids}
     if count := arguments.get("num_sub_vectors"):
-        rate = min(_SAMPLE_RATE, vector_count // _CODES)
+        rate = max(_SAMPLE_RATE_MIN, min(_SAMPLE_RATE, vector_count // _CODES))
         codes = builder.train_pq(ivf, count, sample_rate=rate, fragment_ids=ids)
         shared["pq_codebook"] = codes.codebook
     return VectorModel(shared)

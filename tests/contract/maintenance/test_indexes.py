@@ -21,7 +21,7 @@ from omnigraph.graph import Graph
 from omnigraph.maintenance import indexes
 from omnigraph.maintenance.spark import indexes as indexing
 from omnigraph.model.tables import TableKey
-from omnigraph.storage.indexes import Gap, IndexSpec, Segment, covered_fragments, find_gaps
+from omnigraph.storage.indexes import Gap, IndexSpec, covered_fragments, find_gaps
 from omnigraph.storage.tables import Table
 from tests.support.crashes import Cut, cut_off
 from tests.support.tables import ids
@@ -199,7 +199,7 @@ def test_a_load_on_spark_has_its_indexes_built_there(graph, monkeypatch):
     seen: list[int] = []
     build_parts = indexing.build_parts
 
-    def noted(session: Any, parts: Sequence[indexing.IndexPart], cores: int) -> list[Segment]:
+    def noted(session: Any, parts: Sequence[indexing.IndexPart], cores: int) -> object:
         seen.append(len(parts))
         return build_parts(session, parts, cores)
 
@@ -280,13 +280,13 @@ def test_segments_are_joined_up_to_a_bound(graph, monkeypatch):
     ]
     assert [each.gap.fragments for each in parts] == [(0,), (1,), (2,), (3,), (4,)]
 
-    built: list[Any] = list("abcde")
-    bundles = indexing.bundle_segments(parts, built)
+    built: list[Any] = list(zip(parts, "abcde", strict=True))
+    bundles = indexing.bundle_segments(built)
 
     assert ["".join(each.segments) for each in bundles] == ["ab", "cd", "e"]  # type: ignore[arg-type]
     # To join a few large ones takes as long as to build them, and a lookup hardly longer.
     monkeypatch.setattr(indexing, "INDEX_PART_ROWS_MAX", 3 * PART)
-    few = indexing.bundle_segments(parts[1:], built[1:])
+    few = indexing.bundle_segments(built[1:])
     assert ["".join(each.segments) for each in few] == ["b", "c", "d", "e"]  # type: ignore[arg-type]
 
 
