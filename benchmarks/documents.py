@@ -129,11 +129,11 @@ class Documents:
     def distances(self, query: Query) -> np.ndarray:
         """The cosine distance of each row."""
         norms = self._norms * np.linalg.norm(query.vector)
-        return 1 - (self.vectors @ query.vector) / norms
+        return np.asarray(1 - (self.vectors @ query.vector) / norms)
 
     @cached_property
     def _norms(self) -> np.ndarray:
-        return np.linalg.norm(self.vectors, axis=1)
+        return np.asarray(np.linalg.norm(self.vectors, axis=1))
 
     @cached_property
     def _row_of_word(self) -> np.ndarray:
@@ -157,12 +157,12 @@ def share_found(found: list[int], scores: np.ndarray, *, best: int = 10) -> floa
 
     Which rows are found of those that share the last place does not matter.
     """
-    wanted = min(best, np.count_nonzero(np.isfinite(scores)))
+    wanted = min(best, int(np.count_nonzero(np.isfinite(scores))))
     if not wanted:
         return float(not found)
     last = np.partition(scores, -wanted)[-wanted]
     # What others compute in single precision is not wrong for its last digits.
-    right = sum(scores[number] >= last - 1e-6 for number in set(found))
+    right = sum(bool(scores[number] >= last - 1e-6) for number in set(found))
     return min(1.0, right / wanted)
 
 
@@ -177,8 +177,8 @@ def fuse(rankings: Iterable[np.ndarray]) -> np.ndarray:
         wanted = min(RRF_WINDOW, len(scores))
         last = np.partition(scores, -wanted)[-wanted]
         near = np.flatnonzero((scores >= last) & np.isfinite(scores))
-        ranked = sorted(near.tolist(), key=lambda row, own=scores: (-own[row], str(row)))
-        ranked = ranked[:wanted]
+        pairs = sorted(zip((-scores[near]).tolist(), map(str, near.tolist()), strict=True))
+        ranked = [int(row) for _, row in pairs[:wanted]]
         fused[ranked] += 1 / (RRF_K + np.arange(1, len(ranked) + 1))
     assert fused is not None, "there are rankings"
     return fused
@@ -195,7 +195,7 @@ def _zipf(random: np.random.Generator, count: int) -> np.ndarray:
     """Numbers of words, that of rank r in proportion to 1/r."""
     shares = np.cumsum(1 / np.arange(1, WORDS + 1))
     places = np.searchsorted(shares, random.random(count) * shares[-1])
-    return places.astype(np.int32)
+    return np.asarray(places, np.int32)
 
 
 def _spelling(word: int) -> str:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import lance
 import numpy as np
@@ -91,7 +92,7 @@ def test_the_right_documents_are_those_that_lance_finds_and_no_others(tmp_path):
     table.create_scalar_index("body", "INVERTED")
     for asked in docs.queries:
         near = {"column": "vector", "q": asked.vector, "k": 10, "metric": "cosine"}
-        searches = [
+        searches: list[tuple[dict[str, Any], np.ndarray]] = [
             ({"full_text_query": MatchQuery(asked.text, "body"), "limit": 10}, docs.bm25(asked)),
             ({"nearest": near}, -docs.distances(asked)),
         ]

@@ -1,10 +1,13 @@
 """Segments of vector indexes: which ones Lance can join, and what that takes."""
 
+from typing import Any
+
 import lance
 import numpy as np
 import pyarrow as pa
 import pytest
 from lance import LanceDataset, LanceOperation
+from lance.dataset import Index
 from lance.indices import IndicesBuilder
 
 ROWS_PER_FRAGMENT = 400
@@ -16,7 +19,7 @@ PARTITIONS = 4
 def vectors(scales: tuple[float, ...] = (1, 1, 1)) -> np.ndarray:
     """Those of each fragment have another spread."""
     drawn = np.random.default_rng(5).standard_normal((FRAGMENTS * ROWS_PER_FRAGMENT, DIMENSION))
-    return (drawn * np.repeat(scales, ROWS_PER_FRAGMENT)[:, None]).astype(np.float32)
+    return np.asarray(drawn * np.repeat(scales, ROWS_PER_FRAGMENT)[:, None], np.float32)
 
 
 def create(uri: str, values: np.ndarray) -> LanceDataset:
@@ -27,7 +30,7 @@ def create(uri: str, values: np.ndarray) -> LanceDataset:
     )
 
 
-def build(dataset: LanceDataset, kind: str, **model: object) -> list[object]:
+def build(dataset: LanceDataset, kind: str, **model: Any) -> list[Index]:
     """A segment of each fragment, by the same model or, without one, each by its own."""
     return [
         dataset.create_index_uncommitted(
@@ -44,16 +47,16 @@ def build(dataset: LanceDataset, kind: str, **model: object) -> list[object]:
     ]
 
 
-def nearest(dataset: LanceDataset, vector: np.ndarray, **options: object) -> pa.Table:
+def nearest(dataset: LanceDataset, vector: np.ndarray, **options: Any) -> pa.Table:
     search = {"column": "vector", "q": vector, "k": 10, "metric": "l2", **options}
     return dataset.to_table(columns=["number", "_distance"], nearest=search)
 
 
-def find(dataset: LanceDataset, vector: np.ndarray, **options: object) -> set[int]:
+def find(dataset: LanceDataset, vector: np.ndarray, **options: Any) -> set[int]:
     return set(nearest(dataset, vector, **options)["number"].to_pylist())
 
 
-def commit(dataset: LanceDataset, segments: list[object]) -> LanceDataset:
+def commit(dataset: LanceDataset, segments: list[Index]) -> LanceDataset:
     operation = LanceOperation.CreateIndex(segments, [])
     return LanceDataset.commit(dataset, operation, read_version=dataset.version, max_retries=0)
 
