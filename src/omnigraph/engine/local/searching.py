@@ -18,6 +18,7 @@ import pyarrow as pa
 from omnigraph.choices import Analyzer
 from omnigraph.engine.budget import Budget
 from omnigraph.engine.protocol import Data
+from omnigraph.engine.search_parts import are_best, rows_that_pass
 from omnigraph.limits import KEPT_TABLE_BYTES_MAX, KEPT_TOKENS_BYTES_MAX
 from omnigraph.relational.plans import Plan, SearchRows
 from omnigraph.relational.searches import (
@@ -26,7 +27,6 @@ from omnigraph.relational.searches import (
     Relevance,
     Search,
     TextSearch,
-    TextTest,
 )
 from omnigraph.search.analysis import TokenColumn, analyse, analyse_column
 from omnigraph.search.bm25 import TextStatistics, scores
@@ -35,9 +35,6 @@ from omnigraph.search.words import (
     WordCounts,
     count_words,
     measure,
-    rows_with_any,
-    rows_with_phrase,
-    similar_terms,
     terms_of,
 )
 from omnigraph.storage.columns import read_all_fragments
@@ -97,21 +94,9 @@ class Searcher:
 
     def _test(self, search: TextSearch, data: Data) -> pa.Table:
         found = _IdCollector(data.budget)
-        phrase = analyse(search.analyzer, search.query)
         for part in _parts(search, data):
             column = self._tokens.of(search.analyzer, part.values, data.budget)
-            match search.test:
-                case TextTest.SEARCH:
-                    rows = rows_with_any(column, terms_of(phrase))
-                case TextTest.FUZZY:
-                    similar = (
-                        similar_terms(column, term, search.edits_max) for term in terms_of(phrase)
-                    )
-                    rows = rows_with_any(column, [term for terms in similar for term in terms])
-                case TextTest.MATCH_TEXT:
-                    rows = rows_with_phrase(column, phrase)
-                case _:
-                    assert_never(search.test)
+            rows = rows_that_pass(search, column)
             found.add(part.chosen(rows))
         return found.table()
 
@@ -137,7 +122,7 @@ def _rank_vectors(search: Nearness, data: Data, best: int | None) -> pa.Table:
         own = distances(search.metric, part.values, search.query)
         rows = np.flatnonzero(~np.isnan(own))
         if best is not None:
-            rows = rows[_are_best(own[rows], best, descending=False)]
+            rows = rows[are_best(own[rows], best, descending=False)]
         measured.append(own[rows])
         found.add(part.chosen(rows))
     return _keep_best(found.table(measured), best, descending=False)
@@ -146,16 +131,7 @@ def _rank_vectors(search: Nearness, data: Data, best: int | None) -> pa.Table:
 def _keep_best(rows: pa.Table, best: int | None, *, descending: bool) -> pa.Table:
     if best is None or rows.num_rows <= best:
         return rows
-    return rows.filter(pa.array(_are_best(rows[SCORE].to_numpy(), best, descending=descending)))
-
-
-def _are_best(values: np.ndarray, best: int, *, descending: bool) -> np.ndarray:
-    """Which are the best, and as good as the last of these."""
-    if len(values) <= best or not best:
-        return np.full(len(values), bool(best))
-    place = len(values) - best if descending else best - 1
-    last = np.partition(values, place)[place]
-    return np.asarray(values >= last if descending else values <= last)
+    return rows.filter(pa.array(are_best(rows[SCORE].to_numpy(), best, descending=descending)))
 
 
 def _parts(search: Search, data: Data) -> Iterator[_Part]:

@@ -21,11 +21,12 @@ from omnigraph.engine.protocol import Data
 from omnigraph.engine.results import conform
 from omnigraph.engine.spark.failures import translate_errors
 from omnigraph.engine.spark.relations import given_frame, table_frame
+from omnigraph.engine.spark.searching import search_frame
 from omnigraph.engine.spark.session import open_session, plan_session
 from omnigraph.engine.spark.settings import SessionSettings
 from omnigraph.engine.spark.types import spark_type
 from omnigraph.engine.spark.values import bind
-from omnigraph.errors import ErrorCode, InvalidInputError, OmnigraphError
+from omnigraph.errors import OmnigraphError
 from omnigraph.limits import CANCELLED_JOBS_SECONDS_MAX, KEYS_PER_LOOKUP_MAX
 from omnigraph.relational.caps import cap_rows
 from omnigraph.relational.plans import GivenRows, IsOneOf, Plan, Relation, SearchRows, TableRows
@@ -70,7 +71,7 @@ class SparkEngine:
     def searches(self, plan: Plan, data: Data) -> Mapping[str, str]:  # noqa: ARG002
         """How it would answer each search of a plan."""
         return {
-            name: f"{relation.search}, not on Spark yet"
+            name: f"{relation.search}, exact, by a scan"
             for name, relation in plan.relations.items()
             if isinstance(relation, SearchRows)
         }
@@ -167,8 +168,7 @@ def _relation_frame(
             filter_text = _filter_text(plan, name)
             return table_frame(session, data.table(key), columns, filter_text=filter_text)
         case SearchRows(search):
-            message = f"Spark does not answer this yet: {search}"
-            raise InvalidInputError(message, hint="use --engine local", code=ErrorCode.NOT_YET)
+            return search_frame(session, relation, data.table(search.table))
         case _:
             assert_never(relation)
 
