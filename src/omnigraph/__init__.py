@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from omnigraph.changes.feed import Batch, CommitChanges
     from omnigraph.changes.graphs import GraphDiff
     from omnigraph.changes.records import RowChange
+    from omnigraph.embedding.counts import EmbeddingCounts
     from omnigraph.engine.budget import Cancellation
     from omnigraph.engine.queries import Explanation, QueryResult
     from omnigraph.errors import (
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         CommitLetGoError,
         CommitNotFoundError,
         ConflictError,
+        EmbeddingError,
         FeedGapError,
         FormatError,
         GraphNotFoundError,
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
     from omnigraph.load.results import LoadResult
     from omnigraph.maintenance.checking.report import CheckReport, Finding
     from omnigraph.maintenance.cleanup.results import CleanupResult
+    from omnigraph.maintenance.embedding.run import EmbedResult
+    from omnigraph.maintenance.embedding.status import EmbeddingStatus
     from omnigraph.maintenance.index_list import IndexStatus
     from omnigraph.maintenance.indexes import IndexResult
     from omnigraph.maintenance.optimize import OptimizeResult, TableOptimization
@@ -91,6 +95,10 @@ __all__ = [
     "ConflictError",
     "Counts",
     "DiagnosticsError",
+    "EmbedResult",
+    "EmbeddingCounts",
+    "EmbeddingError",
+    "EmbeddingStatus",
     "Explanation",
     "ExportResult",
     "FeedGapError",
@@ -167,6 +175,10 @@ _HOMES = {
     "DiagnosticsError": "omnigraph.lang.diagnostics",
     "Explanation": "omnigraph.engine.queries",
     "ExportResult": "omnigraph.export.run",
+    "EmbedResult": "omnigraph.maintenance.embedding.run",
+    "EmbeddingCounts": "omnigraph.embedding.counts",
+    "EmbeddingError": "omnigraph.errors",
+    "EmbeddingStatus": "omnigraph.maintenance.embedding.status",
     "FeedGapError": "omnigraph.errors",
     "Finding": "omnigraph.maintenance.checking.report",
     "FollowUpFailure": "omnigraph.model.followups",

@@ -61,6 +61,27 @@ class OnError(StrEnum):
     QUARANTINE = "quarantine"
 
 
+class EmbedWhen(StrEnum):
+    """When a write embeds the texts that it writes."""
+
+    AUTO = "auto"
+    """Now, unless there are many."""
+    NOW = "now"
+    LATER = "later"
+    """When `embed` runs; until then their rows are pending or stale."""
+
+
+class EmbedScope(StrEnum):
+    """Which rows `embed` embeds."""
+
+    WAITING = "waiting"
+    """Those that are pending or stale."""
+    PENDING = "pending"
+    STALE = "stale"
+    ALL = "all"
+    """Also those that have the vector of their text."""
+
+
 class ExportFormat(StrEnum):
     """What an export is made of."""
 

@@ -27,6 +27,7 @@
     ├── FormatError                    upgrade one side
     ├── RecoveryNeededError            run repair; we will not guess
     ├── OutcomeUnknownError            read before retrying
+    ├── EmbeddingError                 try again, or embed later               retryable
     ├── StorageError                   wait, or call an operator               retryable
     └── InternalError                  report a bug
 
@@ -128,6 +129,10 @@ class ErrorCode(StrEnum):
     QUERY_MAX_ROWS = "query_max_rows"
     CANCELLED = "cancelled"
     PURGE_REFUSED = "purge_refused"
+    EMBEDDING_PROVIDER = "embedding_provider"
+    EMBEDDING_VECTOR = "embedding_vector"
+    EMBEDDING_KEY = "embedding_key"
+    EMBEDDING_MODEL = "embedding_model"
 
 
 class OmnigraphError(Exception):
@@ -298,6 +303,13 @@ class OutcomeUnknownError(OmnigraphError):
     """The write may have landed; `details` has the commit id to look for before retrying."""
 
     default_code = ErrorCode.OUTCOME_UNKNOWN
+
+
+class EmbeddingError(OmnigraphError):
+    """The provider of an embedding model failed, or returned no usable vectors."""
+
+    default_code = ErrorCode.EMBEDDING_PROVIDER
+    retryable = True
 
 
 class StorageError(OmnigraphError):

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from omnigraph.accessors.branches import BranchList
+from omnigraph.accessors.embeddings import Embeddings
 from omnigraph.accessors.history import Commits
 from omnigraph.accessors.indexes import IndexList
 from omnigraph.accessors.recoveries import Recoveries
@@ -20,6 +21,7 @@ from omnigraph.accessors.schema import Schema, accept_schema
 from omnigraph.accessors.settings import GraphSettings
 from omnigraph.accessors.tags import TagList
 from omnigraph.backends.registry import Backends
+from omnigraph.choices import EmbedWhen
 from omnigraph.clock import Clock, SystemClock
 from omnigraph.engine.budget import Budget, BudgetRequest, Cancellation
 from omnigraph.engine.choose import by_size, follow_up
@@ -41,7 +43,13 @@ from omnigraph.manifest.removals import detect_removal
 from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.settings import StoredSettings
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.model.arguments import require_number, require_path, require_text, require_texts
+from omnigraph.model.arguments import (
+    require_choice,
+    require_number,
+    require_path,
+    require_text,
+    require_texts,
+)
 from omnigraph.model.commits import (
     Commit,
     OperationKind,
@@ -69,6 +77,7 @@ if TYPE_CHECKING:
     from omnigraph.changes.feed import Batch, Feed
     from omnigraph.changes.graphs import GraphDiff, Side
     from omnigraph.choices import EngineName
+    from omnigraph.embedding.writes import WriteEmbedding
     from omnigraph.engine.choose import Choice
     from omnigraph.engine.queries import Explanation, Queries, QueryResult
     from omnigraph.engine.spark.execute import Frame, Session
@@ -269,7 +278,12 @@ class Graph:
     def _loads(self) -> Loads:
         from omnigraph.load.loads import Loads
 
-        return Loads(self._transactions, self._backends.of, self._clock)
+        return Loads(self._transactions, self._backends.of, self._clock, self._begin_embedding)
+
+    def _begin_embedding(self, when: EmbedWhen) -> WriteEmbedding:
+        from omnigraph.embedding.writes import WriteEmbedding
+
+        return WriteEmbedding(when, lambda: self._settings.current().embedding, self._clock)
 
     @cached_property
     def _merges(self) -> Merges:
@@ -368,6 +382,19 @@ class Graph:
     def tags(self) -> TagList:
         """The graph's tags: names for commits."""
         return TagList(self, self._manifest, self._clock, self._actor)
+
+    @property
+    def embeddings(self) -> Embeddings:
+        """The graph's embedded vectors."""
+        return Embeddings(
+            self,
+            self._view_at,
+            self._settings,
+            self._backends,
+            lambda: self._transactions,
+            self._order,
+            self._clock,
+        )
 
     @property
     def settings(self) -> GraphSettings:
@@ -487,6 +514,7 @@ class Graph:
         expect_head: str | None = None,
         timeout: Timeout | None = None,
         cancel: Cancellation | None = None,
+        embed: str = "auto",
     ) -> MutationResult:
         """Change the graph as a mutation query says, in one commit.
 
@@ -498,6 +526,8 @@ class Graph:
             timeout: How long it may look for rows and check rules: `30s`, seconds or a
                 `timedelta`. Once it writes, it writes to the end.
             cancel: Cancels the mutation when its `cancel` is called, unless it writes by then.
+            embed: `now` embeds texts that are new or changed, `later` leaves that to `embed`, and
+                `auto` leaves it if they are many.
 
         Raises:
             DiagnosticsError: the text has errors, or does not fit the schema. Nothing was read.
@@ -513,12 +543,16 @@ class Graph:
             OutcomeUnknownError: whether the commit landed is unknown; look for it before a retry.
             LimitExceededError: the time was up before it wrote. Nothing changed.
             CancelledError: it was cancelled before it wrote. Nothing changed.
+            EmbeddingError: the provider of a model failed. Nothing changed.
         """
         from omnigraph.mutation.results import result_of
 
         budget = BudgetRequest.parse(timeout=timeout, cancel=cancel).budget(QueryLimits)
         order = self._order(OperationKind.MUTATION, branch, actor, message, expect_head)
-        mutation = self._mutations.prepare(query_text(source), params, name=name, budget=budget)
+        embedding = self._begin_embedding(require_choice(embed, EmbedWhen, "embed"))
+        mutation = self._mutations.prepare(
+            query_text(source), params, name=name, embedding=embedding, budget=budget
+        )
         return result_of(self._transactions.run(order, mutation.plan))
 
     def load(
@@ -533,6 +567,7 @@ class Graph:
         ignore_unknown: bool = False,
         engine: str | None = None,
         index: bool = True,
+        embed: str = "auto",
         actor: str | None = None,
         message: str | None = None,
         progress: Progress | None = None,
@@ -553,9 +588,12 @@ class Graph:
             engine: `local`, `spark` or `auto`, by size; `$OMNIGRAPH_ENGINE` when None.
             index: Whether to update the indexes afterwards, in a commit of its own. If that fails,
                 the load has landed all the same, and the result has a warning.
+            embed: `now` embeds texts whose vectors are not given, `later` leaves that to `embed`,
+                and `auto` leaves it if they are many, or on Spark.
             progress: Called with how far each stage is.
 
         Raises:
+            EmbeddingError: the provider of a model failed. Nothing changed.
             InvalidInputError: the arguments do not fit together, or name nothing that can be
                 loaded. Nothing was read.
             NotFoundError: there is no such file, type or branch.
@@ -580,6 +618,7 @@ class Graph:
             ignore_unknown=ignore_unknown,
             engine=engine,
             progress=progress,
+            embed=require_text(embed, "embed"),
         )
         check = partial(self._loads.require_possible, request)
         with self._branch_for_load(order.branch, start, check):

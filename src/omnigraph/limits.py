@@ -531,6 +531,15 @@ FILL_LENGTH_MAX: Final = 4_000
 FILL_SQL_LENGTH_MAX: Final = 64_000
 """Characters of the SQL of such an expression: casts and divisions repeat their operands."""
 
+EMBEDDED_ROWS_PER_COMMIT: Final = 10_000
+"""Rows that `embed` embeds before it commits them: what a kill can cost at most."""
+
+EMBEDDED_ROWS_PER_SPARK_COMMIT: Final = 1 << 18
+"""The same for a job on Spark, which takes whole fragments."""
+
+EMBED_LOCAL_ROWS_MAX: Final = 500_000
+"""Rows that `embed` embeds in this process; above, `auto` chooses Spark."""
+
 BACKFILL_LOCAL_ROWS_MAX: Final = 8_000_000
 """Values of columns, counted once per row and column, that a schema change writes in this process;
 above, `auto` chooses Spark."""

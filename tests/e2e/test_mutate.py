@@ -107,7 +107,9 @@ def test_what_matches_nothing_says_so_and_makes_no_commit(here: Run, untouched: 
     assert (told.code, told.out) == (Exit.DONE, "")
     assert "nothing matched" in told.err
     told = here("mutate", "--store", untouched, "-e", text, "--json")
-    assert told.json == {"commit_id": None, "branch": "main", "changes": {}}
+    nothing = {"embedded": 0, "reused": 0, "waiting": 0}
+    expected = {"commit_id": None, "branch": "main", "changes": {}, "embedding": nothing}
+    assert told.json == expected
     assert omnigraph.open(untouched, read_only=True).commits.list() == before
 
 

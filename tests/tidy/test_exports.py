@@ -14,6 +14,7 @@ import pytest
 import omnigraph
 from omnigraph import errors
 from omnigraph.accessors.branches import BranchList
+from omnigraph.accessors.embeddings import Embeddings
 from omnigraph.accessors.history import Commits
 from omnigraph.accessors.indexes import IndexList
 from omnigraph.accessors.recoveries import Recoveries
@@ -82,7 +83,7 @@ def given_by(kind: type) -> set[str]:
 
 
 def test_every_class_that_a_graph_gives_is_listed():
-    parts = (BranchList, Commits, GraphSettings, IndexList, Recoveries, Schema, TagList)
+    parts = (BranchList, Commits, Embeddings, GraphSettings, IndexList, Recoveries, Schema, TagList)
     given = {word for kind in (Graph, *parts) for word in given_by(kind) if word[0].isupper()}
     # A frame is Spark's, and a part is asked for by its name on the graph.
     others = {"None", "Frame", *(each.__name__ for each in parts)}

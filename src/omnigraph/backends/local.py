@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from omnigraph.export.folders import ExportFolder
     from omnigraph.export.plans import ExportFiles, ExportPlan
     from omnigraph.load.plans import EngineLoad, LoadSetup
+    from omnigraph.maintenance.embedding.run import BatchEmbedder
     from omnigraph.maintenance.indexes import Follow, IndexRun
     from omnigraph.maintenance.optimize import Compaction
     from omnigraph.merge.resolutions import Resolutions
     from omnigraph.merge.rows import MergeRows
     from omnigraph.model.ids import CommitId
+    from omnigraph.model.settings import EmbeddingSettings
     from omnigraph.relational.plans import Plan
     from omnigraph.schema.catalog import SchemaType
     from omnigraph.storage.tables import Table
@@ -134,6 +136,13 @@ class LocalBackend:
         from omnigraph.evolution.backfill import fill_locally
 
         return fill_locally(fills, follow)
+
+    def begin_embedding(self, settings: EmbeddingSettings, clock: Clock) -> BatchEmbedder:
+        """A run that has embedded nothing."""
+        from omnigraph.embedding.embedder import Embedder
+        from omnigraph.maintenance.embedding.run import LocalBatches
+
+        return LocalBatches(Embedder(settings, clock))
 
     def exports_one_file(self, format_: ExportFormat) -> bool:
         """Whether an export of this format is one file and not a directory."""

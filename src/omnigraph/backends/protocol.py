@@ -13,6 +13,7 @@ from omnigraph.engine.protocol import Engine
 from omnigraph.evolution.backfill import ColumnFiller
 from omnigraph.export.plans import Exporter
 from omnigraph.load.plans import Loader
+from omnigraph.maintenance.embedding.run import EmbeddingEngine
 from omnigraph.maintenance.indexes import IndexBuilder
 from omnigraph.maintenance.optimize import Compactor
 from omnigraph.merge.rows import RowMerger
@@ -25,8 +26,9 @@ class Backend(
     IndexBuilder,
     Compactor,
     ColumnFiller,
+    EmbeddingEngine,
     Exporter,
     Engine,
     Protocol,
 ):
-    """Runs plans, compares, merges, loads, builds indexes, compacts, fills columns, exports."""
+    """Runs plans, compares, merges, loads, indexes, compacts, fills columns, embeds, exports."""

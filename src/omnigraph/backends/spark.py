@@ -20,14 +20,17 @@ from omnigraph.export.plans import ExportFiles, ExportPlan
 from omnigraph.export.spark.parts import export_parts
 from omnigraph.load.plans import EngineLoad, LoadSetup
 from omnigraph.load.spark.load import SparkLoad
+from omnigraph.maintenance.embedding.run import BatchEmbedder
 from omnigraph.maintenance.indexes import Follow, IndexRun
 from omnigraph.maintenance.optimize import Compaction
 from omnigraph.maintenance.spark.compaction import SparkCompaction
+from omnigraph.maintenance.spark.embedding import SparkBatches
 from omnigraph.maintenance.spark.indexes import SparkIndexing
 from omnigraph.merge.resolutions import Resolutions
 from omnigraph.merge.rows import MergeRows
 from omnigraph.merge.spark.tables import SparkRows
 from omnigraph.model.ids import CommitId
+from omnigraph.model.settings import EmbeddingSettings
 from omnigraph.relational.plans import Plan
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.tables import Table
@@ -100,6 +103,10 @@ class SparkBackend:
     ) -> list[FilledTable]:
         """Write the columns of all fragments of these tables; the results in their order."""
         return fill_on_spark(self._engine.session, fills, clock.ulid(), follow)
+
+    def begin_embedding(self, settings: EmbeddingSettings, clock: Clock) -> BatchEmbedder:
+        """A run that has embedded nothing."""
+        return SparkBatches(self._engine.session, clock.ulid(), settings)
 
     def exports_one_file(self, format_: ExportFormat) -> bool:  # noqa: ARG002
         """Whether an export of this format is one file: none is, since executors write parts."""

@@ -41,6 +41,7 @@ def _exits() -> Mapping[type[errors.OmnigraphError], Exit]:
         errors.FormatError: Exit.FAILED,
         errors.RecoveryNeededError: Exit.RECOVERY,
         errors.OutcomeUnknownError: Exit.RECOVERY,
+        errors.EmbeddingError: Exit.FAILED,
         errors.StorageError: Exit.FAILED,
         errors.InternalError: Exit.FAILED,
     }

@@ -40,6 +40,7 @@ class _Commands(CommandsOnDemand):
         "export",
         "snapshot",
         "index",
+        "embed",
         "optimize",
         "cleanup",
         "check",

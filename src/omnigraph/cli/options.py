@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from omnigraph.choices import EngineRequest
+from omnigraph.choices import EmbedWhen, EngineRequest
 from omnigraph.cli.formats import Format
 from omnigraph.cli.render import ErrorStyle
 
@@ -139,6 +139,16 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 def max_rows(text: str | None) -> str | int | None:
     """The number that `--max-rows` names, or the word."""
     return int(text) if text is not None and text.isascii() and text.isdigit() else text
+
+
+Embed = Annotated[
+    EmbedWhen,
+    typer.Option(
+        "--embed",
+        help="When texts are embedded: now, later by 'omnigraph embed', or auto, now unless "
+        "there are many.",
+    ),
+]
 
 
 def choose_format(wanted: Format | None, *, json: bool) -> Format:

@@ -14,6 +14,7 @@ from omnigraph.cli import output
 from omnigraph.errors import StorageError
 
 if TYPE_CHECKING:
+    from omnigraph.embedding.counts import EmbeddingCounts
     from omnigraph.model.followups import FollowUpFailure
 
 _WHOLE_MAX: Final = 26
@@ -132,6 +133,24 @@ def say_warnings(warnings: Iterable[FollowUpFailure]) -> None:
     for warning in warnings:
         say(f"warning: {warning.message}")
         say(f"  hint: {warning.hint}")
+
+
+def say_embedding(counts: EmbeddingCounts) -> None:
+    """Print how many texts a write embedded, and how many rows wait for it, if there are any."""
+    if counts.embedded:
+        say(f"embedded {count_of(counts.embedded, 'text')}")
+    if counts.waiting:
+        verb = "waits" if counts.waiting == 1 else "wait"
+        say(f"{count_of(counts.waiting, 'row')} {verb} for a vector: run 'omnigraph embed'")
+
+
+def count_of(count: int, noun: str) -> str:
+    """A number of things.
+
+    >>> count_of(1, "row"), count_of(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 @contextmanager

@@ -18,9 +18,10 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from omnigraph.backends.registry import Backends
-from omnigraph.choices import EngineName
+from omnigraph.choices import EmbedWhen, EngineName
 from omnigraph.clock import SystemClock
 from omnigraph.connector.options import PinnedType, by_name, pin
+from omnigraph.embedding.writes import WriteEmbedding
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.session import open_session
 from omnigraph.errors import ErrorCode, InvalidParameterError, NotAllowedError
@@ -29,6 +30,7 @@ from omnigraph.load.loads import LoadRequest, Loads
 from omnigraph.load.spark.scratch import Scratch
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import Catalogs
+from omnigraph.manifest.settings import StoredSettings
 from omnigraph.model.commits import OperationKind, require_actor, require_message
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.storage.store import Store
@@ -134,7 +136,12 @@ class LoadWriter(DataSourceArrowWriter):
         transactions = Transactions(Manifest(store), clock, Catalogs(store.objects))
         order = Order(OperationKind.LOAD, task.branch, actor=task.actor, message=task.message)
         request = LoadRequest({task.type_name: rows}, mode=task.mode, engine=engine)
-        Loads(transactions, Backends().of, clock).run(order, request)
+        settings = StoredSettings(store.objects, clock)
+
+        def begin_embedding(when: EmbedWhen) -> WriteEmbedding:
+            return WriteEmbedding(when, lambda: settings.current().embedding, clock)
+
+        Loads(transactions, Backends().of, clock, begin_embedding).run(order, request)
 
 
 def open_writer(options: Mapping[str, str], columns: StructType, *, overwrites: bool) -> LoadWriter:

@@ -10,8 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from omnigraph.choices import EngineName, Mode, OnError
+from omnigraph.choices import EmbedWhen, EngineName, Mode, OnError
 from omnigraph.clock import Clock
+from omnigraph.embedding.writes import WriteEmbedding
 from omnigraph.errors import InvalidParameterError, OmnigraphError, OutcomeUnknownError
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import IntegrityError, Rule
@@ -42,6 +43,7 @@ class LoadRequest:
         rejects: Where rows that break rules are written, with their reasons; a new file.
         ignore_unknown: Whether values that no property takes are dropped instead of refused.
         engine: `local`, `spark` or `auto`.
+        embed: `now`, `later` or `auto`.
     """
 
     source: Source
@@ -51,13 +53,21 @@ class LoadRequest:
     ignore_unknown: bool = False
     engine: str | None = None
     progress: Progress | None = None
+    embed: str = "auto"
 
 
 class Loads:
     """Carries out the loads of one graph handle."""
 
-    def __init__(self, transactions: Transactions, loaders: Loaders, clock: Clock) -> None:
+    def __init__(
+        self,
+        transactions: Transactions,
+        loaders: Loaders,
+        clock: Clock,
+        begin_embedding: Callable[[EmbedWhen], WriteEmbedding],
+    ) -> None:
         self._transactions = transactions
+        self._begin_embedding = begin_embedding
         self._loaders = loaders
         self._clock = clock
         self._rule_set = lru_cache(maxsize=8)(RuleSet.compile)
@@ -117,6 +127,7 @@ class Loads:
             view.snapshot.schema_digest,
             None if request.rejects is None else RejectsFile(Path(request.rejects)),
             Stages(self._clock, request.progress),
+            self._begin_embedding(EmbedWhen(request.embed)),
         )
         return self._loaders(setup.choice.engine).begin_load(setup)
 
@@ -170,6 +181,7 @@ def _result(setup: LoadSetup, landed: TransactionResult[LoadReport]) -> LoadResu
         rejected=landed.report.rejected,
         seconds=MappingProxyType(dict(setup.stages.seconds)),
         warnings=landed.warnings,
+        embedding=landed.report.embedding,
     )
 
 
@@ -194,6 +206,7 @@ def require_valid(request: LoadRequest) -> LoadRequest:
     for name, value, known in (
         ("mode", request.mode, Mode),
         ("on_error", request.on_error, OnError),
+        ("embed", request.embed, EmbedWhen),
     ):
         if value not in set(known):
             message = f"there is no {name} {value!r}"

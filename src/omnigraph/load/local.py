@@ -11,6 +11,7 @@ from typing import assert_never
 import pyarrow as pa
 
 from omnigraph.choices import Mode
+from omnigraph.embedding.counts import EmbeddingCounts
 from omnigraph.engine.protocol import Engine
 from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.proofs.by_columns import by_columns
@@ -25,6 +26,8 @@ from omnigraph.load.splits import FileSplit
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.arrow import table_schema, to_table
 from omnigraph.schema.catalog import SchemaType
+from omnigraph.schema.embeds import embedded_vectors
+from omnigraph.storage import lookups
 from omnigraph.storage.staging import StagedWrite, stage_append, stage_overwrite, stage_upsert
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
@@ -61,7 +64,8 @@ class LocalLoad:
             setup.stages.report("check", 1, 1)
         if setup.rejects is not None:
             setup.rejects.write(result.rejects)
-        return self._work(self._input.types, result)
+        result, embedded = self._embed(result, view)
+        return self._work(self._input.types, result, embedded)
 
     def close(self) -> None:
         """Do nothing: there are no temporary files."""
@@ -104,7 +108,24 @@ class LocalLoad:
         require_clean(tally.report())
         return SiftResult(read.rows)
 
-    def _work(self, types: tuple[SchemaType, ...], result: SiftResult) -> Work[LoadReport]:
+    def _embed(self, result: SiftResult, view: View) -> tuple[SiftResult, EmbeddingCounts]:
+        """The rows with their vectors; those that were left out have cost no request."""
+        setup, catalog = self.setup, view.catalog
+        if not any(embedded_vectors(catalog.type_of(key)) for key in result.rows):
+            return result, EmbeddingCounts()
+
+        def find(key: TableKey, ids: pa.Array, columns: list[str]) -> pa.Table:
+            return lookups.find(view.data.table(key), "id", ids, columns=columns)
+
+        with setup.stages.measure("embed"):
+            completed, counts = setup.embedding.complete(
+                catalog, result.rows, find if setup.mode is Mode.MERGE else None
+            )
+        return SiftResult(completed, result.rejects), counts
+
+    def _work(
+        self, types: tuple[SchemaType, ...], result: SiftResult, embedded: EmbeddingCounts
+    ) -> Work[LoadReport]:
         mode = self.setup.mode
         changes: dict[TableKey, Stage] = {}
         for type_ in types:
@@ -112,7 +133,7 @@ class LocalLoad:
             if mode is Mode.OVERWRITE or (rows is not None and len(rows)):
                 changes[type_.table_key] = _stage(type_, rows, mode)
         written = {key: len(result.rows.get(key, ())) for key in changes}
-        report = LoadReport(written, len(result.rejects))
+        report = LoadReport(written, len(result.rejects), embedded)
         return self.setup.work(self.setup.delta(types, result.rows), changes, report)
 
 

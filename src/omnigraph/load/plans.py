@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 from omnigraph.choices import Mode
 from omnigraph.clock import Clock
+from omnigraph.embedding.counts import EmbeddingCounts
+from omnigraph.embedding.writes import WriteEmbedding
 from omnigraph.engine.choose import Choice
 from omnigraph.errors import ConflictError, ErrorCode
 from omnigraph.integrity import footprint
@@ -33,6 +35,7 @@ class LoadReport:
 
     written: Mapping[TableKey, int] = field(default_factory=dict)
     rejected: int = 0
+    embedding: EmbeddingCounts = field(default_factory=EmbeddingCounts)
 
 
 class EngineLoad(Protocol):
@@ -118,6 +121,7 @@ class LoadSetup:
         shaping: Its seed belongs to this load alone.
         schema_digest: The schema that its rows are shaped for.
         rejects: Where rows that break rules are written; None where they fail the load.
+        embedding: Makes the vectors of rows whose texts are new or changed.
     """
 
     inputs: Inputs
@@ -128,6 +132,7 @@ class LoadSetup:
     schema_digest: str
     rejects: RejectsFile | None
     stages: Stages
+    embedding: WriteEmbedding
 
     def require_schema(self, view: View) -> None:
         """Refuse a view whose schema is not the one that rows are shaped for.

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from omnigraph.choices import EngineName, Mode
+from omnigraph.embedding.counts import EmbeddingCounts
 from omnigraph.model.counts import Counts
 from omnigraph.model.followups import FollowUpFailure
 
@@ -41,6 +42,7 @@ class LoadResult:
         rejected: Rows that broke rules and were written elsewhere instead.
         seconds: How long each stage took.
         warnings: What failed after the commit, which has landed all the same, such as indexing.
+        embedding: How many texts were embedded, and how many wait for it.
     """
 
     commit_id: str | None
@@ -52,6 +54,7 @@ class LoadResult:
     rejected: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[FollowUpFailure, ...] = ()
+    embedding: EmbeddingCounts = field(default_factory=EmbeddingCounts)
 
     @property
     def inserted(self) -> int:
@@ -72,7 +75,7 @@ class LoadResult:
         # A read-only view of a dictionary cannot be pickled.
         own = (self.commit_id, self.branch, self.mode, self.engine, self.why)
         counts = (dict(self.changes), self.rejected, dict(self.seconds))
-        return LoadResult, (*own, *counts, self.warnings)
+        return LoadResult, (*own, *counts, self.warnings, self.embedding)
 
 
 def freeze_counts(counts: Mapping[str, Counts]) -> Mapping[str, Counts]:

@@ -17,6 +17,7 @@ from sqlglot import exp
 from omnigraph.changes.digests import slim
 from omnigraph.changes.records import TableChanges, exclude_ids, ids_of, select_ids
 from omnigraph.changes.wide import WideValues, given_value, is_reference
+from omnigraph.embedding.notes import STALE
 from omnigraph.engine.protocol import Data, Engine
 from omnigraph.limits import COMPILED_QUERIES_MAX
 from omnigraph.merge.conflicts import Conflict, ConflictKind
@@ -27,6 +28,7 @@ from omnigraph.relational.plans import GivenRows, OutputColumn, Plan
 from omnigraph.relational.trees import column, table
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
+from omnigraph.schema.embeds import EmbeddedVector, embedded_vectors
 
 _Image: TypeAlias = "dict[str, Any] | None"
 
@@ -267,8 +269,13 @@ class ThreeWay:
         if self.strict_rows:
             _widen(sides)
         conflicts: list[Conflict] = []
+        vectors = embedded_vectors(rows.type)
+        derived = {name for vector in vectors for name in (vector.name, vector.companion)}
+        given = np.zeros(ours.num_rows, np.bool_)
         for name, side in sides.items():
-            left = []
+            left: list[int] = []
+            if name in derived:
+                continue
             for place in np.flatnonzero(side == _Side.NEITHER).tolist():
                 id_ = ours["id"][place].as_py()
                 match self.resolutions.decide_place(rows.type.name, id_, (name,)):
@@ -279,11 +286,16 @@ class ThreeWay:
                     case Given() as decided:
                         theirs = with_value(rows.type, theirs, name, place, decided)
                         side[place] = _Side.THEIRS
+                        given[place] = True
                     case _:
                         left.append(place)
             conflicts += rows.conflicts(kind, name, left)
+        stale = {vector: _follow_texts(vector, sides, given) for vector in vectors}
         merged = _taken(ours, theirs, sides)
         changed = np.any([sides[name] == _Side.THEIRS for name in names], axis=0)
+        for vector, is_stale in stale.items():
+            merged = _mark_stale(merged, vector, is_stale)
+            changed |= is_stale
         return Merged(
             rows.type, ours.slice(0, 0), merged.filter(pa.array(changed)), nothing, tuple(conflicts)
         )
@@ -322,6 +334,39 @@ def _widen(sides: dict[str, np.ndarray]) -> None:
     """Mark every value that differs as a conflict, in rows that both sides changed."""
     for each in sides.values():
         each[each != _Side.BOTH] = _Side.NEITHER
+
+
+def _follow_texts(
+    vector: EmbeddedVector, sides: dict[str, np.ndarray], given: np.ndarray
+) -> np.ndarray:
+    """Take a vector and its note from the side that the texts are of; where they are of neither.
+
+    Such a vector is stale (docs/decisions/0020).
+
+    Args:
+        given: Where a resolution gave some value of a row.
+    """
+    texts = [sides[name] for name in vector.sources]
+    is_ours = np.any([side == _Side.OURS for side in texts], axis=0)
+    is_theirs = np.any([side == _Side.THEIRS for side in texts], axis=0)
+    pair = [sides[vector.name], sides[vector.companion]]
+    their_pair = np.any([side == _Side.THEIRS for side in pair], axis=0) & np.all(
+        [(side == _Side.THEIRS) | (side == _Side.BOTH) for side in pair], axis=0
+    )
+    from_theirs = np.where(is_ours | is_theirs, is_theirs & ~is_ours, their_pair)
+    is_mixed = (is_ours & is_theirs) | (given & (is_ours | is_theirs))
+    taken = np.where(from_theirs & ~is_mixed, _Side.THEIRS, _Side.OURS)
+    for name in (vector.name, vector.companion):
+        sides[name] = np.where(sides[name] == _Side.BOTH, _Side.BOTH, taken)
+    return np.asarray(is_mixed)
+
+
+def _mark_stale(rows: pa.Table, vector: EmbeddedVector, is_stale: np.ndarray) -> pa.Table:
+    if not is_stale.any():
+        return rows
+    at = rows.schema.get_field_index(vector.companion)
+    notes = pc.if_else(pa.array(is_stale), STALE, rows[vector.companion])
+    return rows.set_column(at, rows.schema.field(at), notes)
 
 
 @dataclass(frozen=True, slots=True)

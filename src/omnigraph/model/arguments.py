@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from operator import index
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from omnigraph.errors import InvalidParameterError
 
 _SHOWN_MAX: Final = 100
+
+Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def require_text(value: object, name: str) -> str:
@@ -69,6 +72,19 @@ def require_texts(value: object, name: str) -> tuple[str, ...] | None:
     if isinstance(value, Iterable) and not isinstance(value, bytes):
         return tuple(require_text(item, f"each of {name}") for item in value)
     raise misfit_error(value, name, "a text or several")
+
+
+def require_choice(value: object, choices: type[Choice], name: str) -> Choice:
+    """One of several words.
+
+    Raises:
+        InvalidParameterError: it is none of them.
+    """
+    word = require_text(value, name)
+    if word in set(choices):
+        return choices(word)
+    message = f"there is no {name} {word[:_SHOWN_MAX]!r}"
+    raise InvalidParameterError(message, hint=f"use one of {', '.join(choices)}", name=name)
 
 
 def require_names(value: object, name: str) -> Mapping[str, object]:

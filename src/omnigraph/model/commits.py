@@ -34,6 +34,7 @@ class OperationKind(StrEnum):
     SCHEMA_APPLY = "schema_apply"
     INDEX = "index"
     OPTIMIZE = "optimize"
+    EMBED = "embed"
     RECOVERY = "recovery"
     MIGRATION = "migration"
     """Changes the manifest's format; makes no commit."""

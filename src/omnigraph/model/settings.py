@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import Final, Self, TypeAlias
@@ -11,6 +13,7 @@ from typing import Final, Self, TypeAlias
 from omnigraph.errors import FormatError, InvalidParameterError
 from omnigraph.limits import KEEP_COMMITS_MAX, KEEP_DAYS_MAX
 from omnigraph.model.arguments import require_text
+from omnigraph.model.durations import require_duration
 from omnigraph.model.query_limits import (
     NO_LIMIT,
     QueryLimits,
@@ -31,6 +34,15 @@ class SettingKey(StrEnum):
     QUERY_TIMEOUT = "query.timeout"
     QUERY_MEMORY = "query.memory"
     QUERY_MAX_ROWS = "query.max_rows"
+    EMBEDDING_NOW_ROWS = "embedding.now_rows"
+    EMBEDDING_BATCH_SIZE = "embedding.batch_size"
+    EMBEDDING_RATE = "embedding.requests_per_minute"
+    EMBEDDING_TIMEOUT = "embedding.timeout"
+    EMBEDDING_DEADLINE = "embedding.deadline"
+    EMBEDDING_OPENAI_URL = "embedding.openai_url"
+    EMBEDDING_OPENAI_KEY = "embedding.openai_key"
+    EMBEDDING_GEMINI_URL = "embedding.gemini_url"
+    EMBEDDING_GEMINI_KEY = "embedding.gemini_key"
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -82,17 +94,20 @@ class _Word:
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A setting that is a whole number from 0 to a maximum."""
+    """A setting that is a whole number from a minimum to a maximum."""
 
     default: int
     most: int
+    least: int = 0
 
     @property
     def accepted(self) -> str:
-        return f"a whole number from 0 to {self.most}"
+        return f"a whole number from {self.least} to {self.most}"
 
     def accepts(self, value: object) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= self.most
+        if not isinstance(value, int) or isinstance(value, bool):
+            return False
+        return self.least <= value <= self.most
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +129,70 @@ class _Limit:
         return True
 
 
-_KINDS: Final[Mapping[SettingKey, _Word | _Number | _Limit]] = {
+NO_KEY: Final = "none"
+
+KEY_FORM: Final = re.compile(r"\$\{([A-Z][A-Z0-9_]*_API_KEY)\}")
+"""How a setting names the key of a provider. A graph says which variable is sent to its provider,
+so it may name none that is not for that."""
+
+# Without a user, a password or a query, which may be secrets.
+_ADDRESS: Final = re.compile(r"https?://[A-Za-z0-9.\-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~\-/]*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class _Duration:
+    """A setting that is a duration longer than none."""
+
+    default: str
+    accepted: str = "a duration such as 30s"
+
+    def accepts(self, value: object) -> bool:
+        if not isinstance(value, str):
+            return False
+        try:
+            return require_duration(value, "value") > timedelta(0)
+        except InvalidParameterError:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Address:
+    """A setting that is the address of a server."""
+
+    default: str
+    accepted: str = "an address such as https://example.com/v1"
+
+    def accepts(self, value: object) -> bool:
+        return isinstance(value, str) and _ADDRESS.fullmatch(value) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A setting that names the environment variable of a key, and never is the key."""
+
+    default: str
+    accepted: str = f"{NO_KEY}, or the name of an environment variable such as ${{MY_API_KEY}}"
+
+    def accepts(self, value: object) -> bool:
+        return isinstance(value, str) and (value == NO_KEY or KEY_FORM.fullmatch(value) is not None)
+
+
+_KINDS: Final[Mapping[SettingKey, _Word | _Number | _Limit | _Duration | _Address | _Key]] = {
     SettingKey.OPTIMIZE: _Word(OptimizeMode.AUTO.value, tuple(mode.value for mode in OptimizeMode)),
     SettingKey.KEEP_COMMITS: _Number(1000, KEEP_COMMITS_MAX),
     SettingKey.KEEP_DAYS: _Number(30, KEEP_DAYS_MAX),
     SettingKey.QUERY_TIMEOUT: _Limit(require_timeout, "none, or a duration such as 30s"),
     SettingKey.QUERY_MEMORY: _Limit(require_memory, "none, or a size such as 512MB"),
     SettingKey.QUERY_MAX_ROWS: _Limit(require_max_rows, "none, or a whole number from 1"),
+    SettingKey.EMBEDDING_NOW_ROWS: _Number(10_000, 1_000_000),
+    SettingKey.EMBEDDING_BATCH_SIZE: _Number(128, 2048, least=1),
+    SettingKey.EMBEDDING_RATE: _Number(0, 1_000_000),
+    SettingKey.EMBEDDING_TIMEOUT: _Duration("60s"),
+    SettingKey.EMBEDDING_DEADLINE: _Duration("1h"),
+    SettingKey.EMBEDDING_OPENAI_URL: _Address("https://api.openai.com/v1"),
+    SettingKey.EMBEDDING_OPENAI_KEY: _Key("${OPENAI_API_KEY}"),
+    SettingKey.EMBEDDING_GEMINI_URL: _Address("https://generativelanguage.googleapis.com/v1beta"),
+    SettingKey.EMBEDDING_GEMINI_KEY: _Key("${GEMINI_API_KEY}"),
 }
 
 
@@ -159,11 +231,35 @@ class MaintenanceSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbeddingSettings:
+    """How texts are embedded.
+
+    Attributes:
+        now_rows: How many rows a write embeds itself; those of a larger one wait.
+        batch_size: How many texts a request has at most.
+        requests_per_minute: At most so many by each process; 0 for no limit.
+        timeout_seconds: For one request, and `deadline_seconds` for all of one write or run.
+        openai_key: The variable with the key, as `${NAME}`, or `none`; so is `gemini_key`.
+    """
+
+    now_rows: int
+    batch_size: int
+    requests_per_minute: int
+    timeout_seconds: float
+    deadline_seconds: float
+    openai_url: str
+    openai_key: str
+    gemini_url: str
+    gemini_key: str
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of a graph, typed."""
 
     maintenance: MaintenanceSettings
     query: QueryLimits
+    embedding: EmbeddingSettings
 
     @classmethod
     def of(cls, stored: Mapping[str, object]) -> Self:
@@ -188,7 +284,25 @@ class Settings:
                 require_memory(value_of(stored, SettingKey.QUERY_MEMORY), "query.memory"),
                 require_max_rows(value_of(stored, SettingKey.QUERY_MAX_ROWS), "query.max_rows"),
             ),
+            _embedding_settings(stored),
         )
+
+
+def _embedding_settings(stored: Mapping[str, object]) -> EmbeddingSettings:
+    def seconds(key: SettingKey) -> float:
+        return require_duration(value_of(stored, key), str(key)).total_seconds()
+
+    return EmbeddingSettings(
+        now_rows=int(value_of(stored, SettingKey.EMBEDDING_NOW_ROWS)),
+        batch_size=int(value_of(stored, SettingKey.EMBEDDING_BATCH_SIZE)),
+        requests_per_minute=int(value_of(stored, SettingKey.EMBEDDING_RATE)),
+        timeout_seconds=seconds(SettingKey.EMBEDDING_TIMEOUT),
+        deadline_seconds=seconds(SettingKey.EMBEDDING_DEADLINE),
+        openai_url=str(value_of(stored, SettingKey.EMBEDDING_OPENAI_URL)),
+        openai_key=str(value_of(stored, SettingKey.EMBEDDING_OPENAI_KEY)),
+        gemini_url=str(value_of(stored, SettingKey.EMBEDDING_GEMINI_URL)),
+        gemini_key=str(value_of(stored, SettingKey.EMBEDDING_GEMINI_KEY)),
+    )
 
 
 def require_setting(key: SettingKey, value: object) -> SettingValue:
@@ -202,7 +316,7 @@ def require_setting(key: SettingKey, value: object) -> SettingValue:
     """
     kind = _KINDS[key]
     if not kind.accepts(value):
-        message = f"the setting {key} has to be {kind.accepted}, and {value!r:.100} is not"
+        message = f"the setting {key} has to be {kind.accepted}, and {_show(key, value)} is not"
         hint = f"its default is {kind.default}; 'omnigraph settings list' shows every setting"
         raise InvalidParameterError(message, hint=hint, name=str(key), accepted=kind.accepted)
     assert isinstance(value, str | int), "no kind accepts anything else"
@@ -239,6 +353,8 @@ def describe_setting(key: SettingKey, stored: Mapping[str, object]) -> Setting:
     value = stored.get(key, kind.default)
     source = SettingSource.GRAPH if key in stored else SettingSource.DEFAULT
     warning = None if kind.accepts(value) else _misfit(key, value)
+    if warning is not None and isinstance(kind, _Key):
+        value = "(hidden)"
     return Setting(str(key), value, kind.default, source, kind.accepted, warning)
 
 
@@ -249,4 +365,9 @@ def _describe_unknown(key: str, value: object) -> Setting:
 
 def _misfit(key: SettingKey, value: object) -> str:
     accepted = _KINDS[key].accepted
-    return f"the setting {key} is {value!r:.100}, and this release accepts {accepted}"
+    return f"the setting {key} is {_show(key, value)}, and this release accepts {accepted}"
+
+
+def _show(key: SettingKey, value: object) -> str:
+    """A value in a message; what is not the name of a variable may be a key."""
+    return "what was given" if isinstance(_KINDS[key], _Key) else f"{value!r:.100}"

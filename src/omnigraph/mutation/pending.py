@@ -95,6 +95,11 @@ class PendingTable:
             self._parts = [_last_of_each_id(self._parts)]
         return self._parts[0] if self._parts else self._schema.empty_table()
 
+    def replace_rows(self, rows: pa.Table) -> None:
+        """Write these rows instead: the same ones, in their order, with other values."""
+        assert len(rows) == len(self.rows()), "no row is added or lost"
+        self._parts = [rows] if len(rows) else []
+
     def deletions(self) -> pa.Array:
         """The ids to delete, each once; also those of rows that were put afterwards."""
         return self._deleted[0] if self._deleted else pa.array([], pa.utf8())

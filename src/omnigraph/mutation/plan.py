@@ -10,6 +10,8 @@ from functools import lru_cache, partial
 import pyarrow as pa
 
 from omnigraph.clock import Clock
+from omnigraph.embedding.counts import EmbeddingCounts
+from omnigraph.embedding.writes import WriteEmbedding
 from omnigraph.engine.budget import UNLIMITED, Budget
 from omnigraph.engine.queries import Queries, choose_query
 from omnigraph.errors import InvalidInputError
@@ -31,7 +33,8 @@ from omnigraph.query import ir
 from omnigraph.query.lowering.operands import Given
 from omnigraph.query.parameters import bind
 from omnigraph.schema.arrow import to_table
-from omnigraph.schema.catalog import SchemaType
+from omnigraph.schema.catalog import Catalog, SchemaType
+from omnigraph.schema.embeds import embedded_vectors
 from omnigraph.storage import staging
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
@@ -53,6 +56,7 @@ class Mutations:
         parameters: Mapping[str, object] | None,
         *,
         name: str | None,
+        embedding: WriteEmbedding,
         budget: Budget = UNLIMITED,
     ) -> Mutation:
         """A mutation that can be planned on any view; its instant is now. Reads nothing.
@@ -61,7 +65,7 @@ class Mutations:
             InvalidParameterError: the parameters are no mapping by names.
         """
         given = dict(require_names(parameters, "params"))
-        return Mutation(self, source, given, name, self._clock.now(), budget)
+        return Mutation(self, source, given, name, self._clock.now(), embedding, budget)
 
     def plan(self, mutation: Mutation, view: View) -> Work[MutationReport]:
         """See `Mutation.plan`."""
@@ -91,8 +95,10 @@ class Mutations:
         )
         require_clean(report)
         mutation.budget.check()
+        embedded = _embed(pending, view.catalog, mutation.embedding)
+        mutation.budget.check()
         return Work(
-            _report(pending),
+            replace(_report(pending), embedding=embedded),
             changes={key: _stage(table) for key, table in pending.changed_tables()},
             # A rule that the statements cannot break reads no committed rows.
             reads=footprint.reads(doubtful),
@@ -114,6 +120,7 @@ class Mutation:
     Attributes:
         name: Which query of the text it is; None for the only one.
         now: The one instant of the query, however often it is planned.
+        embedding: Makes the vectors of rows whose texts are new or changed.
         budget: What all its plans together may spend.
     """
 
@@ -122,6 +129,7 @@ class Mutation:
     parameters: Mapping[str, object]
     name: str | None
     now: datetime
+    embedding: WriteEmbedding
     budget: Budget = UNLIMITED
 
     def plan(self, view: View) -> Work[MutationReport]:
@@ -132,11 +140,29 @@ class Mutation:
             InvalidInputError: the query is one that reads. Nothing was read.
             InvalidParameterError: a parameter is missing, unknown or ill-typed. Nothing was read.
             IntegrityError: the change would break rules of the schema.
+            EmbeddingError: the provider of a model failed.
             StorageError: a table could not be read.
             LimitExceededError: the budget does not suffice.
             CancelledError: the mutation was cancelled.
         """
         return self.owner.plan(self, view)
+
+
+def _embed(pending: PendingChanges, catalog: Catalog, embedding: WriteEmbedding) -> EmbeddingCounts:
+    """Complete the rows that will be written; invalid ones have cost no request by now."""
+    written = {
+        key: table
+        for key, table in pending.changed_tables()
+        if len(table.rows()) and embedded_vectors(table.type)
+    }
+    if not written:
+        return EmbeddingCounts()
+    completed, counts = embedding.complete(
+        catalog, {key: table.rows() for key, table in written.items()}
+    )
+    for key, table in written.items():
+        table.replace_rows(completed[key])
+    return counts
 
 
 def _report(pending: PendingChanges) -> MutationReport:

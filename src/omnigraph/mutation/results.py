@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from omnigraph.embedding.counts import EmbeddingCounts
 from omnigraph.model.counts import Counts
 from omnigraph.model.followups import FollowUpFailure
 from omnigraph.model.tables import TableKey
@@ -21,12 +22,14 @@ class MutationResult:
         changes: By the name of the type; only types that changed. A row that was written again
             with the values it had counts as updated.
         warnings: What failed after the commit, which has landed all the same.
+        embedding: How many texts were embedded, and how many wait for it.
     """
 
     commit_id: str | None
     branch: str
     changes: Mapping[str, Counts] = field(default_factory=dict)
     warnings: tuple[FollowUpFailure, ...] = ()
+    embedding: EmbeddingCounts = field(default_factory=EmbeddingCounts)
 
     @property
     def inserted(self) -> int:
@@ -45,7 +48,8 @@ class MutationResult:
 
     def __reduce__(self) -> tuple[object, ...]:
         # A read-only view of a dictionary cannot be pickled.
-        return MutationResult, (self.commit_id, self.branch, dict(self.changes), self.warnings)
+        own = (self.commit_id, self.branch, dict(self.changes), self.warnings, self.embedding)
+        return MutationResult, own
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class MutationReport:
 
     written: Mapping[TableKey, int] = field(default_factory=dict)
     deleted: Mapping[TableKey, int] = field(default_factory=dict)
+    embedding: EmbeddingCounts = field(default_factory=EmbeddingCounts)
 
 
 def result_of(transaction: TransactionResult[MutationReport]) -> MutationResult:
@@ -71,4 +76,5 @@ def result_of(transaction: TransactionResult[MutationReport]) -> MutationResult:
         changes[key.type_name] = Counts(inserted, written - inserted, deleted)
     commit_id = None if transaction.commit is None else str(transaction.commit.commit_id)
     branch, warnings = str(snapshot.branch), transaction.warnings
-    return MutationResult(commit_id, branch, MappingProxyType(changes), warnings)
+    changed = MappingProxyType(changes)
+    return MutationResult(commit_id, branch, changed, warnings, report.embedding)

@@ -9,6 +9,7 @@ from typing import assert_never, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.embedding.rows import mark_unknown
 from omnigraph.integrity.deltas import POSITION
 from omnigraph.model.identity import KeyValue, identity_of
 from omnigraph.model.tables import TableKey
@@ -19,6 +20,7 @@ from omnigraph.query import ir
 from omnigraph.query.lowering.keys import key_types
 from omnigraph.query.lowering.operands import Given
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, SchemaType
+from omnigraph.schema.embeds import embedded_vectors
 from omnigraph.storage import lookups
 from omnigraph.transaction.view import View
 
@@ -87,6 +89,11 @@ class Statements:
             for assignment in statement.assignments
         }
         rows = pa.concat_tables([to_delta(committed, table.schema, number), pending])
+        for vector in embedded_vectors(type_):
+            rows = mark_unknown(vector, rows)
+            if vector.name in values:
+                # Given for the text that the row has after the statement.
+                values.setdefault(vector.companion, None)
         table.put(assign(rows, {POSITION: number, **values}))
 
     def _delete(self, statement: ir.Delete) -> None:

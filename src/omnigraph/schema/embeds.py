@@ -37,6 +37,11 @@ class EmbeddedVector:
     dimension: int
 
     @property
+    def note_prefix(self) -> str:
+        """What the notes of vectors that the model made begin with, and no others."""
+        return f"{self.model} "
+
+    @property
     def label(self) -> str:
         """How messages call it."""
         return f"{self.type_name}.{self.name}"

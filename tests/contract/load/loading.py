@@ -35,7 +35,12 @@ class Loaded:
         """Carry out a load."""
         branch = BranchName.parse(more.pop("branch", str(MAIN)))
         order = Order(OperationKind.LOAD, branch, message=more.pop("message", None))
-        loads = Loads(self.graph._transactions, self.graph._backends.of, SystemClock())
+        loads = Loads(
+            self.graph._transactions,
+            self.graph._backends.of,
+            SystemClock(),
+            self.graph._begin_embedding,
+        )
         return loads.run(order, LoadRequest(source, mode=mode, **more))
 
     def put(self, *lines: Mapping[str, Any] | str, mode: str = "append", **more: Any) -> LoadResult:

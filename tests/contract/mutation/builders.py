@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from omnigraph.choices import EmbedWhen
 from omnigraph.clock import SystemClock
 from omnigraph.graph import Graph
 from omnigraph.lang.source import Source
@@ -36,7 +37,12 @@ class Mutated:
     def prepared(self, body: str, declared: str = "", /, **parameters: object) -> Mutation:
         """A mutation of these statements, with these parameters."""
         text = f"query q({declared}) {{ {body} }}"
-        return self.mutations.prepare(Source("query", text), parameters, name=None)
+        return self.mutations.prepare(
+            Source("query", text),
+            parameters,
+            name=None,
+            embedding=self.graph._begin_embedding(EmbedWhen.AUTO),
+        )
 
     def view(self) -> View:
         """The graph as it is."""

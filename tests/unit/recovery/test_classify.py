@@ -146,6 +146,7 @@ def test_a_write_that_names_no_table_is_rolled_back():
     [
         (OperationKind.MUTATION, ProofMode.STRICT, ProofMode.STRICT),
         (OperationKind.LOAD, ProofMode.STRICT, ProofMode.STRICT),
+        (OperationKind.EMBED, ProofMode.STRICT, ProofMode.STRICT),
         (OperationKind.MERGE, ProofMode.CONFIRMED, ProofMode.LOOSE),
         (OperationKind.SCHEMA_APPLY, ProofMode.CONFIRMED, ProofMode.LOOSE),
         # They move a head by as many versions as their sidecar says, and at first said none.

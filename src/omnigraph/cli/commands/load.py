@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from omnigraph.choices import Mode, OnError
+from omnigraph.choices import EmbedWhen, Mode, OnError
 from omnigraph.cli import options, render
 from omnigraph.cli.progress import show_progress
 from omnigraph.cli.spark import check_master, quick_spark
@@ -92,6 +92,7 @@ def load(
     without_index: Annotated[
         bool, typer.Option("--no-index", help="Do not update the indexes.")
     ] = False,
+    embed: options.Embed = EmbedWhen.AUTO,
     actor: options.Actor = None,
     message: options.Message = None,
     quiet: options.Quiet = False,
@@ -123,6 +124,7 @@ def load(
             ignore_unknown=ignore_unknown,
             engine=engine,
             index=not without_index,
+            embed=embed,
             message=message,
             progress=progress,
         )
@@ -215,6 +217,7 @@ def _show(result: LoadResult, rejects: Path | None) -> None:
                 for name, counts in result.changes.items()
             ],
         )
+    render.say_embedding(result.embedding)
     if result.rejected:
         rows = "1 row was" if result.rejected == 1 else f"{result.rejected:,} rows were"
         render.say(f"{rows} rejected: see {rejects}")
@@ -230,5 +233,6 @@ def _facts(result: LoadResult) -> Mapping[str, object]:
         "changes": {name: asdict(counts) for name, counts in result.changes.items()},
         "rejected": result.rejected,
         "seconds": {stage: round(seconds, 3) for stage, seconds in result.seconds.items()},
+        "embedding": asdict(result.embedding),
         "warnings": [asdict(warning) for warning in result.warnings],
     }

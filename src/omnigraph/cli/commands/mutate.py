@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from omnigraph.choices import EmbedWhen
 from omnigraph.cli import options, queries, render
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def mutate(
             help="Change nothing if finding the rows takes longer than this, such as 30s.",
         ),
     ] = None,
+    embed: options.Embed = EmbedWhen.AUTO,
     actor: options.Actor = None,
     message: options.Message = None,
     json: options.Json = False,
@@ -57,6 +59,7 @@ def mutate(
             message=message,
             expect_head=expect_head,
             timeout=timeout,
+            embed=embed,
         )
     with render.report_of_commit(result.commit_id):
         if json:
@@ -77,6 +80,7 @@ def _show(result: MutationResult) -> None:
             for type_name, counts in result.changes.items()
         ],
     )
+    render.say_embedding(result.embedding)
 
 
 def _facts(result: MutationResult) -> dict[str, object]:
@@ -84,4 +88,5 @@ def _facts(result: MutationResult) -> dict[str, object]:
         "commit_id": result.commit_id,
         "branch": result.branch,
         "changes": {name: asdict(counts) for name, counts in result.changes.items()},
+        "embedding": asdict(result.embedding),
     }

@@ -19,6 +19,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
+from omnigraph.clock import SystemClock
+from omnigraph.embedding.counts import EmbeddingCounts
+from omnigraph.embedding.writes import RowEmbedding, TaskEmbedder
 from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.spark.failures import report_errors
@@ -40,6 +43,7 @@ from omnigraph.load.splits import SharedSplit, find_origins
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.arrow import to_table
 from omnigraph.schema.catalog import SchemaType
+from omnigraph.schema.embeds import embedded_vectors
 from omnigraph.storage.scans import open_address
 from omnigraph.storage.staging import write_files, write_whole
 from omnigraph.storage.tables import Fragment, Table, TableAddress
@@ -75,6 +79,7 @@ class IntakeTask:
         tables: Tables whose final files are written at once; whole rows of others are written to
             scratch.
         replaces: Whether those files will be the whole contents of their tables.
+        embedding: How texts get their vectors.
     """
 
     shaping: Shaping
@@ -85,6 +90,7 @@ class IntakeTask:
     tables: Mapping[TableKey, TableAddress]
     scratch: Scratch
     replaces: bool
+    embedding: RowEmbedding
 
 
 RuleKey = tuple[str, int]
@@ -134,6 +140,7 @@ class TaskReport:
     bytes_read: int
     rejects: tuple[ScratchFile, ...] = ()
     faults: tuple[ScratchFile, ...] = ()
+    embedding: EmbeddingCounts = field(default_factory=EmbeddingCounts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +156,7 @@ class IntakeResult:
     bytes_read: int
     rejects: tuple[ScratchFile, ...] = ()
     faults: tuple[ScratchFile, ...] = ()
+    embedding: EmbeddingCounts = field(default_factory=EmbeddingCounts)
 
 
 def intake_frame(
@@ -228,6 +236,7 @@ class IntakeWorker:
         self._bytes_read = 0
         self._rejects: list[dict[str, object]] = []
         self._faults: list[dict[str, object]] = []
+        self._embedder = TaskEmbedder(task.embedding, SystemClock())
         self.frames: dict[int, int] = {}
 
     def take(self, number: int, batches: Iterable[SplitBatch]) -> None:
@@ -246,7 +255,8 @@ class IntakeWorker:
             for key, rows in batch.shaped.rows.items():
                 type_ = self._task.shaping.catalog.type_of(key)
                 self._check(type_, rows, number)
-                self._hold(type_, rows, batch.shaped.minted_counts[key])
+                completed = self._embedder.complete(embedded_vectors(type_), rows)
+                self._hold(type_, completed, batch.shaped.minted_counts[key])
         self._bytes_read += bytes_read
 
     def message(self) -> pa.RecordBatch:
@@ -273,6 +283,7 @@ class IntakeWorker:
             bytes_read=self._bytes_read,
             rejects=self._write_scratch("rejects", self._rejects, REJECTS),
             faults=self._write_scratch("faults", self._faults, FAULTS),
+            embedding=self._embedder.counts,
         )
         return to_message(task_report)
 
@@ -430,6 +441,7 @@ def gather_reports(
         bytes_read,
         rejects=tuple(file for task_report in task_reports for file in task_report.rejects),
         faults=tuple(file for task_report in task_reports for file in task_report.faults),
+        embedding=sum((each.embedding for each in task_reports), EmbeddingCounts()),
     )
 
 

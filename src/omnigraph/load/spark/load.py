@@ -94,7 +94,8 @@ class SparkLoad:
             stages.report("check", 1, 1)
         with stages.measure("stage"):
             changes = self.changes(view)
-        report = LoadReport({key: self.row_count(key) for key in changes}, rejected)
+        written = {key: self.row_count(key) for key in changes}
+        report = LoadReport(written, rejected, self._require_intake().embedding)
         return setup.work(self._delta(view), changes, report)
 
     def read(self, view: View, follow: Follow | None = None) -> None:
@@ -121,6 +122,7 @@ class SparkLoad:
             tables={key: address for key, address in tables.items() if address is not None},
             scratch=scratch,
             replaces=self.setup.mode is Mode.OVERWRITE,
+            embedding=self.setup.embedding.for_tasks(),
         )
         frames = {
             number: (source.type_name, source.frame)

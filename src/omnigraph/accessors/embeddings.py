@@ -1,0 +1,125 @@
+"""A graph's embedded vectors: `graph.embeddings`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import cache, partial
+from typing import TYPE_CHECKING, Protocol
+
+from omnigraph.backends.registry import Backends
+from omnigraph.choices import EmbedScope
+from omnigraph.clock import Clock
+from omnigraph.manifest.settings import StoredSettings
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.arguments import require_choice, require_texts
+from omnigraph.model.commits import OperationKind
+from omnigraph.transaction.view import View
+
+# What a signature names need not be imported to read a graph.
+if TYPE_CHECKING:
+    from omnigraph.choices import EngineName
+    from omnigraph.graph import Graph
+    from omnigraph.load.results import Progress
+    from omnigraph.maintenance.embedding.run import BatchEmbedder, EmbedResult
+    from omnigraph.maintenance.embedding.status import EmbeddingStatus
+    from omnigraph.transaction.protocol import Order, Transactions
+
+
+class MakeOrder(Protocol):
+    """Makes the order of a write by this handle."""
+
+    def __call__(
+        self, kind: OperationKind, branch: str | None, actor: str | None, message: str | None
+    ) -> Order:
+        """The order; refuses what the handle may not write."""
+        ...
+
+
+class Embeddings:
+    """A graph's embedded vectors: `graph.embeddings`."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        view_at: Callable[[Snapshot], View],
+        settings: StoredSettings,
+        backends: Backends,
+        transactions: Callable[[], Transactions],
+        order: MakeOrder,
+        clock: Clock,
+    ) -> None:
+        self._graph = graph
+        self._view_at = view_at
+        self._settings = settings
+        self._backends = backends
+        self._transactions = transactions
+        self._order = order
+        self._clock = clock
+
+    def status(
+        self,
+        *,
+        types: str | Collection[str] | None = None,
+        branch: str | None = None,
+        commit: str | None = None,
+        version: int | None = None,
+    ) -> tuple[EmbeddingStatus, ...]:
+        """How many rows have the vectors of their texts, for each embedded vector.
+
+        At one commit: the handle's own unless another is named.
+
+        Raises:
+            NotFoundError: a type, the branch, the commit or the version does not exist.
+            InvalidInputError: a commit was given together with a branch or a version.
+        """
+        from omnigraph.maintenance.embedding.status import find_status
+
+        snapshot = self._graph.snapshot(branch=branch, commit=commit, version=version)
+        return find_status(self._view_at(snapshot), require_texts(types, "types"))
+
+    def run(
+        self,
+        *,
+        types: str | Collection[str] | None = None,
+        scope: str = "waiting",
+        branch: str | None = None,
+        engine: str | None = None,
+        actor: str | None = None,
+        message: str | None = None,
+        progress: Progress | None = None,
+    ) -> EmbedResult:
+        """Embed the rows that wait for it, in commits of bounded size. Others may write meanwhile.
+
+        If it is interrupted, what was committed stays, and the next run continues from there.
+
+        Args:
+            types: Only rows of these types; all when None.
+            scope: `waiting`, or only those that are `pending` or `stale`, or `all` again.
+            engine: `local`, `spark` or `auto`, by size; `$OMNIGRAPH_ENGINE` when None.
+            progress: Called with how far the stage `embed` is.
+
+        Raises:
+            TypeNotFoundError: the schema has no type of a name. Nothing changed.
+            InvalidInputError: a model is not known, or its provider is not set up.
+            EmbeddingError: a provider failed. What was committed before stays.
+            ConflictError: others kept changing a table. What was committed before stays.
+            NotAllowedError: the handle is on a point of history, or was opened read-only.
+        """
+        from omnigraph.maintenance.embedding.run import EmbeddingRun
+
+        wanted = require_choice(scope, EmbedScope, "scope")
+        order = self._order(OperationKind.EMBED, branch, actor, message)
+
+        @cache
+        def begin(name: EngineName) -> BatchEmbedder:
+            settings = self._settings.current().embedding
+            return self._backends.of(name).begin_embedding(settings, self._clock)
+
+        def view() -> View:
+            return self._view_at(self._graph.snapshot(branch=str(order.branch)))
+
+        follow = None if progress is None else partial(progress, "embed")
+        names = require_texts(types, "types")
+        return EmbeddingRun(
+            self._transactions(), order, wanted, names, engine, begin, view, follow
+        ).run()

@@ -1,0 +1,110 @@
+"""`omnigraph embed`: embed the texts of rows that wait for it, or count them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omnigraph.choices import EmbedScope
+from omnigraph.cli import options, render
+from omnigraph.cli.progress import show_progress
+from omnigraph.cli.spark import quick_spark
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from omnigraph.maintenance.embedding.run import EmbedResult
+    from omnigraph.maintenance.embedding.status import EmbeddingStatus
+
+
+def embed(
+    *,
+    store: options.Store = None,
+    branch: options.OnBranch = None,
+    types: Annotated[
+        list[str] | None,
+        typer.Option("--type", metavar="TYPE", help="Only rows of this type; may be repeated."),
+    ] = None,
+    pending: Annotated[
+        bool, typer.Option("--pending", help="Only rows that have no vector yet.")
+    ] = False,
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Only rows whose text or model has changed.")
+    ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All rows again, also those that have their vector.")
+    ] = False,
+    status: Annotated[
+        bool, typer.Option("--status", help="Embed nothing: count the rows by their state.")
+    ] = False,
+    engine: options.OnEngine = None,
+    actor: options.Actor = None,
+    message: options.Message = None,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Embed the texts of rows that wait for it, in commits that a next run continues from."""
+    from omnigraph import graph
+
+    scope = _scope(pending=pending, stale=stale, everything=everything, status=status)
+    if status:
+        handle = graph.open(options.require_store(store), read_only=True)
+        statuses = handle.embeddings.status(types=types, branch=branch)
+        if json:
+            render.show_json([asdict(one) for one in statuses])
+        else:
+            _show_status(statuses)
+        return
+    handle = graph.open(options.require_store(store), actor=actor)
+    with quick_spark(), show_progress(quiet=quiet or json) as progress:
+        result = handle.embeddings.run(
+            types=types,
+            scope=scope,
+            branch=branch,
+            engine=engine,
+            message=message,
+            progress=progress,
+        )
+    with render.report_of_commit(result.commits[-1] if result.commits else None):
+        if json:
+            render.show_json(asdict(result))
+        else:
+            _show_result(result)
+
+
+def _scope(*, pending: bool, stale: bool, everything: bool, status: bool) -> EmbedScope:
+    if pending + stale + everything + status > 1:
+        message = "--pending, --stale, --all and --status exclude each other"
+        raise typer.BadParameter(message, param_hint="--status" if status else "--all")
+    if everything:
+        return EmbedScope.ALL
+    if pending or stale:
+        return EmbedScope.PENDING if pending else EmbedScope.STALE
+    return EmbedScope.WAITING
+
+
+def _show_result(result: EmbedResult) -> None:
+    if not result.commits:
+        render.say(f"nothing waits to be embedded: branch {result.branch} has no new commit")
+    else:
+        count = render.count_of(len(result.commits), "commit")
+        render.say(f"{count} on branch {result.branch}, the last {result.commits[-1]}")
+        render.say(f"embedded by the {result.engine} engine, because {result.why}")
+    _show_status(result.status)
+
+
+def _show_status(statuses: Sequence[EmbeddingStatus]) -> None:
+    if not statuses:
+        render.say("the schema embeds nothing: no property has @embed")
+        return
+    render.show_table(
+        ["type", "property", "model", "current", "stale", "pending", "empty"],
+        [_cells(one) for one in statuses],
+    )
+
+
+def _cells(one: EmbeddingStatus) -> tuple[object, ...]:
+    counts = (one.current, one.stale, one.pending, one.empty)
+    return (one.type_name, one.property_name, one.model, *counts)

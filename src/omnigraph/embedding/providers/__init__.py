@@ -1,0 +1,1 @@
+"""Providers: what makes vectors of texts, behind one protocol."""

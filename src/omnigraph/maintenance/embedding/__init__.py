@@ -1,0 +1,1 @@
+"""Embedding of rows that wait for it, and counts of those that do."""

@@ -1,0 +1,208 @@
+"""Runs of `embed`: commits of bounded size, each planned on the newest rows of the branch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, TypeAlias
+
+from omnigraph.choices import EmbedScope, EngineName
+from omnigraph.clock import Clock
+from omnigraph.embedding.embedder import Embedder
+from omnigraph.engine.choose import Choice, Measure, by_size
+from omnigraph.limits import EMBED_LOCAL_ROWS_MAX, EMBEDDED_ROWS_PER_COMMIT
+from omnigraph.maintenance.embedding.fragments import EmbeddedRows, FragmentTask, embed_fragments
+from omnigraph.maintenance.embedding.status import EmbeddingStatus, find_status
+from omnigraph.model.settings import EmbeddingSettings
+from omnigraph.model.tables import TableKey
+from omnigraph.schema.embeds import embedded_vectors
+from omnigraph.storage.staging import StagedWrite, stage_change
+from omnigraph.storage.tables import Table
+from omnigraph.transaction.protocol import Order, Transactions
+from omnigraph.transaction.view import View
+from omnigraph.transaction.work import Work
+
+Follow: TypeAlias = "Callable[[int, int], None]"
+"""Called with how many rows have been embedded, and of how many."""
+
+
+class BatchEmbedder(Protocol):
+    """Embeds the next rows of a table, where an engine does that."""
+
+    def embed(
+        self, task: FragmentTask, table: Table, fragment_ids: tuple[int, ...]
+    ) -> EmbeddedRows:
+        """Embed as many rows of these fragments as one commit may have.
+
+        Raises:
+            EmbeddingError: a provider failed. Nothing became visible.
+        """
+        ...
+
+    def forget(self) -> None:
+        """Release the vectors that have been committed."""
+        ...
+
+
+class EmbeddingEngine(Protocol):
+    """What an engine does for `embed`."""
+
+    def begin_embedding(self, settings: EmbeddingSettings, clock: Clock) -> BatchEmbedder:
+        """A run that has embedded nothing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LocalBatches:
+    """Embeds rows in this process. Vectors stay in memory until their commit has landed."""
+
+    embedder: Embedder
+
+    def embed(
+        self, task: FragmentTask, table: Table, fragment_ids: tuple[int, ...]
+    ) -> EmbeddedRows:
+        """Embed the next rows."""
+        rows_max = EMBEDDED_ROWS_PER_COMMIT
+        return embed_fragments(task, table, fragment_ids, self.embedder, rows_max=rows_max)
+
+    def forget(self) -> None:
+        """Release the vectors."""
+        self.embedder.forget()
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedResult:
+    """What a run did.
+
+    Attributes:
+        engine: The engine that carried it out, and `why` it was chosen.
+        embedded: By the name of the type, rows that were embedded.
+        commits: The commits that it made, the oldest first.
+        status: The states of all vectors afterwards; rows that others wrote meanwhile may wait.
+    """
+
+    branch: str
+    engine: EngineName
+    why: str
+    embedded: Mapping[str, int] = field(default_factory=dict)
+    commits: tuple[str, ...] = ()
+    status: tuple[EmbeddingStatus, ...] = ()
+
+
+@dataclass(slots=True)
+class EmbeddingRun:
+    """One run on a branch. A kill costs the rows of one commit at most; a new run continues.
+
+    Attributes:
+        types: The names of types, or None for all.
+        begin: Begins the run of an engine.
+        view: Returns the newest view of the branch.
+    """
+
+    transactions: Transactions
+    order: Order
+    scope: EmbedScope
+    types: tuple[str, ...] | None
+    engine: str | None
+    begin: Callable[[EngineName], BatchEmbedder]
+    view: Callable[[], View]
+    follow: Follow | None = None
+    _finished: dict[TableKey, set[int]] = field(default_factory=dict)
+    _at_start: dict[TableKey, frozenset[int]] = field(default_factory=dict)
+
+    def run(self) -> EmbedResult:
+        """Embed all rows of the scope.
+
+        Raises:
+            TypeNotFoundError: the schema has no type of a name.
+            EmbeddingError: a provider failed. What was committed before stays.
+            ConflictError: others kept changing a table. What was committed before stays.
+        """
+        view = self.view()
+        before = find_status(view, self.types)
+        total = self._count(before)
+        measure = Measure(total, EMBED_LOCAL_ROWS_MAX, "{:,} rows are to be embedded")
+        choice = by_size(self.engine, [measure])
+        names = dict.fromkeys(status.type_name for status in before)
+        keys = [view.catalog.type_named(name).table_key for name in names]
+        self._at_start = {key: frozenset(_fragment_ids(view.data.table(key))) for key in keys}
+        embedded: dict[str, int] = {}
+        commits: list[str] = []
+        if total:
+            batches = self.begin(choice.engine)
+            for key in keys:
+                self._embed_table(key, choice, batches, embedded, commits, total)
+        after = find_status(self.view(), self.types)
+        branch = str(self.order.branch)
+        return EmbedResult(branch, choice.engine, choice.why, embedded, tuple(commits), after)
+
+    def _count(self, statuses: tuple[EmbeddingStatus, ...]) -> int:
+        match self.scope:
+            case EmbedScope.WAITING:
+                return sum(status.waiting for status in statuses)
+            case EmbedScope.PENDING:
+                return sum(status.pending for status in statuses)
+            case EmbedScope.STALE:
+                return sum(status.stale for status in statuses)
+            case EmbedScope.ALL:
+                return sum(status.waiting + status.current for status in statuses)
+
+    def _embed_table(
+        self,
+        key: TableKey,
+        choice: Choice,
+        batches: BatchEmbedder,
+        embedded: dict[str, int],
+        commits: list[str],
+        total: int,
+    ) -> None:
+        while True:
+            plan = partial(self._plan, key, batches, is_bulk=choice.is_bulk)
+            landed = self.transactions.run(self.order, plan)
+            if landed.commit is None:
+                return
+            self._finished.setdefault(key, set()).update(landed.report.finished)
+            batches.forget()
+            commits.append(str(landed.commit.commit_id))
+            name = str(key.type_name)
+            embedded[name] = embedded.get(name, 0) + landed.report.count
+            if self.follow is not None:
+                done = sum(embedded.values())
+                self.follow(done, max(done, total))
+
+    def _plan(
+        self, key: TableKey, batches: BatchEmbedder, view: View, *, is_bulk: bool
+    ) -> Work[EmbeddedRows]:
+        """Embed the next rows of a table, as they are now."""
+        if key not in view.snapshot.pins:
+            return Work(EmbeddedRows())
+        task = FragmentTask(view.catalog.type_of(key), self.scope)
+        if not embedded_vectors(task.type):
+            return Work(EmbeddedRows())
+        table = view.data.table(key)
+        rows = batches.embed(task, table, self._left(key, table))
+        if not rows.count:
+            return Work(rows)
+        stage = partial(_stage, rows)
+        return Work(rows, {key: stage}, replans=True, is_bulk=is_bulk)
+
+    def _left(self, key: TableKey, table: Table) -> tuple[int, ...]:
+        """The fragments with rows that may have to be embedded.
+
+        Rows of a fragment never change: one that is finished stays so. If all rows are embedded
+        again, those in new fragments have been, or were written by others with their vectors.
+        """
+        finished = self._finished.get(key, set())
+        ids = [id_ for id_ in _fragment_ids(table) if id_ not in finished]
+        if self.scope is EmbedScope.ALL:
+            ids = [id_ for id_ in ids if id_ in self._at_start[key]]
+        return tuple(ids)
+
+
+def _fragment_ids(table: Table) -> list[int]:
+    return [fragment.id for fragment in table.fragments()]
+
+
+def _stage(rows: EmbeddedRows, table: Table) -> StagedWrite:
+    return stage_change(table, files=rows.files, deletions=rows.deletions)
