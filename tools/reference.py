@@ -154,6 +154,22 @@ _SENTENCES: Final[Mapping[ErrorCode, tuple[type[OmnigraphError], str]]] = {
         errors.NotAllowedError,
         "A branch, a tag, a merge or a rule needs what would be purged; the message says which.",
     ),
+    ErrorCode.EMBEDDING_PROVIDER: (
+        errors.EmbeddingError,
+        "The provider of an embedding model failed, or took too long.",
+    ),
+    ErrorCode.EMBEDDING_VECTOR: (
+        errors.EmbeddingError,
+        "The provider returned something that is not a usable vector.",
+    ),
+    ErrorCode.EMBEDDING_KEY: (
+        errors.InvalidInputError,
+        "The environment has no usable key for the provider.",
+    ),
+    ErrorCode.EMBEDDING_MODEL: (
+        errors.InvalidInputError,
+        "The vectors were made by another model than the query's.",
+    ),
 }
 """The class that carries a code, and what the code means; `errors_page` needs all of them."""
 

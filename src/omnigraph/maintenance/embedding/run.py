@@ -122,7 +122,7 @@ class EmbeddingRun:
         view = self.view()
         before = find_status(view, self.types)
         total = self._count(before)
-        measure = Measure(total, EMBED_LOCAL_ROWS_MAX, "{:,} rows are to be embedded")
+        measure = Measure(total, EMBED_LOCAL_ROWS_MAX, "the number of rows to embed is {:,}")
         choice = by_size(self.engine, [measure])
         names = dict.fromkeys(status.type_name for status in before)
         keys = [view.catalog.type_named(name).table_key for name in names]
