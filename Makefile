@@ -65,7 +65,7 @@ bless: $(READY) ## rewrite the golden files; review the diff as prose
 	OMNIGRAPH_BLESS=1 $(BIN)/pytest -q tests/golden tests/docs
 
 COMPILE := uv pip compile -q --universal --generate-hashes --python-version 3.11 \
-  --no-emit-index-url --group dev --extra spark pyproject.toml
+  --no-emit-index-url --group dev --extra spark --extra avro pyproject.toml
 
 lock: ## resolve the dependencies again, the newest and the oldest (needs uv)
 	$(COMPILE) -o requirements.lock

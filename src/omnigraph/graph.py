@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from omnigraph.evolution.run import SchemaChanges
     from omnigraph.export.plans import Progress as ExportProgress
     from omnigraph.export.run import ExportResult
+    from omnigraph.load.dialects import CsvOptions
     from omnigraph.load.loads import Loads
     from omnigraph.load.results import LoadResult, Progress
     from omnigraph.load.sources import Source
@@ -565,6 +566,7 @@ class Graph:
         on_error: str = "fail",
         rejects: str | Path | None = None,
         ignore_unknown: bool = False,
+        csv: CsvOptions | None = None,
         engine: str | None = None,
         index: bool = True,
         embed: str = "auto",
@@ -575,8 +577,9 @@ class Graph:
         """Write all rows of an input, of any size and any types, in one commit.
 
         Args:
-            source: Files, globs, directories, `-` for standard input, or tables and DataFrames by
-                the name of their type.
+            source: Files, globs, directories, here or in an object store, `-` for standard input,
+                or tables and DataFrames by the name of their type. A file by the name of its type
+                may have a map of its columns behind it: `people.csv:name=full_name`.
             mode: `append` adds new rows, `merge` replaces rows that have the same id, and
                 `overwrite` replaces all rows of the types that the input names.
             start: The branch to create `branch` from where that does not exist; `branch` has to be
@@ -585,6 +588,9 @@ class Graph:
             on_error: `fail`, or `quarantine`: rows that break rules are written to `rejects` with
                 their reasons, and the others are loaded.
             ignore_unknown: Whether values that no property takes are dropped instead of refused.
+            csv: How CSV files are read: `delimiter`, `quote`, `escape`, `header`, `null` and
+                `encoding`, by name or as texts like `delimiter=|,null=NA`; those of one type as
+                `Person:header=name,age`.
             engine: `local`, `spark` or `auto`, by size; `$OMNIGRAPH_ENGINE` when None.
             index: Whether to update the indexes afterwards, in a commit of its own. If that fails,
                 the load has landed all the same, and the result has a warning.
@@ -616,6 +622,7 @@ class Graph:
             on_error=require_text(on_error, "on_error"),
             rejects=rejects,
             ignore_unknown=ignore_unknown,
+            csv=csv,
             engine=engine,
             progress=progress,
             embed=require_text(embed, "embed"),

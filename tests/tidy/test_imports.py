@@ -26,6 +26,7 @@ ROOMS: Final = {
         "merge/spark/*",
     ),
     "duckdb": ("engine/local*",),
+    "fastavro": ("load/readers/*",),
     "typer": ("cli/*",),
     "rich": ("cli/*",),
     "click": ("cli/*",),

@@ -17,6 +17,7 @@ from omnigraph.errors import InvalidParameterError, OmnigraphError, OutcomeUnkno
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import IntegrityError, Rule
 from omnigraph.load.choice import choose_engine
+from omnigraph.load.dialects import CsvOptions
 from omnigraph.load.plans import EngineLoad, Loader, LoadReport, LoadSetup, Stages
 from omnigraph.load.positions import Origins
 from omnigraph.load.quarantine import RejectsFile, require_new
@@ -44,6 +45,7 @@ class LoadRequest:
         ignore_unknown: Whether values that no property takes are dropped instead of refused.
         engine: `local`, `spark` or `auto`.
         embed: `now`, `later` or `auto`.
+        csv: How CSV files are read.
     """
 
     source: Source
@@ -54,6 +56,7 @@ class LoadRequest:
     engine: str | None = None
     progress: Progress | None = None
     embed: str = "auto"
+    csv: CsvOptions | None = None
 
 
 class Loads:
@@ -107,11 +110,12 @@ class Loads:
             NotFoundError: there is no such file or type.
             AlreadyExistsError: the file for rejects exists.
         """
-        choose_engine(resolve(require_valid(request).source, catalog), request.engine)
+        inputs = resolve(require_valid(request).source, catalog, request.csv)
+        choose_engine(inputs, request.engine)
 
     def _begin(self, request: LoadRequest, view: View) -> EngineLoad:
         """The load on the engine that fits its inputs; no row is read yet."""
-        inputs = resolve(request.source, view.catalog)
+        inputs = resolve(request.source, view.catalog, request.csv)
         setup = LoadSetup(
             inputs,
             choose_engine(inputs, request.engine),

@@ -35,6 +35,7 @@ from omnigraph.load.splits import (
     Spool,
     SpooledSplit,
     StreamSplit,
+    StripeSplit,
 )
 
 
@@ -67,8 +68,8 @@ def plan_shared(
 ) -> tuple[SharedSplit, ...]:
     """Cut the inputs into splits for tasks; DataFrames have partitions of their own.
 
-    Only the footers of large Parquet files are read. A stream is read here, to its end, since no
-    other process can read it.
+    Only the footers of large Parquet and ORC files are read. A stream is read here, to its end,
+    since no other process can read it.
 
     Args:
         access_hint: What to do about a file that cannot be read.
@@ -113,6 +114,8 @@ def _cut(
                 yield LineRangeSplit(number, source, start, min(start + size, source.byte_count))
         case FileInput(form=Form.PARQUET) if source.unpacked_byte_count > size:
             yield from _cut_row_groups(number, source, size, access_hint)
+        case FileInput(form=Form.ORC) if source.unpacked_byte_count > size:
+            yield from _cut_stripes(number, source, size, access_hint)
         case FileInput():
             yield FileSplit(number, source)
         case MemoryInput():
@@ -160,6 +163,21 @@ def _cut_row_groups(
         row += rows
     # One at least, so that the columns of a file without rows are checked too.
     yield RowGroupSplit(number, source, tuple(groups), first, group_bytes)
+
+
+def _cut_stripes(
+    number: int, source: FileInput, size: int, access_hint: str
+) -> Iterator[StripeSplit]:
+    # Imported here: most loads do not need it.
+    from omnigraph.load.readers.orc_files import stripe_count
+
+    stripes = range(stripe_count(source, access_hint=access_hint))
+    # Their sizes are not known beforehand; writers make them alike.
+    each = source.unpacked_byte_count // max(1, len(stripes))
+    step = max(1, size // max(1, each))
+    for start in range(0, max(1, len(stripes)), step):
+        some = tuple(stripes[start : start + step])
+        yield StripeSplit(number, source, some, each * len(some))
 
 
 def _pickle_rows(number: int, source: MemoryInput) -> Iterator[PickledSplit]:

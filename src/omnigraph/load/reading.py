@@ -23,6 +23,7 @@ from omnigraph.load.splits import (
     Split,
     SpooledSplit,
     StreamSplit,
+    StripeSplit,
 )
 
 
@@ -46,6 +47,8 @@ def read_split(
             yield from read_lines(shaping, number, split, access_hint=access_hint)
         case RowGroupSplit():
             yield from _read_parquet(shaping, number, split, access_hint)
+        case StripeSplit():
+            yield from _read_orc(shaping, number, split, access_hint)
         case MemorySplit() | PickledSplit():
             yield from read_memory(shaping, number, split)
         case _:
@@ -62,6 +65,10 @@ def _read_file(
             yield from read_csv(shaping, number, split, access_hint=access_hint)
         case Form.PARQUET:
             yield from _read_parquet(shaping, number, split, access_hint)
+        case Form.ORC:
+            yield from _read_orc(shaping, number, split, access_hint)
+        case Form.AVRO:
+            yield from _read_avro(shaping, number, split, access_hint)
         case _:
             assert_never(split.file.form)
 
@@ -73,6 +80,22 @@ def _read_parquet(
     from omnigraph.load.readers.parquet_files import read_parquet
 
     yield from read_parquet(shaping, number, split, access_hint=access_hint)
+
+
+def _read_orc(
+    shaping: Shaping, number: int, split: FileSplit | StripeSplit, access_hint: str
+) -> Iterator[SplitBatch]:
+    from omnigraph.load.readers.orc_files import read_orc
+
+    yield from read_orc(shaping, number, split, access_hint=access_hint)
+
+
+def _read_avro(
+    shaping: Shaping, number: int, split: FileSplit, access_hint: str
+) -> Iterator[SplitBatch]:
+    from omnigraph.load.readers.avro_files import read_avro
+
+    yield from read_avro(shaping, number, split, access_hint=access_hint)
 
 
 def read_frame(

@@ -10,13 +10,14 @@ order:
 only where ids are minted, to keep the one that a row had: exports always write it. It may be inside
 `data` instead.
 
-A file of one type (`.csv`, `.parquet`, `.jsonl`) is named by it, `Person.csv`, or mapped to it,
-`{"Person": "people.csv"}`. Its columns are properties, beside `id` and, for edges, `from` and `to`
-(or `src` and `dst`, with which properties may be called `from` and `to`). Lines of a `.jsonl` file
-that is named by a type may also be envelopes of that type, as an export writes them. A directory
-means the files in it; one that is named by a type holds files of that type.
+A file of one type (`.csv`, `.parquet`, `.orc`, `.avro`, `.jsonl`) is named by it, `Person.csv`, or
+mapped to it, `{"Person": "people.csv"}`. Its columns are properties, beside `id` and, for edges,
+`from` and `to` (or `src` and `dst`, with which properties may be called `from` and `to`). Columns
+of other names are mapped behind the path: `{"Person": "people.csv:name=full_name"}`. Lines of a
+`.jsonl` file that is named by a type may also be envelopes of that type, as an export writes them.
+A directory means the files in it; one that is named by a type holds files of that type.
 
-Each of them but Parquet may be compressed: `.gz` or `.zst`. Files, directories and patterns may be
+Lines and CSV may be compressed: `.gz` or `.zst`. Files, directories and patterns may be
 in an object store: `s3://bucket/raw/*.jsonl.gz`.
 """
 
@@ -46,8 +47,10 @@ from omnigraph.errors import (
 from omnigraph.formats.compression import Compression, compression_of
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.limits import LOAD_COMPRESSED_FACTOR, LOAD_INPUTS_MAX
+from omnigraph.load.column_maps import ColumnMap
+from omnigraph.load.dialects import CsvDialect, CsvOptions, Dialects, parse_dialects
 from omnigraph.load.remote_sources import FoundFile, find_remote
-from omnigraph.schema.catalog import Catalog
+from omnigraph.schema.catalog import Catalog, SchemaType
 from omnigraph.storage.nearby import near_file
 from omnigraph.storage.remote_files import SCHEMES, RemoteFile, is_remote
 
@@ -64,6 +67,13 @@ class Form(StrEnum):
     LINES = "jsonl"
     CSV = "csv"
     PARQUET = "parquet"
+    ORC = "orc"
+    AVRO = "avro"
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether such files compress their rows themselves, and are in no other compression."""
+        return self in (Form.PARQUET, Form.ORC, Form.AVRO)
 
 
 _FORMS: Final = {
@@ -72,9 +82,11 @@ _FORMS: Final = {
     ".json": Form.LINES,
     ".csv": Form.CSV,
     ".parquet": Form.PARQUET,
+    ".orc": Form.ORC,
+    ".avro": Form.AVRO,
 }
 _SUFFIXES: Final = (
-    ".jsonl, .ndjson, .json, .csv or .parquet, all but the last also with .gz or .zst"
+    ".jsonl, .ndjson, .json or .csv, also with .gz or .zst behind it, .parquet, .orc or .avro"
 )
 
 
@@ -87,6 +99,8 @@ class FileInput:
         path: A path of this machine, or an object as it was found.
         type_name: The type of all its rows; None for a graph file, whose lines name their types.
         byte_count: Its size where it is stored.
+        columns: Which columns are properties of other names.
+        dialect: How it is read if it is CSV.
     """
 
     name: str
@@ -95,11 +109,13 @@ class FileInput:
     type_name: str | None
     compression: Compression | None
     byte_count: int
+    columns: ColumnMap = field(default_factory=ColumnMap)
+    dialect: CsvDialect = field(default_factory=CsvDialect)
 
     @property
     def unpacked_byte_count(self) -> int:
         """About how many bytes its rows have in memory."""
-        is_packed = self.compression is not None or self.form is Form.PARQUET
+        is_packed = self.compression is not None or self.form.is_packed
         return self.byte_count * (LOAD_COMPRESSED_FACTOR if is_packed else 1)
 
 
@@ -160,8 +176,11 @@ class Inputs:
         return frozenset(source.type_name for source in self.items if source.type_name is not None)
 
 
-def resolve(source: Source, catalog: Catalog) -> Inputs:
+def resolve(source: Source, catalog: Catalog, csv: CsvOptions | None = None) -> Inputs:
     """Find the inputs that a source names, in a fixed order; no row is read.
+
+    Args:
+        csv: How CSV files are read.
 
     Raises:
         NotFoundError: a file does not exist, or a pattern matches none.
@@ -170,13 +189,17 @@ def resolve(source: Source, catalog: Catalog) -> Inputs:
         InvalidInputError: the source cannot be loaded.
     """
     # No more are looked for than can be loaded: a bucket may have any number.
-    inputs = tuple(islice(_Finder(catalog).find(source), LOAD_INPUTS_MAX + 1))
+    finder = _Finder(catalog, parse_dialects(csv, catalog))
+    inputs = tuple(islice(finder.find(source), LOAD_INPUTS_MAX + 1))
     if not inputs:
         message = "there is nothing to load"
         raise InvalidInputError(message, hint="name a file, or give rows by type")
     if len(inputs) > LOAD_INPUTS_MAX:
         message = f"there are more than {LOAD_INPUTS_MAX:,} files to load, which is the limit"
         raise InvalidInputError(message, hint="load them in several parts")
+    if csv and not any(isinstance(file, FileInput) and file.form is Form.CSV for file in inputs):
+        message = "there are options of CSV, and no CSV file is loaded"
+        raise InvalidParameterError(message, hint="leave them out, or name a .csv", name="csv")
     return Inputs(tuple(_with_distinct_names(inputs)))
 
 
@@ -204,6 +227,7 @@ def _is_standard_input(stream: BinaryIO) -> bool:
 @dataclass(frozen=True, slots=True)
 class _Finder:
     catalog: Catalog
+    dialects: Dialects
 
     def find(self, source: object) -> Iterator[Input]:
         match source:
@@ -211,7 +235,7 @@ class _Finder:
                 yield _standard_input()
             case str() | PathLike():
                 with _translate_errors(fspath(source)):
-                    yield from self._paths(fspath(source), None)
+                    yield from self._paths(fspath(source), ColumnMap(), None)
             case Mapping():
                 for name, rows in source.items():
                     yield from self._of_type(name, rows)
@@ -233,13 +257,13 @@ class _Finder:
         if not isinstance(name, str):
             message = f"{name!r} is no name of a type"
             raise InvalidParameterError(message, hint='give rows by type: {"Person": rows}')
-        self.catalog.type_named(name)
+        type_ = self.catalog.type_named(name)
         if isinstance(rows, str | PathLike):
             rows = [rows]
         if isinstance(rows, Sequence) and rows and all(map(_is_path, rows)):
             for path in rows:
                 with _translate_errors(fspath(path)):
-                    yield from self._paths(fspath(path), name)
+                    yield from self._paths(*_split_map(fspath(path), type_), name)
         elif _is_frame(rows):
             require_classic(rows)
             yield FrameInput(name, name, rows)
@@ -248,7 +272,15 @@ class _Finder:
         else:
             raise _unloadable_error(rows)
 
-    def _paths(self, text: str, type_name: str | None) -> Iterator[Input]:
+    def _paths(self, text: str, columns: ColumnMap, type_name: str | None) -> Iterator[FileInput]:
+        """The files of a path or a pattern, with the map of their columns."""
+        for file in self._find_files(text, type_name):
+            if columns.pairs and file.form is Form.LINES:
+                message = f"{file.name} has lines of JSON, which name their properties themselves"
+                raise InvalidInputError(message, hint="map the columns of another form, or rename")
+            yield replace(file, columns=columns) if columns.pairs else file
+
+    def _find_files(self, text: str, type_name: str | None) -> Iterator[FileInput]:
         path = Path(text)
         if text == STANDARD_INPUT:
             message = f"- is mapped to {type_name}, and the lines of standard input say their types"
@@ -275,7 +307,7 @@ class _Finder:
             message = f"there is no file {text[:200]}"
             raise NotFoundError(message, hint=near_file(path), path=text)
 
-    def _path(self, path: Path, type_name: str | None) -> Iterator[Input]:
+    def _path(self, path: Path, type_name: str | None) -> Iterator[FileInput]:
         if not path.is_dir():
             yield self._file(path, type_name)
             return
@@ -314,12 +346,18 @@ class _Finder:
             message = f"{name} has rows of one type, and the schema has no type {stem[:100]}"
             hint = f"name the file after a type, or map it: --map Type={name}"
             raise TypeNotFoundError(message, hint=f"{near}; {hint}" if near else hint, name=stem)
-        return FileInput(name, path, form, named, compression, byte_count)
+        dialect = CsvDialect() if named is None else self.dialects.of_type(named)
+        return FileInput(name, path, form, named, compression, byte_count, dialect=dialect)
 
     def _type_in(self, file_name: str) -> str | None:
         """The type that a file is named by."""
         stem = file_name.partition(".")[0]
         return stem if any(type_.name == stem for type_ in self.catalog.types) else None
+
+
+def _split_map(text: str, type_: SchemaType) -> tuple[str, ColumnMap]:
+    """A path, and the map of columns behind it; a file may be called like both together."""
+    return (text, ColumnMap()) if Path(text).exists() else ColumnMap.parse(text, type_)
 
 
 def _standard_input() -> StreamInput:
@@ -350,7 +388,7 @@ def _parse_name(name: str) -> tuple[Form, Compression | None]:
     if compression is not None:
         suffixes.pop()
     form = _FORMS.get(suffixes[-1]) if suffixes else None
-    if form is None or (form is Form.PARQUET and compression is not None):
+    if form is None or (form.is_packed and compression is not None):
         message = f"{name} is no file that can be loaded, going by its name"
         hint = f"a file to load ends in {_SUFFIXES}"
         raise InvalidInputError(message, hint=hint, path=name)

@@ -66,6 +66,16 @@ class RowGroupSplit:
 
 
 @dataclass(frozen=True, slots=True)
+class StripeSplit:
+    """Stripes of an ORC file that follow one another."""
+
+    source: int
+    file: FileInput
+    stripes: tuple[int, ...]
+    byte_count: int
+
+
+@dataclass(frozen=True, slots=True)
 class StreamSplit:
     """A whole stream, which only this process can read."""
 
@@ -111,7 +121,7 @@ class PickledSplit:
 LocalSplit = FileSplit | StreamSplit | MemorySplit
 """What this process can read."""
 
-SharedSplit = FileSplit | LineRangeSplit | RowGroupSplit | SpooledSplit | PickledSplit
+SharedSplit = FileSplit | LineRangeSplit | RowGroupSplit | StripeSplit | SpooledSplit | PickledSplit
 """What any process can read."""
 
 Split = LocalSplit | SharedSplit

@@ -45,12 +45,27 @@ def load(
         typer.Option(
             "--data",
             metavar="PATH",
-            help="A file, a directory, a pattern in quotes, or - for standard input.",
+            help="A file, a directory or a pattern in quotes, here or at s3://…, or - for standard "
+            "input.",
         ),
     ] = None,
     maps: Annotated[
         list[str] | None,
-        typer.Option("--map", metavar="TYPE=PATH", help="A file with rows of this type."),
+        typer.Option(
+            "--map",
+            metavar="TYPE=PATH",
+            help="A file with rows of this type; with columns of other names, "
+            "TYPE=PATH:property=column,…",
+        ),
+    ] = None,
+    csv: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--csv",
+            metavar="OPTIONS",
+            help="How CSV files are read: delimiter=;,quote=',escape=\\,header=name,age,null=NA,"
+            "encoding=latin-1. Those of one type: Person:header=name,age.",
+        ),
     ] = None,
     mode: Annotated[
         Mode,
@@ -122,6 +137,7 @@ def load(
             on_error=on_error,
             rejects=rejects,
             ignore_unknown=ignore_unknown,
+            csv=csv,
             engine=engine,
             index=not without_index,
             embed=embed,

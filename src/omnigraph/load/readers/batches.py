@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,7 +11,9 @@ from omnigraph.conversion.typed_columns import Notation
 from omnigraph.integrity.deltas import POSITION
 from omnigraph.load.positions import positions
 from omnigraph.load.shaping.batches import ShapedBatch, Shaping
-from omnigraph.load.shaping.columns import shape_columns
+from omnigraph.load.shaping.columns import known_columns, shape_columns
+from omnigraph.load.sources import FileInput
+from omnigraph.schema.catalog import SchemaType
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,20 @@ def shape_record_batches(
             first += batch.num_rows
             shaped = shape_columns(shaping, type_name, placed, notation=Notation.VALUES)
             yield batch.num_rows, shaped
+
+
+def named_columns(
+    shaping: Shaping, type_: SchemaType, columns: Sequence[str], source: FileInput
+) -> dict[str, str]:
+    """The columns of a file that are read, by the names that the type has for them.
+
+    Raises:
+        InvalidInputError: the type does not take a column, or the file lacks one of its map.
+    """
+    drops = shaping.ignores_unknown
+    named = source.columns.name_columns(columns, source.name, drops=drops)
+    known = known_columns(shaping, type_, list(named), source.name)
+    return {name: named[name] for name in known}
 
 
 def with_positions(batch: pa.RecordBatch, column: pa.Array) -> pa.RecordBatch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from collections.abc import Iterator
@@ -17,11 +18,13 @@ import pyarrow.csv as pcsv
 
 from omnigraph.conversion.typed_columns import Notation
 from omnigraph.errors import InvalidInputError
+from omnigraph.integrity.deltas import POSITION
+from omnigraph.load.dialects import CsvDialect
 from omnigraph.load.positions import position
-from omnigraph.load.readers.batches import SplitBatch, with_positions
-from omnigraph.load.readers.opening import open_file, translate_errors
+from omnigraph.load.readers.batches import SplitBatch, named_columns, with_positions
+from omnigraph.load.readers.opening import RawStream, open_file, translate_errors
 from omnigraph.load.shaping.batches import Shaping
-from omnigraph.load.shaping.columns import known_columns, shape_columns
+from omnigraph.load.shaping.columns import shape_columns
 from omnigraph.load.shaping.lines import refused_line
 from omnigraph.load.sources import FileInput
 from omnigraph.load.splits import FileSplit
@@ -40,10 +43,14 @@ def read_csv(
     """
     source = split.file
     assert source.type_name is not None, "a file of columns has rows of one type"
+    dialect = source.dialect
     with open_file(source, access_hint=access_hint) as (stream, _):
-        names = _read_header(stream, source)
-    known_columns(shaping, shaping.catalog.type_named(source.type_name), names, source.name)
-    rows = _CsvRows(number)
+        if dialect.header and not stream.read(1):
+            return
+        columns = list(dialect.header) or _read_header(stream, source)
+    type_ = shaping.catalog.type_named(source.type_name)
+    named = named_columns(shaping, type_, columns, source)
+    rows = _CsvRows(number, dialect)
     with (
         open_file(source, access_hint=access_hint) as (stream, file),
         _locate_decoding_errors(source),
@@ -52,22 +59,32 @@ def read_csv(
         reader = pcsv.open_csv(
             stream,
             # One thread, so that a row that is refused has its number.
-            read_options=pcsv.ReadOptions(use_threads=False, block_size=_CSV_BLOCK_BYTES),
+            read_options=pcsv.ReadOptions(
+                use_threads=False,
+                block_size=_CSV_BLOCK_BYTES,
+                column_names=list(dialect.header),
+                encoding="utf8" if dialect.is_utf8 else dialect.encoding,
+            ),
             parse_options=pcsv.ParseOptions(
+                delimiter=dialect.delimiter,
+                quote_char=dialect.quote or False,
+                double_quote=not dialect.escape,
+                escape_char=dialect.escape or False,
                 newlines_in_values=True,
                 ignore_empty_lines=False,
                 invalid_row_handler=rows.refuse,
             ),
             convert_options=pcsv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.utf8()),
+                column_types=dict.fromkeys(columns, pa.utf8()),
                 # An empty field is null, and a quoted one an empty text.
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
-                null_values=[""],
+                null_values=["", *dialect.null],
             ),
         )
         for batch in reader:
             placed = rows.with_positions(batch)
+            placed = placed.select([POSITION, *named.values()]).rename_columns([POSITION, *named])
             if placed.num_rows:
                 shaped = shape_columns(shaping, source.type_name, placed, notation=Notation.TEXT)
                 yield SplitBatch(shaped, file.tell())
@@ -77,9 +94,20 @@ def read_csv(
 
 
 def _read_header(stream: Any, source: FileInput) -> list[str]:
-    text = io.TextIOWrapper(io.BufferedReader(_RawStream(stream)), encoding="utf-8-sig", newline="")
+    dialect = source.dialect
+    encoding = "utf-8-sig" if dialect.is_utf8 else dialect.encoding
+    text = io.TextIOWrapper(io.BufferedReader(RawStream(stream)), encoding=encoding, newline="")
     try:
-        return next(csv.reader(text))
+        return next(
+            csv.reader(
+                text,
+                delimiter=dialect.delimiter,
+                quotechar=dialect.quote or None,
+                quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
+                doublequote=not dialect.escape,
+                escapechar=dialect.escape or None,
+            )
+        )
     except StopIteration:
         message = f"{source.name} is empty"
         raise InvalidInputError(message, hint="the first line names the columns") from None
@@ -87,14 +115,17 @@ def _read_header(stream: Any, source: FileInput) -> list[str]:
         raise _encoding_error(source) from cause
     except csv.Error as cause:
         message = f"the first line of {source.name} names no columns: {cause}"
-        raise InvalidInputError(message, hint="write their names with commas between") from cause
+        hint = f"write their names with {dialect.delimiter!r} between"
+        raise InvalidInputError(message, hint=hint) from cause
 
 
 @contextmanager
 def _locate_decoding_errors(source: FileInput) -> Iterator[None]:
-    """Name the line that is not UTF-8 in the error."""
+    """Name the line that cannot be decoded in the error."""
     try:
         yield
+    except UnicodeDecodeError as cause:
+        raise _encoding_error(source) from cause
     except InvalidInputError as refusal:
         if "UTF8" in refusal.message:
             raise _encoding_error(source) from refusal
@@ -102,32 +133,33 @@ def _locate_decoding_errors(source: FileInput) -> Iterator[None]:
 
 
 def _encoding_error(source: FileInput) -> InvalidInputError:
-    """An error that names the first line that is not UTF-8; the file is read again for it."""
-    message = f"{source.name} is not UTF-8"
+    """An error that names the first line that cannot be decoded; the file is read for it again."""
+    encoding = "UTF-8" if source.dialect.is_utf8 else source.dialect.encoding
+    message = f"{source.name} is not {encoding}"
+    decoder = codecs.getincrementaldecoder(encoding)()
+    number, line = 1, ""
     with open_file(source) as (stream, _):
-        for number, line in enumerate(io.BufferedReader(_RawStream(stream)), 1):
+        has_more = True
+        while has_more:
+            block = stream.read(_CSV_BLOCK_BYTES)
+            has_more = bool(block)
             try:
-                line.decode()
+                text = decoder.decode(block, final=not has_more)
             except UnicodeDecodeError as cause:
-                at = cause.start
-                message = f"line {number} of {message}: its byte {at + 1} is {line[at]:#04x}"
+                number, line = _go_on(number, line, cause.object[: cause.start].decode(encoding))
+                place = len(line.encode(encoding)) - len("".encode(encoding)) + 1
+                byte = f"its byte {place} is {cause.object[cause.start]:#04x}"
+                message = f"line {number} of {message}: {byte}"
                 break
-    return InvalidInputError(message, hint="save it as UTF-8")
+            number, line = _go_on(number, line, text)
+    hint = "save it as UTF-8, or name its encoding: --csv encoding=latin-1"
+    return InvalidInputError(message, hint=hint)
 
 
-class _RawStream(io.RawIOBase):
-    """An Arrow stream, for Python's readers of text."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._stream.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+def _go_on(number: int, line: str, text: str) -> tuple[int, str]:
+    """The number and the beginning of the line that more text ends in."""
+    before, newline, last = text.rpartition("\n")
+    return number + before.count("\n") + len(newline), last if newline else line + last
 
 
 @dataclass(slots=True)
@@ -135,17 +167,22 @@ class _CsvRows:
     """Counts the lines of a CSV file, of which some are blank and some are refused."""
 
     number: int
-    next_row: int = 2
+    dialect: CsvDialect
+    next_row: int = field(init=False)
     more_lines: int = 0
     """Lines that quoted fields of the rows so far have beyond the first."""
     refused: dict[int, tuple[str, str]] = field(default_factory=dict)
     lines: dict[int, int] = field(default_factory=dict)
     """The lines of rows that are refused."""
 
+    def __post_init__(self) -> None:
+        self.next_row = 1 if self.dialect.header else 2
+
     def refuse(self, row: Any) -> str:
         columns = "1 column" if row.actual_columns == 1 else f"{row.actual_columns} columns"
-        reason = f"it has {columns}, and the first line has {row.expected_columns}"
-        if row.text.count('"') % 2:
+        names = "the header" if self.dialect.header else "the first line"
+        reason = f"it has {columns}, and {names} has {row.expected_columns}"
+        if self.dialect.quote and row.text.count(self.dialect.quote) % 2:
             reason = "a quote is opened in it and never closed"
         self.refused[row.number] = row.text, reason
         return "skip"
@@ -166,6 +203,9 @@ class _CsvRows:
         self.more_lines += int(inside.sum())
         self.next_row = end
         placed = with_positions(batch, positions)
+        if self.dialect.null:
+            # A row of such fields has the same values as a blank line. It is kept.
+            return placed
         blank = np.ones(batch.num_rows, dtype=np.bool_)
         for column in batch.columns:
             blank &= column.is_null().to_numpy(zero_copy_only=False)

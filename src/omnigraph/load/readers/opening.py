@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Final
@@ -55,7 +56,7 @@ def _open_raw(file: FileInput, access_hint: str) -> Iterator[pa.NativeFile]:
             yield raw
         return
     # What is unpacked or read as text is read in order; of other forms, parts are.
-    is_in_order = file.compression is not None or file.form is Form.CSV
+    is_in_order = file.compression is not None or file.form in (Form.CSV, Form.AVRO)
     block_bytes = REMOTE_BLOCK_BYTES if is_in_order else REMOTE_PART_BYTES
     try:
         with pa.PythonFile(RemoteReader(file.path, block_bytes=block_bytes), mode="r") as raw:
@@ -97,6 +98,23 @@ def _contents_error(name: str, cause: BaseException) -> InvalidInputError:
     message = f"{name} is not what its name says: {first[:300]}"
     hint = "check that it is whole, in UTF-8, and of the kind that its name says"
     return InvalidInputError(message, hint=hint)
+
+
+class RawStream(io.RawIOBase):
+    """An Arrow stream, for Python's readers."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        """Whether it can be read: always."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read as much as the buffer holds, or less."""
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
 
 
 class UnpackingStream:

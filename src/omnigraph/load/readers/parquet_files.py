@@ -8,10 +8,9 @@ import pyarrow.parquet as pq
 
 from omnigraph.errors import InvalidInputError
 from omnigraph.limits import LOAD_BATCH_ROWS
-from omnigraph.load.readers.batches import SplitBatch, shape_record_batches
+from omnigraph.load.readers.batches import SplitBatch, named_columns, shape_record_batches
 from omnigraph.load.readers.opening import open_file, translate_errors
 from omnigraph.load.shaping.batches import Shaping
-from omnigraph.load.shaping.columns import known_columns
 from omnigraph.load.sources import FileInput
 from omnigraph.load.splits import FileSplit, RowGroupSplit
 
@@ -34,10 +33,14 @@ def read_parquet(
         if isinstance(split, RowGroupSplit):
             groups, first, byte_count = list(split.groups), split.first, split.byte_count
         type_ = shaping.catalog.type_named(source.type_name)
-        columns = known_columns(shaping, type_, file.schema_arrow.names, source.name)
+        named = named_columns(shaping, type_, file.schema_arrow.names, source)
         if not groups:
             return
-        batches = file.iter_batches(LOAD_BATCH_ROWS, row_groups=groups, columns=columns)
+        columns = list(named.values())
+        batches = (
+            batch.select(columns).rename_columns(list(named))
+            for batch in file.iter_batches(LOAD_BATCH_ROWS, row_groups=groups, columns=columns)
+        )
         total = sum(file.metadata.row_group(group).num_rows for group in groups)
         done = 0
         for row_count, shaped in shape_record_batches(

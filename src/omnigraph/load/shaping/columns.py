@@ -78,7 +78,9 @@ def known_columns(
 def _hint_for_unknown(name: str, takes: Iterable[str]) -> str:
     for mark, name_of_mark in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
         if mark in name:
-            return f"columns are separated by commas, and not by {name_of_mark}"
+            delimiter = "tab" if mark == "\t" else f"'{mark}'"
+            plain = f"columns are separated by commas, and not by {name_of_mark}"
+            return f"{plain}, unless --csv delimiter={delimiter} says so"
     advice = "rename it, or drop such columns: --ignore-unknown, or ignore_unknown=True in Python"
     near = did_you_mean(name, takes)
     return f"{near}; {advice}" if near else advice
