@@ -25,6 +25,7 @@ from tests.support.crashes import (
     as_other_machine,
     assert_next_writes_work,
     at_rest,
+    copied,
     cut_off,
     has_sidecar,
     picture,
@@ -51,9 +52,14 @@ TARGETS = (MAIN, "target")
 PET = TableKey.parse("node:Pet")
 
 
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return furnish(str(tmp_path_factory.mktemp("base") / "graph.omni"))
+
+
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return lambda: furnish(str(tmp_path / f"{next(_numbers)}.omni"))
+def place(base: str, tmp_path: Path) -> Place:
+    return lambda: copied(base, tmp_path / f"{next(_numbers)}.omni")
 
 
 def furnish(uri: str) -> str:
@@ -199,14 +205,15 @@ def furnish_schemas(uri: str) -> str:
 
 
 def test_a_merge_that_changes_the_schema_is_all_or_nothing(tmp_path):
-    uri = furnish_schemas(str(tmp_path / "whole.omni"))
+    base = furnish_schemas(str(tmp_path / "base.omni"))
+    uri = copied(base, tmp_path / "whole.omni")
     before = rows(uri)
     cuts = trace(lambda: merge(uri, MAIN))
     after = rows(uri)
     assert after.schemas[MAIN] != before.schemas[MAIN]
     confirmed = [cut.point for cut in cuts].index(Failpoint.WRITE_AFTER_CONFIRM)
     for number, cut in enumerate(cuts):
-        uri = furnish_schemas(str(tmp_path / f"{number}.omni"))
+        uri = copied(base, tmp_path / f"{number}.omni")
         in_process(cut, merge, uri, MAIN)
         reopen(uri)
         assert rows(uri) == (after if number >= confirmed else before), cut
