@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -46,8 +46,24 @@ def _says_spark(nodeid: str) -> bool:
     return "spark" in nodeid or "frame" in nodeid
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse a test that needs Spark and does not say so: it would start a Java of its own."""
+_LONG_FIRST: Final = ("property", "recovery", "cost", "e2e", "docs", "contract")
+"""Suites by how long their files take, the longest first."""
+
+
+def _rank(item: pytest.Item) -> int:
+    if _says_spark(item.nodeid):
+        return 0
+    suite = item.nodeid.removeprefix("tests/").partition("/")[0]
+    return 1 + (_LONG_FIRST.index(suite) if suite in _LONG_FIRST else len(_LONG_FIRST))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse a test that needs Spark and does not say so: it would start a Java of its own.
+
+    Workers take the files of long tests first, so that they all end at about the same time.
+    """
+    if hasattr(config, "workerinput"):
+        items.sort(key=_rank)
     for each in items:
         if "spark" in getattr(each, "fixturenames", ()) and not _says_spark(each.nodeid):
             message = f"{each.nodeid} needs Spark: say so in its name"
@@ -56,7 +72,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
     """What `--dist loadfile` means here."""
-    return _SparkOnOneWorker(config, log) if config.getvalue("dist") == "loadfile" else None
+    if config.getvalue("dist") != "loadfile":
+        return None
+    # By their order, not by the number of their tests: the longest files have few.
+    config.option.loadscopereorder = False
+    return _SparkOnOneWorker(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,5 @@
 """What a one-row write costs storage: the same at any depth, size and coverage of indexes."""
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pytest
 
@@ -12,9 +10,6 @@ from omnigraph.storage.store import Store
 from omnigraph.storage.tables import Table
 from tests.support.counting import Counted
 from tests.support.tables import LOCATION, applied, create, in_fragments, rows
-
-if TYPE_CHECKING:
-    pass
 
 DEPTHS = (10, 100)
 
@@ -59,8 +54,19 @@ def insert(asked: Counted, store: Store, ref: str | None, version: int) -> dict[
     return cost
 
 
-@pytest.mark.parametrize("ref", [None, "draft"])
-@pytest.mark.parametrize("finish", [indexed, lambda table: table], ids=["indexed", "plain"])
+def plain(table: Table) -> Table:
+    return table
+
+
+@pytest.mark.parametrize(
+    ("finish", "ref"),
+    [
+        (indexed, "draft"),
+        (plain, None),
+        pytest.param(indexed, None, marks=pytest.mark.soak),
+        pytest.param(plain, "draft", marks=pytest.mark.soak),
+    ],
+)
 def test_a_one_row_insert_asks_the_same_at_any_depth(asked, store, finish, ref):
     table = finish(create(store, [f"s{number}" for number in range(100)]))
     if ref is not None:

@@ -63,17 +63,17 @@ print(codes)
 
 def test_copies_at_once_read_write_and_compute(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path), "6"],
+        [sys.executable, "-c", PROGRAM, str(tmp_path), "3"],
         capture_output=True,
         text=True,
         check=False,
         timeout=120,
     )
 
-    assert (done.stdout, done.stderr) == (f"{[0] * 6}\n", "")
+    assert (done.stdout, done.stderr) == (f"{[0] * 3}\n", "")
     # Copies of one generator of random numbers would choose the same names of files.
     names = [path.name for path in tmp_path.glob("*/table/data/*")]
-    assert len(names) == len(set(names)) == 6 * 10
+    assert len(names) == len(set(names)) == 3 * 10
 
 
 def test_why_the_starter_sets_variables_while_it_imports() -> None:
