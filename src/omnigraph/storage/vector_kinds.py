@@ -17,15 +17,25 @@ def choose_kind(table: Table, spec: IndexSpec) -> IndexSpec | None:
     An index that is there stays what it is: its table may get smaller and larger.
     """
     options = spec.options
-    if not isinstance(options, VectorOptions) or options.kind is not None:
+    if not isinstance(options, VectorOptions):
         return spec
+    if options.kind is not None:
+        kind = _buildable_kind(spec.column, options.kind)
+        return replace(spec, options=replace(options, kind=kind))
     rows = table.count_rows()
     kind = VectorKind.IVF_FLAT if rows <= VECTOR_FLAT_ROWS_MAX else VectorKind.IVF_PQ
+    kind = _buildable_kind(spec.column, kind)
     chosen = replace(spec, options=replace(options, kind=kind))
     for index in read_indexes(table):
         if index.spec is not None and _differ_in_kind_alone(index.spec, chosen):
             return index.spec
     return chosen if rows >= VECTOR_INDEX_ROWS_MIN else None
+
+
+def _buildable_kind(column: str, kind: VectorKind) -> VectorKind:
+    # Lance has a column of this name in such an index, and panics (docs/substrate.md).
+    is_refused = column == "flat" and kind is VectorKind.IVF_FLAT
+    return VectorKind.IVF_PQ if is_refused else kind
 
 
 def _differ_in_kind_alone(left: IndexSpec, right: IndexSpec) -> bool:

@@ -138,3 +138,18 @@ def test_joined_segments_of_bytes_are_read_with_one_range_of_values(tmp_path):
     segments = build(dataset, "IVF_HNSW_SQ", **model)
     joined = commit(dataset, [dataset.merge_existing_index_segments(segments)])
     assert right(joined) < 40
+
+
+def test_flat_vectors_of_a_column_called_flat_cannot_be_indexed(tmp_path):
+    """Trap: Lance panics, because it has a column of this name in its index."""
+    vector = pa.FixedSizeListArray.from_arrays(pa.array(vectors().ravel()), DIMENSION)
+    dataset = lance.write_dataset(pa.table({"flat": vector}), str(tmp_path))
+
+    def index(kind: str, **more: Any) -> Index:
+        return dataset.create_index_uncommitted(
+            "flat", kind, name="v", num_partitions=1, fragment_ids=[0], **more
+        )
+
+    with pytest.raises(BaseException, match="unwrap"):  # a panic is no Exception
+        index("IVF_FLAT")
+    assert index("IVF_PQ", num_sub_vectors=4).name == "v"
