@@ -395,6 +395,9 @@ LOAD_GROUP_BYTES_MAX: Final = 256 << 20
 LOAD_GROUPS_PER_CORE_MIN: Final = 2
 """Tasks per core that a large enough input is cut into: the last ones even out."""
 
+LOAD_PLANNING_THREADS: Final = 16
+"""Files whose footers are read at once to plan a load on Spark."""
+
 LOAD_HELD_BYTES_MAX: Final = 256 << 20
 """Rows of all types that one Spark task holds before it writes those of the largest to a file."""
 

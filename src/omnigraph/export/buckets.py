@@ -8,6 +8,7 @@ a record of itself, without a list; the next one deletes them.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from omnigraph.formats.export_folders import CONTENTS, UNFINISHED, is_of_a_run, 
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.roots import Root
+
+_log: Final = logging.getLogger(__name__)
 
 _SCHEME: Final = "s3://"
 
@@ -98,7 +101,7 @@ class BucketTarget:
         if not is_first:
             raise self._overtaken_error()
         # Only what was there at the beginning: others may write the next export already.
-        objects.delete_all(sorted(self.old - {path}))
+        _delete_rest(objects, sorted(self.old - {path}))
 
     def _is_overtaken(self) -> bool:
         stored = self.folder.objects.read(f"{self.folder.name}/{CONTENTS}")
@@ -136,7 +139,15 @@ def make_folder(target: str, run_id: str, *, replaces: bool) -> Iterator[BucketT
             folder.objects.delete_all([path for path in files if path != record])
             folder.objects.delete(record)
         raise
-    folder.objects.delete(record)
+    _delete_rest(folder.objects, [record])
+
+
+def _delete_rest(objects: Objects, paths: list[str]) -> None:
+    """Delete what a complete export does not need, or leave it to the next one."""
+    try:
+        objects.delete_all(paths)
+    except OmnigraphError as failure:
+        _log.warning("%d objects are left to the next export: %s", len(paths), failure)
 
 
 def _require_free(folder: BucketFolder, target: str, *, replaces: bool) -> BucketTarget:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, assert_never
 
 from omnigraph.errors import InvalidInputError
@@ -12,6 +13,7 @@ from omnigraph.limits import (
     LOAD_GROUP_BYTES_MAX,
     LOAD_GROUP_BYTES_MIN,
     LOAD_GROUPS_PER_CORE_MIN,
+    LOAD_PLANNING_THREADS,
 )
 from omnigraph.load.readers.memory_rows import record_batches
 from omnigraph.load.readers.opening import UnpackingStream
@@ -81,11 +83,25 @@ def plan_shared(
     total = sum(source.byte_count for source in inputs.items if isinstance(source, FileInput))
     size = min(LOAD_GROUP_BYTES_MAX, total // max(1, cores * LOAD_GROUPS_PER_CORE_MIN))
     size = max(LOAD_GROUP_BYTES_MIN, size)
-    return tuple(
-        split
-        for number, source in enumerate(inputs.items)
-        for split in _cut(number, source, size, spool, access_hint)
-    )
+
+    def cut(number: int, source: Input) -> tuple[SharedSplit, ...]:
+        return tuple(_cut(number, source, size, spool, access_hint))
+
+    pool = ThreadPoolExecutor(LOAD_PLANNING_THREADS)
+    try:
+        # To read a footer in a bucket is to wait; streams are read one after the other.
+        planned = [
+            pool.submit(cut, number, source) if isinstance(source, FileInput) else None
+            for number, source in enumerate(inputs.items)
+        ]
+        return tuple(
+            split
+            for number, (source, future) in enumerate(zip(inputs.items, planned, strict=True))
+            for split in (cut(number, source) if future is None else future.result())
+        )
+    finally:
+        # After a failure, the others are not read.
+        pool.shutdown(cancel_futures=True)
 
 
 def pack_splits(splits: Sequence[SharedSplit], cores: int) -> tuple[tuple[int, ...], ...]:

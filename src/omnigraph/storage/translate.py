@@ -32,6 +32,7 @@ _NO_BUCKET: Final = ("nosuchbucket", "containernotfound")
 _WRONG_REGION: Final = ("permanentredirect", "without location", "authorizationheadermalformed")
 _FULL: Final = ("no space left", "disk quota exceeded")
 _NOT_FOUND: Final = "not found"
+_INVALID_PATH: Final = "object with invalid path"
 _DATA_FILE: Final = re.compile(r"/data/[0-9a-z]+\.lance\b")
 _NO_CREDENTIALS: Final = (
     "no credentials",
@@ -100,6 +101,10 @@ def _to_error(action: str, where: str, cause: Exception) -> OmnigraphError:
     if any(mark in text for mark in _WRONG_REGION):
         message = f"{action} {where} failed: the bucket is in another region"
         return StorageError(message, hint="set AWS_REGION to the region of the bucket")
+    if _INVALID_PATH in text:
+        message = f"{action} {where} failed: {reason}"
+        hint = "rename the object: parts of its key may not be empty, '.' or '..'"
+        return StorageError(message, hint=hint)
     if any(mark in text for mark in _FULL):
         message = f"{action} {where} failed: no space is left"
         return StorageError(message, hint="free some space and try again")

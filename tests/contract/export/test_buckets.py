@@ -208,6 +208,21 @@ def test_of_two_exports_at_once_the_first_to_be_complete_stays(small, folder, ob
     assert name.startswith("Person.")
 
 
+def test_an_export_is_complete_though_what_it_replaces_cannot_be_deleted(
+    small, folder, objects, caplog
+):
+    exported(small, f"{folder}/there", format="csv")
+
+    def refuse(*_: object) -> None:
+        fail()
+
+    with patched(Objects, "delete_all", refuse):
+        exported(small, f"{folder}/there", format="csv", types=("Person",), replaces=True)
+    assert "left to the next export" in caplog.text
+    exported(small, f"{folder}/there", format="csv", replaces=True)
+    assert len(contents(objects, "there")) == 3
+
+
 def test_a_target_needs_a_folder_in_its_bucket(small, s3_bucket):
     with pytest.raises(InvalidInputError, match="does not name a bucket and a prefix"):
         exported(small, f"s3://{s3_bucket}/there.jsonl")
