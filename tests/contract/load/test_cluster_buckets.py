@@ -39,7 +39,7 @@ def objects(s3_bucket: str) -> Objects:
 @pytest.fixture
 def running(s3_server: S3Server, objects: Objects) -> Iterator[tuple[cluster.Cluster, Driver]]:
     """A cluster whose workers found the store in their environment, and a driver."""
-    assert objects
+    assert objects.list("") == ()
     assert os.environ["AWS_ENDPOINT_URL"] == s3_server.endpoint
     with cluster.run_cluster() as found, spark_drivers.run_driver(found.environment) as drive:
         yield found, drive
