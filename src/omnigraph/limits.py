@@ -575,6 +575,18 @@ ANALYSED_BLOCK_BYTES: Final = 8 << 20
 KEPT_TOKENS_BYTES_MAX: Final = 256 << 20
 """Bytes of tokens of texts that an engine keeps in memory."""
 
+KEPT_WORDS_BYTES_MAX: Final = 512 << 20
+"""Bytes of indexes of texts that an engine keeps in memory: their words, and lengths of texts."""
+
+TAKEN_SHARE_MAX: Final = 1 / 16
+"""The share of the rows of a table from which on all ids are read, and not those of some rows."""
+
+VECTOR_PROBES_MIN: Final = 8
+"""Partitions of an index of vectors that are looked into first."""
+
+VECTOR_REFINE_FACTOR: Final = 50
+"""Vectors that are read for each row wanted, where an index has codes in their place."""
+
 SEARCH_TEXT_BYTES_MAX: Final = 64 << 10
 """Bytes of a text that is looked for."""
 

@@ -26,11 +26,13 @@ class Data:
         given: The rows of each `GivenRows` relation of the plan: an Arrow table or, for Spark, a
             DataFrame of its session.
         budget: What the run may spend.
+        exact: Whether no search may be answered by an approximate index.
     """
 
     table: Callable[[TableKey], Table]
     given: Mapping[str, pa.Table] = field(default_factory=dict)
     budget: Budget = UNLIMITED
+    exact: bool = False
 
 
 class Engine(Protocol):

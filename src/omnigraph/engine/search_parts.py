@@ -18,7 +18,9 @@ def rows_that_pass(search: TextSearch, column: TokenColumn) -> np.ndarray:
         case TextTest.SEARCH:
             return rows_with_any(column, terms_of(phrase))
         case TextTest.FUZZY:
-            similar = (similar_terms(column, term, search.edits_max) for term in terms_of(phrase))
+            similar = (
+                similar_terms(column.terms, term, search.edits_max) for term in terms_of(phrase)
+            )
             return rows_with_any(column, [term for terms in similar for term in terms])
         case TextTest.MATCH_TEXT:
             return rows_with_phrase(column, phrase)

@@ -83,21 +83,21 @@ def rows_with_phrase(column: TokenColumn, phrase: Sequence[Token]) -> np.ndarray
     return np.unique(starts // span)
 
 
-def similar_terms(column: TokenColumn, word: str, edits_max: int | None) -> list[str]:
-    """The terms of a column that some edits make equal to a word.
+def similar_terms(terms: Iterable[str], word: str, edits_max: int | None) -> list[str]:
+    """Those terms that some edits make equal to a word.
 
     An edit inserts, deletes or replaces one character. Without a limit the length of the word
     decides: none up to 2 characters, one up to 5, two beyond.
     """
     edits = edits_allowed(word) if edits_max is None else edits_max
     by_length: dict[int, list[str]] = {}
-    for term in column.terms:
+    for term in terms:
         if abs(len(term) - len(word)) <= edits:
             by_length.setdefault(len(term), []).append(term)
     found: list[str] = []
-    for terms in by_length.values():
-        distances = _edit_distances(word, terms)
-        found += [term for term, is_near in zip(terms, distances <= edits, strict=True) if is_near]
+    for own in by_length.values():
+        distances = _edit_distances(word, own)
+        found += [term for term, is_near in zip(own, distances <= edits, strict=True) if is_near]
     return found
 
 

@@ -72,9 +72,9 @@ class LocalEngine:
             return "SQL, because arrays are switched off"
         return str(self._matcher.choose(plan, data))
 
-    def searches(self, plan: Plan, data: Data) -> Mapping[str, str]:  # noqa: ARG002
+    def searches(self, plan: Plan, data: Data) -> Mapping[str, str]:
         """How it would answer each search of a plan. Reads no rows."""
-        return self._searcher.describe(plan)
+        return self._searcher.describe(plan, data)
 
     def run(self, plan: Plan, data: Data) -> pa.Table:
         """The plan's rows, in its order, with exactly the columns it declares.

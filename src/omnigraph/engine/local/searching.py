@@ -1,7 +1,8 @@
-"""Searches of a plan, answered by scans: every text is analysed, every distance computed.
+"""Searches of a plan, answered by indexes where there are such, and else by scans.
 
-The answers are exact, and those of every other way to find them. Columns of small tables stay in
-memory, and so do their tokens, fragment by fragment: a commit adds what it adds.
+By a scan, every text is analysed, and every distance computed. Columns of small tables stay in
+memory, and so do their tokens, fragment by fragment: a commit adds what it adds. An index of texts
+gives the same answers; one of vectors is approximate, and is not used where that is not wanted.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import assert_never
 
 import numpy as np
@@ -17,6 +19,8 @@ import pyarrow as pa
 
 from omnigraph.choices import Analyzer
 from omnigraph.engine.budget import Budget
+from omnigraph.engine.local.indexed_texts import IndexedTextSearcher
+from omnigraph.engine.local.indexed_vectors import describe_index, rank_by_index
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.search_parts import are_best, rows_that_pass
 from omnigraph.limits import KEPT_TABLE_BYTES_MAX, KEPT_TOKENS_BYTES_MAX
@@ -38,7 +42,9 @@ from omnigraph.search.words import (
     terms_of,
 )
 from omnigraph.storage.columns import read_all_fragments
+from omnigraph.storage.index_damage import avoid_damaged_indexes
 from omnigraph.storage.tables import Table
+from omnigraph.storage.word_index import find_word_index
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,7 @@ class Searcher:
 
     def __init__(self) -> None:
         self._tokens = _TokenShelf()
+        self._texts = IndexedTextSearcher(self._tokens.of)
 
     def run(self, plan: Plan, data: Data) -> dict[str, pa.Table]:
         """The rows of each relation of a plan that is a search.
@@ -73,15 +80,35 @@ class Searcher:
             if isinstance(relation, SearchRows)
         }
 
-    def describe(self, plan: Plan) -> dict[str, str]:
-        """How each search of a plan is answered, for people."""
+    def describe(self, plan: Plan, data: Data) -> dict[str, str]:
+        """How each search of a plan is answered, for people. Reads no rows."""
         return {
-            name: f"{relation.search}, exact, by a scan"
+            name: f"{relation.search}, {_describe_way(relation, data)}"
             for name, relation in plan.relations.items()
             if isinstance(relation, SearchRows)
         }
 
     def _find(self, relation: SearchRows, data: Data) -> pa.Table:
+        table = data.table(relation.search.table)
+        find = partial(self._find_by_index, relation, data)
+        found = avoid_damaged_indexes(table, find)
+        return self._find_by_scan(relation, data) if found is None else found
+
+    def _find_by_index(self, relation: SearchRows, data: Data, table: Table) -> pa.Table | None:
+        match relation.search:
+            case TextSearch() as search:
+                return self._texts.test(table, search, data.budget)
+            case Relevance() as search:
+                return self._texts.rank(table, search, relation.best, data.budget)
+            case Nearness() as search:
+                if not _may_be_approximate(relation, data):
+                    return None
+                assert relation.best is not None, "only the best rows are found by an index"
+                return rank_by_index(table, search, relation.best, data.budget.check)
+            case _:
+                assert_never(relation.search)
+
+    def _find_by_scan(self, relation: SearchRows, data: Data) -> pa.Table:
         match relation.search:
             case TextSearch() as search:
                 return self._test(search, data)
@@ -113,6 +140,25 @@ class Searcher:
             found.add(part.chosen(counts.rows))
         parts = [scores(terms, each.counts, each.lengths, statistics) for each in counted]
         return _keep_best(found.table(parts), best, descending=True)
+
+
+def _may_be_approximate(relation: SearchRows, data: Data) -> bool:
+    return relation.best is not None and relation.best > 0 and not data.exact
+
+
+def _describe_way(relation: SearchRows, data: Data) -> str:
+    search = relation.search
+    table = data.table(search.table)
+    match search:
+        case TextSearch() | Relevance():
+            index = find_word_index(table, search.column, search.analyzer)
+            return "exact, by a scan" if index is None else "exact, by its index"
+        case Nearness():
+            is_free = _may_be_approximate(relation, data)
+            way = describe_index(table, search) if is_free else None
+            return way or "exact, by a scan"
+        case _:
+            assert_never(search)
 
 
 def _rank_vectors(search: Nearness, data: Data, best: int | None) -> pa.Table:

@@ -1,0 +1,65 @@
+"""Nearest vectors by an index: candidates, whose distances are computed again by whoever asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.choices import IndexKind, Metric
+from omnigraph.schema.catalog import VectorOptions
+from omnigraph.storage.indexes import TableIndex, read_indexes
+from omnigraph.storage.tables import ROW_ID, Table
+
+
+def find_vector_index(table: Table, column: str, metric: Metric) -> TableIndex | None:
+    """The index of a column's vectors by this metric; None if there is none. Reads nothing."""
+    for index in [] if table.ignores_indexes else read_indexes(table):
+        spec = index.spec
+        if (
+            spec is not None
+            and (spec.column, spec.kind) == (column, IndexKind.VECTOR)
+            and isinstance(spec.options, VectorOptions)
+            and spec.options.metric is metric
+        ):
+            return index
+    return None
+
+
+def probe_nearest(
+    table: Table, index: TableIndex, query: Sequence[float], count: int, *, probes: int, refine: int
+) -> pa.Table:
+    """Rows whose vectors are likely the nearest, with rows that the index does not cover.
+
+    A row is there once, with its vector as it is now, whatever vector the index knows it by.
+
+    Args:
+        probes: Partitions of each segment that are looked into.
+        refine: Rows for each one wanted, whose vectors are read to compare them; only for indexes
+            that have codes in the place of vectors.
+
+    Raises:
+        StorageError: the index or the table could not be read.
+    """
+    assert index.spec is not None, "it is an index of vectors"
+    options = index.spec.options
+    assert isinstance(options, VectorOptions), "it is an index of vectors"
+    nearest: dict[str, object] = {
+        "column": index.spec.column,
+        "q": np.asarray(query, np.float32),
+        "k": count,
+        "metric": str(options.metric),
+        "nprobes": probes,
+    }
+    if refine > 1:
+        nearest["refine_factor"] = refine
+    with table.translate_errors("searching vectors of"):
+        found = table.handle.scanner(
+            columns=["id", index.spec.column, ROW_ID, "_distance"],
+            nearest=nearest,
+            prefilter=True,
+        ).to_table()
+    # A row is found by every segment that ever had it (docs/substrate.md, Indexes for search).
+    _, firsts = np.unique(found[ROW_ID].to_numpy(), return_index=True)
+    return found.select(["id", index.spec.column]).take(pa.array(firsts))
