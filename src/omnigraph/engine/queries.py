@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -136,17 +136,25 @@ class _PreparedQuery:
     choice: Choice
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, slots=True)
 class _GivenShape:
     """What a query is run with, equal to anything that the same lowered query serves."""
 
-    given: Given
+    shape: Hashable
+    given: Given = field(compare=False)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _SameQuery:
+    """A query that equals itself only: queries are kept as they are compiled, and are large."""
+
+    query: ir.ReadQuery
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _GivenShape) and self.given.shape == other.given.shape
+        return isinstance(other, _SameQuery) and self.query is other.query
 
     def __hash__(self) -> int:
-        return hash(self.given.shape)
+        return id(self.query)
 
 
 class Queries:
@@ -164,7 +172,7 @@ class Queries:
         self.local = engines(EngineName.LOCAL)
         self.catalog = catalogs.of
         self._compiled = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._compile)
-        self._unconverted = lru_cache(maxsize=COMPILED_QUERIES_MAX)(unconverted_parameters)
+        self._unconverted = lru_cache(maxsize=COMPILED_QUERIES_MAX)(_find_unconverted)
         self._lowered = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._lower)
 
     def run(
@@ -240,8 +248,10 @@ class Queries:
             message = f"the query {query.name} changes the graph"
             raise InvalidInputError(message, hint="run it with mutate")
         values = bind(query, require_names(parameters, "params"))
-        given = Given(values, self._clock.now(), self._unconverted(query))
-        return self._lowered(snapshot.schema_digest, query, _GivenShape(given)).plan(given)
+        same = _SameQuery(query)
+        given = Given(values, self._clock.now(), self._unconverted(same))
+        shape = _GivenShape(given.shape, given)
+        return self._lowered(snapshot.schema_digest, same, shape).plan(given)
 
     def _prepare(self, snapshot: Snapshot, plan: Plan, engine: str | None) -> _PreparedQuery:
         self._store.tables.open_pins(map(snapshot.pin, tables_read(plan)))
@@ -265,8 +275,12 @@ class Queries:
     def _compile(self, digest: str, source: Source) -> tuple[ir.Query, ...]:
         return compile_queries(source.text, self.catalog(digest), source.name)
 
-    def _lower(self, digest: str, query: ir.ReadQuery, shape: _GivenShape) -> Template:
-        return lower(query, self.catalog(digest), shape.given)
+    def _lower(self, digest: str, same: _SameQuery, shape: _GivenShape) -> Template:
+        return lower(same.query, self.catalog(digest), shape.given)
+
+
+def _find_unconverted(same: _SameQuery) -> frozenset[str]:
+    return unconverted_parameters(same.query)
 
 
 def choose_query(queries: tuple[ir.Query, ...], name: str | None) -> ir.Query:

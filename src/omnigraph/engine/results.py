@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import lru_cache
 
 import pyarrow as pa
 
 from omnigraph.errors import ErrorCode, InvalidInputError
+from omnigraph.limits import COMPILED_QUERIES_MAX
 from omnigraph.relational.plans import OutputColumn
 from omnigraph.schema.arrow import value_field
 
 
-def output_schema(columns: Iterable[OutputColumn]) -> pa.Schema:
+@lru_cache(maxsize=COMPILED_QUERIES_MAX)
+def output_schema(columns: tuple[OutputColumn, ...]) -> pa.Schema:
     """The Arrow schema of a result."""
     return pa.schema(
         [value_field(column.name, column.type, nullable=column.nullable) for column in columns]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from omnigraph.engine.protocol import Data
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.tables import TableKey
@@ -13,9 +11,11 @@ from omnigraph.storage.tables import Table
 
 def data_at(store: Store, snapshot: Snapshot) -> Data:
     """The rows of one commit; a table is opened when a plan first reads it."""
+    opened: dict[TableKey, Table] = {}
 
-    @cache
     def table(key: TableKey) -> Table:
-        return store.tables.open_pin(snapshot.pin(key))
+        if key not in opened:
+            opened[key] = store.tables.open_pin(snapshot.pin(key))
+        return opened[key]
 
     return Data(table)

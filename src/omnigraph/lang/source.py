@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from omnigraph.errors import InvalidInputError
 
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
+
+_TEXTS_MAX: Final = 16
+"""Texts whose lines are remembered: who asks for one place usually asks for others."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -40,12 +44,10 @@ class Source:
 
     name: str
     text: str
-    _starts: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "_starts", (0, *(match.end() for match in _LINE_END.finditer(self.text)))
-        )
+    @property
+    def _starts(self) -> tuple[int, ...]:
+        return _find_starts(self.text)
 
     def position(self, offset: int) -> Position:
         r"""The line and column of a character.
@@ -65,6 +67,11 @@ class Source:
     def at(self, span: Span) -> str:
         """The characters a span covers."""
         return self.text[span.start : span.end]
+
+
+@lru_cache(maxsize=_TEXTS_MAX)
+def _find_starts(text: str) -> tuple[int, ...]:
+    return (0, *(match.end() for match in _LINE_END.finditer(text)))
 
 
 def decode_text(data: bytes, name: str) -> str:

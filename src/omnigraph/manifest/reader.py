@@ -61,6 +61,7 @@ class Manifest:
         self.tags = Tags(store)
         self.let_go = LetGoCommits(store.objects)
         self._states: dict[str, rows.Contents] = {}
+        self._shown: dict[BranchName, tuple[Table, Snapshot]] = {}
         self._left: dict[BranchName, OpenManifest] = {}
         self._known_pages: dict[str, pa.Table] = {}
         self._lock = threading.Lock()
@@ -78,7 +79,20 @@ class Manifest:
             BranchNotFoundError: the graph has no such branch.
             FormatError: the graph has a format this release does not read.
         """
-        return self.snapshot(self.open(branch), branch)
+        table = self._table(branch, None, None)
+        with self._lock:
+            shown = self._shown.get(branch)
+        if shown is not None and shown[0] is table:
+            return shown[1]
+        opened = self._open_found(table, branch, None)
+        snapshot = self.snapshot(opened, branch)
+        # Older formats keep their history elsewhere, where it may grow.
+        if opened.stamp == manifest_format.CURRENT:
+            with self._lock:
+                while len(self._shown) >= MANIFEST_STATES_MAX:
+                    del self._shown[next(iter(self._shown))]
+                self._shown[branch] = table, snapshot
+        return snapshot
 
     def at_version(self, branch: BranchName, version: int) -> Snapshot:
         """The state of the branch at one of its manifest versions.
@@ -326,7 +340,9 @@ class Manifest:
         Args:
             found: The branch's record, if the caller has just read it.
         """
-        table = self._table(branch, version, found)
+        return self._open_found(self._table(branch, version, found), branch, version)
+
+    def _open_found(self, table: Table, branch: BranchName, version: int | None) -> OpenManifest:
         try:
             return self._open_table(table)
         except StorageError:

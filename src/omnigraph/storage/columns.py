@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -163,9 +164,10 @@ def split_runs(
 
 def are_read_cheaply(table: Table, names: Sequence[str], fragment_ids: Iterable[int]) -> bool:
     """Whether `read_fragments` has no more to read than a lookup: what one request fetches."""
-    if any(name not in table.schema.names or is_blob(table.schema.field(name)) for name in names):
+    every = _every_column(table)
+    if not every.keys() >= set(names):
         return False
-    columns = _columns(table, names)
+    columns = [every[name] for name in names]
     return all(
         not fragment.has_overlays
         and (_is_fetched_whole(table, fragment) or _is_in_memory(table, columns, fragment))
@@ -186,9 +188,13 @@ def fragment_files(table: Table, fragment_ids: Iterable[int]) -> Iterator[Fragme
         yield from (by_id[fragment_id] for fragment_id in wanted)
         return
     for fragment_id in wanted:
-        fragment = table.handle.get_fragment(fragment_id)
-        assert fragment is not None, "the ids are of this same version"
-        yield FragmentFiles.of(fragment.metadata)
+        yield table.fact(("files", fragment_id), partial(_read_files, table, fragment_id))
+
+
+def _read_files(table: Table, fragment_id: int) -> FragmentFiles:
+    fragment = table.handle.get_fragment(fragment_id)
+    assert fragment is not None, "the ids are of this same version"
+    return FragmentFiles.of(fragment.metadata)
 
 
 def layout_of(table: Table) -> Layout:
@@ -259,16 +265,25 @@ def is_blob(field: pa.Field) -> bool:
 def _columns(table: Table, names: Iterable[str]) -> list[_Column]:
     """Those of the named columns whose values can be kept."""
     wanted = set(names)
-    return [
-        _Column(
+    return [column for name, column in _every_column(table).items() if name in wanted]
+
+
+def _every_column(table: Table) -> Mapping[str, _Column]:
+    """The columns whose values can be kept, in the order of the table."""
+    return table.fact("columns", lambda: _read_columns(table))
+
+
+def _read_columns(table: Table) -> dict[str, _Column]:
+    return {
+        lance_field.name(): _Column(
             lance_field.name(),
             table.schema.field(lance_field.name()).type,
             (table.address.location, lance_field.id()),
             frozenset(_numbers(lance_field)),
         )
         for lance_field in table.handle.lance_schema.fields()
-        if lance_field.name() in wanted and not is_blob(table.schema.field(lance_field.name()))
-    ]
+        if not is_blob(table.schema.field(lance_field.name()))
+    }
 
 
 def _numbers(lance_field: Any) -> Iterator[int]:

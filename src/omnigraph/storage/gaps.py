@@ -43,7 +43,7 @@ class Gaps:
     def highest(self, folder: str) -> int:
         """The highest version that was removed, or is about to be; 0 if none was."""
         try:
-            return int(Path(self._root.uri, folder, _FILE).read_bytes())
+            return int(Path(f"{self._root.uri}/{folder}/{_FILE}").read_bytes())
         except FileNotFoundError:
             return 0
         except ValueError:

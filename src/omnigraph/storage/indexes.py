@@ -215,10 +215,14 @@ def highest_fragment_id(table: Table) -> int:
     return max(highest, max(table.handle.fragment_ids(), default=-1), *named, -1)
 
 
-def read_indexes(table: Table) -> list[TableIndex]:
+def read_indexes(table: Table) -> tuple[TableIndex, ...]:
     """The indexes of a table, of every kind. Reads nothing but what the handle holds."""
+    return table.fact("indexes", lambda: _read_indexes(table))
+
+
+def _read_indexes(table: Table) -> tuple[TableIndex, ...]:
     with translate_errors("reading the indexes of", table.address.uri):
-        return [
+        return tuple(
             TableIndex(
                 index.name,
                 _to_spec(index),
@@ -226,11 +230,15 @@ def read_indexes(table: Table) -> list[TableIndex]:
                 index.total_size_bytes or 0,
             )
             for index in table.handle.describe_indices()
-        ]
+        )
 
 
-def _coverage(table: Table) -> dict[IndexSpec, frozenset[int]]:
-    indexes = [] if table.ignores_indexes else read_indexes(table)
+def _coverage(table: Table) -> Mapping[IndexSpec, frozenset[int]]:
+    return table.fact("coverage", lambda: _find_coverage(table))
+
+
+def _find_coverage(table: Table) -> dict[IndexSpec, frozenset[int]]:
+    indexes = () if table.ignores_indexes else read_indexes(table)
     return {index.spec: index.fragments for index in indexes if index.spec is not None}
 
 

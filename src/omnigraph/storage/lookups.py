@@ -79,9 +79,9 @@ def _find(
     filter_text = filters.text_in(column, sorted(wanted))
     names = [*columns, column]
     covered, loose = _coverage(table, column)
-    chosen, small = _find_holders(table, column, loose, wanted)
+    chosen, small = _find_holders(table, column, loose, wanted) if loose else (set(), set())
     if 0 < len(covered) <= WHOLE_FRAGMENTS_MAX and are_read_cheaply(table, names, covered):
-        small, covered = small | covered, set()
+        small, covered = small | covered, frozenset()
     parts = []
     if small and are_read_cheaply(table, names, small):
         parts.append(_pick(table, column, wanted, columns, sorted(small)))
@@ -92,7 +92,8 @@ def _find(
     else:
         parts.append(table.read(columns, filter_text=filter_text, indexed_only=True))
     if chosen or not parts:
-        opened = sorted(chosen)
+        # To name all fragments takes Lance longer than to name none.
+        opened = None if len(chosen) == table.count_fragments() else sorted(chosen)
         parts.append(table.read(columns, filter_text=filter_text, fragment_ids=opened))
     return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
 
@@ -134,11 +135,15 @@ def remember_deletions(table: Table, left: Fragment, offsets: Sequence[int]) -> 
             _keep(table, column, new, places)
 
 
-def _coverage(table: Table, column: str) -> tuple[set[int], set[int]]:
+def _coverage(table: Table, column: str) -> tuple[frozenset[int], frozenset[int]]:
     """The ids of the fragments that an index of the column covers, and of the others."""
-    every = table.handle.fragment_ids()
+    return table.fact(("covered", column), lambda: _find_coverage(table, column))
+
+
+def _find_coverage(table: Table, column: str) -> tuple[frozenset[int], frozenset[int]]:
+    every = frozenset(table.handle.fragment_ids())
     if table.ignores_indexes:
-        return set(), set(every)
+        return frozenset(), every
     with translate_errors("reading the indexes of", table.address.uri):
         indexes = [
             index
@@ -147,14 +152,12 @@ def _coverage(table: Table, column: str) -> tuple[set[int], set[int]]:
         ]
     # Which of several indexes Lance would use is unknown.
     segments = indexes[0].segments if len(indexes) == 1 else []
-    covered: set[int] = set()
-    for segment in segments:
-        covered |= set(every.intersection(segment.fragment_ids))
-    return covered, set(every.difference(covered))
+    covered = every & frozenset(id_ for segment in segments for id_ in segment.fragment_ids)
+    return covered, every - covered
 
 
 def _find_holders(
-    table: Table, column: str, loose: set[int], wanted: frozenset[str]
+    table: Table, column: str, loose: frozenset[int], wanted: frozenset[str]
 ) -> tuple[set[int], set[int]]:
     """The fragments too large to be kept in memory, and the small ones that hold a wanted value."""
     known = _learn(table, column, loose)
@@ -177,7 +180,7 @@ def _pick(
     return rows.filter(matches).select(list(columns))
 
 
-def _learn(table: Table, column: str, loose: set[int]) -> KnownFragments:
+def _learn(table: Table, column: str, loose: frozenset[int]) -> KnownFragments:
     """Read the values of small fragments that are not in memory yet, in one scan.
 
     The result is passed on to the next version, so a series of small writes never starts over.
@@ -291,6 +294,10 @@ def _gather(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(batches)
 
 
-def _columns(table: Table) -> dict[str, ColumnKey]:
+def _columns(table: Table) -> Mapping[str, ColumnKey]:
+    return table.fact("column keys", lambda: _read_columns(table))
+
+
+def _read_columns(table: Table) -> dict[str, ColumnKey]:
     fields = table.handle.lance_schema.fields()
     return {field.name(): (table.address.location, field.id()) for field in fields}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 import lance
 import pyarrow as pa
-from lance import LanceDataset
+from lance import LanceDataset, LanceScanner
 from lance.fragment import FragmentMetadata, LanceFragment
 
 from omnigraph.clock import is_ulid
@@ -50,6 +51,8 @@ REF_FOLDER: Final = "tree"
 
 Fragment = FragmentMetadata
 """One fragment's metadata: which files, which deletions, which row ids. Opaque outside storage."""
+
+Fact = TypeVar("Fact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ class Table:
     owner: Tables = field(repr=False, compare=False)
     known: dict[str, KnownFragments] = field(default_factory=dict, repr=False, compare=False)
     ignores_indexes: bool = False
-    _facts: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _facts: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def version(self) -> int:
@@ -103,10 +106,7 @@ class Table:
     @property
     def schema(self) -> pa.Schema:
         """The columns, with their nullability and metadata."""
-        # A version does not change, and Lance makes the schema anew whenever it is asked.
-        if "schema" not in self._facts:
-            self._facts["schema"] = self.handle.schema
-        return self._facts["schema"]
+        return self.fact("schema", lambda: self.handle.schema)
 
     def fragments(self) -> tuple[Fragment, ...]:
         """The fragments' metadata, in table order. Reads nothing."""
@@ -156,9 +156,18 @@ class Table:
         return self._summary("total_deletion_file_rows")
 
     def _summary(self, name: str) -> int:
-        if "summary" not in self._facts:
-            self._facts["summary"] = self.handle.get_version()["metadata"]
-        return int(self._facts["summary"][name])
+        summary = self.fact("summary", lambda: self.handle.get_version()["metadata"])
+        return int(summary[name])
+
+    def fact(self, name: Hashable, find: Callable[[], Fact]) -> Fact:
+        """What is true of this version, found once: a version does not change.
+
+        Lance makes such things anew whenever it is asked for them.
+        """
+        if name not in self._facts:
+            self._facts[name] = find()
+        known: Fact = self._facts[name]
+        return known
 
     def without_indexes(self) -> Table:
         """The same rows, of which none is found by an index."""
@@ -201,20 +210,10 @@ class Table:
             fragment_ids: The same by id, which costs nothing for the other fragments.
             indexed_only: Leave out the fragments that the filter's index does not cover.
         """
-        chosen = None if fragment_ids is None else self.open_fragments(fragment_ids)
-        if fragments is not None:
-            available = self.handle.get_fragments()
-            chosen = [available[position] for position in fragments]
         with self.translate_errors("reading"):
-            scanner = self.handle.scanner(
-                columns=None if columns is None else list(columns),
-                filter=filter_text,
-                fragments=chosen,
-                fast_search=indexed_only,
-                use_scalar_index=not self.ignores_indexes,
-                blob_handling="all_binary",
-            )
-            reader = scanner.to_reader()
+            reader = self._scanner(
+                columns, filter_text, fragments, fragment_ids, indexed_only=indexed_only
+            ).to_reader()
         return translate_stream(reader, "reading", str(self.address))
 
     def read(
@@ -227,14 +226,32 @@ class Table:
         indexed_only: bool = False,
     ) -> pa.Table:
         """Like `scan`, with all rows in memory."""
-        reader = self.scan(
-            columns,
-            filter_text=filter_text,
-            fragments=fragments,
-            fragment_ids=fragment_ids,
-            indexed_only=indexed_only,
+        with self.translate_errors("reading"):
+            return self._scanner(
+                columns, filter_text, fragments, fragment_ids, indexed_only=indexed_only
+            ).to_table()
+
+    def _scanner(
+        self,
+        columns: Sequence[str] | None,
+        filter_text: str | None,
+        fragments: Sequence[int] | None,
+        fragment_ids: Iterable[int] | None,
+        *,
+        indexed_only: bool,
+    ) -> LanceScanner:
+        chosen = None if fragment_ids is None else self.open_fragments(fragment_ids)
+        if fragments is not None:
+            available = self.handle.get_fragments()
+            chosen = [available[position] for position in fragments]
+        return self.handle.scanner(
+            columns=None if columns is None else list(columns),
+            filter=filter_text,
+            fragments=chosen,
+            fast_search=indexed_only,
+            use_scalar_index=not self.ignores_indexes,
+            blob_handling="all_binary",
         )
-        return reader.read_all()
 
     def take(self, places: Sequence[int], columns: Sequence[str]) -> pa.Table:
         """The rows at these positions, not counting deleted rows."""
@@ -540,25 +557,21 @@ class Tables:
             return None
         with self._lock:
             newest = self._newest.get((location, ref))
-        # A cleanup may have removed it, and old tables name their files otherwise.
-        if newest is None or not self._has_file(location, ref, newest):
+        if newest is None:
             return None
-        for version in range(newest, newest + PROBED_VERSIONS_MAX):
-            if not self._has_file(location, ref, version + 1):
-                if newest <= self.gaps.highest(ref_folder(location, ref)):
-                    return None
-                self._see(self.address(location, ref=ref, version=version))
-                return version
-        return None
-
-    def _has_file(self, location: str, ref: str | None, version: int) -> bool:
-        folder = Path(self._root.uri, ref_folder(location, ref), "_versions")
+        folder = f"{self._root.uri}/{ref_folder(location, ref)}"
         with translate_errors("finding the newest version of", self.uri(location)):
-            try:
-                (folder / _version_file(version)).stat()
-            except FileNotFoundError:
-                return False
-        return True
+            # A cleanup may have removed it, and old tables name their files otherwise.
+            if not _has_version_file(folder, newest):
+                return None
+            for version in range(newest, newest + PROBED_VERSIONS_MAX):
+                if not _has_version_file(folder, version + 1):
+                    if newest <= self.gaps.highest(ref_folder(location, ref)):
+                        return None
+                    if version > newest:
+                        self._see(self.address(location, ref=ref, version=version))
+                    return version
+        return None
 
     def forget(self, location: str, *, ref: str | None, versions: Collection[int]) -> None:
         """Forget versions that were removed."""
@@ -599,6 +612,20 @@ class Tables:
         with self._lock:
             handle = self._handles.get(location)
         return self._open_folder(location, None, None) if handle is None else handle
+
+
+@lru_cache(maxsize=2 * PINNED_TABLES_MAX)
+def _version_path(folder: str, version: int) -> Path:
+    """The file of a version; to take a path apart takes longer than to look for the file."""
+    return Path(f"{folder}/_versions/{_version_file(version)}")
+
+
+def _has_version_file(folder: str, version: int) -> bool:
+    try:
+        _version_path(folder, version).stat()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _version_file(version: int) -> str:

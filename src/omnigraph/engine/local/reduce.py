@@ -41,7 +41,10 @@ def look_up(plan: Plan, data: Data) -> pa.Table | None:
     if not _pays(table, "id", 1):
         return None
     columns = plan.lookup.columns
-    row = _lookup(table, dict.fromkeys(columns), "id", {plan.lookup.id})
+    distinct = dict.fromkeys(columns)
+    row = _lookup(table, distinct, "id", {plan.lookup.id})
+    if len(distinct) == len(columns):
+        return row
     return pa.Table.from_arrays(
         [row[name] for name in columns], names=[*map(str, range(len(columns)))]
     )

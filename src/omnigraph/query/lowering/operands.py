@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, datetime
 from typing import Any, Final, TypeAlias, assert_never
 
@@ -81,7 +81,8 @@ class Given:
         """The same placeholder with these values."""
         if bound.source is None:
             return bound
-        return replace(bound, value=self.now if bound.source == NOW else self.values[bound.source])
+        value = self.now if bound.source == NOW else self.values[bound.source]
+        return BoundValue(value, bound.type, bound.source)
 
     @property
     def shape(self) -> Hashable:
