@@ -46,7 +46,7 @@ WHY_MISSED: Final = {
     ),
     "hops": "The newest commit is looked for, and the query prepared, each time.",
     "tiny": "Most of it is the snapshot, and DuckDB binding the plan.",
-    "first": "The arrays are built from the columns where no stored ones are found.",
+    "first": "Most of it is compiling the query, and opening tables.",
     BARE: "What is not the scan is asking for the newest commit, and preparing the query.",
 }
 
@@ -85,7 +85,9 @@ def run(given: argparse.Namespace, folder: Path) -> str:
         "paths of two hops from one person": hops,
     }
     first = {
-        "paths of two hops, as the first query": overheads.first_query(made, rounds=given.rounds)
+        "paths of two hops, as the first query": overheads.first_query(
+            made, folder / "indexed", rounds=given.rounds
+        )
     }
     tiny = overheads.tiny_hop(folder / "tiny", rounds=given.rounds)
     counts = f"{size.people:,} people, {rows['Follows'].num_rows:,} follows edges"
@@ -178,7 +180,8 @@ def overhead_goals(tiny_milliseconds: float, first: dict[str, Outcome]) -> str:
         share = ratio / overheads.FIRST_RATIO_BEFORE
         found = (
             f"the first query takes {ratio:.2f} times hand-written DuckDB's CPU, {share:.2f} of"
-            f" {overheads.FIRST_RATIO_BEFORE} before there were topologies; the goal is 0.3 of it"
+            f" {overheads.FIRST_RATIO_BEFORE} before there were topologies; the goal is 0.3 of it."
+            " A load leaves them in files; a process that finds none builds the arrays"
         )
         lines.append(report.goal(found, WHY_MISSED["first"], is_met=share <= 0.3))
     return "\n".join(lines)

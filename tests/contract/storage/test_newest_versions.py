@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from omnigraph.limits import PROBED_VERSIONS_MAX
+from omnigraph.storage import tables
 from omnigraph.storage.staging import stage_append
 from omnigraph.storage.store import Store
-from omnigraph.storage.tables import Table, Tables
+from omnigraph.storage.tables import Table
 from tests.support.tables import LOCATION, applied, create, rows
 
 
@@ -56,12 +57,12 @@ def test_a_long_history_is_not_listed(store, ref, monkeypatch):
         pytest.skip("S3 lists the newest versions first")
     table = append(store, ref, 2)
     looked = []
-    look = Tables._has_file
+    look = tables._has_version_file
 
-    def note(tables: Tables, location: str, ref: str | None, version: int) -> bool:
+    def note(folder: str, version: int) -> bool:
         looked.append(version)
-        return look(tables, location, ref, version)
+        return look(folder, version)
 
-    monkeypatch.setattr(Tables, "_has_file", note)
+    monkeypatch.setattr(tables, "_has_version_file", note)
     assert store.tables.head_version(LOCATION, ref=ref) == table.version
     assert len(looked) == 2
