@@ -16,6 +16,9 @@ _MERGED_ROWS_MIN: Final = 1 << 20
 
 _CODES_MAX: Final = 1 << 62
 
+_CODES_PER_ROW_MAX: Final = 4
+"""Codes up to the highest one, for each row, up to which groups are counted and not sorted."""
+
 Groups = tuple[dict[str, np.ndarray], int, np.ndarray | None, dict[str, np.ndarray]]
 """Columns, the number of rows, their weights, and their sums."""
 
@@ -27,10 +30,12 @@ class Grouping:
     Attributes:
         sizes: The names of the columns, and a number above all of each.
         is_distinct: Whether no combination is given twice.
+        may_repeat: Whether a combination may come out several times, with only some of its weight.
     """
 
     sizes: Mapping[str, int]
     is_distinct: bool
+    may_repeat: bool = False
     parts: list[Groups] = field(default_factory=list)
     count: int = 0
     dense: _Dense | None = None
@@ -54,7 +59,7 @@ class Grouping:
             self.dense.add(np.zeros(count, np.int64) if numbers is None else numbers, weight, sums)
             return
         part = dict(columns), count, weight, dict(sums)
-        self.parts.append(part if self.is_distinct else merge([part]))
+        self.parts.append(part if self.is_distinct or self.may_repeat else merge([part]))
         self.count += self.parts[-1][1]
         if not self.is_distinct and self.count > _MERGED_ROWS_MIN and len(self.parts) > 1:
             self.parts = [merge(self.parts)]
@@ -66,7 +71,8 @@ class Grouping:
             return self.dense.result(list(self.sizes))
         if not self.parts:
             return {name: np.empty(0, np.uint32) for name in self.sizes}, 0, None, {}
-        return _concatenate(self.parts) if self.is_distinct else merge(self.parts)
+        is_done = self.is_distinct or self.may_repeat
+        return _concatenate(self.parts) if is_done else merge(self.parts)
 
 
 @dataclass(slots=True)
@@ -115,9 +121,23 @@ def group_rows(
         UnmatchableError: a sum may not fit.
     """
     codes = codes_of(columns) if columns else np.zeros(count, np.int64)
-    _, rows, groups = np.unique(codes, return_index=True, return_inverse=True)
+    rows, groups = _number_groups(codes)
     totals = {name: add_by_group(values, groups, len(rows)) for name, values in sums.items()}
     return rows, add_by_group(weight, groups, len(rows)), totals
+
+
+def _number_groups(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A row of each group, by ascending code, and the number of the group of each row."""
+    size = int(codes.max(initial=-1)) + 1
+    if size > _CODES_PER_ROW_MAX * len(codes):
+        _, rows, groups = np.unique(codes, return_index=True, return_inverse=True)
+        return rows, groups
+    # Codes that are small are counted, which is faster than to sort them.
+    first_rows = np.full(size, -1)
+    first_rows[codes[::-1]] = np.arange(len(codes))[::-1]
+    is_group = first_rows >= 0
+    numbers = np.cumsum(is_group) - 1
+    return first_rows[is_group], numbers[codes]
 
 
 def codes_of(columns: Sequence[np.ndarray]) -> np.ndarray:

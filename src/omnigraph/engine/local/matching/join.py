@@ -1,7 +1,7 @@
 """Joins of what is left of a pattern, in blocks: by steps, membership in adjacency, and conditions.
 
 Each stage makes blocks of a block. The first variable leads, so the rows of a block are sorted by
-it; a pair of variables is looked up for all rows of one leading node at once.
+it; where it has many rows for each node, a pair is looked up for all rows of one node at once.
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ from omnigraph.engine.local.matching.match import PatternMatch
 from omnigraph.engine.local.matching.messages import scatter
 from omnigraph.engine.local.matching.sources import UnmatchableError, take
 from omnigraph.engine.local.matching.weights import NodeWeights, multiply
-from omnigraph.engine.local.topology.adjacency import Adjacency
+from omnigraph.engine.local.topology.adjacency import Adjacency, lower_half, upper_half
+from omnigraph.engine.local.topology.sketch import PairSketch
 from omnigraph.limits import MATCHED_BLOCK_STEPS, MATCHED_ROWS_MAX
 from omnigraph.relational.patterns import Link, NegatedPattern, RowCondition
 
-_ROWS_PER_RUN_MIN: Final = 4
+_ROWS_PER_RUN_MIN: Final = 128
 """Rows of one leading node from which on its neighbours are marked, not searched."""
+
+_NUMBERS_PER_ROW_MAX: Final = 8
+"""Numbers that nodes may have, for each row, up to which nodes are marked and not sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,11 @@ class JoinBlock:
 Stage = Callable[[JoinBlock], Iterator[JoinBlock]]
 
 
-def collect(match: PatternMatch) -> MatchedRows:
+def collect(match: PatternMatch, *, with_weights: bool = True) -> MatchedRows:
     """The combinations of kept variables that match, each once, with weights and sums.
+
+    Args:
+        with_weights: Without, a combination may be there several times, with any weight.
 
     Raises:
         UnmatchableError: numbers may not fit 64 bits, or there are too many rows.
@@ -77,7 +84,8 @@ def collect(match: PatternMatch) -> MatchedRows:
     if len(match.core) == 1 and not match.links and not match.joint_conditions():
         return _single(match)
     join = _Join(match)
-    grouping = Grouping({name: match.sources[name].size for name in match.kept}, join.is_distinct)
+    sizes = {name: match.sources[name].size for name in match.kept}
+    grouping = Grouping(sizes, join.is_distinct, may_repeat=not with_weights)
     for block in join.blocks():
         match.graph.check()
         weight, sums = join.weigh(block)
@@ -331,13 +339,12 @@ class _Join:
     def _check(self, link: Link) -> Stage:
         """Keep rows whose two nodes the link connects; once for each edge, if it is bound."""
         hop = self.match.way(link, link.start).there
-        back = self.match.way(link, link.end).there
-        if isinstance(hop, PairHop) and isinstance(back, PairHop) and not hop.has_factor:
-            there, reverse = hop.adjacency, back.adjacency
+        if isinstance(hop, PairHop) and not hop.has_factor:
+            there = hop.adjacency
 
             def is_linked(block: JoinBlock) -> Iterator[JoinBlock]:
                 pairs = block.columns[link.start], block.columns[link.end]
-                yield block.pick(are_linked(there, reverse, *pairs))
+                yield block.pick(are_linked(there, *pairs))
 
             return is_linked
 
@@ -369,27 +376,35 @@ class _Join:
             way = PatternMatch.of(self.match.graph, negation.pattern, (), outer=negation.outer).way(
                 link, link.start
             )
-            if isinstance(way.there, PairHop) and isinstance(way.back, PairHop):
-                there, back = way.there.adjacency, way.back.adjacency
+            if isinstance(way.there, PairHop):
+                there = way.there.adjacency
 
                 def exclude_linked(block: JoinBlock) -> Iterator[JoinBlock]:
                     pairs = block.columns[link.start], block.columns[link.end]
-                    yield block.pick(~are_linked(there, back, *pairs))
+                    yield block.pick(~are_linked(there, *pairs))
 
                 return exclude_linked
 
         def exclude(block: JoinBlock) -> Iterator[JoinBlock]:
             names = list(negation.outer)
-            nodes = {name: NodeWeights(np.unique(block.columns[name])) for name in names}
+            nodes = {name: NodeWeights(self._distinct(block, name)) for name in names}
             inner = PatternMatch.of(
                 self.match.graph, negation.pattern, names, outer=negation.outer, outer_nodes=nodes
             )
-            found = collect(inner)
-            both = [np.concatenate([block.columns[name], found.columns[name]]) for name in names]
-            codes = codes_of(both)
-            yield block.pick(~np.isin(codes[: block.count], codes[block.count :]))
+            found = collect(inner, with_weights=False).columns
+            columns = [block.columns[name] for name in names]
+            yield block.pick(~are_among(columns, [found[name] for name in names]))
 
         return exclude
+
+    def _distinct(self, block: JoinBlock, variable: str) -> np.ndarray:
+        """The nodes of a variable in some rows, ascending."""
+        numbers, size = block.columns[variable], self.match.sources[variable].size
+        if size > _NUMBERS_PER_ROW_MAX * block.count:
+            return np.unique(numbers)
+        is_there = np.zeros(size, np.bool_)
+        is_there[numbers] = True
+        return np.flatnonzero(is_there).astype(np.uint32)
 
 
 def _only_link(negation: NegatedPattern) -> Link | None:
@@ -403,43 +418,58 @@ def _only_link(negation: NegatedPattern) -> Link | None:
 
 def _step(block: JoinBlock, part: slice, hop: Hop, link: Link, known: str, new: str) -> JoinBlock:
     steps = hop.expand(block.columns[known][part])
-    rows = np.repeat(np.arange(part.start, part.start + len(steps.counts)), steps.counts)
-    wide = block.pick(rows)
+    count = len(steps.ends)
+    if count == block.count == len(steps.counts) and steps.counts.all():
+        # One step from each row, as along an edge that every node has once.
+        wide = block
+    else:
+        rows = np.arange(part.start, part.start + len(steps.counts))
+        wide = block.pick(np.repeat(rows, steps.counts))
     columns = {**wide.columns, new: steps.ends}
     if link.edge is not None and steps.edges is not None:
         columns[link.edge] = steps.edges
     factor = wide.factor
     if steps.factor is not None:
         factor = steps.factor if factor is None else multiply(factor, steps.factor)
-    return JoinBlock(columns, len(rows), factor)
+    return JoinBlock(columns, count, factor)
 
 
-def are_linked(
-    there: Adjacency, back: Adjacency, starts: np.ndarray, ends: np.ndarray
-) -> np.ndarray:
-    """Whether each pair is in adjacency, of which both directions are given."""
-    if _count_runs(ends) < _count_runs(starts):
-        there, starts, ends = back, ends, starts
-    if _count_runs(starts) * _ROWS_PER_RUN_MIN > len(starts):
-        return there.count_edges(starts, ends) > 0
-    return _mark(there, starts, ends)
+def are_among(columns: Sequence[np.ndarray], found: Sequence[np.ndarray]) -> np.ndarray:
+    """Whether each row of some columns is one of the rows of others, which may be there again."""
+    count = len(columns[0])
+    codes = codes_of([np.concatenate(both) for both in zip(columns, found, strict=True)])
+    wanted, known = codes[:count].view(np.uint64), codes[count:].view(np.uint64)
+    # Most rows of a negation are not among the others, which a sketch tells faster.
+    sketch = PairSketch.of(upper_half(known), lower_half(known))
+    are_in = sketch.may_have(upper_half(wanted), lower_half(wanted))
+    at = np.flatnonzero(are_in)
+    likely = wanted[at]
+    sketch = PairSketch.of(upper_half(likely), lower_half(likely))
+    near = known[sketch.may_have(upper_half(known), lower_half(known))]
+    are_in[at] = np.isin(likely, near)
+    return are_in
 
 
-def _count_runs(values: np.ndarray) -> int:
-    return int(np.count_nonzero(values[1:] != values[:-1])) + 1
+def are_linked(adjacency: Adjacency, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Whether each pair is in adjacency."""
+    run_count = int(np.count_nonzero(starts[1:] != starts[:-1])) + 1
+    if run_count * _ROWS_PER_RUN_MIN > len(starts):
+        return adjacency.are_pairs(starts, ends)
+    return _mark(adjacency, starts, ends)
 
 
 def _mark(adjacency: Adjacency, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Mark the neighbours of a node, then look at all rows of this node."""
     firsts = np.append(0, np.flatnonzero(starts[1:] != starts[:-1]) + 1)
-    starts_at, ends_at = adjacency.whole.bounds(starts[firsts])
+    arrays = adjacency.whole
+    starts_at, ends_at = arrays.bounds(starts[firsts])
     lasts = np.append(firsts[1:], len(starts)).tolist()
     is_neighbour = np.zeros(int(ends.max()) + 1, np.bool_)
     limit = len(is_neighbour)
     are_in = np.empty(len(starts), np.bool_)
     runs = firsts.tolist(), lasts, starts_at.tolist(), ends_at.tolist()
     for first, last, low, high in zip(*runs, strict=True):
-        neighbours = adjacency.neighbours[low:high]
+        neighbours = arrays.neighbours[low:high]
         if high - low and int(neighbours[-1]) >= limit:
             neighbours = neighbours[: int(np.searchsorted(neighbours, limit))]
         is_neighbour[neighbours] = True

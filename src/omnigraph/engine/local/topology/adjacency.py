@@ -13,11 +13,15 @@ from typing import Final
 
 import numpy as np
 
+from omnigraph.engine.local.topology.sketch import PairSketch
 from omnigraph.limits import PATCHED_PAIRS_MIN, PATCHED_SHARE_MAX
 
 _HALF: Final = np.uint64(32)
 _LOW: Final = np.uint64(0xFFFF_FFFF)
 _BLOCK: Final = 1 << 18
+
+_PAIRS_PER_TEST: Final = 8
+"""Pairs of an adjacency for each test of one, from which on a sketch of them is made."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +68,9 @@ class PairArrays:
 
     def bounds(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where the neighbours of each node start and end; a node beyond `size` has none."""
+        if int(nodes.max(initial=0)) < self.size:
+            starts, ends = self.offsets[:-1][nodes], self.offsets[1:][nodes]
+            return starts.astype(np.int64), ends.astype(np.int64)
         at = np.minimum(nodes.astype(np.int64), self.size)
         ends = np.minimum(at + 1, self.size)
         return self.offsets[at].astype(np.int64), self.offsets[ends].astype(np.int64)
@@ -179,9 +186,9 @@ NO_PATCH: Final = Patch(np.empty(0, np.uint64), np.empty(0, np.int64))
 class Adjacency:
     """The pairs of nodes that edges connect in one direction: from each node to its neighbours.
 
-    `offsets` and `neighbours` are those of `PairArrays`, for `size` nodes. `gather`, `degrees_of`
-    and `count_edges` cost what their arguments and results are; the first use of anything else
-    after a change copies the arrays, and lets go of those without the patch.
+    `offsets` and `neighbours` are those of `PairArrays`, for `size` nodes. `gather`, `degrees_of`,
+    `count_edges` and `are_pairs` cost what their arguments and results are; the first use of
+    anything else after a change copies the arrays, and lets go of those without the patch.
 
     Threads may share it, if they read the patch before the arrays. A patch has whole numbers of
     edges, not differences, so the new arrays with the old patch are the same pairs.
@@ -190,6 +197,8 @@ class Adjacency:
     base: PairArrays
     size: int
     patch: Patch = NO_PATCH
+    sketch: PairSketch | None = None
+    tested_count: int = 0
 
     @property
     def offsets(self) -> np.ndarray:
@@ -235,7 +244,8 @@ class Adjacency:
     @property
     def nbytes_added(self) -> int:
         """The memory that it takes beside its arrays."""
-        return self.patch.keys.nbytes + self.patch.counts.nbytes
+        sketched = 0 if self.sketch is None else self.sketch.bits.nbytes
+        return self.patch.keys.nbytes + self.patch.counts.nbytes + sketched
 
     def degrees_of(self, nodes: np.ndarray) -> np.ndarray:
         """How many neighbours each of these nodes has."""
@@ -251,7 +261,9 @@ class Adjacency:
         patch, base = self.patch, self.base
         starts, ends = base.bounds(nodes)
         counts = ends - starts
-        found = base.neighbours[spread(starts, counts)]
+        # Each node may have one neighbour, as along an edge that every node has once.
+        is_each = len(counts) > 0 and counts.min() == counts.max() == 1
+        found = base.neighbours[starts if is_each else spread(starts, counts)]
         return patch.gather(nodes, counts, found) if patch.touches(nodes) else (counts, found)
 
     def count_edges(self, nodes: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
@@ -263,6 +275,29 @@ class Adjacency:
         at, is_patched = patch.find(join_halves(nodes, neighbours))
         counts[is_patched] = patch.counts[at[is_patched]]
         return counts
+
+    def are_pairs(self, nodes: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
+        """Whether an edge leads from each of these nodes to a neighbour.
+
+        Once there were many such questions, a sketch answers most of them that are not pairs.
+        """
+        self.tested_count += len(nodes)
+        if self.sketch is None and self.tested_count * _PAIRS_PER_TEST > self.base.pair_count:
+            self.sketch = self._make_sketch()
+        if self.sketch is None:
+            return self.count_edges(nodes, neighbours) > 0
+        are_pairs = self.sketch.may_have(nodes, neighbours)
+        at = np.flatnonzero(are_pairs)
+        are_pairs[at] = self.count_edges(nodes[at], neighbours[at]) > 0
+        return are_pairs
+
+    def _make_sketch(self) -> PairSketch:
+        patch, base = self.patch, self.base
+        nodes = np.repeat(np.arange(base.size, dtype=np.uint32), np.diff(base.offsets))
+        return PairSketch.of(
+            np.concatenate([nodes, patch.nodes]),
+            np.concatenate([base.neighbours, patch.neighbours]),
+        )
 
     def change(self, keys: np.ndarray, differences: np.ndarray, size: int) -> Adjacency | None:
         """The adjacency with more or fewer edges; None if a pair would have fewer than none.
@@ -276,13 +311,17 @@ class Adjacency:
         if (counts < 0).any():
             return None
         patch, base = self.patch, self.base
-        changed = Adjacency(base, size, Patch(keys, counts).over(patch))
+        sketch = self.sketch
+        if sketch is not None:
+            fits = base.pair_count + len(patch) + len(keys) <= sketch.capacity
+            sketch = sketch.adding(upper_half(keys), lower_half(keys)) if fits else None
+        changed = Adjacency(base, size, Patch(keys, counts).over(patch), sketch)
         pair_count_max = max(PATCHED_PAIRS_MIN, PATCHED_SHARE_MAX * changed.base.pair_count)
         return changed.fold() if len(changed.patch) > pair_count_max else changed
 
     def fold(self) -> Adjacency:
         """The same adjacency without a patch."""
-        return Adjacency(self.whole, self.size)
+        return Adjacency(self.whole, self.size, sketch=self.sketch)
 
 
 def adjacency_of(nodes: np.ndarray, neighbours: np.ndarray, *, size: int) -> Adjacency:
