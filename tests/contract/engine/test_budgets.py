@@ -148,6 +148,18 @@ def resident_bytes() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+def test_the_longest_walks_end_in_time_and_free_what_they_held(graph: Graph) -> None:
+    text = WALK.replace("{1,4}", "{1,64}")
+    before = resident_bytes()
+    seconds, code = seconds_to_fail(
+        lambda: graph.query(text, engine="local", timeout=SECONDS), LimitExceededError
+    )
+    assert code == ErrorCode.QUERY_TIMEOUT
+    assert seconds < SECONDS + SECONDS_MAX
+    assert resident_bytes() - before < BYTES_LEFT_MAX
+    assert graph.query(COUNT).rows() == [{"people": PEOPLE}]
+
+
 @pytest.mark.parametrize("text", [PAIRS, GROUPS], ids=["large result", "large groups"])
 def test_a_query_ends_when_it_needs_too_much_memory_and_frees_it(graph: Graph, text: str) -> None:
     before = resident_bytes()

@@ -100,8 +100,11 @@ def test_a_patched_adjacency_is_that_of_the_edges_that_are_left(
         assert counts.tolist() == [*map(len, lists)] == changed.degrees_of(nodes).tolist()
         assert found.tolist() == [number for own in lists for number in own]
         every = [(a, b) for a in range(SIZE + 1) for b in range(SIZE + 1)]
-        ends = (np.array([pair[side] for pair in every], np.uint32) for side in (0, 1))
+        ends = [np.array([pair[side] for pair in every], np.uint32) for side in (0, 1)]
         assert changed.count_edges(*ends).tolist() == [now[pair] for pair in every]
+        # So many tests make a sketch, which the next change has too.
+        assert changed.are_pairs(*ends).tolist() == [now[pair] > 0 for pair in every]
+        assert changed.sketch is not None
         adjacency = changed
         if folds:
             assert to_counts(adjacency) == dict(now)

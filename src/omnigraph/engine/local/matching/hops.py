@@ -158,7 +158,7 @@ class WalkHop:
     """Steps to each node whose least number of hops is within bounds, breadth first.
 
     Attributes:
-        check: Raises where the match is to end early; called for each hop of a block.
+        check: Raises where the match is to end early; called for each part of a hop.
     """
 
     adjacency: Adjacency
@@ -200,24 +200,36 @@ class WalkHop:
         # A pair of a start and a node that it has reached is one number.
         pairs = np.arange(len(nodes), dtype=np.int64) * size + nodes
         is_reached = np.zeros(len(nodes) * size, np.bool_)
+        is_found = np.zeros(len(nodes) * size, np.bool_)
         is_reached[pairs] = True
-        found: list[np.ndarray] = []
         for hops in range(1, self.hops_max + 1):
-            self.check()
-            counts, ends = self.adjacency.gather(pairs % size)
-            onward = np.repeat(pairs // size * size, counts) + ends
             if hops == 1 and self.hops_min == 1:
                 # A node reaches itself by a loop, and by nothing else.
-                found.append(onward[onward % size == nodes[onward // size]])
-            pairs = np.unique(onward[~is_reached[onward]])
+                is_found[pairs[self.adjacency.count_edges(nodes, nodes) > 0]] = True
+            reached = [self._reach(part, is_reached) for part in self._parts(pairs)]
+            pairs = np.concatenate(reached) if reached else pairs[:0]
             if not len(pairs):
                 break
-            is_reached[pairs] = True
             if hops >= self.hops_min:
-                found.append(pairs)
-        every = np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
-        counts = np.bincount(every // size, minlength=len(nodes))
-        return Steps(counts, (every % size).astype(np.uint32))
+                is_found[pairs] = True
+        table = is_found.reshape(len(nodes), size)
+        return Steps(np.count_nonzero(table, axis=1), np.nonzero(table)[1].astype(np.uint32))
+
+    def _parts(self, pairs: np.ndarray) -> Iterator[np.ndarray]:
+        """Pairs in parts of which each leads to a bounded number of others."""
+        for part in _cut(self.adjacency, pairs % self.adjacency.size):
+            self.check()
+            yield pairs[part]
+
+    def _reach(self, pairs: np.ndarray, is_reached: np.ndarray) -> np.ndarray:
+        """The pairs that one more hop leads to for the first time, which is noted."""
+        size = self.adjacency.size
+        starts, nodes = np.divmod(pairs, size)
+        counts, ends = self.adjacency.gather(nodes)
+        onward = np.repeat(starts * size, counts) + ends
+        fresh = np.unique(onward[~is_reached[onward]])
+        is_reached[fresh] = True
+        return fresh
 
 
 def _positions(adjacency: Adjacency, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
