@@ -49,7 +49,7 @@ class PairSketch:
     def may_have(self, nodes: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
         """Whether each pair may be there; where it is false, the pair is not."""
         hashes = _hash(nodes, neighbours, self.log_bits)
-        found = self.bits[hashes >> np.uint32(3)]
+        found: np.ndarray = self.bits[hashes >> np.uint32(3)]
         found >>= (hashes & np.uint32(7)).astype(np.uint8)
         found &= np.uint8(1)
         return found.view(np.bool_)
