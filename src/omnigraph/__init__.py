@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from omnigraph.changes.records import RowChange
     from omnigraph.embedding.counts import EmbeddingCounts
     from omnigraph.engine.budget import Cancellation
+    from omnigraph.engine.embedding_states import EmbeddingStatus
     from omnigraph.engine.queries import Explanation, QueryResult
     from omnigraph.errors import (
         AlreadyExistsError,
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.checking.report import CheckReport, Finding
     from omnigraph.maintenance.cleanup.results import CleanupResult
     from omnigraph.maintenance.embedding.run import EmbedResult
-    from omnigraph.maintenance.embedding.status import EmbeddingStatus
     from omnigraph.maintenance.index_list import IndexStatus
     from omnigraph.maintenance.indexes import IndexResult
     from omnigraph.maintenance.optimize import OptimizeResult, TableOptimization
@@ -178,7 +178,7 @@ _HOMES = {
     "EmbedResult": "omnigraph.maintenance.embedding.run",
     "EmbeddingCounts": "omnigraph.embedding.counts",
     "EmbeddingError": "omnigraph.errors",
-    "EmbeddingStatus": "omnigraph.maintenance.embedding.status",
+    "EmbeddingStatus": "omnigraph.engine.embedding_states",
     "FeedGapError": "omnigraph.errors",
     "Finding": "omnigraph.maintenance.checking.report",
     "FollowUpFailure": "omnigraph.model.followups",

@@ -258,7 +258,13 @@ class Graph:
     def _queries(self) -> Queries:
         from omnigraph.engine.queries import Queries
 
-        return Queries(self._store, self._catalogs, self._clock, self._backends.of)
+        return Queries(
+            self._store,
+            self._catalogs,
+            self._clock,
+            self._backends.of,
+            lambda: self._settings.current().embedding,
+        )
 
     @cached_property
     def _transactions(self) -> Transactions:
@@ -438,6 +444,7 @@ class Graph:
         memory: str | int | None = None,
         max_rows: str | int | None = None,
         cancel: Cancellation | None = None,
+        embedding_model: str | None = None,
     ) -> QueryResult:
         """Run a read query on one commit.
 
@@ -450,11 +457,15 @@ class Graph:
             memory: How much it may hold at once: `512MB`, or bytes.
             max_rows: How many rows it may return; a query that has more is refused, not cut.
             cancel: Cancels the query when its `cancel` is called, in any thread.
+            embedding_model: After a change of the model in the schema, the model whose vectors
+                `nearest` looks among; it embeds texts, too. The schema's when None.
 
         Raises:
             DiagnosticsError: the text has errors, or does not fit the schema. Nothing was read.
             InvalidParameterError: a parameter is missing, unknown or ill-typed. Nothing was read.
-            InvalidInputError: the query changes the graph, or a commit was given together with a
+            EmbeddingError: a provider could not embed a text that is looked for.
+            InvalidInputError: the query changes the graph, looks for a text among vectors that
+                another model made, or a commit was given together with a
                 branch or a version. Nothing was read.
             NotFoundError: the branch, the commit, the version or the file does not exist.
             ConflictError: the branch was deleted and created again meanwhile.
@@ -473,6 +484,7 @@ class Graph:
                 name=name,
                 engine=engine,
                 budget=partial(self._budget, request),
+                embedding_model=embedding_model,
             )
 
     def _budget(self, request: BudgetRequest, plan: Plan) -> Callable[[], Budget]:

@@ -18,10 +18,10 @@ from omnigraph.transaction.view import View
 # What a signature names need not be imported to read a graph.
 if TYPE_CHECKING:
     from omnigraph.choices import EngineName
+    from omnigraph.engine.embedding_states import EmbeddingStatus
     from omnigraph.graph import Graph
     from omnigraph.load.results import Progress
     from omnigraph.maintenance.embedding.run import BatchEmbedder, EmbedResult
-    from omnigraph.maintenance.embedding.status import EmbeddingStatus
     from omnigraph.transaction.protocol import Order, Transactions
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from omnigraph.clock import Clock
 from omnigraph.engine.budget import Budget
 from omnigraph.engine.choose import Choice, by_size, measure_plan
 from omnigraph.engine.extras import require_pandas, require_spark
+from omnigraph.engine.nearest import TextVectors, by_model, placeholders
 from omnigraph.engine.protocol import Data, Engines
 from omnigraph.engine.snapshots import data_at
 from omnigraph.errors import InvalidInputError, InvalidParameterError
@@ -25,6 +26,7 @@ from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.arguments import require_names, require_text
 from omnigraph.model.former_names import FormerNames
+from omnigraph.model.settings import EmbeddingSettings, Settings
 from omnigraph.query import ir
 from omnigraph.query.compile import compile_queries
 from omnigraph.query.lowering.operands import Given, unconverted_parameters
@@ -51,6 +53,7 @@ class QueryResult:
     Attributes:
         commit_id: The commit whose graph the rows were read from.
         engine: The engine that ran it, and `why` it was chosen.
+        notes: What the rows do not show, such as rows that wait to be embedded.
     """
 
     commit_id: str
@@ -58,6 +61,7 @@ class QueryResult:
     why: str
     _table: pa.Table = field(repr=False)
     _query: _PreparedQuery = field(repr=False)
+    notes: tuple[str, ...] = ()
 
     def arrow(self) -> pa.Table:
         """The rows as an Arrow table."""
@@ -136,6 +140,10 @@ class _PreparedQuery:
     choice: Choice
 
 
+def _default_embedding() -> EmbeddingSettings:
+    return Settings.of({}).embedding
+
+
 @dataclass(frozen=True, slots=True)
 class _GivenShape:
     """What a query is run with, equal to anything that the same lowered query serves."""
@@ -165,8 +173,16 @@ class Queries:
         catalog: The schema of a digest.
     """
 
-    def __init__(self, store: Store, catalogs: Catalogs, clock: Clock, engines: Engines) -> None:
+    def __init__(
+        self,
+        store: Store,
+        catalogs: Catalogs,
+        clock: Clock,
+        engines: Engines,
+        embedding: Callable[[], EmbeddingSettings] = _default_embedding,
+    ) -> None:
         self._store = store
+        self._texts = TextVectors(embedding, clock)
         self._clock = clock
         self._engines = engines
         self.local = engines(EngineName.LOCAL)
@@ -184,25 +200,35 @@ class Queries:
         name: str | None,
         engine: str | None,
         budget: BudgetFor,
+        embedding_model: str | None = None,
     ) -> QueryResult:
         """Answer one query; every table is read at the snapshot.
+
+        Args:
+            embedding_model: The model whose vectors are searched, if it is not the schema's.
 
         Raises:
             DiagnosticsError: the text is no query of this graph. Nothing was read.
             InvalidParameterError: a parameter is missing, unknown or ill-typed. Nothing was read.
+            EmbeddingError: a provider could not embed a text that is looked for.
             LimitExceededError: the budget does not suffice. What the query held is free.
             CancelledError: the query was cancelled. What it held is free.
         """
-        plan = self._plan(snapshot, source, parameters, name=name)
+        query = self._choose(snapshot, source, name)
+        given = self._bind(query, parameters)
+        embed = partial(self._texts.embed, query, given, embedding_model)
+        plan = by_model(self._lower_query(snapshot, query, given, embed), embedding_model)
         find_budget = budget(plan)
         prepared = self._prepare(snapshot, plan, engine)
         choice, data = prepared.choice, replace(prepared.data, budget=find_budget())
+        notes = self._texts.notes(query, data, embedding_model)
         return QueryResult(
             commit_id=snapshot.head.commit_id,
             engine=choice.engine,
             why=choice.why,
             _table=self._engines(choice.engine).run(plan, data),
             _query=prepared,
+            notes=notes,
         )
 
     def explain(
@@ -215,7 +241,9 @@ class Queries:
         engine: str | None,
     ) -> Explanation:
         """How a query would be run, without running it."""
-        plan = self._plan(snapshot, source, parameters, name=name)
+        query = self._choose(snapshot, source, name)
+        given = self._bind(query, parameters)
+        plan = self._lower_query(snapshot, query, given, partial(placeholders, query))
         prepared = self._prepare(snapshot, plan, engine)
         choice = prepared.choice
         reads = {
@@ -235,23 +263,29 @@ class Queries:
             runner.searches(plan, prepared.data),
         )
 
-    def _plan(
-        self,
-        snapshot: Snapshot,
-        source: Source,
-        parameters: Mapping[str, object] | None,
-        *,
-        name: str | None,
-    ) -> Plan:
+    def _choose(self, snapshot: Snapshot, source: Source, name: str | None) -> ir.ReadQuery:
         query = choose_query(self.compile(snapshot, source), name)
         if not isinstance(query, ir.ReadQuery):
             message = f"the query {query.name} changes the graph"
             raise InvalidInputError(message, hint="run it with mutate")
+        return query
+
+    def _bind(self, query: ir.ReadQuery, parameters: Mapping[str, object] | None) -> Given:
         values = bind(query, require_names(parameters, "params"))
-        same = _SameQuery(query)
-        given = Given(values, self._clock.now(), self._unconverted(same))
+        return Given(values, self._clock.now(), self._unconverted(_SameQuery(query)))
+
+    def _lower_query(
+        self,
+        snapshot: Snapshot,
+        query: ir.ReadQuery,
+        given: Given,
+        embed: Callable[[], Mapping[str, ir.Value]],
+    ) -> Plan:
+        """The plan of a query, with the vectors of texts that it looks for."""
+        if vectors := embed():
+            given = replace(given, values={**given.values, **vectors})
         shape = _GivenShape(given.shape, given)
-        return self._lowered(snapshot.schema_digest, same, shape).plan(given)
+        return self._lowered(snapshot.schema_digest, _SameQuery(query), shape).plan(given)
 
     def _prepare(self, snapshot: Snapshot, plan: Plan, engine: str | None) -> _PreparedQuery:
         self._store.tables.open_pins(map(snapshot.pin, tables_read(plan)))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import assert_never
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from omnigraph.relational.searches import TextSearch, TextTest
+from omnigraph.relational.searches import Nearness, Search, TextSearch, TextTest
 from omnigraph.search.analysis import TokenColumn, analyse
+from omnigraph.search.distances import distances
 from omnigraph.search.words import rows_with_any, rows_with_phrase, similar_terms, terms_of
 
 
@@ -26,6 +29,26 @@ def rows_that_pass(search: TextSearch, column: TokenColumn) -> np.ndarray:
             return rows_with_phrase(column, phrase)
         case _:
             assert_never(search.test)
+
+
+def columns_of(search: Search) -> list[str]:
+    """The columns that a search reads beside `id`: what is searched, and perhaps notes of it."""
+    if isinstance(search, Nearness) and search.notes is not None:
+        return [search.column, search.notes]
+    return [search.column]
+
+
+def measure_distances(search: Nearness, vectors: pa.Array, notes: pa.Array | None) -> np.ndarray:
+    """The distance of each vector, NaN where there is none.
+
+    Args:
+        notes: What the vectors were made from, if the search asks for it.
+    """
+    measured = distances(search.metric, vectors, search.query)
+    if notes is None:
+        return measured
+    is_current = pc.fill_null(pc.starts_with(notes, search.note_prefix), fill_value=False)
+    return np.where(is_current.to_numpy(zero_copy_only=False), measured, np.nan)
 
 
 def are_best(scores: np.ndarray, best: int, *, descending: bool) -> np.ndarray:

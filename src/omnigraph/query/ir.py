@@ -26,6 +26,7 @@ from omnigraph.model.names import TypeName
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import PropertyType, Scalar
 from omnigraph.relational.searches import TextTest
+from omnigraph.schema.embeds import EmbeddedVector
 
 Value = (
     str
@@ -149,14 +150,18 @@ class Nearest:
 
     Attributes:
         vector: Of type `Vector(n)`.
-        query: Of the same type.
+        query: Of the same type. If a text is looked for, a parameter that has its vector.
         table: The type whose vectors they are.
+        embedded: How the vector is kept in step with texts; None if it is not.
+        text: The text that is looked for, if it is one.
     """
 
     vector: ColumnValue
     query: GivenValue
     table: TableKey
     metric: Metric
+    embedded: EmbeddedVector | None = None
+    text: GivenValue | None = None
 
     @property
     def type(self) -> PropertyType:

@@ -12,6 +12,7 @@ from omnigraph.query.operands import operand
 from omnigraph.query.scope import Scope
 from omnigraph.relational.searches import TextTest
 from omnigraph.schema.catalog import SchemaType
+from omnigraph.schema.embeds import EmbeddedVector, embedded_vectors
 from omnigraph.schema.indexes import text_options, vector_options
 
 RRF_K: Final = 60
@@ -91,16 +92,39 @@ def _nearest(syntax: ast.Expression, query: ast.Expression, scope: Scope) -> ir.
         message = f"{column.column} is {column.type}, not a Vector"
         scope.report.add(QueryCode.ARGUMENTS, syntax.span, message)
         return None
-    query_vector: ir.GivenValue | None
-    if isinstance(query, ast.ListLiteral):
-        query_vector = vector(query, column.type.dimension, scope.report)
-    else:
-        query_vector = _row_independent_value(query, column.type, scope)
-    if query_vector is None:
-        return None
     type_ = _type_of(column, scope)
     metric = vector_options(type_, column.column).metric
-    return ir.Nearest(column, query_vector, type_.table_key, metric)
+    embedded = _embedded(type_, column.column)
+    if isinstance(query, ast.ListLiteral):
+        constant = vector(query, column.type.dimension, scope.report)
+        if constant is None:
+            return None
+        return ir.Nearest(column, constant, type_.table_key, metric, embedded)
+    value = operand(query, scope)
+    if value is not None and value.type is Scalar.STRING and not isinstance(value, ir.ColumnValue):
+        if embedded is None:
+            message = f"{column.column} has no @embed, so no model can embed a text to look for"
+            hint = f"look for a {column.type}, or add @embed to the property"
+            scope.report.add(QueryCode.ARGUMENTS, query.span, message, hint)
+            return None
+        vector_value = ir.ParameterValue(
+            _vector_name(embedded, value), column.type, nullable=value.nullable
+        )
+        return ir.Nearest(column, vector_value, type_.table_key, metric, embedded, value)
+    query_vector = _row_independent_value(query, column.type, scope)
+    if query_vector is None:
+        return None
+    return ir.Nearest(column, query_vector, type_.table_key, metric, embedded)
+
+
+def _embedded(type_: SchemaType, name: str) -> EmbeddedVector | None:
+    return next((one for one in embedded_vectors(type_) if one.name == name), None)
+
+
+def _vector_name(embedded: EmbeddedVector, text: ir.GivenValue) -> str:
+    """The parameter that has the vector of a text; no query can name it."""
+    what = f"${text.name}" if isinstance(text, ir.ParameterValue) else repr(text)
+    return f"the vector of {what} in {embedded.label}"
 
 
 def _rrf(arguments: tuple[ast.Expression, ...], scope: Scope) -> ir.Rrf | None:

@@ -69,6 +69,10 @@ class Nearness:
     """The ids of the rows that have a distance from a vector, and that distance: less is better.
 
     A row without a vector has none, and under COSINE neither has one whose vector is zero.
+
+    Attributes:
+        notes: For a vector that is embedded, the column with its notes; a row whose note does not
+            begin with `note_prefix` has no distance either (docs/decisions/0020).
     """
 
     table: TableKey
@@ -76,6 +80,8 @@ class Nearness:
     metric: Metric
     query: tuple[float, ...]
     source: str | None = None
+    notes: str | None = None
+    note_prefix: str = ""
 
     def __str__(self) -> str:
         return f"nearest in {self.table.type_name}.{self.column}, metric {self.metric}"

@@ -15,8 +15,8 @@ from omnigraph.cli.spark import quick_spark
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from omnigraph.engine.embedding_states import EmbeddingStatus
     from omnigraph.maintenance.embedding.run import EmbedResult
-    from omnigraph.maintenance.embedding.status import EmbeddingStatus
 
 
 def embed(

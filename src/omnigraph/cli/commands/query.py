@@ -30,6 +30,14 @@ def query(
     timeout: options.Timeout = None,
     memory: options.Memory = None,
     max_rows: options.MaxRows = None,
+    embedding_model: Annotated[
+        str | None,
+        typer.Option(
+            "--embedding-model",
+            metavar="MODEL",
+            help="Look among the vectors that this model made, instead of the schema's.",
+        ),
+    ] = None,
     format_: options.ResultFormat = None,
     json: options.Json = False,
     explain: Annotated[
@@ -76,6 +84,7 @@ def query(
             timeout=timeout,
             memory=memory,
             max_rows=options.max_rows(max_rows),
+            embedding_model=embedding_model,
         )
     write_result(result.arrow(), wanted)
     _say_summary(result, wanted, verbose=verbose)
@@ -90,6 +99,8 @@ def _format(wanted: Format | None, *, json: bool, explain: bool) -> Format:
 
 
 def _say_summary(result: QueryResult, wanted: Format, *, verbose: bool) -> None:
+    for note in result.notes:
+        render.say(f"note: {note}")
     rows = "1 row" if len(result) == 1 else f"{len(result):,} rows"
     if verbose:
         why = f"by the {result.engine} engine, because {result.why}"

@@ -22,7 +22,12 @@ from omnigraph.engine.budget import Budget
 from omnigraph.engine.local.indexed_texts import IndexedTextSearcher
 from omnigraph.engine.local.indexed_vectors import describe_index, rank_by_index
 from omnigraph.engine.protocol import Data
-from omnigraph.engine.search_parts import are_best, rows_that_pass
+from omnigraph.engine.search_parts import (
+    are_best,
+    columns_of,
+    measure_distances,
+    rows_that_pass,
+)
 from omnigraph.limits import KEPT_TABLE_BYTES_MAX, KEPT_TOKENS_BYTES_MAX
 from omnigraph.relational.plans import Plan, SearchRows
 from omnigraph.relational.searches import (
@@ -34,7 +39,6 @@ from omnigraph.relational.searches import (
 )
 from omnigraph.search.analysis import TokenColumn, analyse, analyse_column
 from omnigraph.search.bm25 import TextStatistics, scores
-from omnigraph.search.distances import distances
 from omnigraph.search.words import (
     WordCounts,
     count_words,
@@ -49,10 +53,11 @@ from omnigraph.storage.word_index import find_word_index
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Some rows of a table: their ids, and one column of them."""
+    """Some rows of a table: their ids, one column of them, and perhaps notes of it."""
 
     ids: pa.ChunkedArray
     values: pa.Array
+    notes: pa.Array | None = None
 
     def chosen(self, rows: np.ndarray) -> pa.ChunkedArray:
         """The ids of rows by their positions."""
@@ -165,7 +170,7 @@ def _rank_vectors(search: Nearness, data: Data, best: int | None) -> pa.Table:
     found = _IdCollector(data.budget)
     measured: list[np.ndarray] = []
     for part in _parts(search, data):
-        own = distances(search.metric, part.values, search.query)
+        own = measure_distances(search, part.values, part.notes)
         rows = np.flatnonzero(~np.isnan(own))
         if best is not None:
             rows = rows[are_best(own[rows], best, descending=False)]
@@ -182,13 +187,15 @@ def _keep_best(rows: pa.Table, best: int | None, *, descending: bool) -> pa.Tabl
 
 def _parts(search: Search, data: Data) -> Iterator[_Part]:
     """The rows of the table, the same for any two readers of its version."""
-    table, names = data.table(search.table), ["id", search.column]
+    table, names = data.table(search.table), ["id", *columns_of(search)]
     if table.count_bytes() <= KEPT_TABLE_BYTES_MAX:
         rows = read_all_fragments(table, names)
         start = 0
         for chunk in rows[search.column].chunks:
             data.budget.check()
-            yield _Part(rows["id"].slice(start, len(chunk)), chunk)
+            others = rows.slice(start, len(chunk))
+            notes = others[names[2]].combine_chunks() if len(names) > 2 else None
+            yield _Part(others["id"], chunk, notes)
             start += len(chunk)
         return
     yield from _scan(table, names, data.budget)
@@ -197,8 +204,8 @@ def _parts(search: Search, data: Data) -> Iterator[_Part]:
 def _scan(table: Table, names: list[str], budget: Budget) -> Iterator[_Part]:
     for batch in table.scan(names):
         budget.check()
-        ids, values = (batch.column(name) for name in names)
-        yield _Part(pa.chunked_array([ids]), values)
+        ids, values, *notes = (batch.column(name) for name in names)
+        yield _Part(pa.chunked_array([ids]), values, notes[0] if notes else None)
 
 
 class _IdCollector:

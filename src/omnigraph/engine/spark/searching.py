@@ -16,7 +16,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from omnigraph.engine.search_parts import are_best, rows_that_pass
+from omnigraph.engine.search_parts import (
+    are_best,
+    columns_of,
+    measure_distances,
+    rows_that_pass,
+)
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.engine.spark.relations import pack
@@ -25,7 +30,6 @@ from omnigraph.relational.plans import SearchRows
 from omnigraph.relational.searches import SCORE, Nearness, Relevance, Search, TextSearch
 from omnigraph.search.analysis import analyse, analyse_column
 from omnigraph.search.bm25 import TextStatistics, scores
-from omnigraph.search.distances import distances
 from omnigraph.search.words import count_words, measure, terms_of
 from omnigraph.storage.scans import open_address, scan_batches
 from omnigraph.storage.tables import Table, TableAddress
@@ -95,7 +99,9 @@ def search_groups(task: SearchTask, numbers: Iterator[pa.RecordBatch]) -> Iterat
         yield from found if task.best is None else _keep_best(found, task.search, task.best)
 
 
-def _find(task: SearchTask, ids: pa.Array, values: pa.Array) -> pa.RecordBatch:
+def _find(
+    task: SearchTask, ids: pa.Array, values: pa.Array, notes: pa.Array | None = None
+) -> pa.RecordBatch:
     match task.search:
         case TextSearch() as search:
             rows = rows_that_pass(search, analyse_column(search.analyzer, values))
@@ -107,7 +113,7 @@ def _find(task: SearchTask, ids: pa.Array, values: pa.Array) -> pa.RecordBatch:
             rows = counts.rows
             ranked = scores(terms, counts.counts, counts.lengths, task.statistics)
         case Nearness() as search:
-            every = distances(search.metric, values, search.query)
+            every = measure_distances(search, values, notes)
             rows = np.flatnonzero(~np.isnan(every))
             ranked = every[rows]
         case _:
@@ -139,7 +145,7 @@ def _read(task: SearchTask, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
     for number in (value for batch in numbers for value in batch.column(0).to_pylist()):
         yield from scan_batches(
             table,
-            ("id", task.search.column),
+            ("id", *columns_of(task.search)),
             fragments=task.groups[number],
             batch_bytes=SPARK_BATCH_BYTES_MAX,
         )

@@ -11,9 +11,10 @@ from omnigraph.choices import EmbedScope, EngineName
 from omnigraph.clock import Clock
 from omnigraph.embedding.embedder import Embedder
 from omnigraph.engine.choose import Choice, Measure, by_size
+from omnigraph.engine.embedding_states import EmbeddingStatus
 from omnigraph.limits import EMBED_LOCAL_ROWS_MAX, EMBEDDED_ROWS_PER_COMMIT
 from omnigraph.maintenance.embedding.fragments import EmbeddedRows, FragmentTask, embed_fragments
-from omnigraph.maintenance.embedding.status import EmbeddingStatus, find_status
+from omnigraph.maintenance.embedding.status import find_status
 from omnigraph.model.settings import EmbeddingSettings
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.embeds import embedded_vectors

@@ -3,40 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
-from omnigraph.embedding.texts import texts_of
+from omnigraph.engine.embedding_states import EmbeddingStatus, count_states
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.embeds import EmbeddedVector, embedded_vectors
-from omnigraph.storage.embedding_filters import is_current, is_stale, may_be_pending
-from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddingStatus:
-    """How many rows of a type are in each state of one vector.
-
-    Attributes:
-        property_name: The name of the vector.
-        current: Rows that have the vector of their text.
-        stale: Rows with a vector of another text or model, or of nobody knows what.
-        pending: Rows with a text and without a vector.
-        empty: Rows without a text.
-    """
-
-    type_name: str
-    property_name: str
-    model: str
-    current: int
-    stale: int
-    pending: int
-    empty: int
-
-    @property
-    def waiting(self) -> int:
-        """Rows that `embed` embeds."""
-        return self.pending + self.stale
 
 
 def vectors_of(catalog: Catalog, types: Iterable[str] | None) -> Iterator[EmbeddedVector]:
@@ -54,17 +25,4 @@ def find_status(view: View, types: Iterable[str] | None = None) -> tuple[Embeddi
     return tuple(
         count_states(vector, view.data.table(view.catalog.type_named(vector.type_name).table_key))
         for vector in vectors_of(view.catalog, types)
-    )
-
-
-def count_states(vector: EmbeddedVector, table: Table) -> EmbeddingStatus:
-    """The states of the rows of one table."""
-    current, stale = table.count_rows(is_current(vector)), table.count_rows(is_stale(vector))
-    pending = 0
-    # A filter cannot tell that a text is nothing but white space.
-    for batch in table.scan(vector.sources, filter_text=may_be_pending(vector)):
-        pending += sum(map(bool, texts_of(batch, vector.sources)))
-    empty = table.count_rows() - current - stale - pending
-    return EmbeddingStatus(
-        vector.type_name, vector.name, vector.model, current, stale, pending, empty
     )

@@ -55,8 +55,11 @@ def search_of(call: ir.TextMatch | ir.Nearest | ir.Bm25, given: Given) -> Search
             return TextSearch(table_key, text.column, analyzer, test, known.value, limit, source)
         case ir.Bm25(text, _, table_key, analyzer):
             return Relevance(table_key, text.column, analyzer, known.value, source)
-        case ir.Nearest(vector, _, table_key, metric):
-            return Nearness(table_key, vector.column, metric, tuple(known.value), source)
+        case ir.Nearest(vector, _, table_key, metric, embedded):
+            found = Nearness(table_key, vector.column, metric, tuple(known.value), source)
+            if embedded is None:
+                return found
+            return replace(found, notes=embedded.companion, note_prefix=embedded.note_prefix)
         case _:
             assert_never(call)
 
