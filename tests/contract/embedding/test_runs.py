@@ -48,6 +48,8 @@ def test_a_run_embeds_what_waits_and_nothing_else(graph, engine):
     graph.mutate(EDIT, {"slug": "c", "body": "four"}, embed="later")
     add(graph, "d", " ")
     assert states(graph) == (1, 1, 1, 1)
+    [waiting] = [note for note in graph.check().notes if "stale in 1 rows" in note.problem]
+    assert "omnigraph embed" in waiting.next_step
     result = graph.embeddings.run(engine=engine)
     assert result.embedded == {"Doc": 2}
     assert states(graph) == (3, 0, 0, 1)

@@ -18,6 +18,7 @@ from omnigraph.engine.choose import asked_engine
 from omnigraph.engine.protocol import Engines
 from omnigraph.errors import OmnigraphError
 from omnigraph.integrity.rules import RuleSet
+from omnigraph.maintenance.checking.embeddings import check_embeddings
 from omnigraph.maintenance.checking.foreign import note_foreign_files
 from omnigraph.maintenance.checking.history import check_branch, check_history
 from omnigraph.maintenance.checking.indexes import check_arrays, check_indexes
@@ -232,6 +233,8 @@ class _Check:
                     if is_new:
                         reads_rows = self.order.reads_rows
                         check_indexes(table, types[key], self.notebook, reads_rows=reads_rows)
+                        if reads_rows:
+                            check_embeddings(table, types[key], self.notebook)
                         if reads_rows and key.kind is TableKind.EDGE:
                             check_arrays(table, types[key], self.notebook)
             check_head(self.manifest, self.recovery, snapshot, pin, self.notebook)
