@@ -28,13 +28,21 @@ def find_vector_index(table: Table, column: str, metric: Metric) -> TableIndex |
 
 
 def probe_nearest(
-    table: Table, index: TableIndex, query: Sequence[float], count: int, *, probes: int, refine: int
+    table: Table,
+    index: TableIndex,
+    query: Sequence[float],
+    count: int,
+    *,
+    columns: Sequence[str],
+    probes: int,
+    refine: int,
 ) -> pa.Table:
     """Rows whose vectors are likely the nearest, with rows that the index does not cover.
 
     A row is there once, with its vector as it is now, whatever vector the index knows it by.
 
     Args:
+        columns: What is read of each row.
         probes: Partitions of each segment that are looked into.
         refine: Rows for each one wanted, whose vectors are read to compare them; only for indexes
             that have codes in the place of vectors.
@@ -56,10 +64,10 @@ def probe_nearest(
         nearest["refine_factor"] = refine
     with table.translate_errors("searching vectors of"):
         found = table.handle.scanner(
-            columns=["id", index.spec.column, ROW_ID, "_distance"],
+            columns=[*columns, ROW_ID, "_distance"],
             nearest=nearest,
             prefilter=True,
         ).to_table()
     # A row is found by every segment that ever had it (docs/substrate.md, Indexes for search).
     _, firsts = np.unique(found[ROW_ID].to_numpy(), return_index=True)
-    return found.select(["id", index.spec.column]).take(pa.array(firsts))
+    return found.select(list(columns)).take(pa.array(firsts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,8 +10,12 @@ import numpy as np
 import pytest
 
 import omnigraph
+from omnigraph.choices import Metric
 from omnigraph.engine.local import indexed_vectors
+from omnigraph.engine.local.indexed_vectors import rank_by_index
+from omnigraph.engine.snapshots import data_at
 from omnigraph.graph import Graph
+from omnigraph.relational.searches import Nearness
 from omnigraph.storage import search_options
 
 WANTED: Final = 10
@@ -121,3 +126,22 @@ def test_rows_that_changed_are_where_they_are_now(tmp_path):
         assert not {row["d.name"] for row in rows} & set(near)
         assert len(rows) == WANTED
         graph.optimize(engine="local")
+
+
+@pytest.mark.usefixtures("small_partitions")
+def test_vectors_of_other_texts_are_skipped(tmp_path):
+    vectors = draw("clustered", 300, 8)
+    graph = graph_of(tmp_path / "graph", vectors, "ivf_flat")
+    [key] = graph.snapshot().pins
+    table = data_at(graph._store, graph.snapshot()).table(key)
+    search = Nearness(key, "v", Metric.COSINE, tuple(vectors[0].tolist()))
+    every = rank_by_index(table, search, WANTED)
+    assert every is not None
+
+    # The names stand for notes of what vectors were made from.
+    noted = replace(search, notes="name", note_prefix="d1")
+    found = rank_by_index(table, noted, WANTED)
+
+    assert found is not None
+    assert found.num_rows >= WANTED
+    assert all(name.startswith("d1") for name in found["id"].to_pylist())

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.choices import VectorKind
+from omnigraph.engine.search_parts import columns_of, measure_distances
 from omnigraph.limits import (
     VECTOR_PARTITION_ROWS,
     VECTOR_PROBES_MIN,
@@ -20,7 +21,6 @@ from omnigraph.limits import (
 )
 from omnigraph.relational.searches import SCORE, Nearness
 from omnigraph.schema.catalog import VectorOptions
-from omnigraph.search.distances import distances
 from omnigraph.storage.indexes import TableIndex
 from omnigraph.storage.nearest import find_vector_index, probe_nearest
 from omnigraph.storage.tables import Table
@@ -44,10 +44,13 @@ def rank_by_index(
         return None
     refine, probes, count = _refine_factor(index), VECTOR_PROBES_MIN, 2 * best
     probes_max = 2 * _partitions(table, index)
+    columns = ["id", *columns_of(search)]
     nearest: pa.Table | None = None
     while True:
         check()
-        found = probe_nearest(table, index, search.query, count, probes=probes, refine=refine)
+        found = probe_nearest(
+            table, index, search.query, count, columns=columns, probes=probes, refine=refine
+        )
         before, nearest = nearest, _rank(search, found, best)
         is_full = nearest.num_rows >= best
         if is_full and before is not None and before["id"].equals(nearest["id"]):
@@ -69,7 +72,8 @@ def describe_index(table: Table, search: Nearness) -> str | None:
 
 def _rank(search: Nearness, found: pa.Table, best: int) -> pa.Table:
     vectors = found[search.column].combine_chunks()
-    measured = distances(search.metric, vectors, search.query)
+    notes = None if search.notes is None else found[search.notes].combine_chunks()
+    measured = measure_distances(search, vectors, notes)
     ids = found["id"].combine_chunks()
     order = np.lexsort((ids.to_numpy(zero_copy_only=False), measured))
     order = order[~np.isnan(measured[order])]
