@@ -77,11 +77,17 @@ def parse_dialects(options: CsvOptions | None, catalog: Catalog) -> Dialects:
     return Dialects(default, by_type)
 
 
-def _by_type(options: CsvOptions | None) -> Iterator[tuple[str | None, Mapping[str, object]]]:
+def _by_type(options: object) -> Iterator[tuple[str | None, Mapping[str, object]]]:
     if isinstance(options, Mapping):
         yield None, options
         return
-    for text in [options] if isinstance(options, str) else options or ():
+    texts = [options] if isinstance(options, str) else options
+    if texts is not None and not (
+        isinstance(texts, Sequence) and all(isinstance(text, str) for text in texts)
+    ):
+        message = f"options of CSV cannot be a {type(options).__name__}"
+        raise InvalidParameterError(message, hint=_HINT, name="csv")
+    for text in texts or ():
         match = _OF_TYPE.fullmatch(text)
         assert match is not None, "it matches any text"
         pairs = [option.partition("=") for option in _COMMA.split(match["options"])]
@@ -92,7 +98,7 @@ def _by_type(options: CsvOptions | None) -> Iterator[tuple[str | None, Mapping[s
 
 
 def _checked(given: Mapping[str, object]) -> dict[str, Any]:
-    return {name: _check(name, value) for name, value in given.items()}
+    return {str(name): _check(str(name), value) for name, value in given.items()}
 
 
 def _check(name: str, value: object) -> object:

@@ -117,6 +117,8 @@ WRONG: Final = {
     "a line break":        ("delimiter=\n", "cannot be '\\\\n'", "--csv"),
     "no codec":            ("encoding=latin-nine", "cannot be 'latin-nine'", "--csv"),
     "a codec of no text":  ("encoding=base64", "cannot be 'base64'", "--csv"),
+    "a number":            (3, "cannot be a int", "--csv"),
+    "numbers":             ([3], "cannot be a list", "--csv"),
     "no texts":            ({"header": 7}, "header of CSV cannot be '7'", "--csv"),
 }
 # fmt: on
