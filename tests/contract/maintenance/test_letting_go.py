@@ -25,7 +25,14 @@ from omnigraph.maintenance.cleanup.results import CleanupResult
 from omnigraph.manifest.layout import MANIFEST, RECOVERY, RETENTION, SCHEMAS
 from omnigraph.storage.objects import Objects
 from tests.support.clocks import LaterClock
-from tests.support.crashes import Cut, assert_next_writes_work, at_rest, cut_off, sleeping_at
+from tests.support.crashes import (
+    Cut,
+    assert_next_writes_work,
+    at_rest,
+    copied,
+    cut_off,
+    sleeping_at,
+)
 from tests.support.publishing import CITY
 from tests.support.retention import LET_GO, digest, digests, tree, unnamed_files
 from tests.support.writers import found_city, furnished, insert
@@ -34,13 +41,18 @@ DAY = 24 * 3600.0
 MUCH_LATER = 10 * DAY
 
 
-@pytest.fixture
-def graph(tmp_path: Path) -> Graph:
-    graph = furnished(str(tmp_path / "graph.omni"))
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> str:
+    graph = furnished(str(tmp_path_factory.mktemp("base") / "graph.omni"))
     graph.settings.set("maintenance.optimize", "off")
     for number in range(6):
         insert(graph, f"p{number}")
-    return graph
+    return graph.uri
+
+
+@pytest.fixture
+def graph(base: str, tmp_path: Path) -> Graph:
+    return omnigraph.open(copied(base, tmp_path / "graph.omni"))
 
 
 def later(graph: Graph, seconds: float = MUCH_LATER) -> Graph:
