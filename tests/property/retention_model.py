@@ -40,6 +40,10 @@ class State:
     def rows(self) -> set[tuple[str, str]]:
         return {row for row in self.inserted - self.deleted if row[0] in self.current_types}
 
+    @property
+    def gone(self) -> "Dropped":
+        return Dropped(self.dropped, self.lost)
+
     def rows_of(self, type_name: str) -> list[str]:
         return sorted(row_id for name, row_id in self.rows if name == type_name)
 
@@ -52,6 +56,21 @@ class State:
             self.properties | other.properties,
             self.lost | other.lost,
         )
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """Types and properties that a branch has dropped."""
+
+    types: frozenset[str]
+    properties: frozenset[tuple[str, str]]
+
+    def __bool__(self) -> bool:
+        return bool(self.types or self.properties)
+
+    def is_in(self, state: State) -> bool:
+        """Whether files of the state may hold it: what was added stays there after a drop."""
+        return bool(self.types & state.types or self.properties & state.properties)
 
 
 @dataclass(frozen=True)
@@ -175,6 +194,27 @@ class Model:
                 newest = max(nameable, key=lambda each: each.place[1])
                 kept.add(newest.commit_id)
         return kept - self.gone
+
+    def holders(self, dropped: Dropped) -> set[str]:
+        """The commits whose files may hold something that was dropped."""
+        return {each.commit_id for each in self.commits.values() if dropped.is_in(each.state)}
+
+    def had(self, branch: str, dropped: Dropped) -> Dropped:
+        """What of this the branch had itself: a merge may bring what came and went elsewhere."""
+        line = [self.commits[each].state for each in self.first_parents(self.tips[branch])]
+        return Dropped(
+            frozenset(each for each in dropped.types if any(each in s.current_types for s in line)),
+            frozenset(
+                each
+                for each in dropped.properties
+                if any(each in s.properties - s.lost for s in line)
+            ),
+        )
+
+    def ended_with(self, some: Collection[str]) -> set[str]:
+        """The commits of deleted branches that ended with one of these."""
+        numbers = {number for number, ended in self.ended.items() if ended.tip in some}
+        return {each.commit_id for each in self.commits.values() if each.branch in numbers}
 
     def first_parents(self, tip: str) -> Iterator[str]:
         """The commits of a branch, newest first."""

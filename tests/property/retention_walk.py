@@ -4,7 +4,6 @@ Writers and cleanups are cut off at failpoints, or overtaken there by each other
 everything that has to be kept reads as before, and the rest says that it was let go.
 """
 
-import json
 import os
 import secrets
 from collections import Counter
@@ -34,14 +33,23 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
 from omnigraph.graph import Graph
 from omnigraph.maintenance.cleanup.results import CleanupResult
+from omnigraph.maintenance.purge.results import PurgeResult
 from omnigraph.model.commits import SAME_ROWS_KINDS, Commit
+from tests.property.retention_disk import find_leftovers, is_of_refs, purged_in
 from tests.property.retention_model import MAIN, EndedBranch, KnownCommit, Model, Rules, State
+from tests.property.retention_reads import (
+    BASIC_TYPES,
+    READ_PEOPLE,
+    count_edges,
+    names_of,
+    read_names,
+    schema_text,
+)
 from tests.support.clocks import LaterClock
 from tests.support.crashes import Cut, sleeping_at
-from tests.support.plain_lance import HINT, MANIFEST, RECOVERIES, Pin, Place, PlainGraph
+from tests.support.plain_lance import HINT, RECOVERIES, Place, PlainGraph
 
 NAMES: Final = ("q", "r", "s", "t")
-BASIC_TYPES: Final = frozenset({"P", "C", "K"})
 MINUTE: Final = timedelta(minutes=1)
 LONG: Final = timedelta(days=4)
 """Longer than any staged file is kept, and than any grace."""
@@ -67,6 +75,9 @@ RULES: Final = (
     Rules(keep_commits=1, grace=timedelta(days=1)),
     Rules(keep_commits=1, grace=timedelta(minutes=2)),
 )
+
+
+PURGE_RULES: Final = (Rules(keep_commits=1), Rules(keep_commits=1, grace=timedelta(minutes=2)))
 
 
 class MovingClock(LaterClock):
@@ -206,6 +217,7 @@ class Walk:
             self._hold: 6,
             self._maintain: 7,
             self._change_schema: 5,
+            self._purge: 4,
             self._reopen: 2,
             self._clean: 14,
             self._settle: 1,
@@ -353,6 +365,42 @@ class Walk:
         change = Change(branch, self.model.tip(branch).state)
         return f"{name} {branch}" + self._perform(change, works[name], lands=0)
 
+    def _purge(self) -> str:
+        """Purge what a branch has dropped: other commits stay, and it is gone once that is done."""
+        branch = self._branch()
+        dropped = self.model.tip(branch).state.gone
+        holders = self.model.holders(dropped)
+        rules = self.random.choice(PURGE_RULES)
+        others = self.model.readable() - holders - self.model.ended_with(holders)
+        files = PlainGraph(str(self.uri)).files()
+        results: list[PurgeResult] = []
+
+        def purge() -> None:
+            results.append(
+                self.graph.schema.purge(
+                    branch=branch, keep_commits=rules.keep_commits, grace=rules.grace
+                )
+            )
+
+        try:
+            how = self._meet(purge, (*WRITE_POINTS, *CLEANUP_POINTS))
+        except NotAllowedError as refused:
+            assert holders, "nobody has it, and somebody needs it"
+            if not self._was_overtaken:
+                assert PlainGraph(str(self.uri)).files() == files, "a refusal changed something"
+            how = f" refused: {refused.details['needs']}"
+        for name in self.model.tips:
+            self._learn(Change(name, self.model.tip(name).state))
+        self._check_commits((others - self.model.gone) | (self.model.named() - self.model.gone))
+        if results and results[0].is_done and not how:
+            own = self.model.had(branch, dropped)
+            self.counts["purges done"] += bool(self.model.holders(own))
+            left = [self.model.commits[each] for each in self.model.readable()]
+            held = purged_in(self.uri, own, left)
+            assert not held, f"{held} have what was purged"
+        self._check_readers()
+        return f"{branch} by {rules}{how}"
+
     def _merge(self) -> str | None:
         if len(self.model.tips) < 2:
             return None
@@ -458,7 +506,9 @@ class Walk:
         )
         reader = omnigraph.open(self.uri, read_only=True, clock=self.clock).at(commit=commit_id)
         if self.random.random() < 0.5:
-            assert read_names(reader) == names_of(self.model.commits[commit_id].state)
+            state = self.model.commits[commit_id].state
+            assert read_names(reader) == names_of(state)
+            assert count_edges(reader) == len(state.rows_of("K"))
         self.held.append((reader, commit_id))
         return commit_id
 
@@ -640,7 +690,7 @@ class Walk:
         assert size == planned.size, (gone, planned)
         for table in planned.versions:
             own = [path for path in gone if path.startswith(f"{table.location}/")]
-            own = [path for path in own if not _is_of_refs(path, planned)]
+            own = [path for path in own if not is_of_refs(path, planned)]
             assert len(own) == table.versions + table.files, (table, own)
         return done
 
@@ -702,10 +752,13 @@ class Walk:
             has_to = commit_id in self.model.readable()
             try:
                 names = read_names(reader)
+                edge_count = count_edges(reader)
             except (CommitLetGoError, CommitNotFoundError):
                 assert not has_to, f"the reader of {commit_id} cannot read on"
                 continue
-            assert names == names_of(self.model.commits[commit_id].state), commit_id
+            state = self.model.commits[commit_id].state
+            assert names == names_of(state), commit_id
+            assert edge_count == len(state.rows_of("K")), commit_id
             still.append((reader, commit_id))
         self.held = still[-6:]
 
@@ -723,7 +776,7 @@ class Walk:
         self._clean_as_previewed(Rules())
         again = self._clean_as_previewed(Rules())
         assert again.is_empty, again
-        leftovers = self.leftovers()
+        leftovers = find_leftovers(self.uri, self.model, self._schemas)
         assert not leftovers, sorted(leftovers)
         return f"{rules}"
 
@@ -741,97 +794,3 @@ class Walk:
                 tips = self.model.tips[into], self.model.tips[source]
                 if not self.model.bases_of(*tips) & self.model.gone:
                     self.graph.merge(source, into=into, resolve="theirs", dry_run=True)
-
-    def leftovers(self) -> set[str]:
-        """The files that no commit needs which can be read."""
-        plain = PlainGraph(str(self.uri))
-        needed: set[str] = {"_schema.pg", "__settings.json"}
-        for pin in self._needed_versions(plain):
-            needed.update(plain.needed_files(pin))
-        refs = set(plain.refs(MANIFEST))
-        needed |= {f"__schemas/{self._schemas[each]}.json" for each in self.model.readable()}
-        return {
-            path
-            for path in plain.files()
-            if path not in needed
-            and str(Path(path).parent) not in needed
-            and not path.startswith(("__branches/", "__tags/", "__retention/"))
-            and not path.endswith((HINT, "_removed_versions"))
-            and not (path.startswith("__retired/") and _ref_of_retired(path) in refs)
-        }
-
-    def _needed_versions(self, plain: PlainGraph) -> Iterator[Pin]:
-        readable = self.model.readable()
-        places = {self.model.commits[each].place for each in readable}
-        living = {None, *map(_ref_of_branch, (self.uri / "__branches").glob("*.json"))}
-        for ref in plain.refs(MANIFEST):
-            versions = plain.versions(MANIFEST, ref)
-            if ref in living:
-                # A branch starts with a version that shows the commit it was made at.
-                places |= {(ref, each) for each in versions if plain.head((ref, each)) in readable}
-            elif {(ref, each) for each in versions} & places:
-                # It says where the deleted branch ended.
-                places.add((ref, max(versions)))
-        pins = {
-            pin
-            for place in places
-            if place[0] in living or place in {self.model.commits[each].place for each in readable}
-            for pin in plain.pins(place).values()
-        }
-        yield from ((MANIFEST, *place) for place in sorted(places, key=str))
-        yield from pins
-        for location in {location for location, _, _ in pins}:
-            # Lance opens the refs of a table through main.
-            yield location, None, max(plain.versions(location, None))
-        if (self.uri / RECOVERIES).exists():
-            yield RECOVERIES, None, max(plain.versions(RECOVERIES, None))
-
-
-def _is_of_refs(path: str, planned: CleanupResult) -> bool:
-    folders = (f"{orphan.location}/tree/{orphan.ref}/" for orphan in planned.refs)
-    return path.startswith(tuple(folders))
-
-
-def _ref_of_branch(path: Path) -> str:
-    return str(json.loads(path.read_text())["ref"])
-
-
-def _ref_of_retired(path: str) -> str:
-    return path.rpartition("@")[2].removesuffix(".json")
-
-
-def schema_text(state: State) -> str:
-    """The schema that a state has."""
-    own = {
-        name: " ".join(f"{added}: I64 @default({len(added)})" for added in _added(state, name))
-        for name in "PC"
-    }
-    basic = (
-        f"node P {{ name: String @key  n: I64? @index  {own['P']} }}\n"
-        f"node C {{ name: String @key  kind: enum(a, b)? @index  {own['C']} }}\n"
-        "edge K: P -> P { w: I64? }\n"
-    )
-    extra = sorted(state.current_types - BASIC_TYPES)
-    return basic + "".join(f"node {name} {{ name: String @key }}\n" for name in extra)
-
-
-def _added(state: State, type_name: str) -> list[str]:
-    return sorted(name for own, name in state.properties - state.lost if own == type_name)
-
-
-READ_PEOPLE: Final = "query q() { match { $p: P } return { $p.name } }"
-
-
-def read_names(graph: Graph) -> set[tuple[str, str]]:
-    """The names of all people and cities, as a query finds them."""
-    return {
-        (type_name, str(row["x.name"]))
-        for type_name in ("P", "C")
-        for row in graph.query(
-            f"query q() {{ match {{ $x: {type_name} }} return {{ $x.name }} }}"
-        ).rows()
-    }
-
-
-def names_of(state: State) -> set[tuple[str, str]]:
-    return {row for row in state.rows if row[0] in ("P", "C")}

@@ -12,8 +12,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pytest
 
+from omnigraph.engine.local.topology import topologies
 from omnigraph.errors import OmnigraphError
 from omnigraph.maintenance import retention
+from omnigraph.maintenance import topologies as storing
 from omnigraph.maintenance.cleanup import plan, run
 from omnigraph.maintenance.cleanup.results import CleanupResult
 from omnigraph.maintenance.retention import Reason
@@ -31,6 +33,9 @@ def check(uri: Path, seed: int, *, steps: int = STEPS) -> Counter[str]:
     taken: list[str] = []
     with eager_folds(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "CLEANUP_CHUNK_FILES", 3)
+        # Arrays of neighbours are stored, however few edges there are.
+        patch.setattr(topologies, "STORED_EDGES_MIN", 1)
+        patch.setattr(storing, "STORED_EDGES_MIN", 1)
         walk = Walk(uri, Random(seed))
         try:
             for _ in range(steps):

@@ -129,6 +129,9 @@ class PlainGraph:
             for segment in index.segments:
                 yield self._path(bases[segment.base_id] / "_indices" / segment.uuid)
         yield from self._transaction(table, own)
+        # Arrays that were made of a version go with it.
+        for path in (own / "_arrays").glob(f"{version}-*.arrays"):
+            yield self._path(path)
 
     def _transaction(self, table: lance.LanceDataset, own: Path) -> Iterator[str]:
         try:
