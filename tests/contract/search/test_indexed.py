@@ -196,3 +196,21 @@ def test_the_texts_that_are_read_are_those_that_the_index_lacks(twins, monkeypat
         twins.indexed.query(text, {"q": "graph cat"})
     # Two columns are searched; what was analysed stays in memory.
     assert analysed == [3, 3]
+
+
+def test_indexes_in_an_object_store_are_read_also_by_a_branch(s3_bucket, caplog):
+    graph = omnigraph.init(f"s3://{s3_bucket}/graph.omni", INDEXED)
+    rows = [{"name": f"d{number}", "body": "a graph", "title": "cat"} for number in range(5)]
+    graph.load({"Doc": rows}, engine="local")
+    graph.branches.create("draft")
+    text = f"query q($q: String) {{ match {{ $d: Doc }} {QUERIES[0]} }}"
+
+    more = {"name": "more", "body": "graph and graph", "title": "cat"}
+    graph.load({"Doc": [more]}, mode="append", branch="draft", engine="local")
+    answers = [
+        len(graph.query(text, {"q": "graph"}, branch=name).rows()) for name in ("main", "draft")
+    ]
+
+    assert answers == [5, 5]
+    assert graph.query(text, {"q": "graph"}, branch="draft").rows()[0]["d.name"] == "more"
+    assert "a scan took its place" not in caplog.text
