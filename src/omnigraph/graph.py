@@ -440,6 +440,7 @@ class Graph:
         commit: str | None = None,
         version: int | None = None,
         engine: str | None = None,
+        exact: bool = False,
         timeout: Timeout | None = None,
         memory: str | int | None = None,
         max_rows: str | int | None = None,
@@ -452,6 +453,7 @@ class Graph:
             source: The text of one or more queries, or the path of a `.gq` file.
             name: Which of them to run; not needed when there is only one.
             engine: `local`, `spark` or `auto`, by size; `$OMNIGRAPH_ENGINE` when None.
+            exact: Use no approximate index: `nearest` finds the nearest, and not almost always.
             timeout: How long it may run: `30s`, seconds or a `timedelta`. This and the next two are
                 as the graph's settings say when None, and unlimited when `none`.
             memory: How much it may hold at once: `512MB`, or bytes.
@@ -483,6 +485,7 @@ class Graph:
                 params,
                 name=name,
                 engine=engine,
+                exact=exact,
                 budget=partial(self._budget, request),
                 embedding_model=embedding_model,
             )
@@ -505,6 +508,7 @@ class Graph:
         commit: str | None = None,
         version: int | None = None,
         engine: str | None = None,
+        exact: bool = False,
     ) -> Explanation:
         """How `query` would run: the plan, the engine and the reason for it. Runs nothing.
 
@@ -513,7 +517,9 @@ class Graph:
         snapshot = self.snapshot(branch=branch, commit=commit, version=version)
         text = query_text(source)
         with detect_removal(self._store, snapshot):
-            return self._queries.explain(snapshot, text, params, name=name, engine=engine)
+            return self._queries.explain(
+                snapshot, text, params, name=name, engine=engine, exact=exact
+            )
 
     def mutate(
         self,

@@ -199,12 +199,14 @@ class Queries:
         *,
         name: str | None,
         engine: str | None,
+        exact: bool,
         budget: BudgetFor,
         embedding_model: str | None = None,
     ) -> QueryResult:
         """Answer one query; every table is read at the snapshot.
 
         Args:
+            exact: Whether no search may be answered by an approximate index.
             embedding_model: The model whose vectors are searched, if it is not the schema's.
 
         Raises:
@@ -219,7 +221,7 @@ class Queries:
         embed = partial(self._texts.embed, query, given, embedding_model)
         plan = by_model(self._lower_query(snapshot, query, given, embed), embedding_model)
         find_budget = budget(plan)
-        prepared = self._prepare(snapshot, plan, engine)
+        prepared = self._prepare(snapshot, plan, engine, exact=exact)
         choice, data = prepared.choice, replace(prepared.data, budget=find_budget())
         notes = self._texts.notes(query, data, embedding_model)
         return QueryResult(
@@ -239,12 +241,13 @@ class Queries:
         *,
         name: str | None,
         engine: str | None,
+        exact: bool,
     ) -> Explanation:
         """How a query would be run, without running it."""
         query = self._choose(snapshot, source, name)
         given = self._bind(query, parameters)
         plan = self._lower_query(snapshot, query, given, partial(placeholders, query))
-        prepared = self._prepare(snapshot, plan, engine)
+        prepared = self._prepare(snapshot, plan, engine, exact=exact)
         choice = prepared.choice
         reads = {
             name: f"{relation.table} ({', '.join(relation.columns)})"
@@ -287,9 +290,11 @@ class Queries:
         shape = _GivenShape(given.shape, given)
         return self._lowered(snapshot.schema_digest, _SameQuery(query), shape).plan(given)
 
-    def _prepare(self, snapshot: Snapshot, plan: Plan, engine: str | None) -> _PreparedQuery:
+    def _prepare(
+        self, snapshot: Snapshot, plan: Plan, engine: str | None, *, exact: bool
+    ) -> _PreparedQuery:
         self._store.tables.open_pins(map(snapshot.pin, tables_read(plan)))
-        data = data_at(self._store, snapshot)
+        data = replace(data_at(self._store, snapshot), exact=exact)
         return _PreparedQuery(plan, data, by_size(engine, measure_plan(plan, data)))
 
     def compile(self, snapshot: Snapshot, source: Source) -> tuple[ir.Query, ...]:

@@ -7,13 +7,14 @@ nodes and keeps those for which each clause is true. `query.ir` defines the clau
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
 
 from omnigraph.query import ir
 from omnigraph.query.ir import Value
-from omnigraph.testing.aggregates import aggregate, require_fit
+from omnigraph.testing import searches
+from omnigraph.testing.aggregates import RoundedFloat, aggregate, require_fit
 from omnigraph.testing.equality import SortKey, are_equal, distinct, sort_key, unsigned_zero
 
 Row = Mapping[str, Value]
@@ -39,11 +40,16 @@ class ReferenceGraph:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """The inputs of one evaluation."""
+    """The inputs of one evaluation.
+
+    Attributes:
+        scope: Every solution of the match, once it is solved.
+    """
 
     graph: ReferenceGraph
     values: Mapping[str, Value]
     now: datetime
+    scope: Sequence[Assignment] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +73,10 @@ def evaluate(
 
     Raises:
         SumTooLargeError: a sum of integers that is returned does not fit its type.
-        NotImplementedError: the query searches or ranks, which has no naive meaning.
     """
     run = _Run(graph, values, now)
     assignments = list(_solutions(query.match, {}, run))
+    run = replace(run, scope=assignments)
     rows: Sequence[Assignment | _Group] = assignments
     if query.is_grouped:
         rows = _groups(query, assignments, run)
@@ -79,13 +85,10 @@ def evaluate(
         columns = {
             column.name: _value(column.expression, row, query, run) for column in query.columns
         }
-        keys = [_value(expression, row, query, run) for expression in _order_expressions(query)]
-        results.append((columns, [sort_key(key) for key in keys]))
+        keys = [_sort_key(key, row, query, run) for key in _order_keys(query)]
+        results.append((columns, keys))
     # The last key first, since sorting is stable; reversed sorting is stable too.
-    directions = [
-        *(order_key.descending for order_key in query.order),
-        *(False for _ in query.tie_breakers),
-    ]
+    directions = [key.descending for key in _order_keys(query)]
     for place in reversed(range(len(directions))):
         results.sort(key=lambda result: result[1][place], reverse=directions[place])
     types = {column.name: column.expression.type for column in query.columns}
@@ -96,8 +99,18 @@ def evaluate(
     ]
 
 
-def _order_expressions(query: ir.ReadQuery) -> list[ir.Expression]:
-    return [*(key.expression for key in query.order), *query.tie_breakers]
+def _order_keys(query: ir.ReadQuery) -> list[ir.OrderKey]:
+    return [*query.order, *(ir.OrderKey(each, descending=False) for each in query.tie_breakers)]
+
+
+def _sort_key(
+    key: ir.OrderKey, row: Assignment | _Group, query: ir.ReadQuery, run: _Run
+) -> SortKey:
+    value = _value(key.expression, row, query, run)
+    if value is None and isinstance(key.expression, ir.Ranking) and not key.descending:
+        # What has no score is last, from whichever end one looks.
+        return (3,)
+    return sort_key(value)
 
 
 def _limit(query: ir.ReadQuery, run: _Run) -> int | None:
@@ -214,9 +227,11 @@ def _is_true(filter_: ir.Filter, assignment: Assignment, run: _Run) -> bool:
             )
         case ir.NullTest(operand, negated):
             return (_operand(operand, assignment, run) is None) is not negated
-        case ir.TextMatch():
-            message = "the reference does not search texts"
-            raise NotImplementedError(message)
+        case ir.TextMatch(_, text, query, edits):
+            limit = None if edits is None else _operand(edits, assignment, run)
+            assert limit is None or isinstance(limit, int), "edits are a whole number"
+            sides = _operand(text, assignment, run), _operand(query, assignment, run)
+            return searches.passes(filter_, *sides, limit)
         case _:
             assert_never(filter_)
 
@@ -289,8 +304,9 @@ def _value(
     """The value of an expression for a row of the result."""
     match expression:
         case ir.Nearest() | ir.Bm25() | ir.Rrf():
-            message = "the reference does not rank rows"
-            raise NotImplementedError(message)
+            assert not isinstance(row, _Group), "groups have no rankings"
+            score = _score(expression, row, run)
+            return None if score is None else RoundedFloat(score, abs(score) * 1e-9)
         case ir.Aggregate():
             assert isinstance(row, _Group), "only groups have aggregates"
             return _aggregate(expression, row, run)
@@ -298,6 +314,38 @@ def _value(
             if isinstance(row, _Group):
                 return row.keys[query.group_keys.index(expression)]
             return _operand(expression, row, run)
+
+
+def _score(ranking: ir.Ranking, row: Assignment, run: _Run) -> float | None:
+    match ranking:
+        case ir.Bm25(text, query, table, analyzer):
+            texts = [each[text.column] for each in run.graph.rows_of(table.type_name)]
+            sides = (_operand(each, row, run) for each in (text, query))
+            score = searches.relevance(analyzer, texts, *sides)
+        case ir.Nearest(vector, query, _, metric):
+            sides = (_operand(each, row, run) for each in (vector, query))
+            score = searches.distance(metric, *sides)
+        case ir.Rrf(rankings, k):
+            variables = [_variable(each) for each in rankings]
+            scores = [_scores(each, run) for each in rankings]
+            weight = _operand(k, row, run)
+            assert isinstance(weight, int), "k is a whole number"
+            score = searches.fuse(scores, [str(row[name]["id"]) for name in variables], weight)
+        case _:
+            assert_never(ranking)
+    assert score is None or isinstance(score, float), "a score is a number"
+    return score
+
+
+def _scores(ranking: ir.Nearest | ir.Bm25, run: _Run) -> dict[str, float]:
+    """The scores of the rows in scope that have one, by id; less is better."""
+    sign = -1 if isinstance(ranking, ir.Bm25) else 1
+    scores = {str(each[_variable(ranking)]["id"]): _score(ranking, each, run) for each in run.scope}
+    return {id_: sign * score for id_, score in scores.items() if score is not None}
+
+
+def _variable(ranking: ir.Nearest | ir.Bm25) -> str:
+    return ranking.vector.variable if isinstance(ranking, ir.Nearest) else ranking.text.variable
 
 
 def _aggregate(expression: ir.Aggregate, group: _Group, run: _Run) -> Value:

@@ -10,11 +10,9 @@ from omnigraph.query.compile import compile_queries, read_queries
 from omnigraph.query.parameters import bind
 from omnigraph.testing.aggregates import SumTooLargeError
 from omnigraph.testing.comparisons import assert_same_rows
-from omnigraph.testing.reference import evaluate
 from omnigraph.testing.tables import to_rows, to_tables
-from tests.support.query_cases import CASES, NOW, TooLarge
-from tests.support.query_cases.case import ask
-from tests.support.query_cases.graphs import PEOPLE, SHAPES
+from tests.support.query_cases import CASES, TooLarge
+from tests.support.query_cases.graphs import SHAPES
 from tests.support.query_cases.refusals import QUERIES, VALUES
 
 
@@ -52,16 +50,3 @@ def test_values_that_do_not_fit_are_refused_by_name(refused):
     (query,) = compile_queries(text, SHAPES.catalog)
     with pytest.raises(InvalidParameterError, match=refused.said):
         bind(query, refused.given)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        'match { $p: Person search($p.name, "ada") } return { $p }',
-        'match { $p: Person } return { $p bm25($p.name, "ada") as score } limit 1',
-    ],
-)
-def test_searches_have_no_reference(body):
-    query = ask("", PEOPLE, body, TooLarge()).compile()
-    with pytest.raises(NotImplementedError, match="the reference does not"):
-        evaluate(query, PEOPLE.graph, {}, NOW)

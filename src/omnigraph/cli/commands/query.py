@@ -27,6 +27,9 @@ def query(
     commit: options.AtCommit = None,
     version: options.AtVersion = None,
     engine: options.OnEngine = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Search without approximate indexes.")
+    ] = False,
     timeout: options.Timeout = None,
     memory: options.Memory = None,
     max_rows: options.MaxRows = None,
@@ -67,6 +70,7 @@ def query(
                 commit=commit,
                 version=version,
                 engine=engine,
+                exact=exact,
             )
             if wanted is Format.JSON:
                 render.show_json(asdict(explanation))
@@ -81,6 +85,7 @@ def query(
             commit=commit,
             version=version,
             engine=engine,
+            exact=exact,
             timeout=timeout,
             memory=memory,
             max_rows=options.max_rows(max_rows),
