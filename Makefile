@@ -59,6 +59,7 @@ bench: $(READY) ## benchmarks, as ratios against the same work done another way
 	$(BIN)/python -m benchmarks.merge --write
 	$(BIN)/python -m benchmarks.schema --write
 	$(BIN)/python -m benchmarks.maintenance --write
+	$(BIN)/python -m benchmarks.search --write
 	$(BIN)/python -m benchmarks.plots
 
 bless: $(READY) ## rewrite the golden files; review the diff as prose

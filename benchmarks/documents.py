@@ -18,11 +18,10 @@ SCHEMA: Final = """\
 node Doc {{
   number: I64 @key
   share: I64
-  body: String @index(analyzer="english")
-  vector: Vector({dimension}) @index(kind="{kind}", metric="cosine")
+  body: String @index
+  vector: Vector({dimension}) @index{options}
 }}
 """
-KIND: Final = "ivf_pq"
 
 WORDS: Final = 50_000
 WORDS_PER_TEXT: Final = (8, 40)
@@ -184,9 +183,14 @@ def fuse(rankings: Iterable[np.ndarray]) -> np.ndarray:
     return fused
 
 
-def write_graph(place: Path, docs: Documents, *, kind: str = KIND) -> graph.Graph:
-    """A graph with these documents and its indexes."""
-    made = graph.init(place, SCHEMA.format(dimension=docs.size.dimension, kind=kind))
+def write_graph(place: Path, docs: Documents, *, kind: str | None = None) -> graph.Graph:
+    """A graph with these documents and its indexes.
+
+    Args:
+        kind: That of the index of vectors; None lets the number of rows decide.
+    """
+    options = "" if kind is None else f'(kind="{kind}")'
+    made = graph.init(place, SCHEMA.format(dimension=docs.size.dimension, options=options))
     made.load({"Doc": docs.table()}, engine="local")
     return graph.open(place)
 

@@ -18,8 +18,7 @@ def load(place: Path) -> Callable[[str, str], Any]:
     knobs = json.loads((place / "knobs.json").read_text())
 
     def near(search: Any) -> Any:
-        search = search.distance_type("cosine").nprobes(knobs["nprobes"])
-        return search.refine_factor(knobs["refine_factor"])
+        return search.distance_type("cosine").nprobes(knobs["nprobes"])
 
     def search_for(task: str, query: dict[str, Any]) -> Any:
         text, vector = query["text"], query["vector"]

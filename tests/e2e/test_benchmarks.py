@@ -142,6 +142,7 @@ def test_a_start_is_that_of_a_command_that_answers(tmp_path):
         ("merge", [], "ours, left in columns"),
         ("schema", ["--no-spark"], "DuckDB, ALTER TABLE"),
         ("maintenance", ["--no-spark"], "Lance, compact_files"),
+        ("search", [], "rrf of bm25 and nearest"),
     ],
 )
 def test_the_programs_run_without_peers(program, options, line, tmp_path):
