@@ -70,10 +70,10 @@ right."""
 
 # What a profile said when the goal was last missed; shown only while it is.
 WHY_MISSED: Final = {
-    TEXT: "Scores are computed again from the texts of the candidates, with exact statistics.",
-    NEAREST: "Distances are computed again from the vectors of the candidates.",
+    TEXT: "Every document is read and joined with those that were found: the rest comes last.",
+    NEAREST: "The same, and two probes have to agree.",
     BOTH: "Each ranking is computed to the depth of the fusion's window, not of the limit.",
-    "filtered": "See the table for which.",
+    "filtered": "Every distance is computed, as for an exact search: no index sees the filter.",
     "recall": "See the table for which.",
 }
 

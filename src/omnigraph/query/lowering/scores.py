@@ -36,7 +36,7 @@ def score_rows(query: ir.ReadQuery, state: LoweringState, rows: Rows, limit: int
     if not rankings:
         return rows
     parts = list(dict.fromkeys(part for ranking in rankings for part in _parts(ranking)))
-    best = limit if _is_whole_scope(query, parts) else None
+    best = _count_that_matter(query, rankings, limit)
     fusions = [ranking for ranking in rankings if isinstance(ranking, ir.Rrf)]
     rows = _join_scores(state, rows, parts, best, reused=bool(fusions))
     for fusion in fusions:
@@ -44,17 +44,25 @@ def score_rows(query: ir.ReadQuery, state: LoweringState, rows: Rows, limit: int
     return rows
 
 
-def _is_whole_scope(query: ir.ReadQuery, parts: Sequence[ir.Nearest | ir.Bm25]) -> bool:
-    """Whether the best rows of the only ranking are the first of the result, whatever else is.
+def _count_that_matter(
+    query: ir.ReadQuery, rankings: Sequence[ir.Ranking], limit: int | None
+) -> int | None:
+    """How many of the best rows of each ranking can be in the result; None if any.
 
-    So it is if every row of its type matches, and it is what rows are sorted by first.
+    Few are if every row of the type matches, and rows are sorted by the only ranking first, or all
+    rankings are fused.
     """
     block = query.match
     is_alone = len(block.nodes) == 1 and not (block.traversals or block.filters or block.negations)
-    if not is_alone or len(parts) != 1 or not query.order:
-        return False
+    if not is_alone:
+        return None
+    if all(isinstance(ranking, ir.Rrf) for ranking in rankings):
+        return RRF_WINDOW
+    if len(rankings) > 1 or not query.order:
+        return None
     first = query.order[0]
-    return first.expression == parts[0] and first.descending is isinstance(parts[0], ir.Bm25)
+    is_by_best = first.descending is isinstance(rankings[0], ir.Bm25)
+    return limit if first.expression == rankings[0] and is_by_best else None
 
 
 def _parts(ranking: ir.Ranking) -> tuple[ir.Nearest | ir.Bm25, ...]:
