@@ -16,6 +16,8 @@ def test_the_tour_reaches_its_end_without_spark(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     for said in (
         "2,000 rows typed, checked, committed and indexed",
+        "Company  meaning   local  10       0      0        0",
+        "$ omnigraph query about --query science.gq",
         "$ omnigraph branch merge review/bob --resolve decisions.json",
         "Catalysts, revised",
         "rename property Person.birthday: born -> birthday  [metadata]",

@@ -108,11 +108,14 @@ class Tour:
         _note(f"{count:,} rows typed, checked, committed and indexed in {seconds:.0f} s")
 
     def _ask(self) -> None:
-        _step("3. Ask")
+        _step("3. Ask, by what is linked and by what is meant")
         _show_file(QUERIES, 10)
         _omnigraph("query", "most_cited", *_QUERY_FILE, "--param", "field=computing")
         _omnigraph("query", "citing", *_QUERY_FILE, "--param", f"doi={_CITED}")
         _omnigraph("query", "colleagues", *_QUERY_FILE, "--param", "name=Ada Adeyemi")
+        # A load on Spark leaves texts to be embedded later; any other has done it.
+        _omnigraph("embed", "--quiet")
+        _omnigraph("query", "about", *_QUERY_FILE, "--param", "what=brain cells that change")
 
     def _refuse(self) -> None:
         _step("4. What breaks a rule is refused, with all that is wrong and where")
