@@ -66,7 +66,7 @@ def is_of_refs(path: str, planned: CleanupResult) -> bool:
 
 
 def purged_in(uri: Path, dropped: Dropped, commits: Iterable[KnownCommit]) -> set[str]:
-    """Those of the commits that have tables with something of what was dropped."""
+    """Those of the commits that have rows with something of what was dropped."""
     plain = PlainGraph(str(uri))
     names = {name for _, name in dropped.properties}
     types = {f"node:{name}" for name in dropped.types}
@@ -74,7 +74,8 @@ def purged_in(uri: Path, dropped: Dropped, commits: Iterable[KnownCommit]) -> se
         commit.commit_id
         for commit in commits
         for key, pin in plain.pins(commit.place).items()
-        if key in types or names & set(plain.open(*pin).schema.names)
+        if (key in types or names & set(plain.open(*pin).schema.names))
+        and plain.open(*pin).count_rows()
     }
 
 
