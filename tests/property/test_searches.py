@@ -131,7 +131,7 @@ def test_searches_on_spark_agree_with_the_reference(
             id="best",
         ),
         pytest.param(
-            searching,
+            search_parts,
             "distances",
             lambda _, vectors, __: np.arange(len(vectors), dtype=np.float64),
             id="distances",
