@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from inspect import signature
 from pathlib import Path
 from typing import Any, Final
 
@@ -193,9 +192,7 @@ def local(task: str, made: graph.Graph, docs: Documents) -> dict[str, Callable[[
     if task != BOTH:
         finds[BARE] = bare
     if task.startswith(NEAREST):
-        # Until a query can ask for it.
-        if "exact" in signature(graph.Graph.query).parameters:
-            finds[EXACT] = partial(ours, exact=True)
+        finds[EXACT] = partial(ours, exact=True)
         finds[BARE_EXACT] = partial(bare, use_index=False)
     return finds
 
@@ -294,7 +291,7 @@ def _goals(
         if _percent(task) is None:
             continue
         outcomes, share = asked[task].outcomes, asked[task].shares[OURS]
-        if ratio := report.ratio_of(outcomes[OURS], outcomes.get(EXACT)):
+        if ratio := report.ratio_of(outcomes[OURS], outcomes[EXACT]):
             found = f"{task} takes {ratio:.2f} times the exact search's and finds {share:.1%}"
             found += f"; the goals are {FILTERED_GOAL} and {RECALL_GOAL:.0%}"
             is_met = ratio <= FILTERED_GOAL and share >= RECALL_GOAL
