@@ -68,11 +68,11 @@ minute to index 20,000 of them. "Exact" uses no approximate index. A share found
 ten by scores that the program computes by itself from what it drew; rows that share the last place
 are all right."""
 
-# What a profile said when the goal was last missed; shown only while it is.
+# What the plans say; shown only while a goal is missed.
 WHY_MISSED: Final = {
     TEXT: "Every document is read and joined with those that were found: the rest comes last.",
     NEAREST: "The same, and two probes have to agree.",
-    BOTH: "Each ranking is computed to the depth of the fusion's window, not of the limit.",
+    BOTH: "Each ranking is read as deep as the window of the fusion, and joined like one alone.",
     "filtered": "Every distance is computed, as for an exact search: no index sees the filter.",
     "recall": "See the table for which.",
 }
