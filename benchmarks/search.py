@@ -70,9 +70,9 @@ are all right."""
 
 # What the plans say; shown only while a goal is missed.
 WHY_MISSED: Final = {
-    TEXT: "Every document is read and joined with those that were found: the rest comes last.",
-    NEAREST: "The same, and two probes have to agree.",
-    BOTH: "Each ranking is read as deep as the window of the fusion, and joined like one alone.",
+    TEXT: "Beside the search, the newest commit is looked for, and the plan bound by DuckDB.",
+    NEAREST: "The same, and the answers of two probes have to agree.",
+    BOTH: "Each ranking is read as deep as the window of the fusion.",
     "filtered": "Every distance is computed, as for an exact search: no index sees the filter.",
     "recall": "See the table for which.",
 }

@@ -120,6 +120,22 @@ class MatchesColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class IsFoundBy:
+    """The column holds an id that a search found, in every row that can matter.
+
+    Attributes:
+        relations: What searches find; an id is in one of them at least.
+        enough: How many rows one of them must have: with fewer, rows that no search found matter.
+    """
+
+    relations: tuple[str, ...]
+    enough: int
+
+    def __str__(self) -> str:
+        return f"what {' or '.join(self.relations)} found, if that is {self.enough:,} rows"
+
+
+@dataclass(frozen=True, slots=True)
 class ReachedFrom:
     """The rows are edges that a walk from another relation's column can use.
 
@@ -152,7 +168,7 @@ class Reduction:
 
     relation: str
     column: str
-    by: IsOneOf | IsWithin | MatchesColumn | ReachedFrom
+    by: IsOneOf | IsWithin | MatchesColumn | IsFoundBy | ReachedFrom
     has_few_values: bool = False
 
 

@@ -18,6 +18,7 @@ from omnigraph.engine.protocol import Data
 from omnigraph.limits import KEPT_LOOKUP_ROWS_MAX, REDUCED_KEYS_MAX, UNINDEXED_KEYS_MAX
 from omnigraph.relational.plans import (
     GivenRows,
+    IsFoundBy,
     IsOneOf,
     IsWithin,
     MatchesColumn,
@@ -155,6 +156,12 @@ class Reducer:
                 if rows is None or pc.count_distinct(rows[column]).as_py() > REDUCED_KEYS_MAX:
                     return False
                 keys = _texts(rows, column)
+            case IsFoundBy(relations, enough):
+                found = [rows for name in relations if (rows := self._known_rows(name)) is not None]
+                counts = [rows.num_rows for rows in found]
+                if max(counts, default=0) < enough or sum(counts) > REDUCED_KEYS_MAX:
+                    return False
+                keys = set[str]().union(*(_texts(rows, "id") for rows in found))
         table = self.data.table(relation.table)
         if reduction.has_few_values and table.count_rows() > KEPT_LOOKUP_ROWS_MAX:
             return False
@@ -263,7 +270,7 @@ def _filter_text(test: Reduction) -> str:
             return filters.is_one_of(test.column, values)
         case IsWithin(comparator, bound):
             return filters.compare(test.column, comparator.value, bound)
-        case MatchesColumn() | ReachedFrom():
+        case MatchesColumn() | IsFoundBy() | ReachedFrom():
             message = "the values of other relations are no test"
             raise AssertionError(message)
         case _:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlglot import exp
@@ -14,6 +14,7 @@ from omnigraph.query.lowering.rows import Rows
 from omnigraph.query.lowering.searching import search_of
 from omnigraph.query.lowering.state import LoweringState
 from omnigraph.relational.expressions import sql_type
+from omnigraph.relational.plans import IsFoundBy, Reduction
 from omnigraph.relational.searches import SCORE
 from omnigraph.relational.trees import column, named, subquery, table
 from omnigraph.search.fusion import RRF_WINDOW
@@ -36,33 +37,44 @@ def score_rows(query: ir.ReadQuery, state: LoweringState, rows: Rows, limit: int
     if not rankings:
         return rows
     parts = list(dict.fromkeys(part for ranking in rankings for part in _parts(ranking)))
-    best = _count_that_matter(query, rankings, limit)
     fusions = [ranking for ranking in rankings if isinstance(ranking, ir.Rrf)]
-    rows = _join_scores(state, rows, parts, best, reused=bool(fusions))
+    depth = _Depth.of(query, rankings, limit)
+    rows = _join_scores(state, rows, parts, depth, reused=bool(fusions))
     for fusion in fusions:
         rows = _fuse(state, rows, fusion)
     return rows
 
 
-def _count_that_matter(
-    query: ir.ReadQuery, rankings: Sequence[ir.Ranking], limit: int | None
-) -> int | None:
-    """How many of the best rows of each ranking can be in the result; None if any.
+@dataclass(frozen=True, slots=True)
+class _Depth:
+    """How far down its rankings a query looks, if every row of the type matches.
 
-    Few are if every row of the type matches, and rows are sorted by the only ranking first, or all
-    rankings are fused.
+    Attributes:
+        best: How many rows of each ranking have a score that matters; None for all.
+        enough: How many rows with a score fill the result; None if rows without one may be before.
     """
-    block = query.match
-    is_alone = len(block.nodes) == 1 and not (block.traversals or block.filters or block.negations)
-    if not is_alone:
-        return None
-    if all(isinstance(ranking, ir.Rrf) for ranking in rankings):
-        return RRF_WINDOW
-    if len(rankings) > 1 or not query.order:
-        return None
-    first = query.order[0]
-    is_by_best = first.descending is isinstance(rankings[0], ir.Bm25)
-    return limit if first.expression == rankings[0] and is_by_best else None
+
+    best: int | None = None
+    enough: int | None = None
+
+    @classmethod
+    def of(cls, query: ir.ReadQuery, rankings: Sequence[ir.Ranking], limit: int | None) -> _Depth:
+        block = query.match
+        if len(block.nodes) > 1 or block.traversals or block.filters or block.negations:
+            return cls()
+        enough = limit if len(rankings) == 1 and _is_by_best(query, rankings[0]) else None
+        if not all(isinstance(ranking, ir.Rrf) for ranking in rankings):
+            return cls(enough, enough)
+        # A row beyond the window of every ranking has no score.
+        has_scores = enough is not None and enough <= RRF_WINDOW
+        return cls(RRF_WINDOW, enough if has_scores else None)
+
+
+def _is_by_best(query: ir.ReadQuery, ranking: ir.Ranking) -> bool:
+    """Whether rows are sorted by a ranking first, the best before others."""
+    if not query.order or query.order[0].expression != ranking:
+        return False
+    return query.order[0].descending is not isinstance(ranking, ir.Nearest)
 
 
 def _parts(ranking: ir.Ranking) -> tuple[ir.Nearest | ir.Bm25, ...]:
@@ -73,13 +85,14 @@ def _join_scores(
     state: LoweringState,
     rows: Rows,
     parts: Sequence[ir.Nearest | ir.Bm25],
-    best: int | None,
+    depth: _Depth,
     *,
     reused: bool,
 ) -> Rows:
     query = exp.select(*(column(name, "q") for name in rows.columns.values()))
     query = query.from_(table(rows.table, "q"))
     scores: dict[ir.Ranking, str] = {}
+    relations: list[str] = []
     for place, part in enumerate(parts):
         score: exp.Expr = exp.Cast(this=exp.Null(), to=sql_type(Scalar.F64))
         search = search_of(part, state.given)
@@ -87,11 +100,15 @@ def _join_scores(
             alias = f"s{place}"
             id_ = column(rows.columns[_variable(part), "id"], "q")
             on = exp.EQ(this=id_, expression=column("id", alias))
-            relation = state.search(search, best)
-            query = query.join(table(relation, alias), on=on, join_type="left")
+            relations.append(state.search(search, depth.best))
+            query = query.join(table(relations[-1], alias), on=on, join_type="left")
             score = column(SCORE, alias)
         scores[part] = f"r{place}"
         query = query.select(named(score, scores[part]))
+    if depth.enough is not None and relations:
+        by = IsFoundBy(tuple(relations), depth.enough)
+        for read in rows.places[_variable(parts[0])]:
+            state.builder.reduce(Reduction(read.relation, read.column, by))
     return replace(rows, table=state.builder.define(query, reused=reused), scores=scores)
 
 
