@@ -90,4 +90,5 @@ def test_only_what_planning_again_or_waiting_can_cure_is_retryable():
         errors.StaleHeadError,
         errors.TableConflictError,
         errors.StorageError,
+        errors.EmbeddingError,
     }

@@ -27,8 +27,7 @@ class ColumnMap:
     def parse(cls, text: str, type_: SchemaType) -> tuple[str, Self]:
         """The path in a text, and the map behind it, if there is one.
 
-        >>> from omnigraph.load.shaping.envelopes import ENDS
-        from omnigraph.schema.catalog import NodeType, Property
+        >>> from omnigraph.schema.catalog import NodeType, Property
         >>> from omnigraph.model.types import Scalar
         >>> person = NodeType("Person", (Property("name", Scalar.STRING),))
         >>> ColumnMap.parse("s3://lake/people.csv:name=full name", person)
