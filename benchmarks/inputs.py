@@ -117,6 +117,22 @@ def parquet(size: Size, folder: Path = FOLDER) -> Path:
     return _made(folder / f"{size.rows}-parquet", fill)
 
 
+def typed_schema(types: int) -> str:
+    """A schema of so many types of nodes."""
+    return "\n".join(
+        f"node T{number} {{ name: String @key  age: I64  mail: String @unique }}"
+        for number in range(types)
+    )
+
+
+def typed_lines(types: int, rows: int) -> Iterator[str]:
+    """Lines of a graph file: so many rows of each type of `typed_schema`."""
+    for number in range(types):
+        for row in range(rows):
+            data = {"name": f"n{row}", "age": row, "mail": f"n{row}@example.com"}
+            yield json.dumps({"type": f"T{number}", "data": data}) + "\n"
+
+
 def upsert(people: int, folder: Path = FOLDER) -> Path:
     """A directory with `base` and `changes`, a tenth of it: half of them people who are there."""
 

@@ -39,12 +39,16 @@ SECONDS_MAX: Final = 40
 """A contestant that would take longer in all runs fewer rounds, and at least one."""
 PEER_SECONDS_MAX: Final = 900
 
-LOAD_GOALS: Final = {NDJSON: 1.8, PARQUET: 2.5}
+LOAD_GOALS: Final = {NDJSON: 1.8, PARQUET: 1.5}
 LOAD_GOAL_ROWS: Final = 10_000_000
 MEMORY_STEPS: Final = 20
 MEMORY_GOAL: Final = 1.25
 MEMORY_GOAL_ROWS: Final = 20_000_000
 UPSERT_GOAL: Final = 2
+SPARK_UPSERT_GOAL: Final = 1
+MANY_TYPES: Final = 40
+ROWS_PER_TYPE: Final = 100
+MANY_TYPES_GOAL: Final = 2
 UPSERT_ROWS: Final = 10_000_000
 """People to merge into; a load of more rows merges into no more."""
 LOCAL_GOAL: Final = 400_000
@@ -74,6 +78,10 @@ and without the index on ids; "Delta Lake" is deltalake's `merge`, in its proces
 it wrote. Everyone reads the changes from one Parquet file within the time, and afterwards the rows
 were counted."""
 
+TYPES_READING: Final = """\
+The same number of rows in mode `append`, into a graph without rows, on Spark: of one type, and of
+many. Each type has a key and a unique property."""
+
 LOCAL_READING: Final = """\
 The local engine, in this process and without Spark, into a graph without rows; Kuzu's COPY is into
 a database without rows, whose keys it checks and indexes as it goes. It reads Parquet: for JSON it
@@ -94,6 +102,7 @@ WHY_LOCAL_MISSED: Final = (
 )
 # Nobody has profiled these yet.
 WHY_UPSERT_MISSED: Final = ""
+WHY_TYPES_MISSED: Final = ""
 WHY_MEMORY_MISSED: Final = ""
 
 
@@ -108,6 +117,7 @@ def run(given: argparse.Namespace, folder: Path) -> str:
         for text in (_loads(given, folder, goals), _memory(given, folder, goals)):
             parts += text
         parts += _upserts(given, folder, goals, versions)
+        parts += _many_types(given, folder, goals)
     parts += _locals(given, folder, goals, versions)
     return "\n\n".join(
         [
@@ -130,12 +140,13 @@ class Loader:
     folder: Path
     engine: str
     index: bool
+    schema: str = inputs.SCHEMA
     results: list[LoadResult] = field(default_factory=list)
     numbers: Callable[[], int] = field(default_factory=lambda: count().__next__)
 
     def __call__(self) -> Answer:
         place = self.folder / f"graph-{self.numbers()}"
-        made = graph.init(place, inputs.SCHEMA)
+        made = graph.init(place, self.schema)
 
         def load() -> LoadResult:
             return made.load(self.source, engine=self.engine, index=self.index)
@@ -289,7 +300,41 @@ def _upserts(
             goals.append(
                 report.goal(told, WHY_UPSERT_MISSED, is_met=ratio <= goal, is_measured=is_measured)
             )
+    if ratio := report.ratio_of(outcomes[ON_SPARK], outcomes.get(DELTA)):
+        told = f"an upsert on Spark takes {ratio:.2f} times that of {DELTA}"
+        told += f"; the goal is {SPARK_UPSERT_GOAL} at {size}"
+        is_met = ratio <= SPARK_UPSERT_GOAL
+        goals.append(report.goal(told, WHY_UPSERT_MISSED, is_met=is_met, is_measured=is_measured))
     return [title, UPSERT_READING, _rates(outcomes, people // 10, to=fastest)]
+
+
+def load_many_types(folder: Path, given: argparse.Namespace) -> Outcomes:
+    """As many rows of one type, and of many, by ours on Spark."""
+    folder.mkdir()
+    contestants: dict[str, Callable[[], Answer]] = {}
+    for types in (1, MANY_TYPES):
+        source = folder / f"{types}.ndjson"
+        rows = MANY_TYPES * ROWS_PER_TYPE // types
+        source.write_text("".join(inputs.typed_lines(types, rows)))
+        schema = inputs.typed_schema(types)
+        contestants[_typed(types)] = Loader(source, folder, "spark", index=False, schema=schema)
+    return compete(contestants, rounds=given.rounds, seconds_max=SECONDS_MAX)
+
+
+def _many_types(given: argparse.Namespace, folder: Path, goals: list[str]) -> list[str]:
+    outcomes = load_many_types(folder / "types", given)
+    one, many = _typed(1), _typed(MANY_TYPES)
+    rows = MANY_TYPES * ROWS_PER_TYPE
+    if ratio := report.ratio_of(outcomes[many], outcomes[one]):
+        told = f"{rows:,} rows of {MANY_TYPES} types take {ratio:.2f} times those of one type on"
+        told += f" Spark; the goal is {MANY_TYPES_GOAL}"
+        is_met = ratio <= MANY_TYPES_GOAL
+        goals.append(report.goal(told, WHY_TYPES_MISSED, is_met=is_met, is_measured=True))
+    return [
+        f"### Many types on Spark, {rows:,} rows",
+        TYPES_READING,
+        _rates(outcomes, rows, to=one),
+    ]
 
 
 def _locals(
@@ -356,6 +401,10 @@ def _rates(outcomes: Mapping[str, Outcome], rows: int, *, to: str) -> str:
 
 def _local(form: str, *, index: bool) -> str:
     return f"ours, {form}{', and indexes' if index else ''}"
+
+
+def _typed(types: int) -> str:
+    return "ours, one type" if types == 1 else f"ours, {types} types"
 
 
 def _mebibytes(count: int) -> str:

@@ -19,8 +19,8 @@ from benchmarks.peers.fingerprints import fingerprint
 from benchmarks.peers.process import Peer
 from benchmarks.rounds import Answer, Outcome, Row, Timed, compete, timed
 from omnigraph import graph
-from omnigraph.changes.graphs import GraphDiff
-from omnigraph.changes.records import RowChange
+from omnigraph.changes.diffs import GraphDiff
+from omnigraph.changes.rows import RowChange
 
 OURS: Final = "ours"
 IMAGES: Final = "ours, images kept as dictionaries"

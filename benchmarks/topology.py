@@ -49,9 +49,9 @@ SCHEMA: Final = """
 node Person { number: I64 @key }
 edge Follows: Person -> Person
 """
-_PERSON: Final = TableKey(TableKind.NODE, TypeName("Person"))
-_FOLLOWS: Final = TableKey(TableKind.EDGE, TypeName("Follows"))
-TABLES: Final = EdgeTables(_FOLLOWS, _PERSON, _PERSON)
+PERSON: Final = TableKey(TableKind.NODE, TypeName("Person"))
+FOLLOWS: Final = TableKey(TableKind.EDGE, TypeName("Follows"))
+TABLES: Final = EdgeTables(FOLLOWS, PERSON, PERSON)
 
 READING: Final = """\
 Arrays of all edges of a type, both ways, each measurement in a process of its own that has opened
@@ -110,17 +110,17 @@ def write_graph(path: Path, edge_count: int) -> graph.Graph:
     author = heads.Authorship(OperationId(clock.ulid()), OperationKind.LOAD)
     texts = pc.cast(pa.array(np.arange(people)), pa.string())
     nodes = pa.table({"id": texts, "number": np.arange(people)})
-    table = store.tables.open_pin(now.pin(_PERSON))
-    tables = {_PERSON: heads.apply(staging.stage_append(table, _as(table.schema, nodes)), author)}
-    table = store.tables.open_pin(now.pin(_FOLLOWS))
+    table = store.tables.open_pin(now.pin(PERSON))
+    tables = {PERSON: heads.apply(staging.stage_append(table, _as(table.schema, nodes)), author)}
+    table = store.tables.open_pin(now.pin(FOLLOWS))
     for first in range(0, edge_count, EDGES_AT_ONCE):
         count = min(EDGES_AT_ONCE, edge_count - first)
         ends = [texts.take(pa.array(random.integers(0, people, count))) for _ in range(2)]
         ids = pc.cast(pa.array(np.arange(first, first + count)), pa.string())
         rows = _as(table.schema, pa.table({"id": ids, "src": ends[0], "dst": ends[1]}))
         table = heads.apply(staging.stage_append(table, rows), author)
-    tables[_FOLLOWS] = table
-    for key, columns in ((_PERSON, ["id"]), (_FOLLOWS, ["src"])):
+    tables[FOLLOWS] = table
+    for key, columns in ((PERSON, ["id"]), (FOLLOWS, ["src"])):
         specs = [indexes.IndexSpec(column) for column in columns]
         if write := indexes.stage_indexes(tables[key], specs):
             tables[key] = heads.apply(write, author)
@@ -140,7 +140,7 @@ def measure(uri: str, how: str) -> dict[str, float]:
     opened = graph.open(uri, read_only=how != "follow")
     store = Store.open(uri)
     data = _data(opened, store)
-    data.table(_FOLLOWS).count_rows()
+    data.table(FOLLOWS).count_rows()
     topologies = Topologies()
     if how == "follow":
         assert topologies.of(data, TABLES) is not None

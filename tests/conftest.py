@@ -101,8 +101,11 @@ def s3_bucket(s3_server: s3.S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
 def spark(request: pytest.FixtureRequest) -> SparkSession:
     """One Spark session for the run (one per worker under xdist)."""
     # Imported here: most test runs never need it.
-    from tests.support.spark import small_session
+    from tests.support.connect import ADDRESS_VARIABLE
+    from tests.support.spark import connect_session, small_session
 
+    if (address := os.environ.get(ADDRESS_VARIABLE)) is not None:
+        return connect_session(address)
     cache = request.config.cache
     assert cache is not None
     # Kept between runs, so that all but the first start quickly.

@@ -9,22 +9,33 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import omnigraph
+from omnigraph.accessors.algorithms import Algorithms
 from omnigraph.accessors.branches import BranchList
+from omnigraph.accessors.embeddings import Embeddings
 from omnigraph.accessors.history import Commits
 from omnigraph.accessors.indexes import IndexList
+from omnigraph.accessors.proposals import ProposalList
 from omnigraph.accessors.recoveries import Recoveries
 from omnigraph.accessors.schema import Schema
 from omnigraph.accessors.settings import GraphSettings
+from omnigraph.accessors.stored_queries import StoredQueries
+from omnigraph.accessors.streams import StreamList
 from omnigraph.accessors.tags import TagList
 from omnigraph.graph import Graph
+from omnigraph.remote.graph import NOT_REMOTE, RemoteGraph
 
 _PARTS: Final = {
+    "graph.algorithms": Algorithms,
     "graph.branches": BranchList,
     "graph.commits": Commits,
+    "graph.embeddings": Embeddings,
     "graph.indexes": IndexList,
+    "graph.proposals": ProposalList,
+    "graph.queries": StoredQueries,
     "graph.recoveries": Recoveries,
     "graph.settings": GraphSettings,
     "graph.schema": Schema,
+    "graph.streams": StreamList,
     "graph.tags": TagList,
 }
 """What a graph has under names of its own."""
@@ -44,17 +55,21 @@ _BLANK: Final = "\n\n"
 def body() -> Iterator[str]:
     """The page's lines, without its head."""
     yield from ("## Opening", "", "`omnigraph.__version__` is the release that is installed.")
-    for name in ("open", "init"):
+    for name in ("open", "init", "connect"):
         yield from _callable(f"omnigraph.{name}", getattr(omnigraph, name))
     yield from ("", "## A graph", "", _SPARK)
     yield from _members("graph", Graph)
     for name, kind in _PARTS.items():
         yield from ("", f"## `{name}`", "", *_prose(kind))
         yield from _members(name, kind)
+    yield from ("", "## A remote graph", "", "### `RemoteGraph`", "", *_prose(RemoteGraph))
+    yield from ("", "It has the methods above, but for these:", "")
+    yield from (f"- `{name}`: {why}." for name, why in NOT_REMOTE.items())
     yield from ("", "## Schemas")
     yield from _callable("omnigraph.parse_schema", omnigraph.parse_schema)
     public = [(name, getattr(omnigraph, name)) for name in omnigraph.__all__]
-    kinds = [(name, each) for name, each in public if inspect.isclass(each) and each is not Graph]
+    graphs = (Graph, RemoteGraph)
+    kinds = [(name, each) for name, each in public if inspect.isclass(each) and each not in graphs]
     yield from ("", "## Results")
     for name, kind in kinds:
         if not issubclass(kind, Exception):

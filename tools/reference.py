@@ -166,10 +166,80 @@ _SENTENCES: Final[Mapping[ErrorCode, tuple[type[OmnigraphError], str]]] = {
         errors.InvalidInputError,
         "The environment has no usable key for the provider.",
     ),
+    ErrorCode.REQUEST_TAKEN: (
+        errors.ConflictError,
+        "Another process carries out the request with the same key; repeat it.",
+    ),
+    ErrorCode.REQUEST_MISMATCH: (
+        errors.InvalidInputError,
+        "The key was used for another request; use a new key for each.",
+    ),
+    ErrorCode.UNAUTHENTICATED: (
+        errors.NotAllowedError,
+        "A server needs a token, and got none that is valid.",
+    ),
+    ErrorCode.TOO_BUSY: (
+        errors.LimitExceededError,
+        "A server has no room for the request; repeat it after `Retry-After`.",
+    ),
+    ErrorCode.RANGE_NOT_SATISFIABLE: (
+        errors.InvalidInputError,
+        "A blob has no bytes in the range that was asked for.",
+    ),
+    ErrorCode.UNSUPPORTED_MEDIA: (
+        errors.InvalidInputError,
+        "A server does not read or write this media type or compression.",
+    ),
+    ErrorCode.BODY_TOO_LARGE: (
+        errors.LimitExceededError,
+        "The body of a request is larger, or took longer, than a server allows.",
+    ),
     ErrorCode.EMBEDDING_MODEL: (
         errors.InvalidInputError,
         "The vectors were made by another model than the query's.",
     ),
+    ErrorCode.INVALID_POLICY: (
+        errors.InvalidInputError,
+        "A policy, or a rule in it, is not valid; the message says where.",
+    ),
+    ErrorCode.FORBIDDEN: (
+        errors.NotAllowedError,
+        "The policy does not allow this to the actor; the message names the rule.",
+    ),
+    ErrorCode.STREAM: (
+        errors.StreamError,
+        "A stream and what the branch records of it disagree.",
+    ),
+    ErrorCode.STREAM_MOVED: (
+        errors.ConflictError,
+        "Another process wrote the same batch of a stream meanwhile.",
+    ),
+    ErrorCode.STREAM_REPLACED: (
+        errors.StreamError,
+        "The checkpoint of a stream was deleted or replaced since its newest batch.",
+    ),
+    ErrorCode.STREAM_REWOUND: (
+        errors.StreamError,
+        "The checkpoint gives an older batch than the branch has, or another of that number.",
+    ),
+    ErrorCode.STREAM_UNKNOWN: (
+        errors.StreamError,
+        "The checkpoint has done batches, and the branch has none of them.",
+    ),
+    ErrorCode.STREAM_RENAMED: (
+        errors.StreamError,
+        "The checkpoint is that of a stream of another name.",
+    ),
+    ErrorCode.PROPOSAL_NOT_FOUND: (
+        errors.ProposalNotFoundError,
+        "The graph has no such proposal.",
+    ),
+    ErrorCode.PROPOSAL_ENDED: (errors.InvalidInputError, "The proposal was merged or closed."),
+    ErrorCode.PROPOSAL_EMPTY: (
+        errors.InvalidInputError,
+        "The target has everything that the proposed branch has.",
+    ),
+    ErrorCode.OWN_PROPOSAL: (errors.NotAllowedError, "Authors do not approve their proposals."),
 }
 """The class that carries a code, and what the code means; `errors_page` needs all of them."""
 

@@ -10,13 +10,13 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from omnigraph import errors
-    from omnigraph.changes.feed import Batch, CommitChanges
-    from omnigraph.changes.graphs import GraphDiff
-    from omnigraph.changes.records import RowChange
-    from omnigraph.embedding.counts import EmbeddingCounts
+    from omnigraph.accessors.stored_queries import StoredParameter, StoredQuery
+    from omnigraph.algorithms.results import AlgorithmResult
+    from omnigraph.changes.diffs import Batch, CommitChanges, GraphDiff
+    from omnigraph.changes.rows import RowChange
+    from omnigraph.embedding.counts import EmbeddingCounts, EmbeddingStatus
     from omnigraph.engine.budget import Cancellation
-    from omnigraph.engine.embedding_states import EmbeddingStatus
-    from omnigraph.engine.queries import Explanation, QueryResult
+    from omnigraph.engine.query_results import Explanation, QueryResult
     from omnigraph.errors import (
         AlreadyExistsError,
         BranchNotFoundError,
@@ -37,48 +37,58 @@ if TYPE_CHECKING:
         NotFoundError,
         OmnigraphError,
         OutcomeUnknownError,
+        ProposalNotFoundError,
         RecoveryNeededError,
         StaleHeadError,
         StorageError,
+        StreamError,
         TableConflictError,
         TagNotFoundError,
         TypeNotFoundError,
     )
-    from omnigraph.evolution.run import SchemaResult, SchemaRevision
-    from omnigraph.export.run import ExportResult
-    from omnigraph.graph import Graph, init, open  # noqa: A004  # omnigraph.open is the API
+    from omnigraph.evolution.results import SchemaResult, SchemaRevision
+    from omnigraph.export.results import ExportResult
+    from omnigraph.graph import Graph, Target, init, open  # noqa: A004  # omnigraph.open is the API
     from omnigraph.integrity.violations import IntegrityError, Violation
     from omnigraph.lang.diagnostics import DiagnosticsError
     from omnigraph.load.results import LoadResult
     from omnigraph.maintenance.checking.report import CheckReport, Finding
     from omnigraph.maintenance.cleanup.results import CleanupResult
-    from omnigraph.maintenance.embedding.run import EmbedResult
-    from omnigraph.maintenance.index_list import IndexStatus
-    from omnigraph.maintenance.indexes import IndexResult
-    from omnigraph.maintenance.optimize import OptimizeResult, TableOptimization
     from omnigraph.maintenance.purge.results import PurgeResult
-    from omnigraph.maintenance.repair import RepairResult
-    from omnigraph.manifest.let_go import LetGo
-    from omnigraph.manifest.schemas import AcceptedSchema
+    from omnigraph.maintenance.results import (
+        EmbedResult,
+        IndexResult,
+        IndexStatus,
+        OptimizeResult,
+        RepairResult,
+        TableOptimization,
+    )
     from omnigraph.manifest.snapshot import Snapshot
-    from omnigraph.manifest.tags import Tag
     from omnigraph.merge.conflicts import Conflict, MergeConflictError
-    from omnigraph.merge.run import MergeOutcome
+    from omnigraph.merge.outcomes import MergeOutcome
     from omnigraph.model.commits import Commit
     from omnigraph.model.counts import Counts
     from omnigraph.model.followups import FollowUpFailure
+    from omnigraph.model.let_go import LetGo
+    from omnigraph.model.proposals import Proposal, Review
     from omnigraph.model.settings import Setting
+    from omnigraph.model.streams import StreamBatch, StreamRecord
+    from omnigraph.model.tags import Tag
     from omnigraph.mutation.results import MutationResult
-    from omnigraph.recovery.audit import RecoveryEntry
+    from omnigraph.recovery.entries import RecoveryEntry
     from omnigraph.recovery.sidecars import Pending
+    from omnigraph.remote.graph import RemoteGraph, connect
+    from omnigraph.schema.accepted import AcceptedSchema
     from omnigraph.schema.catalog import Catalog
     from omnigraph.schema.findings import InvalidSchemaError
     from omnigraph.schema.parser import parse_schema
     from omnigraph.schema.plan import MigrationRefusedError, SchemaPlan
     from omnigraph.schema.steps import SchemaStep
+    from omnigraph.streams.handles import Ingest
 
 __all__ = [
     "AcceptedSchema",
+    "AlgorithmResult",
     "AlreadyExistsError",
     "Batch",
     "BranchNotFoundError",
@@ -110,6 +120,7 @@ __all__ = [
     "GraphNotFoundError",
     "IndexResult",
     "IndexStatus",
+    "Ingest",
     "IntegrityError",
     "InternalError",
     "InvalidInputError",
@@ -129,11 +140,15 @@ __all__ = [
     "OptimizeResult",
     "OutcomeUnknownError",
     "Pending",
+    "Proposal",
+    "ProposalNotFoundError",
     "PurgeResult",
     "QueryResult",
     "RecoveryEntry",
     "RecoveryNeededError",
+    "RemoteGraph",
     "RepairResult",
+    "Review",
     "RowChange",
     "SchemaPlan",
     "SchemaResult",
@@ -143,12 +158,19 @@ __all__ = [
     "Snapshot",
     "StaleHeadError",
     "StorageError",
+    "StoredParameter",
+    "StoredQuery",
+    "StreamBatch",
+    "StreamError",
+    "StreamRecord",
     "TableConflictError",
     "TableOptimization",
     "Tag",
     "TagNotFoundError",
+    "Target",
     "TypeNotFoundError",
     "Violation",
+    "connect",
     "errors",
     "init",
     "open",
@@ -156,9 +178,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AcceptedSchema": "omnigraph.manifest.schemas",
+    "AcceptedSchema": "omnigraph.schema.accepted",
+    "AlgorithmResult": "omnigraph.algorithms.results",
     "AlreadyExistsError": "omnigraph.errors",
-    "Batch": "omnigraph.changes.feed",
+    "Batch": "omnigraph.changes.diffs",
     "BranchNotFoundError": "omnigraph.errors",
     "Cancellation": "omnigraph.engine.budget",
     "CancelledError": "omnigraph.errors",
@@ -166,67 +189,79 @@ _HOMES = {
     "CheckReport": "omnigraph.maintenance.checking.report",
     "CleanupResult": "omnigraph.maintenance.cleanup.results",
     "Commit": "omnigraph.model.commits",
-    "CommitChanges": "omnigraph.changes.feed",
+    "CommitChanges": "omnigraph.changes.diffs",
     "CommitLetGoError": "omnigraph.errors",
     "CommitNotFoundError": "omnigraph.errors",
     "Conflict": "omnigraph.merge.conflicts",
     "ConflictError": "omnigraph.errors",
     "Counts": "omnigraph.model.counts",
     "DiagnosticsError": "omnigraph.lang.diagnostics",
-    "Explanation": "omnigraph.engine.queries",
-    "ExportResult": "omnigraph.export.run",
-    "EmbedResult": "omnigraph.maintenance.embedding.run",
+    "Explanation": "omnigraph.engine.query_results",
+    "ExportResult": "omnigraph.export.results",
+    "EmbedResult": "omnigraph.maintenance.results",
     "EmbeddingCounts": "omnigraph.embedding.counts",
     "EmbeddingError": "omnigraph.errors",
-    "EmbeddingStatus": "omnigraph.engine.embedding_states",
+    "EmbeddingStatus": "omnigraph.embedding.counts",
     "FeedGapError": "omnigraph.errors",
     "Finding": "omnigraph.maintenance.checking.report",
     "FollowUpFailure": "omnigraph.model.followups",
     "FormatError": "omnigraph.errors",
     "Graph": "omnigraph.graph",
-    "GraphDiff": "omnigraph.changes.graphs",
+    "GraphDiff": "omnigraph.changes.diffs",
     "GraphNotFoundError": "omnigraph.errors",
-    "IndexResult": "omnigraph.maintenance.indexes",
-    "IndexStatus": "omnigraph.maintenance.index_list",
+    "IndexResult": "omnigraph.maintenance.results",
+    "IndexStatus": "omnigraph.maintenance.results",
+    "Ingest": "omnigraph.streams.handles",
     "IntegrityError": "omnigraph.integrity.violations",
     "InternalError": "omnigraph.errors",
     "InvalidInputError": "omnigraph.errors",
     "InvalidNameError": "omnigraph.errors",
     "InvalidParameterError": "omnigraph.errors",
     "InvalidSchemaError": "omnigraph.schema.findings",
-    "LetGo": "omnigraph.manifest.let_go",
+    "LetGo": "omnigraph.model.let_go",
     "LimitExceededError": "omnigraph.errors",
     "LoadResult": "omnigraph.load.results",
     "MergeConflictError": "omnigraph.merge.conflicts",
-    "MergeOutcome": "omnigraph.merge.run",
+    "MergeOutcome": "omnigraph.merge.outcomes",
     "MigrationRefusedError": "omnigraph.schema.plan",
     "MutationResult": "omnigraph.mutation.results",
     "NotAllowedError": "omnigraph.errors",
     "NotFoundError": "omnigraph.errors",
     "OmnigraphError": "omnigraph.errors",
-    "OptimizeResult": "omnigraph.maintenance.optimize",
+    "OptimizeResult": "omnigraph.maintenance.results",
     "OutcomeUnknownError": "omnigraph.errors",
     "Pending": "omnigraph.recovery.sidecars",
+    "Proposal": "omnigraph.model.proposals",
+    "ProposalNotFoundError": "omnigraph.errors",
     "PurgeResult": "omnigraph.maintenance.purge.results",
-    "QueryResult": "omnigraph.engine.queries",
-    "RecoveryEntry": "omnigraph.recovery.audit",
+    "QueryResult": "omnigraph.engine.query_results",
+    "RecoveryEntry": "omnigraph.recovery.entries",
     "RecoveryNeededError": "omnigraph.errors",
-    "RepairResult": "omnigraph.maintenance.repair",
-    "RowChange": "omnigraph.changes.records",
+    "RemoteGraph": "omnigraph.remote.graph",
+    "RepairResult": "omnigraph.maintenance.results",
+    "Review": "omnigraph.model.proposals",
+    "RowChange": "omnigraph.changes.rows",
     "SchemaPlan": "omnigraph.schema.plan",
-    "SchemaResult": "omnigraph.evolution.run",
-    "SchemaRevision": "omnigraph.evolution.run",
+    "SchemaResult": "omnigraph.evolution.results",
+    "SchemaRevision": "omnigraph.evolution.results",
     "SchemaStep": "omnigraph.schema.steps",
     "Setting": "omnigraph.model.settings",
     "Snapshot": "omnigraph.manifest.snapshot",
     "StaleHeadError": "omnigraph.errors",
     "StorageError": "omnigraph.errors",
+    "StoredParameter": "omnigraph.accessors.stored_queries",
+    "StoredQuery": "omnigraph.accessors.stored_queries",
+    "StreamBatch": "omnigraph.model.streams",
+    "StreamError": "omnigraph.errors",
+    "StreamRecord": "omnigraph.model.streams",
     "TableConflictError": "omnigraph.errors",
-    "TableOptimization": "omnigraph.maintenance.optimize",
-    "Tag": "omnigraph.manifest.tags",
+    "TableOptimization": "omnigraph.maintenance.results",
+    "Tag": "omnigraph.model.tags",
     "TagNotFoundError": "omnigraph.errors",
+    "Target": "omnigraph.graph",
     "TypeNotFoundError": "omnigraph.errors",
     "Violation": "omnigraph.integrity.violations",
+    "connect": "omnigraph.remote.graph",
     "init": "omnigraph.graph",
     "open": "omnigraph.graph",
     "parse_schema": "omnigraph.schema.parser",

@@ -82,6 +82,15 @@ class EmbedScope(StrEnum):
     """Also those that have the vector of their text."""
 
 
+class EdgeDirection(StrEnum):
+    """Which way paths follow edges."""
+
+    OUT = "out"
+    """From sources to targets."""
+    IN = "in"
+    BOTH = "both"
+
+
 class ExportFormat(StrEnum):
     """What an export is made of."""
 
@@ -125,6 +134,29 @@ class Analyzer(StrEnum):
     """Lower case. Words are parted by white space."""
     RAW = "raw"
     """The text as it is, as one word."""
+    ARABIC = "arabic"
+    DANISH = "danish"
+    DUTCH = "dutch"
+    FINNISH = "finnish"
+    FRENCH = "french"
+    GERMAN = "german"
+    GREEK = "greek"
+    HUNGARIAN = "hungarian"
+    ITALIAN = "italian"
+    NORWEGIAN = "norwegian"
+    PORTUGUESE = "portuguese"
+    ROMANIAN = "romanian"
+    RUSSIAN = "russian"
+    SPANISH = "spanish"
+    SWEDISH = "swedish"
+    TAMIL = "tamil"
+    TURKISH = "turkish"
+    """Like English, with the endings and stop words of the language."""
+
+    @property
+    def is_language(self) -> bool:
+        """Whether it knows the endings and stop words of a language."""
+        return self not in (Analyzer.SIMPLE, Analyzer.WHITESPACE, Analyzer.RAW)
 
 
 class Metric(StrEnum):

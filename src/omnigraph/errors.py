@@ -12,6 +12,7 @@
     │   ├── CommitLetGoError           read another commit
     │   ├── CommitNotFoundError
     │   ├── FeedGapError               take a new baseline
+    │   ├── ProposalNotFoundError
     │   ├── TagNotFoundError
     │   └── TypeNotFoundError
     ├── AlreadyExistsError             choose another name, or open it
@@ -20,6 +21,7 @@
     │   ├── StaleHeadError             the branch moved; nothing became visible
     │   └── TableConflictError         a table moved under a staged write
     ├── IntegrityError                 fix the data                            (integrity)
+    ├── StreamError                    name another stream, or another checkpoint
     ├── MigrationRefusedError          change the schema plan                  (schema)
     ├── NotAllowedError                ask for the right
     ├── LimitExceededError             ask for less
@@ -133,6 +135,25 @@ class ErrorCode(StrEnum):
     EMBEDDING_VECTOR = "embedding_vector"
     EMBEDDING_KEY = "embedding_key"
     EMBEDDING_MODEL = "embedding_model"
+    INVALID_POLICY = "invalid_policy"
+    FORBIDDEN = "forbidden"
+    REQUEST_TAKEN = "request_taken"
+    REQUEST_MISMATCH = "request_mismatch"
+    UNAUTHENTICATED = "unauthenticated"
+    TOO_BUSY = "too_busy"
+    UNSUPPORTED_MEDIA = "unsupported_media"
+    BODY_TOO_LARGE = "body_too_large"
+    STREAM = "stream"
+    STREAM_MOVED = "stream_moved"
+    STREAM_REPLACED = "stream_replaced"
+    STREAM_REWOUND = "stream_rewound"
+    STREAM_UNKNOWN = "stream_unknown"
+    STREAM_RENAMED = "stream_renamed"
+    PROPOSAL_NOT_FOUND = "proposal_not_found"
+    PROPOSAL_ENDED = "proposal_ended"
+    PROPOSAL_EMPTY = "proposal_empty"
+    OWN_PROPOSAL = "own_proposal"
+    RANGE_NOT_SATISFIABLE = "range_not_satisfiable"
 
 
 class OmnigraphError(Exception):
@@ -232,6 +253,12 @@ class FeedGapError(NotFoundError):
     default_code = ErrorCode.FEED_GAP
 
 
+class ProposalNotFoundError(NotFoundError):
+    """The graph has no proposal of that number."""
+
+    default_code = ErrorCode.PROPOSAL_NOT_FOUND
+
+
 class TagNotFoundError(NotFoundError):
     """The graph has no tag of that name."""
 
@@ -267,6 +294,12 @@ class TableConflictError(ConflictError):
     """A table moved under a staged write; `details` has table_key, expected and actual."""
 
     default_code = ErrorCode.EXPECTED_VERSION_MISMATCH
+
+
+class StreamError(OmnigraphError):
+    """A stream's checkpoint and what the branch records of it disagree. Nothing was written."""
+
+    default_code = ErrorCode.STREAM
 
 
 class NotAllowedError(OmnigraphError):

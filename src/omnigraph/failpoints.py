@@ -47,6 +47,8 @@ class Failpoint(StrEnum):
     WRITE_AFTER_CONFIRM = "write.after_confirm"
     WRITE_AFTER_PUBLISH = "write.after_publish"
     WRITE_AFTER_SETTLE = "write.after_settle"
+    STREAM_AFTER_LOOKUP = "stream.after_lookup"
+    STREAM_AFTER_BATCH = "stream.after_batch"
     RECOVERY_AFTER_CLAIM = "recovery.after_claim"
     RECOVERY_AFTER_CLASSIFY = "recovery.after_classify"
     RECOVERY_AFTER_EACH_RESTORE = "recovery.after_each_restore"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache, cached_property, partial
@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
+from omnigraph.accessors.algorithms import Algorithms
 from omnigraph.accessors.branches import BranchList
 from omnigraph.accessors.embeddings import Embeddings
 from omnigraph.accessors.history import Commits
@@ -19,14 +20,13 @@ from omnigraph.accessors.indexes import IndexList
 from omnigraph.accessors.recoveries import Recoveries
 from omnigraph.accessors.schema import Schema, accept_schema
 from omnigraph.accessors.settings import GraphSettings
+from omnigraph.accessors.streams import StreamList
 from omnigraph.accessors.tags import TagList
-from omnigraph.backends.registry import Backends
 from omnigraph.choices import EmbedWhen
 from omnigraph.clock import Clock, SystemClock
 from omnigraph.engine.budget import Budget, BudgetRequest, Cancellation
 from omnigraph.engine.choose import by_size, follow_up
 from omnigraph.engine.extras import require_spark
-from omnigraph.engine.snapshots import data_at
 from omnigraph.errors import (
     AlreadyExistsError,
     BranchNotFoundError,
@@ -37,13 +37,9 @@ from omnigraph.errors import (
     OmnigraphError,
     OutcomeUnknownError,
 )
-from omnigraph.manifest.points import Points
-from omnigraph.manifest.reader import Manifest
-from omnigraph.manifest.removals import detect_removal
-from omnigraph.manifest.schemas import Catalogs
-from omnigraph.manifest.settings import StoredSettings
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.arguments import (
+    misfit_error,
     require_choice,
     require_number,
     require_path,
@@ -65,25 +61,29 @@ from omnigraph.model.followups import (
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.query_limits import QueryLimits, Timeout
-from omnigraph.schema.arrow import table_schema
+from omnigraph.policy.actions import Action
+from omnigraph.policy.authority import UNLIMITED, Authority, graph_name
 from omnigraph.schema.catalog import Catalog
-from omnigraph.storage import lookups
-from omnigraph.storage.store import Store
 from omnigraph.storage.texts import query_text
-from omnigraph.transaction.view import View, view_at
 
-# What not every handle needs is imported where it is used: short commands must start quickly.
+# What not every handle needs is imported where it is used: short commands must start quickly, and a
+# remote graph has the methods of this one without Lance.
 if TYPE_CHECKING:
-    from omnigraph.changes.feed import Batch, Feed
-    from omnigraph.changes.graphs import GraphDiff, Side
+    from omnigraph.accessors.proposals import ProposalList
+    from omnigraph.accessors.stored_queries import StoredQueries
+    from omnigraph.changes.diffs import Batch, GraphDiff
+    from omnigraph.changes.feed import Feed
+    from omnigraph.changes.graphs import Side
     from omnigraph.choices import EngineName
     from omnigraph.embedding.writes import WriteEmbedding
     from omnigraph.engine.choose import Choice
-    from omnigraph.engine.queries import Explanation, Queries, QueryResult
+    from omnigraph.engine.protocol import Data
+    from omnigraph.engine.queries import Queries
+    from omnigraph.engine.query_results import Explanation, QueryResult
     from omnigraph.engine.spark.execute import Frame, Session
     from omnigraph.evolution.run import SchemaChanges
     from omnigraph.export.plans import Progress as ExportProgress
-    from omnigraph.export.run import ExportResult
+    from omnigraph.export.results import ExportResult
     from omnigraph.load.dialects import CsvOptions
     from omnigraph.load.loads import Loads
     from omnigraph.load.results import LoadResult, Progress
@@ -91,20 +91,29 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.checking.report import CheckReport
     from omnigraph.maintenance.checking.rules import Progress as CheckProgress
     from omnigraph.maintenance.cleanup.results import CleanupResult
-    from omnigraph.maintenance.indexes import IndexResult, IndexRun
-    from omnigraph.maintenance.optimize import Compaction, OptimizeResult
+    from omnigraph.maintenance.indexes import IndexRun
+    from omnigraph.maintenance.optimize import Compaction
     from omnigraph.maintenance.purge.run import Purges
-    from omnigraph.maintenance.repair import RepairResult
+    from omnigraph.maintenance.results import IndexResult, OptimizeResult, RepairResult
     from omnigraph.maintenance.retention import RetentionRules
     from omnigraph.manifest.branches import Branch
-    from omnigraph.merge.run import MergeOutcome, Merges
+    from omnigraph.manifest.points import Points
+    from omnigraph.manifest.reader import Manifest
+    from omnigraph.manifest.settings import StoredSettings
+    from omnigraph.merge.outcomes import MergeOutcome
+    from omnigraph.merge.run import Merges, Options
     from omnigraph.mutation.plan import Mutations
     from omnigraph.mutation.results import MutationResult
-    from omnigraph.recovery.audit import RecoveryEntry
+    from omnigraph.policy.policies import AccessPolicy
+    from omnigraph.recovery.entries import RecoveryEntry
     from omnigraph.relational.plans import Plan
     from omnigraph.schema.plan import SchemaPlan
     from omnigraph.schema.steps import SchemaStep
+    from omnigraph.storage.store import Store
+    from omnigraph.streams.handles import Ingest
     from omnigraph.transaction.protocol import Order, Transactions
+    from omnigraph.transaction.requests import RequestKey, Requests
+    from omnigraph.transaction.view import View
 
 
 def init(
@@ -126,6 +135,7 @@ def init(
         InvalidInputError: the schema or the URI is wrong. Nothing was written.
     """
     from omnigraph.manifest import lifecycle
+    from omnigraph.storage.store import Store
 
     store = Store.open(uri)
     accepted = accept_schema(schema)
@@ -140,33 +150,44 @@ def open(  # noqa: A001  # omnigraph.open reads as it should
     *,
     actor: str | None = None,
     read_only: bool = False,
+    policy: str | PathLike[str] | None = None,
     clock: Clock | None = None,
 ) -> Graph:
     """Open a graph. Unless read-only, migrate an older format and recover interrupted writes.
 
     Args:
-        actor: Who writes through this handle, unless a write names another.
+        actor: Who acts through this handle, unless a write names another.
         read_only: Write nothing at all, not even a migration.
+        policy: What actors may do: a `.toml` or `.cedar` file; `$OMNIGRAPH_POLICY` when None, and
+            everything without either.
 
     Raises:
         GraphNotFoundError: there is no graph at this URI.
+        NotFoundError: there is no such policy.
+        InvalidInputError: the policy is not valid.
         FormatError: its format is newer than this release, or too old for it.
         RecoveryNeededError: an interrupted write cannot be recovered without a person. The graph
             can still be opened read-only.
     """
+    from omnigraph.storage.store import Store
+
     store = Store.open(uri)
     clock = clock or SystemClock()
     actor = require_actor(actor)
+    authority = Authority.open(store.root.uri, policy, actor)
     if read_only:
-        graph = Graph(store, clock, read_only=True)
+        graph = Graph(store, clock, read_only=True, authority=authority)
         graph.snapshot()
         return graph
     from omnigraph.manifest import lifecycle
+    from omnigraph.manifest.reader import Manifest
 
     # The handle starts with what its preparation has read.
     manifest = Manifest(store)
     lifecycle.prepare(manifest, clock)
-    graph = Graph(store, clock, read_only=False, actor=actor, manifest=manifest)
+    graph = Graph(
+        store, clock, read_only=False, actor=actor, manifest=manifest, authority=authority
+    )
     graph.refresh()
     return graph
 
@@ -241,7 +262,14 @@ class Graph:
         target: Target | None = None,
         settings: StoredSettings | None = None,
         manifest: Manifest | None = None,
+        authority: Authority = UNLIMITED,
     ) -> None:
+        from omnigraph.backends.registry import Backends
+        from omnigraph.manifest.points import Points
+        from omnigraph.manifest.reader import Manifest
+        from omnigraph.manifest.schemas import Catalogs
+        from omnigraph.manifest.settings import StoredSettings
+
         self._store = store
         self._clock = clock
         self._manifest = manifest or Manifest(store)
@@ -252,6 +280,7 @@ class Graph:
         self._target = target or Target()
         # Handles on other branches share it, so that a new handle reads no settings again.
         self._settings = settings or StoredSettings(store.objects, clock)
+        self.authority = authority
         self.read_only = read_only
 
     @cached_property
@@ -263,7 +292,7 @@ class Graph:
             self._catalogs,
             self._clock,
             self._backends.of,
-            lambda: self._settings.current().embedding,
+            self._settings.current,
         )
 
     @cached_property
@@ -273,6 +302,8 @@ class Graph:
 
         transactions = Transactions(self._manifest, self._clock, self._catalogs)
         transactions.after_commit = Folding(transactions, self._settings).after_commit
+        if self.authority.is_limited:
+            transactions.admit = self.authority.admit
         return transactions
 
     @cached_property
@@ -285,7 +316,20 @@ class Graph:
     def _loads(self) -> Loads:
         from omnigraph.load.loads import Loads
 
-        return Loads(self._transactions, self._backends.of, self._clock, self._begin_embedding)
+        return Loads(
+            self._transactions,
+            self._backends.of,
+            self._clock,
+            self._begin_embedding,
+            self.requests,
+        )
+
+    @cached_property
+    def requests(self) -> Requests:
+        """Writes that were requested with keys."""
+        from omnigraph.transaction.requests import Requests
+
+        return Requests(self._manifest, self._clock)
 
     def _begin_embedding(self, when: EmbedWhen) -> WriteEmbedding:
         from omnigraph.embedding.writes import WriteEmbedding
@@ -329,24 +373,71 @@ class Graph:
         Raises:
             NotFoundError: the branch, the commit or the version does not exist.
         """
-        other = self._at(Target.parse(self._points, branch, commit, version))
+        with self.authority.conceal(commit or branch or MAIN):
+            other = self._at(Target.parse(self._points, branch, commit, version))
         other.snapshot()
+        return other
+
+    def acting_as(self, actor: str | None, policy: AccessPolicy | None = None) -> Graph:
+        """A handle of another actor, under a policy. It shares what this one has read.
+
+        Args:
+            policy: What the actor may do; as this handle's policy says when None.
+
+        Raises:
+            InvalidParameterError: the actor is none that a caller may use, or it is no policy.
+        """
+        from omnigraph.policy.policies import AccessPolicy
+
+        actor = require_actor(actor)
+        authority = replace(self.authority, actor=actor)
+        if policy is not None:
+            if not isinstance(policy, AccessPolicy):
+                raise misfit_error(policy, "policy", "a policy that was read")
+            authority = Authority(policy, graph_name(self.uri), actor)
+        other = Graph(
+            self._store,
+            self._clock,
+            read_only=self.read_only,
+            actor=actor,
+            target=self._target,
+            settings=self._settings,
+            manifest=self._manifest,
+            authority=authority,
+        )
+        other._catalogs = self._catalogs  # a handle of the same class
+        other._queries = self._queries
         return other
 
     def on(self, branch: BranchName) -> Graph:
         """A handle on a branch that is known to exist."""
         return self._at(Target(branch))
 
-    def _at(self, target: Target) -> Graph:
-        read_only = self.read_only or target.is_past
+    def reading(self, target: Target, *, read_only: bool = False) -> Graph:
+        """A handle on what another one reads, such as that of a client. Nothing is read for it.
+
+        Raises:
+            InvalidParameterError: it is no target.
+        """
+        if not isinstance(target, Target):
+            raise misfit_error(target, "target", "what another handle reads")
+        return self._at(target, read_only=read_only)
+
+    def _at(self, target: Target, *, read_only: bool = False) -> Graph:
         return Graph(
             self._store,
             self._clock,
-            read_only=read_only,
+            read_only=read_only or self.read_only or target.is_past,
             actor=self._actor,
             target=target,
             settings=self._settings,
+            authority=self.authority,
         )
+
+    @property
+    def target(self) -> Target:
+        """What the handle reads, and writes to unless a write names another branch."""
+        return self._target
 
     @property
     def branches(self) -> BranchList:
@@ -370,7 +461,12 @@ class Graph:
 
     @property
     def recoveries(self) -> Recoveries:
-        """Interrupted writes, and what became of them."""
+        """Interrupted writes, and what became of them.
+
+        Raises:
+            NotAllowedError: the policy forbids maintenance, and with it to look at these.
+        """
+        self.authority.require(Action.MAINTAIN)
         return Recoveries(self._transactions.recovery)
 
     @property
@@ -391,17 +487,43 @@ class Graph:
         return TagList(self, self._manifest, self._clock, self._actor)
 
     @property
+    def proposals(self) -> ProposalList:
+        """The graph's proposals: branches to be merged, with approvals and comments."""
+        from omnigraph.accessors.proposals import ProposalList
+
+        return ProposalList(
+            self, self._manifest, self._clock, self._actor, lambda: self._merges, self._merge
+        )
+
+    @property
+    def algorithms(self) -> Algorithms:
+        """Algorithms on the graph."""
+        return Algorithms(self, self._view_at, self._backends)
+
+    @property
     def embeddings(self) -> Embeddings:
         """The graph's embedded vectors."""
         return Embeddings(
             self,
-            self._view_at,
+            self._unlimited_view_at,
             self._settings,
             self._backends,
             lambda: self._transactions,
             self._order,
             self._clock,
         )
+
+    @property
+    def queries(self) -> StoredQueries:
+        """The graph's stored queries."""
+        from omnigraph.accessors.stored_queries import StoredQueries
+
+        return StoredQueries(self, self._store, lambda: self._queries, self._budget)
+
+    @property
+    def streams(self) -> StreamList:
+        """The streams that write to the graph."""
+        return StreamList(self, lambda: self._transactions, self._order)
 
     @property
     def settings(self) -> GraphSettings:
@@ -422,8 +544,15 @@ class Graph:
             InvalidInputError: a commit was given together with a branch or a version.
         """
         target = self._target
-        if (branch, commit, version) != (None, None, None):
-            target = Target.parse(self._points, branch, commit, version)
+        with self.authority.conceal(commit or branch or target.commit or target.branch):
+            if (branch, commit, version) != (None, None, None):
+                target = Target.parse(self._points, branch, commit, version)
+            snapshot = self._read(target)
+            named = snapshot.branch if target.commit is None else snapshot.head.branch
+            self.authority.require_visible(named)
+            return snapshot
+
+    def _read(self, target: Target) -> Snapshot:
         if target.commit is not None:
             return self._manifest.at_commit(target.commit, near=target.branch)
         if target.version is not None:
@@ -440,7 +569,7 @@ class Graph:
         commit: str | None = None,
         version: int | None = None,
         engine: str | None = None,
-        exact: bool = False,
+        exact: bool | None = None,
         timeout: Timeout | None = None,
         memory: str | int | None = None,
         max_rows: str | int | None = None,
@@ -453,7 +582,8 @@ class Graph:
             source: The text of one or more queries, or the path of a `.gq` file.
             name: Which of them to run; not needed when there is only one.
             engine: `local`, `spark` or `auto`, by size; `$OMNIGRAPH_ENGINE` when None.
-            exact: Use no approximate index: `nearest` finds the nearest, and not almost always.
+            exact: Use no approximate index: `nearest` finds the nearest, and not almost always. As
+                the graph's setting `search.exact` says when None.
             timeout: How long it may run: `30s`, seconds or a `timedelta`. This and the next two are
                 as the graph's settings say when None, and unlimited when `none`.
             memory: How much it may hold at once: `512MB`, or bytes.
@@ -478,7 +608,7 @@ class Graph:
             timeout=timeout, memory=memory, max_rows=max_rows, cancel=cancel
         )
         snapshot = self.snapshot(branch=branch, commit=commit, version=version)
-        with detect_removal(self._store, snapshot):
+        with self._detect_removal(snapshot):
             return self._queries.run(
                 snapshot,
                 query_text(source),
@@ -486,6 +616,7 @@ class Graph:
                 name=name,
                 engine=engine,
                 exact=exact,
+                admit=partial(self.authority.require_readable, snapshot),
                 budget=partial(self._budget, request),
                 embedding_model=embedding_model,
             )
@@ -508,17 +639,26 @@ class Graph:
         commit: str | None = None,
         version: int | None = None,
         engine: str | None = None,
-        exact: bool = False,
+        exact: bool | None = None,
+        memory: str | int | None = None,
     ) -> Explanation:
         """How `query` would run: the plan, the engine and the reason for it. Runs nothing.
 
-        Takes the arguments of `query`, and raises its errors.
+        Takes the arguments of `query` that a plan depends on, and raises its errors.
         """
+        request = BudgetRequest.parse(memory=memory)
         snapshot = self.snapshot(branch=branch, commit=commit, version=version)
         text = query_text(source)
-        with detect_removal(self._store, snapshot):
+        with self._detect_removal(snapshot):
             return self._queries.explain(
-                snapshot, text, params, name=name, engine=engine, exact=exact
+                snapshot,
+                text,
+                params,
+                name=name,
+                engine=engine,
+                exact=exact,
+                admit=partial(self.authority.require_readable, snapshot),
+                budget=partial(self._budget, request),
             )
 
     def mutate(
@@ -534,6 +674,7 @@ class Graph:
         timeout: Timeout | None = None,
         cancel: Cancellation | None = None,
         embed: str = "auto",
+        key: str | RequestKey | None = None,
     ) -> MutationResult:
         """Change the graph as a mutation query says, in one commit.
 
@@ -547,11 +688,14 @@ class Graph:
             cancel: Cancels the mutation when its `cancel` is called, unless it writes by then.
             embed: `now` embeds texts that are new or changed, `later` leaves that to `embed`, and
                 `auto` leaves it if they are many.
+            key: A text that names this request for a day: whoever repeats it with its key, in any
+                process, gets the result of the one time that it was carried out.
 
         Raises:
             DiagnosticsError: the text has errors, or does not fit the schema. Nothing was read.
             InvalidParameterError: a parameter is missing, unknown or ill-typed. Nothing was read.
-            InvalidInputError: the query only reads. Nothing changed.
+            InvalidInputError: the query only reads, or its key was used for another one. Nothing
+                changed.
             NotFoundError: the branch or the file does not exist.
             NotAllowedError: the handle is on a point of history, or was opened read-only.
             IntegrityError: the change would break rules of the schema. Nothing changed.
@@ -572,7 +716,22 @@ class Graph:
         mutation = self._mutations.prepare(
             query_text(source), params, name=name, embedding=embedding, budget=budget
         )
-        return result_of(self._transactions.run(order, mutation.plan))
+        if key is None:
+            return result_of(self._transactions.run(order, mutation.plan))
+        from omnigraph.mutation.results import MutationResult
+        from omnigraph.transaction.requests import RequestKey
+
+        if not isinstance(key, RequestKey):
+            text = query_text(source).text
+            asked = (order.kind, order.branch, text, name, params, expect_head, message)
+            key = RequestKey.parse(key, *asked)
+        return self.requests.run(
+            order,
+            key,
+            lambda order: result_of(self._transactions.run(order, mutation.plan)),
+            read=MutationResult.from_json,
+            preview=result_of,
+        )
 
     def load(
         self,
@@ -591,6 +750,7 @@ class Graph:
         actor: str | None = None,
         message: str | None = None,
         progress: Progress | None = None,
+        key: str | RequestKey | None = None,
     ) -> LoadResult:
         """Write all rows of an input, of any size and any types, in one commit.
 
@@ -615,6 +775,8 @@ class Graph:
             embed: `now` embeds texts whose vectors are not given, `later` leaves that to `embed`,
                 and `auto` leaves it if they are many, or on Spark.
             progress: Called with how far each stage is.
+            key: Names this load for a day, as for `mutate`. A text stands for the names of files
+                and not for their contents.
 
         Raises:
             EmbeddingError: the provider of a model failed. Nothing changed.
@@ -629,6 +791,7 @@ class Graph:
             OutcomeUnknownError: whether the commit landed is unknown; look for it before a retry.
         """
         from omnigraph.load.loads import LoadRequest
+        from omnigraph.transaction.requests import RequestKey
 
         if start is not None and branch is None:
             fault = "start makes a branch, and branch names it: give both"
@@ -647,7 +810,9 @@ class Graph:
         )
         check = partial(self._loads.require_possible, request)
         with self._branch_for_load(order.branch, start, check):
-            result = self._loads.run(order, request)
+            if key is not None and not isinstance(key, RequestKey):
+                key = RequestKey.parse(key, order.branch, mode, repr(source), message)
+            result = self._loads.run(order, request, key)
         if not index or result.commit_id is None:
             return result
         wanted = follow_up(engine, result.engine)
@@ -661,6 +826,79 @@ class Graph:
             interruption.add_note(f"{note}; {index_remedy(order.branch)}")
             raise
         return result
+
+    def ingest(
+        self,
+        stream: Frame,
+        *,
+        type: str | None = None,  # noqa: A002  # what it is called everywhere else
+        router: str | None = None,
+        envelope: str | None = None,
+        checkpoint: str | PathLike[str],
+        mode: str = "append",
+        name: str | None = None,
+        branch: str | None = None,
+        on_error: str = "fail",
+        rejects: str | PathLike[str] | None = None,
+        ignore_unknown: bool = False,
+        embed: str = "auto",
+        every: str | None = None,
+        available_now: bool = False,
+        adopt: bool = False,
+        actor: str | None = None,
+        message: str | None = None,
+    ) -> Ingest:
+        """Write a streaming DataFrame of Spark, each micro-batch in one commit, exactly once.
+
+        Args:
+            type: The type of all rows.
+            router: Instead, the column with the name of each row's type; the other columns are
+                properties, and null in rows whose type has no such property.
+            envelope: Instead, the column with whole rows, as lines of a graph file.
+            checkpoint: Where Spark keeps how far the stream is: a directory, or a URL.
+            mode: `append` adds new rows, and `merge` replaces rows that have the same id.
+            name: The name of the stream, under which the branch records its newest batch; the
+                location of the checkpoint when None.
+            on_error: `fail` stops the stream at rows that break rules, `quarantine` writes them to
+                a file of the batch in the directory `rejects`, and loads the others.
+            every: How often to make a batch, such as `10 seconds`; as soon as the one before is
+                done when None.
+            available_now: Whether the stream ends when it has read what there is now.
+            adopt: Accept a checkpoint that has done batches on a branch that has none of them.
+
+        Raises:
+            InvalidInputError: the arguments do not fit together, or Spark refuses the stream.
+            NotFoundError: there is no such type or branch.
+            NotAllowedError: the handle is on a point of history, or was opened read-only.
+        """
+        require_spark()
+        from omnigraph.streams.batches import StreamSettings, StreamWriter
+        from omnigraph.streams.checkpoints import Checkpoint
+        from omnigraph.streams.ingest import Trigger, fetch_with, start_ingest
+
+        order = self._order(OperationKind.LOAD, branch, actor, message)
+        place = Checkpoint.parse(checkpoint, lambda path: fetch_with(stream.sparkSession, path))
+        settings = StreamSettings.parse(
+            place.location if name is None else name,
+            type_name=type,
+            router=router,
+            envelope=envelope,
+            mode=mode,
+            on_error=on_error,
+            rejects=rejects,
+            ignore_unknown=ignore_unknown,
+            embed=embed,
+            adopts=adopt,
+        )
+        trigger = Trigger.parse(every, is_available_now=available_now)
+        # As for a load: who may write there need not be able to read.
+        self.authority.admit(order, ())
+        with self.authority.conceal(order.branch):
+            now = self._manifest.current(order.branch)
+        if type is not None:
+            self._catalogs.of(now.schema_digest).type_named(type)
+        writer = StreamWriter(self._manifest, self._loads, self._clock, order, settings)
+        return start_ingest(stream, writer, place, trigger)
 
     @contextmanager
     def _branch_for_load(
@@ -693,8 +931,9 @@ class Graph:
         """A new branch at the tip of another; None if there is one of that name."""
         # Read even where nothing is to be created: a misspelt start is refused in any case.
         source = self.snapshot(branch=start)
-        if name in self.branches.list():
+        if name in self._manifest.branches():
             return None
+        self.authority.require(Action.BRANCH_CREATE, branch=name, source=source.branch)
         check(self._catalogs.of(source.schema_digest))
         from omnigraph.branching import lifecycle
 
@@ -757,20 +996,41 @@ class Graph:
             progress=progress,
         )
         view = self._view()
-        with detect_removal(self._store, view.snapshot):
+        types = [type_.name for type_ in view.catalog.types_named(order.types)]
+        self.authority.require(Action.EXPORT, branch=view.snapshot.branch, types=types)
+        with self._detect_removal(view.snapshot):
             return export(view, self._clock, self._backends.of, order)
 
-    def frame(self, type_name: str, *, spark: Session | None = None) -> Frame:
+    def frame(
+        self,
+        type_name: str,
+        *,
+        columns: Iterable[str] | None = None,
+        where: str | None = None,
+        spark: Session | None = None,
+    ) -> Frame:
         """The rows of a type as a Spark DataFrame, which reads them when it is used.
+
+        Args:
+            columns: Those to read; all when None. With none, the rows are only counted.
+            where: A filter in Spark's SQL that Lance applies: comparisons with constants, IN,
+                BETWEEN and IS NULL, joined by AND.
 
         Raises:
             TypeNotFoundError: the graph has no such type.
+            InvalidParameterError: there is no such column, or the filter is none of those.
             InvalidInputError: Spark is not installed, or cannot be used. Nothing was read.
         """
         require_spark()
         from omnigraph.connector import frames
 
-        return frames.type_frame(self._view(), require_text(type_name, "type_name"), spark)
+        return frames.type_frame(
+            self._view(),
+            require_text(type_name, "type_name"),
+            spark,
+            columns=require_texts(columns, "columns"),
+            where=None if where is None else require_text(where, "where"),
+        )
 
     def vertices(
         self,
@@ -822,7 +1082,24 @@ class Graph:
         return self._view_at(self.snapshot())
 
     def _view_at(self, snapshot: Snapshot) -> View:
+        view = self._unlimited_view_at(snapshot)
+        return replace(view, data=self.authority.limit(snapshot, view.data))
+
+    def _unlimited_view_at(self, snapshot: Snapshot) -> View:
+        """The view of the graph itself, which no policy limits."""
+        from omnigraph.transaction.view import view_at
+
         return view_at(self._store, self._catalogs, snapshot)
+
+    def _detect_removal(self, *snapshots: Snapshot) -> AbstractContextManager[None]:
+        from omnigraph.manifest.removals import detect_removal
+
+        return detect_removal(self._store, *snapshots)
+
+    def _data_at(self, snapshot: Snapshot) -> Data:
+        from omnigraph.engine.snapshots import data_at
+
+        return self.authority.limit(snapshot, data_at(self._store, snapshot))
 
     def ensure_indices(
         self,
@@ -872,7 +1149,9 @@ class Graph:
         from omnigraph.maintenance.topologies import store_topologies, warn_not_stored
 
         try:
-            store_topologies(self._view_at(self.snapshot(branch=branch)))
+            # What is stored has no rows: whoever may write need not be allowed to read.
+            snapshot = self._manifest.current(branch)
+            store_topologies(self._unlimited_view_at(snapshot))
         except OmnigraphError as failure:
             warn_not_stored(branch, failure)
         except BaseException as interruption:
@@ -908,7 +1187,8 @@ class Graph:
             StorageError: a file could not be read or written. Nothing changed.
         """
         from omnigraph.maintenance.groups import group_all, group_needed
-        from omnigraph.maintenance.optimize import OptimizeResult, Optimizing, Policy
+        from omnigraph.maintenance.optimize import Optimizing, Policy
+        from omnigraph.maintenance.results import OptimizeResult
 
         order = self._order(OperationKind.OPTIMIZE, branch, actor, message)
         follow = None if progress is None else partial(progress, "optimize")
@@ -935,6 +1215,7 @@ class Graph:
         engine: str | None = None,
         actor: str | None = None,
         message: str | None = None,
+        expect_source: str | None = None,
     ) -> MergeOutcome:
         """Merge what one branch changed into another, in one commit with two parents.
 
@@ -947,17 +1228,21 @@ class Graph:
             resolve: How to decide where both changed the same: `ours` keeps the target's value,
                 `theirs` takes the source's; or the JSON text of a list of decisions.
             strict_rows: Whether rows that both sides changed conflict even in different properties.
-            dry_run: Report what would happen, with every conflict, and change nothing. Where
-                schemas differ, rules are checked on scratch files, which `cleanup` removes. Other
-                errors are raised as without it.
+            dry_run: Report what would happen, with every conflict, and change nothing; under a
+                policy, whoever may merge them, or read all of both branches, may. Where schemas
+                differ, rules are checked on scratch files, which `cleanup` removes. Other errors
+                are raised as without it.
             delete_branch: Delete the source once it is merged. If that fails, for example because
                 it has moved since, the merge has landed all the same, and the outcome has a
                 warning.
             engine: `local`, `spark` or `auto`, by how much differs; `$OMNIGRAPH_ENGINE` when None.
+            expect_source: The commit, or a tag of it, that the source must be at, or the merge is
+                refused.
 
         Raises:
             MergeConflictError: there are conflicts that `resolve` does not decide. Nothing changed.
-            ConflictError: the target kept moving meanwhile. Nothing changed.
+            ConflictError: the target kept moving meanwhile, or the source is not at
+                `expect_source`. Nothing changed.
             BranchNotFoundError: the graph has no such branch.
             InvalidInputError: source and target are one branch, `resolve` is invalid, or Spark
                 cannot merge schemas that differ in this way. Nothing changed.
@@ -971,14 +1256,46 @@ class Graph:
 
         theirs = BranchName.parse(source)
         ours = self._merge_target(into)
-        chosen = None if resolve is None else require_text(resolve, "resolve")
-        options = Options(chosen, strict_rows, engine)
-        if not dry_run:
-            self.require_writable()
-        branch = self._deletable(theirs) if delete_branch else None
-        if dry_run:
-            return self._merges.preview(theirs, ours, options)
+        options = Options(
+            None if resolve is None else require_text(resolve, "resolve"),
+            strict_rows,
+            engine,
+            None if expect_source is None else self._points.locate(expect_source).commit_id,
+        )
         who, why = require_actor(actor) or self._actor, require_message(message)
+        if dry_run:
+            self._require_previewable(theirs, ours, self.authority.acting_as(who))
+            if delete_branch:
+                self._deletable(theirs)
+            return self._merges.preview(theirs, ours, options)
+        return self._merge(theirs, ours, options, who, why, delete_branch=delete_branch)
+
+    def _require_previewable(
+        self, theirs: BranchName, ours: BranchName, looking: Authority
+    ) -> None:
+        """Refuse to show what a merge would do to who may neither merge nor read all of both."""
+        if not looking.is_limited:
+            return
+        snapshots = [self.snapshot(branch=branch) for branch in (theirs, ours)]
+        enough = looking.approvals_needed(ours)
+        if not looking.allows(Action.MERGE, ours, source=theirs, approvals=enough):
+            for snapshot in snapshots:
+                looking.require_readable(snapshot, snapshot.pins)
+
+    def _merge(
+        self,
+        theirs: BranchName,
+        ours: BranchName,
+        options: Options,
+        who: str | None,
+        why: str | None,
+        *,
+        delete_branch: bool = False,
+    ) -> MergeOutcome:
+        self.require_writable()
+        merging = self.authority.acting_as(who)
+        self._require_mergeable(merging, theirs, ours, options, delete_branch=delete_branch)
+        branch = self._deletable(theirs) if delete_branch else None
         outcome = self._merges.run(theirs, ours, options, actor=who, message=why)
         if branch is None:
             return outcome
@@ -1006,6 +1323,23 @@ class Graph:
             hint = "name the branch that is to change: into='branch'"
             raise NotAllowedError(message, hint=hint, code=ErrorCode.READ_ONLY)
         return self._target.branch
+
+    def _require_mergeable(
+        self,
+        merging: Authority,
+        theirs: BranchName,
+        ours: BranchName,
+        options: Options,
+        *,
+        delete_branch: bool,
+    ) -> None:
+        if not merging.is_limited:
+            return
+        self.snapshot(branch=theirs)
+        self.snapshot(branch=ours)
+        merging.require(Action.MERGE, branch=ours, source=theirs, approvals=options.approvals)
+        if delete_branch:
+            merging.require(Action.BRANCH_DELETE, branch=theirs)
 
     def _deletable(self, source: BranchName) -> Branch:
         """The source of a merge, if it can be deleted afterwards."""
@@ -1054,7 +1388,7 @@ class Graph:
         old, new = self._side(before), self._side(after)
         catalog = self._catalogs.of(new.snapshot.schema_digest)
         wanted = Filter.parse(catalog, (new.snapshot, old.snapshot), kinds, types, ops)
-        with detect_removal(self._store, old.snapshot, new.snapshot):
+        with self._detect_removal(old.snapshot, new.snapshot):
             sizes = (moved.size for moved in moved_types(self._catalogs.of, old, new, wanted))
             choice = by_size(engine, measure_differences(sizes))
             backend = self._backends.of(choice.engine)
@@ -1067,13 +1401,13 @@ class Graph:
         from omnigraph.changes.graphs import Side
 
         snapshot = self.point(point)
-        return Side(snapshot, data_at(self._store, snapshot))
+        return Side(snapshot, self._data_at(snapshot))
 
     def _side_at(self, commit: Commit) -> Side:
         from omnigraph.changes.graphs import Side
 
         snapshot = self._manifest.at(commit)
-        return Side(snapshot, data_at(self._store, snapshot))
+        return Side(snapshot, self._data_at(snapshot))
 
     def point(self, text: str) -> Snapshot:
         """The graph at the tip of a branch, at a commit or at a tag.
@@ -1081,7 +1415,11 @@ class Graph:
         Raises:
             NotFoundError: there is no branch, no commit and no tag of that name.
         """
-        return self._points.at_any(text)
+        with self.authority.conceal(text):
+            snapshot = self._points.at_any(text)
+            named = snapshot.branch if snapshot.branch == text else snapshot.head.branch
+            self.authority.require_visible(named)
+            return snapshot
 
     def changes(
         self,
@@ -1122,7 +1460,7 @@ class Graph:
         catalog = self._catalogs.of(place.schema_digest)
         wanted = Filter.parse(catalog, (place,), kinds, types, ops)
         cursor = None if after is None else self._points.locate(after).commit_id
-        with detect_removal(self._store, place):
+        with self._detect_removal(place):
             return self._feed.poll(place, cursor, limit=limit, wanted=wanted)
 
     def baseline(self, *, branch: str | None = None) -> str:
@@ -1151,11 +1489,14 @@ class Graph:
         Raises:
             NotFoundError: the graph has no such type, branch, commit or tag.
         """
+        from omnigraph.schema.arrow import table_schema
+        from omnigraph.storage import lookups
+
         name, wanted = require_text(type_name, "type_name"), require_text(id, "id")
         snapshot = self.snapshot() if at is None else self._side(at).snapshot
         type_ = self._catalogs.of(snapshot.schema_digest).type_named(name)
-        with detect_removal(self._store, snapshot):
-            table = data_at(self._store, snapshot).table(type_.table_key)
+        with self._detect_removal(snapshot):
+            table = self._data_at(snapshot).table(type_.table_key)
             rows = lookups.find(table, "id", [wanted], columns=table_schema(type_).names)
         return rows.to_pylist()[0] if len(rows) else None
 
@@ -1210,10 +1551,13 @@ class Graph:
         """
         from omnigraph.maintenance.cleanup.run import clean
 
+        self.authority.require(Action.MAINTAIN)
         if not dry_run:
             self.require_writable()
         rules = self._retention_rules(keep_commits, older_than, grace, keep_all=keep_all)
         sidecars = self._transactions.recovery.sidecars
+        if not dry_run:
+            self.requests.forget_old()
         return clean(self._manifest, sidecars, self._clock, rules, dry_run=dry_run)
 
     def _retention_rules(
@@ -1253,8 +1597,10 @@ class Graph:
         Raises:
             BranchNotFoundError: the graph has no such branch.
         """
+        from omnigraph.backends.registry import Backends
         from omnigraph.maintenance.checking.run import CheckOrder, check
 
+        self.authority.require(Action.MAINTAIN)
         branches = () if branch is None else (BranchName.parse(branch),)
         order = CheckOrder(
             branches, reads_rows=rows, walks_history=history, engine=engine, progress=progress
@@ -1277,6 +1623,7 @@ class Graph:
         """
         from omnigraph.maintenance.repair import repair
 
+        self.authority.require(Action.MAINTAIN)
         if not dry_run:
             self.require_writable()
         wanted = None if branch is None else BranchName.parse(branch)

@@ -90,6 +90,9 @@ KEPT_LOOKUP_ROWS_MAX: Final = 1 << 17
 KEPT_VALUES_BYTES_MAX: Final = 64 << 20
 """Memory that a graph handle spends on looking rows up without an index."""
 
+KEPT_KEY_PAGES_BYTES_MAX: Final = 64 << 20
+"""Memory that a graph handle spends on pages of indexes of ids."""
+
 STALE_VALUES_MAX: Final = 1 << 12
 """Values of files that a version has no more, beyond as many as it has, before they are dropped."""
 
@@ -233,6 +236,15 @@ SPARK_PARTITIONS_PER_CORE_MIN: Final = 2
 CONNECTOR_PARALLELISM: Final = 16
 """Cores that the Spark connector cuts a table for; the cluster is unknown when it plans."""
 
+SPARK_OPEN_ROWS: Final = 1 << 13
+"""About how many rows a Spark task reads in the time in which it opens a table or a file."""
+
+HELD_ROWS_MIN: Final = 1 << 16
+HELD_ROWS_MAX: Final = 1 << 22
+HELD_BYTES_MAX: Final = 128 << 20
+"""Keys that every worker may hold in memory, rather than shuffle what they are compared with; up to
+the minimum it holds them in any case."""
+
 SPARK_BATCH_BYTES_MAX: Final = 8 << 20
 """About how much of a table a Spark task holds at a time, and the size of batches sent to Spark."""
 
@@ -281,6 +293,10 @@ READ_BLOCK_BYTES: Final = 1 << 20
 So are internal tables everywhere, and on S3 tables of types: there, so much takes less time to send
 than a request to be answered."""
 
+LOOKED_UP_WHOLE_BYTES_MAX: Final = 8 << 20
+"""Data files on S3 that a lookup fetches whole, in one request: an index takes more than ten, most
+of them one after the other, and the next lookup takes none."""
+
 REMOTE_OPENS_MAX: Final = 8
 """Tables on S3 that are opened at once."""
 
@@ -293,6 +309,22 @@ BRANCH_NAME_LENGTH_MAX: Final = 200
 TYPE_NAME_LENGTH_MAX: Final = 128
 MESSAGE_LENGTH_MAX: Final = 64 << 10
 ACTOR_LENGTH_MAX: Final = 256
+PROPOSAL_TITLE_LENGTH_MAX: Final = 200
+PROPOSAL_TEXT_LENGTH_MAX: Final = 10_000
+"""Characters of the description of a proposal, and of a comment on it."""
+
+PROPOSAL_COMMENTS_MAX: Final = 1000
+"""Comments on one proposal: every change of it writes them all."""
+
+STREAM_NAME_LENGTH_MAX: Final = 512
+
+STREAMS_MAX: Final = 1000
+"""Streams that a branch has records of: every publish writes them all."""
+
+STREAM_ATTEMPTS_MAX: Final = 5
+"""Times that a batch of a stream is loaded again because other writers changed its tables."""
+
+STREAM_BACKOFF_SECONDS_MAX: Final = 2.0
 
 SETTINGS_AGE_SECONDS_MAX: Final = 10.0
 """How long a graph handle uses settings before it reads them again."""
@@ -338,6 +370,15 @@ DURATION_DAYS_MAX: Final = 100_000
 STAGED_SECONDS_MAX: Final = 36 * 3_600.0
 """How long a write may take from its start until it claims its tables. `cleanup` takes files that
 nothing names for garbage once they are twice as old."""
+
+REQUEST_KEPT_SECONDS: Final = 24 * 3_600.0
+"""How long the key of a request stands for its result. Records are deleted once they are twice as
+old."""
+
+REQUEST_ATTEMPTS_MAX: Final = 5
+"""Times that a request with a key is tried while other processes carry out the same one."""
+
+REQUEST_KEY_LENGTH_MAX: Final = 255
 
 REPLANS_MAX: Final = 20
 """Times a write that only inserts is planned again because its tables moved."""
@@ -400,9 +441,6 @@ LOAD_PLANNING_THREADS: Final = 16
 
 LOAD_HELD_BYTES_MAX: Final = 256 << 20
 """Rows of all types that one Spark task holds before it writes those of the largest to a file."""
-
-LOAD_CONCURRENCY_DEFAULT: Final = 4
-"""Types that a load on Spark stages at once, unless `OMNIGRAPH_LOAD_CONCURRENCY` says otherwise."""
 
 INDEX_LOCAL_ROWS_MAX: Final = 16_000_000
 """Rows, counted once per index that lacks them, that this process indexes; above, `auto` chooses
@@ -540,8 +578,17 @@ EMBEDDED_ROWS_PER_COMMIT: Final = 10_000
 EMBEDDED_ROWS_PER_SPARK_COMMIT: Final = 1 << 18
 """The same for a job on Spark, which takes whole fragments."""
 
+EMBEDDED_ROWS_HELD_MAX: Final = 1 << 14
+"""Rows that a load on Spark gives vectors at once: scratch has files of many more without them."""
+
 EMBED_LOCAL_ROWS_MAX: Final = 500_000
 """Rows that `embed` embeds in this process; above, `auto` chooses Spark."""
+
+ALGORITHM_LOCAL_EDGES_MAX: Final = 25_000_000
+"""Edges that an algorithm follows in this process; above, `auto` chooses Spark."""
+
+ALGORITHM_ROUNDS_MAX: Final = 10_000
+"""Rounds that a caller may ask for."""
 
 BACKFILL_LOCAL_ROWS_MAX: Final = 8_000_000
 """Values of columns, counted once per row and column, that a schema change writes in this process;
@@ -581,14 +628,71 @@ KEPT_WORDS_BYTES_MAX: Final = 512 << 20
 TAKEN_SHARE_MAX: Final = 1 / 16
 """The share of the rows of a table from which on all ids are read, and not those of some rows."""
 
-VECTOR_PROBES_MIN: Final = 8
+VECTOR_PROBES_MIN: Final = 4
 """Partitions of an index of vectors that are looked into first."""
+
+VECTOR_PROBES_GROWTH: Final = 4
+"""How many times as many are looked into next, to see whether that changes the answer."""
+
+VECTOR_PROBES_MAX: Final = 100_000
+"""The largest number of partitions that a graph's settings may name."""
+
+VECTOR_REFINE_MAX: Final = 1_000
+"""The largest number of vectors per row that a graph's settings may name."""
 
 VECTOR_REFINE_FACTOR: Final = 50
 """Vectors that are read for each row wanted, where an index has codes in their place."""
 
+CUT_TABLE_ROWS_MIN: Final = 10_000
+"""Rows of a type from which on the best of a scope are found without a ranking of all rows."""
+
+CUT_CANDIDATES_PER_ROW: Final = 16
+"""The best rows of a type that are tried for each row wanted of a scope."""
+
+CUT_GROWTH_MIN: Final = 2
+"""How many times as many are tried next, at least."""
+
+CUT_CANDIDATES_MAX: Final = 1_024
+"""The best rows of a type that are tried at most: to be sure of more, an index reads most of it."""
+
+SCOPED_SHARE_MAX: Final = 1 / 32
+"""The share of a type's rows that a scope has at most if only the vectors of these are read."""
+
+LOOKED_UP_VECTORS_MAX: Final = 1_000
+"""Rows whose vectors are looked up by their ids; for more, all ids are compared with them."""
+
 SEARCH_TEXT_BYTES_MAX: Final = 64 << 10
 """Bytes of a text that is looked for."""
 
+RRF_WINDOW: Final = 1_000
+"""How many rows of a ranking a fusion counts: further ones change no order that anybody reads."""
+
 REMEMBERED_WORDS_MAX: Final = 1 << 17
 """Words whose tokens a process remembers, for each analysis."""
+
+AGENT_ROWS_MAX: Final = 1_000
+"""Rows that one call of an agent's tool may return: it reads all of them."""
+
+AGENT_CHANGES_MAX: Final = 100
+"""Changed rows that a diff shows to an agent; the counts are of all."""
+
+SENT_ROWS_MAX: Final = 1000
+SENT_SIZE_MAX: Final = 1 << 20
+"""Changed rows of a type, and their bytes, that a server sends with a diff; more when read."""
+
+REMOTE_CONNECT_SECONDS: Final = 10.0
+"""How long a client waits for a server to accept its connection."""
+
+REMOTE_BACKOFF_SECONDS: Final = 0.1
+REMOTE_BACKOFF_SECONDS_MAX: Final = 5.0
+"""How long a client waits before it repeats a request: the first time, and at most."""
+
+REMOTE_POLL_SECONDS: Final = 0.2
+REMOTE_POLL_SECONDS_MAX: Final = 2.0
+"""How often a client looks how far its load is: at first, and later."""
+
+REMOTE_PIECE_BYTES: Final = 1 << 18
+"""Bytes of a body that a client sends at a time."""
+
+REMOTE_REPEATS_MAX: Final = 5
+"""How often a client sends a load again that the server's end interrupted."""

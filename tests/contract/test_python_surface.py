@@ -17,11 +17,13 @@ from omnigraph.errors import (
     InvalidParameterError,
     OmnigraphError,
 )
+from omnigraph.graph import Target
 from tests.support.facade_graph import PEOPLE, SCHEMA
 from tests.support.graphs import graph_with
 
 QUERY: Final = "query q($n: String) { match { $p: Person {name: $n} } return { $p.age } }"
 ADD: Final = "query add($n: String) { insert City { name: $n } }"
+INGEST: Final[dict[str, Any]] = {"checkpoint": "checkpoint", "type": "Person"}
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +108,16 @@ WRONG: Final[dict[str, tuple[Callable[[Any], object], str]]] = {
     "an actor of numbers": (lambda g: g.mutate(ADD, {"n": ""}, actor=3), "actor has to be a text"),
     "an actor of blanks": (lambda g: g.mutate(ADD, {"n": ""}, actor=" "), "one line of text"),
     "a long actor": (lambda g: g.mutate(ADD, {"n": ""}, actor="a" * 1000), "one line of text"),
+    "no stream": (lambda g: g.ingest([], **INGEST), "a list that is no stream was given"),
+    "a number for a checkpoint": (
+        lambda g: g.ingest([], **INGEST | {"checkpoint": 3}),
+        "checkpoint has to be a text or a path",
+    ),
+    "an interval of numbers": (lambda g: g.ingest([], **INGEST, every=3), "every has to be a text"),
+    "a number for rejects": (
+        lambda g: g.ingest([], **INGEST, on_error="quarantine", rejects=3),
+        "rejects has to be a text or a path",
+    ),
     "a long message": (lambda g: g.mutate(ADD, {"n": ""}, message="a" * 10**6), "a line or two"),
 }
 
@@ -128,9 +140,12 @@ PLAIN: Final[dict[str, dict[str, object]]] = {
     "explain": {"source": QUERY, "params": {"n": "ada"}},
     "mutate": {"source": ADD, "params": {"n": "Rome"}},
     "load": {"source": {}},
+    "ingest": {"stream": object()} | INGEST,
     "export": {"target": "out.jsonl", "replace": True},
     "merge": {"source": "draft"},
     "diff": {"before": "main", "after": "main"},
+    "acting_as": {"actor": "ada"},
+    "reading": {"target": Target()},
     "entity": {"type_name": "Person", "id": "ada"},
     "branches.create": {"name": "new"},
     "branches.delete": {"name": "gone"},

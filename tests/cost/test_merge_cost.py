@@ -11,7 +11,7 @@ from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.graph import Graph
 from omnigraph.limits import LINEAGE_PAGE_ROWS_MAX, RECENT_COMMITS_MAX
 from omnigraph.manifest.publisher import Publication, publish
-from omnigraph.merge.graphs import Outcome
+from omnigraph.merge.outcomes import Outcome
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN

@@ -30,10 +30,19 @@ def lake(s3_bucket: str, s3_server: S3Server) -> str:
     return s3_server.create_bucket("lake")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda each: str(each.relative_to(ROOT)))
+def _name(page: Path) -> str:
+    """The name of a page; one whose programs use Spark says so, and shares the session of tests."""
+    name, text = str(page.relative_to(ROOT)), page.read_text(encoding="utf-8")
+    uses_spark = 'engine="spark")' in text or "sparkSession" in text
+    return f"{name} on spark" if uses_spark else name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_the_examples_of_a_page_print_what_it_says(
     page: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
+    if _name(page).endswith("spark"):
+        request.getfixturevalue("spark")
     if "$ omnigraph export s3://lake/" in page.read_text(encoding="utf-8"):
         request.getfixturevalue("lake")
     examples = docs.run_examples(page, tmp_path)

@@ -122,6 +122,7 @@ def test_a_section_of_the_results_takes_its_predecessors_place_and_no_other(tmp_
     assert sections == "Query\n\n### Part\n\nnew\n\n## Write\n\nkept\n"
 
 
+@pytest.mark.soak
 def test_a_start_is_that_of_a_command_that_answers(tmp_path):
     told = start.run(1, tmp_path, warm_ups=1)
     assert "the help takes" in told
@@ -147,6 +148,7 @@ def test_a_start_is_that_of_a_command_that_answers(tmp_path):
                 ("schema", ["--no-spark"], "DuckDB, ALTER TABLE"),
                 ("maintenance", ["--no-spark"], "Lance, compact_files"),
                 ("search", [], "rrf of bm25 and nearest"),
+                ("algorithms", ["--no-spark"], "components"),
             ]
         ),
     ],

@@ -169,7 +169,7 @@ def test_a_schema_with_errors_is_refused_with_each_place(omnigraph: Run, tmp_pat
             "which graph is meant?",
         ),
         (["lode"], Exit.USAGE, "Did you mean 'load'?"),
-        (["merge", "draft"], Exit.USAGE, "Did you mean 'branch merge'?"),
+        (["merge", "draft"], Exit.USAGE, "Did you mean 'branch merge' or 'proposal merge'?"),
         (["show"], Exit.USAGE, "'schema show' or 'commit show' or 'recovery show'?"),
     ],
 )

@@ -15,7 +15,10 @@ SCHEMA: Final = "node Person { name: String @key  age: I32? }"
 QUERY: Final = "query q($n: String) { match { $p: Person {name: $n} } return { $p.name } }"
 INSERT: Final = 'query q() { insert Person { name: "Bob" } }'
 
-HEAVY: Final = ("pandas", "pyspark", "duckdb", "sqlglot", "lark", "lance", "rich.console")
+HEAVY: Final = (
+    *("pandas", "pyspark", "duckdb", "sqlglot", "lark", "lance", "rich.console"),
+    *("fastapi", "starlette", "uvicorn", "pydantic", "jwt", "prometheus_client", "httpx"),
+)
 
 
 @pytest.fixture(scope="module")

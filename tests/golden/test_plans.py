@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from omnigraph.engine.spark.execute import spark_tree
 from omnigraph.model.types import PropertyType, Scalar
 from omnigraph.query import ir
@@ -34,7 +36,8 @@ def planned(text: str) -> str:
     bound = [f"{name} is {each.value!r}: {each.type}" for name, each in plan.values.items()]
     looks_up = [f"{each.relation}.{each.column} by {each.by}" for each in plan.reductions]
     lookup = [] if plan.lookup is None else [f"answer: the row {plan.lookup.id!r}"]
-    views = {name: name for name in plan.relations}
+    fields = {name: f"relation_{place}" for place, name in enumerate(plan.relations)}
+    spark_text = spark_tree(plan.tree, fields).sql(dialect="spark")
     return "\n".join(
         [
             *reads,
@@ -44,11 +47,12 @@ def planned(text: str) -> str:
             "-- duckdb",
             plan.tree.sql(dialect="duckdb", pretty=True),
             "-- spark",
-            spark_tree(plan.tree, views).sql(dialect="spark"),
+            spark_text.format(**{field: name for name, field in fields.items()}),
             "",
         ]
     )
 
 
-def test_queries_have_their_recorded_plans() -> None:
-    check(FOLDER / "plans.case", planned)
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("plans*.case")), ids=lambda path: path.stem)
+def test_queries_have_their_recorded_plans(path: Path) -> None:
+    check(path, planned)

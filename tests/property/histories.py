@@ -5,7 +5,7 @@ from itertools import takewhile
 
 from omnigraph.errors import NotAllowedError
 from omnigraph.failpoints import Failpoint
-from omnigraph.merge.graphs import Outcome
+from omnigraph.merge.outcomes import Outcome
 from omnigraph.model.names import MAIN
 from tests.contract.merge import oracle
 from tests.contract.merge.history import History, KnownCommit

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from sqlglot.expressions import Literal
+from sqlglot.expressions import EQ, Coalesce, Literal, Not, and_, false
 
 from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.engine.local.matching import (
@@ -29,8 +29,9 @@ from omnigraph.errors import ErrorCode, InvalidInputError
 from omnigraph.model.tables import TableKey
 from omnigraph.query import ir
 from omnigraph.query.compile import compile_queries
-from omnigraph.query.lowering import plan, rows
+from omnigraph.query.lowering import expressions, plan, rows
 from omnigraph.query.parameters import bind
+from omnigraph.relational.trees import column
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.printer import print_schema
 from omnigraph.storage import selections
@@ -106,7 +107,7 @@ def check(
                 compare(engines, tables, question, case)
             except Exception as error:
                 rows = "\n".join(f"{name}: {each}" for name, each in graph.rows.items())
-                error.add_note(f"{case}\n{print_schema(catalog)}\n{rows}")
+                error.add_note(f"{case.text}\n{case.values}\n{print_schema(catalog)}\n{rows}")
                 raise
 
 
@@ -162,6 +163,7 @@ def test_the_local_engine_agrees_with_the_reference(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3_600)
 @given(question=questions(), cramped=st.booleans())
 @settings(ordinary, max_examples=ordinary.max_examples * 40)
 def test_arrays_and_sql_agree_with_the_reference_on_many_queries(
@@ -201,7 +203,41 @@ def test_spark_agrees_with_the_reference(spark_engine: SparkEngine, question: Qu
             id="weights, SQL",
             marks=pytest.mark.soak,
         ),
-        pytest.param(BY_SQL, plan, "_limit", lambda *_: None, id="limits"),
+        pytest.param(
+            BY_SQL,
+            rows,
+            "or_one",
+            lambda weight: weight,
+            id="weights of optional parts",
+            marks=pytest.mark.soak,
+        ),
+        pytest.param(
+            BY_SQL,
+            rows.Rows,
+            "same",
+            lambda self, ids, other, *, ours, theirs: and_(
+                *(
+                    EQ(
+                        this=column(self.columns[use], ours),
+                        expression=column(other.columns[use], theirs),
+                    )
+                    for use in ids
+                )
+            ),
+            id="what is missing is equal",
+            marks=pytest.mark.soak,
+        ),
+        pytest.param(BY_SQL, plan, "_count", lambda *_: None, id="limits"),
+        pytest.param(
+            BY_SQL,
+            expressions._Trees,
+            "_inverse",
+            lambda self, condition: Not(
+                this=Coalesce(this=self.tree(condition), expressions=[false()])
+            ),
+            id="unknown is not false",
+            marks=pytest.mark.soak,
+        ),
         pytest.param(
             BY_ARRAYS,
             match.PatternMatch,

@@ -12,7 +12,7 @@ import pytest
 
 from omnigraph.errors import CommitNotFoundError
 from omnigraph.graph import Graph
-from omnigraph.merge.run import MergeOutcome
+from omnigraph.merge.outcomes import MergeOutcome
 from tests.contract.merge.history import History
 from tests.contract.merge.oracle import Base, Gap, Row
 from tests.contract.merge.subjects import EngineGraph, ModelGraph, Subject

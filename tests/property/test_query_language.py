@@ -32,7 +32,8 @@ FRAGMENTS = st.sampled_from(
     ["query ", "a", "(", ")", "{", "}", "[", "]", "match ", "return ", "order ", "limit ", "not ",
      "$", "$p", "$_", ":", "Person", "knows", "contains ", "<", ">", "=", "!=", "is null", "as ",
      "count(", "now()", "date(", "nearest(", "rrf(", "insert ", "update ", "delete ", "set ",
-     "where ", "and ", ".", ",", '"', "\\", "//", "/*", "*/", "#", "\n", "-1", "2.5", "{1,3}",
+     "where ", "and ", "or ", "in ", "is not null", "not $p.age", "[1, 2]", "(", ".", ",",
+     '"', "\\", "//", "/*", "*/", "#", "\n", "-1", "2.5", "{1,3}",
      "\x00", "\ud800", "é", "\u2028", "@description(", "Vector(3)", "?", "null", "true"]
 )  # fmt: skip
 
@@ -97,36 +98,59 @@ def test_every_name_of_a_typed_query_is_resolved(case):
             assert isinstance(key.expression, ir.Aggregate) or key.expression in expressions
 
 
-def check_block(block: ir.Block, outer: dict[str, str]) -> None:
+def check_block(block: ir.Block, outer: dict[str, tuple[str, ...]]) -> None:
     """Every variable is bound once, to the type that its edges and columns have."""
+    types_in(block, outer)
+
+
+def types_in(block: ir.Block, outer: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     types = dict(outer)
     for node in block.nodes:
         assert node.variable not in types
-        types[node.variable] = node.type_name
+        types[node.variable] = node.type_names
     for traversal in block.traversals:
-        edge = CATALOG.edge_type(traversal.edge_type)
-        ends = (edge.source, edge.target)
-        if traversal.direction is ir.Direction.IN:
-            ends = (edge.target, edge.source)
-        for end, type_ in zip((traversal.source, traversal.destination), ends, strict=True):
-            assert (types[end] if isinstance(end, str) else end.type_name) == type_
+        for step in traversal.steps:
+            check_step(step, traversal, types)
         assert 1 <= traversal.hops_min <= traversal.hops_max
-        assert traversal.hops_max == 1 or edge.source == edge.target
-        if traversal.direction is ir.Direction.BOTH:
-            assert edge.source == edge.target
         if traversal.edge_variable is not None:
             assert traversal.hops_max == 1
             assert traversal.edge_variable not in types
-            types[traversal.edge_variable] = traversal.edge_type
+            types[traversal.edge_variable] = tuple(step.edge_type for step in traversal.steps)
+    for part in block.optionals:
+        assert part.outer
+        assert set(part.outer) <= set(types)
+        known = len(types)
+        types |= types_in(part.block, types)
+        assert len(types) > known
     for filter_ in block.filters:
         check_filter(filter_, types)
     for negation in block.negations:
         assert negation.outer
         assert set(negation.outer) <= set(types)
         check_block(negation.block, types)
+    return types
 
 
-def check_filter(filter_: ir.Filter, types: dict[str, str]) -> None:
+def check_step(
+    step: ir.EdgeStep, traversal: ir.Traversal, types: dict[str, tuple[str, ...]]
+) -> None:
+    """Its ends are among the types that they have, and are told where those are several."""
+    edge = CATALOG.edge_type(step.edge_type)
+    ends = (edge.source, edge.target)
+    if step.direction is ir.Direction.IN:
+        ends = (edge.target, edge.source)
+    told = (step.source, step.destination)
+    walked = (traversal.source, traversal.destination)
+    for end, type_, label in zip(walked, ends, told, strict=True):
+        known = types[end] if isinstance(end, str) else end.type_names
+        assert type_ in known
+        assert label == (type_ if len(known) > 1 else None)
+    assert traversal.hops_max == 1 or edge.source == edge.target
+    if step.direction is ir.Direction.BOTH:
+        assert edge.source == edge.target
+
+
+def check_filter(filter_: ir.Filter, types: dict[str, tuple[str, ...]]) -> None:
     match filter_:
         case ir.Comparison(left, _, right):
             operands: list[ir.Operand] = [left, right]
@@ -134,11 +158,19 @@ def check_filter(filter_: ir.Filter, types: dict[str, str]) -> None:
             operands = [operand]
         case ir.TextMatch(_, text, query):
             operands = [text, query]
+        case ir.Junction(_, conditions):
+            operands = []
+            for each in conditions:
+                check_filter(each, types)
+        case ir.Inverse(condition):
+            operands = []
+            check_filter(condition, types)
     for tested in operands:
         if isinstance(tested, ir.ColumnValue):
-            owner = CATALOG.type_named(types[tested.variable])
-            property_types = {one.name: one.type for one in owner.properties}
-            assert property_types.get(tested.column, tested.type) == tested.type
+            for name in types[tested.variable]:
+                owner = CATALOG.type_named(name)
+                property_types = {one.name: one.type for one in owner.properties}
+                assert property_types.get(tested.column, tested.type) == tested.type
 
 
 @given(CASES, st.randoms(use_true_random=False))
@@ -150,7 +182,12 @@ def test_the_order_of_clauses_does_not_matter_where_every_node_is_bound(case, ra
     body = case.query.body
     bound = {each.variable.name for each in body.clauses if isinstance(each, ast.Binding)}
     assume({node.variable for node in query.match.nodes} <= bound)
-    clauses = tuple(random.sample(body.clauses, len(body.clauses)))
+    # Only optional parts keep their order.
+    optionals = [each for each in body.clauses if isinstance(each, ast.OptionalPart)]
+    clauses = tuple(
+        optionals.pop(0) if isinstance(each, ast.OptionalPart) else each
+        for each in random.sample(body.clauses, len(body.clauses))
+    )
     shuffled = ast.Read(clauses, body.projections, body.orderings, body.limit)
     node = ast.QueryNode(case.query.name, case.query.parameters, None, None, shuffled)
     (other,) = compile_queries(print_queries([node]), CATALOG)

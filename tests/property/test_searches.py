@@ -1,6 +1,7 @@
 """Searches agree with the reference on random graphs, and obey laws that hold for every scope."""
 
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from pyspark.sql import SparkSession
 from sqlglot import exp
 
 from omnigraph.engine import search_parts
-from omnigraph.engine.local import searching
+from omnigraph.engine.local import cuts, searching
 from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.engine.protocol import Engine
 from omnigraph.engine.spark.execute import SparkEngine
@@ -42,6 +43,16 @@ QUERIES_PER_GRAPH = 12
 LOCAL = LocalEngine()
 
 ordinary = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_tables() -> Iterator[None]:
+    """Small graphs take every way to the best rows of a scope that large ones take."""
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(cuts, "CUT_TABLE_ROWS_MIN", 0)
+        patches.setattr(cuts, "CUT_CANDIDATES_PER_ROW", 1)
+        patches.setattr(cuts, "SCOPED_SHARE_MAX", 0.5)
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +140,7 @@ def test_searches_on_spark_agree_with_the_reference(
             "are_best",
             lambda values, best, **_: np.arange(len(values)) < best,
             id="best",
+            marks=pytest.mark.soak,
         ),
         pytest.param(
             search_parts,
@@ -144,7 +156,7 @@ def test_searches_on_spark_agree_with_the_reference(
             id="joins of tests",
             marks=pytest.mark.soak,
         ),
-        pytest.param(lowered_scores, "RRF_WINDOW", 0, id="fusion"),
+        pytest.param(lowered_scores, "RRF_WINDOW", 0, id="fusion", marks=pytest.mark.soak),
     ],
 )
 def test_the_comparison_finds_a_planted_fault(

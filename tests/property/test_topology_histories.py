@@ -183,6 +183,7 @@ def test_a_topology_that_is_kept_up_is_right_after_every_commit(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3_600)
 @settings(HISTORIES, max_examples=300)
 @given(steps=st.lists(step, min_size=6, max_size=30))
 def test_a_topology_that_is_kept_up_is_right_after_every_commit_of_long_histories(

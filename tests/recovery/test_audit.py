@@ -16,7 +16,8 @@ from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import MAIN
 from omnigraph.model.tables import TableKey
-from omnigraph.recovery.audit import Audit, RecoveryEntry, RecoveryKind, TableMove
+from omnigraph.recovery.audit import Audit
+from omnigraph.recovery.entries import RecoveryEntry, RecoveryKind, TableMove
 from omnigraph.storage.store import Store
 from tests.support.concurrency import at_once
 

@@ -10,7 +10,7 @@ from omnigraph.errors import StaleHeadError
 from omnigraph.failpoints import Failpoint, arm
 from omnigraph.graph import Graph
 from omnigraph.model.names import MAIN
-from omnigraph.recovery.audit import RecoveryKind
+from omnigraph.recovery.entries import RecoveryKind
 from tests.support.clocks import LaterClock
 from tests.support.crashes import (
     Cut,

@@ -17,7 +17,7 @@ from omnigraph.failpoints import Failpoint
 from omnigraph.manifest.publisher import Publication
 from omnigraph.model.commits import RECOVERY_ACTOR, OperationKind
 from omnigraph.recovery import sweep
-from omnigraph.recovery.audit import RecoveryKind
+from omnigraph.recovery.entries import RecoveryKind
 from omnigraph.recovery.sweep import Recovery
 from omnigraph.storage.store import Store
 from omnigraph.transaction import protocol

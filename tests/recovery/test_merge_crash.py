@@ -14,10 +14,10 @@ from omnigraph.errors import ConflictError
 from omnigraph.failpoints import Failpoint, arm
 from omnigraph.graph import Graph
 from omnigraph.merge.conflicts import MergeConflictError
-from omnigraph.merge.graphs import Outcome
+from omnigraph.merge.outcomes import Outcome
 from omnigraph.model.names import MAIN
 from omnigraph.model.tables import TableKey
-from omnigraph.recovery.audit import RecoveryKind
+from omnigraph.recovery.entries import RecoveryKind
 from tests.support.concurrency import in_processes
 from tests.support.crashes import (
     Cut,

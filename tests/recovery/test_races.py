@@ -17,7 +17,7 @@ from omnigraph.errors import ConflictError, TableConflictError
 from omnigraph.failpoints import Failpoint, arm
 from omnigraph.model.names import MAIN
 from omnigraph.model.tables import TableKey
-from omnigraph.recovery.audit import RecoveryKind
+from omnigraph.recovery.entries import RecoveryKind
 from tests.support.concurrency import at_once, in_processes
 from tests.support.crashes import (
     assert_next_writes_work,

@@ -19,7 +19,7 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
 from omnigraph.graph import Graph
 from omnigraph.model.names import MAIN
-from omnigraph.recovery.audit import RecoveryKind
+from omnigraph.recovery.entries import RecoveryKind
 from omnigraph.schema import codec
 from omnigraph.schema.parser import parse_schema
 from tests.support import crashes

@@ -123,32 +123,37 @@ def supervise() -> None:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="spark-cluster-")))
         log = directory / "master.log"
         ports = ["--host", _LOOPBACK, "--port", "0", "--webui-port", "0"]
-        master = stack.enter_context(_daemon("master.Master", ports, log))
-        [url] = _await_log(log, _MASTER).groups()
+        master = stack.enter_context(daemon("master.Master", ports, log))
+        [url] = await_log(log, _MASTER).groups()
         pids = []
         logs = [directory / f"worker{number}.log" for number in range(options["workers"])]
         for log in logs:
             sizes = ["--cores", str(options["cores"]), "--memory", options["memory"]]
             place = ["--work-dir", str(log.with_suffix(""))]
-            daemon = _daemon("worker.Worker", [*ports, *sizes, *place, url], log)
-            pids.append(stack.enter_context(daemon))
+            worker = daemon("worker.Worker", [*ports, *sizes, *place, url], log)
+            pids.append(stack.enter_context(worker))
         for log in logs:
-            _await_log(log, _REGISTERED)
+            await_log(log, _REGISTERED)
         sys.stdout.write(json.dumps({"url": url, "master": master, "workers": pids}) + "\n")
         sys.stdout.flush()
         sys.stdin.read()
 
 
 @contextmanager
-def _daemon(kind: str, arguments: list[str], log: Path) -> Iterator[int]:
+def daemon(kind: str, arguments: list[str], log: Path, *, memory: str = "256m") -> Iterator[int]:
+    """Run a program of `org.apache.spark.deploy` during the block; its process id."""
     home = Path(pyspark.__file__).parent
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     environment = {
         **os.environ,
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": _LOOPBACK,
         "JAVA_HOME": str(require_java().parent.parent),
-        "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_DAEMON_MEMORY": memory,
+        "SPARK_DAEMON_JAVA_OPTS": quick,
+        # Those of a program that is submitted, which is no daemon for Spark.
+        "SPARK_DRIVER_MEMORY": memory,
+        "SPARK_SUBMIT_OPTS": quick,
     }
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *arguments]
     with log.open("wb") as output:
@@ -182,7 +187,7 @@ def _signal_group(pid: int, number: signal.Signals) -> None:
         return
 
 
-def _await_log(log: Path, pattern: re.Pattern[str]) -> re.Match[str]:
+def await_log(log: Path, pattern: re.Pattern[str]) -> re.Match[str]:
     """Wait until a log matches the pattern."""
     deadline = time.monotonic() + START_SECONDS_MAX
     while time.monotonic() < deadline:

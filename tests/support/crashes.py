@@ -23,7 +23,7 @@ from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import MAINTENANCE_KINDS, OperationKind
 from omnigraph.model.names import MAIN
 from omnigraph.model.tables import TableKey
-from omnigraph.recovery.audit import RecoveryEntry
+from omnigraph.recovery.entries import RecoveryEntry
 from omnigraph.storage.indexes import IndexSpec, covered_fragments
 from omnigraph.storage.store import Store
 from tests.support.clocks import LaterClock

@@ -37,6 +37,10 @@ def _read(query: ir.ReadQuery) -> Iterator[str]:
     for key in query.order:
         yield f"order {_value(key.expression)} {'descending' if key.descending else 'ascending'}"
     yield f"ties {', '.join(map(_value, query.tie_breakers)) or 'none'}"
+    if query.is_distinct:
+        yield "distinct"
+    if query.skip is not None:
+        yield f"skip {query.skip if isinstance(query.skip, int) else _value(query.skip)}"
     if query.limit is not None:
         yield f"limit {query.limit if isinstance(query.limit, int) else _value(query.limit)}"
     yield f"reads {', '.join(sorted(map(str, query.reads)))}"
@@ -44,12 +48,16 @@ def _read(query: ir.ReadQuery) -> Iterator[str]:
 
 def _block(block: ir.Block) -> Iterator[str]:
     for node in block.nodes:
-        yield f"node {node.variable}: {node.type_name}"
+        yield f"node {node.variable}: {' | '.join(node.type_names)}"
     for traversal in block.traversals:
         edge = f"{traversal.edge_variable}:" if traversal.edge_variable else ""
         hops = f"{traversal.hops_min}..{traversal.hops_max}"
-        walk = f"{edge}{traversal.edge_type} {traversal.direction} {hops}"
+        steps = " | ".join(map(_step, traversal.steps))
+        walk = f"{edge}{steps} {hops}"
         yield f"walk {_end(traversal.source)} [{walk}] {_end(traversal.destination)}"
+    for part in block.optionals:
+        yield f"optional, given {', '.join(part.outer)}"
+        yield from _indent(_block(part.block))
     for filter_ in block.filters:
         yield f"where {_filter(filter_)}"
     for negation in block.negations:
@@ -58,7 +66,12 @@ def _block(block: ir.Block) -> Iterator[str]:
 
 
 def _end(end: str | ir.Anonymous) -> str:
-    return end if isinstance(end, str) else f"any {end.type_name}"
+    return end if isinstance(end, str) else f"any {' | '.join(end.type_names)}"
+
+
+def _step(step: ir.EdgeStep) -> str:
+    ends = f" ({step.source or '_'} to {step.destination or '_'})"
+    return f"{step.edge_type} {step.direction}{ends if step.source or step.destination else ''}"
 
 
 def _filter(condition: ir.Filter) -> str:
@@ -70,6 +83,10 @@ def _filter(condition: ir.Filter) -> str:
         case ir.TextMatch(test, text, query, edits, _, analyzer):
             rest = "" if edits is None else f" within {_value(edits)}"
             return f"{_value(text)} {test} {_value(query)}{rest}, {analyzer}"
+        case ir.Junction(connective, conditions):
+            return f" {connective} ".join(f"({_filter(each)})" for each in conditions)
+        case ir.Inverse(inner):
+            return f"not ({_filter(inner)})"
 
 
 def _value(expression: ir.Expression) -> str:
@@ -83,8 +100,15 @@ def _value(expression: ir.Expression) -> str:
             return f"{value!r}: {type_}"
         case ir.Now():
             return "now"
+        case ir.Call(function, arguments, type_):
+            return f"{function}({', '.join(map(_value, arguments))}): {type_}{mark}"
+        case ir.Case(branches, otherwise, type_):
+            whens = (f"{_filter(when)} then {_value(value)}" for when, value in branches)
+            return f"case({'; '.join(whens)}; else {_value(otherwise)}): {type_}{mark}"
         case ir.Aggregate(function, argument, distinct, type_):
             return f"{function}({'distinct ' * distinct}{_value(argument)}): {type_}{mark}"
+        case ir.ObjectValue(_, values):
+            return f"{{{', '.join(f'{name}: {_value(value)}' for name, value in values)}}}{mark}"
         case ir.Nearest(column, query) | ir.Bm25(column, query):
             name = type(expression).__name__.lower()
             how = expression.metric if isinstance(expression, ir.Nearest) else expression.analyzer
@@ -114,7 +138,9 @@ def _mutation(query: ir.MutationQuery) -> Iterator[str]:
     yield f"writes {', '.join(sorted(map(str, query.writes)))}"
 
 
-def _assignments(values: tuple[ir.Assignment, ...], id_: ir.GivenValue | None) -> Iterator[str]:
+def _assignments(
+    values: tuple[ir.Assignment | ir.ComputedAssignment, ...], id_: ir.GivenValue | None
+) -> Iterator[str]:
     if id_ is not None:
         yield f"id = {_value(id_)}"
     for assignment in values:

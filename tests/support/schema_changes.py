@@ -11,13 +11,13 @@ from omnigraph.clock import SystemClock
 from omnigraph.graph import Graph
 from omnigraph.manifest import schemas
 from omnigraph.manifest.publisher import Publication, publish
-from omnigraph.manifest.schemas import AcceptedSchema
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.identities import TypeIdentity, free_origin
 from omnigraph.model.ids import CommitId, TableId
 from omnigraph.model.names import MAIN, BranchName, TypeName
 from omnigraph.model.tables import TableKey, TablePin, Tombstone, table_location
+from omnigraph.schema.accepted import AcceptedSchema
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog, SchemaType
 from omnigraph.schema.parser import parse_schema

@@ -18,3 +18,8 @@ def small_session(cache_directory: Path) -> SparkSession:
         options={"spark.sql.shuffle.partitions": "3"},
     )
     return open_session(settings)
+
+
+def connect_session(address: str) -> SparkSession:
+    """The session of this process on a server of Spark Connect."""
+    return open_session(SessionSettings(master=address))

@@ -1,8 +1,9 @@
 """Writers of every kind that the protocol supports, on one small graph, looked up by name."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import pyarrow as pa
 
@@ -235,6 +236,29 @@ def _optimize(graph: Graph) -> object:
     return graph.optimize()
 
 
+def _describe(graph: Graph) -> None:
+    """Give people vectors of their names, which wait to be made."""
+    embedded = SCHEMA.replace(
+        "@key  age", '@key  meaning: Vector(4) @embed("name", model="mock")  age'
+    )
+    assert embedded != SCHEMA
+    graph.schema.apply(embedded)
+
+
+class _LandedError(Exception):
+    """Ends a run of `embed` after its commit."""
+
+
+def _embed(graph: Graph) -> None:
+    """The commit of a run, which would then look for more, in a transaction without effect."""
+
+    def end(stage: str, done: int, total: int | None) -> NoReturn:  # noqa: ARG001
+        raise _LandedError
+
+    with suppress(_LandedError):
+        graph.embeddings.run(progress=end)
+
+
 def _wear_until_a_fold_is_due(graph: Graph) -> None:
     """One more insert is followed by a fold."""
     graph.settings.set("maintenance.optimize", "off")
@@ -261,6 +285,7 @@ WRITERS: Final[Mapping[str, Writer]] = {
     "insert and fold": Writer(
         _insert_one, tables=1, replans=True, prepare=_wear_until_a_fold_is_due, then=_FOLD
     ),
+    "embed": Writer(_embed, tables=1, replans=True, prepare=_describe),
     "first of a branch": Writer(_insert_two_on_draft, tables=2, replans=True, branch=DRAFT),
     "merge": Writer(_merge, tables=2, replans=False, confirms=True),
     "schema": Writer(_reshape, tables=2, replans=True, confirms=True, created=1),

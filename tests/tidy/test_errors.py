@@ -11,7 +11,8 @@ import pytest
 import omnigraph
 from omnigraph import errors
 from omnigraph.cli.exits import Exit, _exits, exit_code
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import ErrorCode, OmnigraphError
+from omnigraph.server.problems import _statuses, status_of
 
 _ENTRY: Final = re.compile(r"^(?P<depth>[│ ]*)[├└]── (?P<name>\w+)")
 
@@ -106,3 +107,11 @@ def test_every_error_of_ours_says_what_it_means():
     silent = [each.__name__ for each in below(OmnigraphError) if not each.__doc__]
 
     assert silent == []
+
+
+def test_every_error_has_a_status_and_every_line_of_that_table_a_class():
+    for kind in below(OmnigraphError):
+        error = kind.__new__(kind)
+        error.code = ErrorCode.INTERNAL
+        assert 400 <= status_of(error) < 600
+    assert set(_statuses()) <= set(below(OmnigraphError))

@@ -13,13 +13,17 @@ import pytest
 
 import omnigraph
 from omnigraph import errors
+from omnigraph.accessors.algorithms import Algorithms
 from omnigraph.accessors.branches import BranchList
 from omnigraph.accessors.embeddings import Embeddings
 from omnigraph.accessors.history import Commits
 from omnigraph.accessors.indexes import IndexList
+from omnigraph.accessors.proposals import ProposalList
 from omnigraph.accessors.recoveries import Recoveries
 from omnigraph.accessors.schema import Schema
 from omnigraph.accessors.settings import GraphSettings
+from omnigraph.accessors.stored_queries import StoredQueries
+from omnigraph.accessors.streams import StreamList
 from omnigraph.accessors.tags import TagList
 from omnigraph.graph import Graph
 from tests.support.sources import every_source
@@ -83,7 +87,20 @@ def given_by(kind: type) -> set[str]:
 
 
 def test_every_class_that_a_graph_gives_is_listed():
-    parts = (BranchList, Commits, Embeddings, GraphSettings, IndexList, Recoveries, Schema, TagList)
+    parts = (
+        Algorithms,
+        BranchList,
+        Commits,
+        Embeddings,
+        GraphSettings,
+        IndexList,
+        ProposalList,
+        Recoveries,
+        Schema,
+        StoredQueries,
+        StreamList,
+        TagList,
+    )
     given = {word for kind in (Graph, *parts) for word in given_by(kind) if word[0].isupper()}
     # A frame is Spark's, and a part is asked for by its name on the graph.
     others = {"None", "Frame", *(each.__name__ for each in parts)}

@@ -16,6 +16,7 @@ ROOMS: Final = {
     "obstore": ("storage/*",),
     "pyspark": (
         "engine/spark*",
+        "algorithms/spark/*",
         "connector/*",
         "load/spark/*",
         "changes/spark/*",
@@ -24,6 +25,7 @@ ROOMS: Final = {
         "integrity/proofs/by_key_counts.py",
         "maintenance/spark/*",
         "merge/spark/*",
+        "streams/*",
     ),
     "duckdb": ("engine/local*",),
     "fastavro": ("load/readers/*",),
@@ -33,7 +35,10 @@ ROOMS: Final = {
     "fastapi": ("server/*",),
     "starlette": ("server/*",),
     "uvicorn": ("server/*",),
-    "cedarpy": ("server/*",),
+    "httpx": ("remote/*",),
+    "cedarpy": ("policy/*",),
+    "mcp": ("agents/*",),
+    "mcp_types": ("agents/*",),
     "lark": ("lang/*", "schema/*", "query/*"),
     # Test machinery ships, but the rest never needs it.
     "hypothesis": ("testing/*",),

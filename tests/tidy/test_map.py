@@ -55,6 +55,14 @@ def test_the_map_names_what_exists(page):
     assert wrong_places(text) == []
 
 
+def test_the_map_has_every_room():
+    _, _, rooms = (REPOSITORY / "docs/design.md").read_text().partition("## Rooms")
+    folders = {each.name for each in PACKAGE.iterdir() if (each / "__init__.py").is_file()}
+
+    assert folders, "the package has rooms"
+    assert sorted(name for name in folders if f"`{name}`" not in rooms) == []
+
+
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [

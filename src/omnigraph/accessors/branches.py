@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omnigraph.clock import Clock
-from omnigraph.manifest.reader import Manifest
 from omnigraph.model.names import BranchName
+from omnigraph.policy.actions import Action
 
 # What a signature names need not be imported to read a graph.
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
+    from omnigraph.manifest.reader import Manifest
 
 
 class BranchList:
@@ -22,8 +23,8 @@ class BranchList:
         self._clock = clock
 
     def list(self) -> tuple[str, ...]:
-        """Every branch, main first."""
-        return self._manifest.branches()
+        """Every branch that the actor may read, main first."""
+        return self._graph.authority.visible(self._manifest.branches())
 
     def create(
         self,
@@ -44,6 +45,7 @@ class BranchList:
             InvalidNameError: the name is invalid, or is a parent or child path of another branch.
             NotFoundError: the branch, the commit or the version to start at does not exist.
             CommitLetGoError: the commit to start at was let go.
+            NotAllowedError: the handle was opened read-only, or the policy forbids it.
         """
         from omnigraph.branching import lifecycle
 
@@ -51,6 +53,7 @@ class BranchList:
         new = BranchName.parse(name)
         now = self._clock.now() if (commit, version) == (None, None) else None
         source = self._graph.snapshot(branch=branch, commit=commit, version=version)
+        self._graph.authority.require(Action.BRANCH_CREATE, branch=new, source=source.branch)
         lifecycle.create(self._manifest, self._clock, new, source, tip_since=now)
         return self._graph.on(new)
 
@@ -62,11 +65,15 @@ class BranchList:
 
         Raises:
             BranchNotFoundError: the graph has no such branch.
-            NotAllowedError: it is main, or other branches build on it.
+            NotAllowedError: it is main, other branches build on it, or the policy forbids it.
         """
         from omnigraph.branching import lifecycle
 
         wanted = BranchName.parse(name)
+        if self._graph.authority.is_limited:
+            # A branch that the actor may not read must look as if there were none.
+            self._graph.snapshot(branch=wanted)
+            self._graph.authority.require(Action.BRANCH_DELETE, branch=wanted)
         if dry_run:
             lifecycle.require_deletable(self._manifest, wanted)
             return

@@ -6,23 +6,24 @@ from collections.abc import Callable, Collection
 from functools import cache, partial
 from typing import TYPE_CHECKING, Protocol
 
-from omnigraph.backends.registry import Backends
 from omnigraph.choices import EmbedScope
 from omnigraph.clock import Clock
-from omnigraph.manifest.settings import StoredSettings
-from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.arguments import require_choice, require_texts
 from omnigraph.model.commits import OperationKind
-from omnigraph.transaction.view import View
 
 # What a signature names need not be imported to read a graph.
 if TYPE_CHECKING:
+    from omnigraph.backends.registry import Backends
     from omnigraph.choices import EngineName
-    from omnigraph.engine.embedding_states import EmbeddingStatus
+    from omnigraph.embedding.counts import EmbeddingStatus
     from omnigraph.graph import Graph
     from omnigraph.load.results import Progress
-    from omnigraph.maintenance.embedding.run import BatchEmbedder, EmbedResult
+    from omnigraph.maintenance.embedding.run import BatchEmbedder
+    from omnigraph.maintenance.results import EmbedResult
+    from omnigraph.manifest.settings import StoredSettings
+    from omnigraph.manifest.snapshot import Snapshot
     from omnigraph.transaction.protocol import Order, Transactions
+    from omnigraph.transaction.view import View
 
 
 class MakeOrder(Protocol):

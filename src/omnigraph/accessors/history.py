@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 
 from omnigraph.errors import BranchNotFoundError, InvalidParameterError
 from omnigraph.manifest import lineage
-from omnigraph.manifest.points import Points
-from omnigraph.manifest.reader import Manifest
 from omnigraph.model.arguments import require_number
 from omnigraph.model.commits import Commit, require_commits
 from omnigraph.model.ids import CommitId
@@ -19,10 +17,12 @@ from omnigraph.model.names import BranchName
 
 # What a signature names need not be imported to read a graph.
 if TYPE_CHECKING:
+    from omnigraph.changes.diffs import GraphDiff
     from omnigraph.changes.feed import Feed
-    from omnigraph.changes.graphs import GraphDiff
     from omnigraph.graph import Graph
-    from omnigraph.manifest.let_go import LetGo
+    from omnigraph.manifest.points import Points
+    from omnigraph.manifest.reader import Manifest
+    from omnigraph.model.let_go import LetGo
 
 
 class Commits:
@@ -64,12 +64,13 @@ class Commits:
         from omnigraph.drawings.lanes import sort_newest_first
 
         if branch is not None:
-            return tuple(sort_newest_first(self._of(BranchName.parse(branch))))
+            named = self._graph.snapshot(branch=branch).branch
+            return tuple(sort_newest_first(self._of(named)))
         commits: dict[CommitId, Commit] = {}
-        for name in self._manifest.branches():
+        for name in self._graph.branches.list():
             # A branch that is deleted meanwhile is left out.
             with suppress(BranchNotFoundError):
-                commits |= {commit.commit_id: commit for commit in self._of(name)}
+                commits |= {commit.commit_id: commit for commit in self._of(BranchName(name))}
         return tuple(sort_newest_first(commits.values()))
 
     def _of(self, branch: BranchName) -> Iterator[Commit]:
@@ -82,7 +83,10 @@ class Commits:
             CommitNotFoundError: no branch of the graph has it.
             TagNotFoundError: it is no id, and the graph has no such tag.
         """
-        return self._points.find(commit_id, near=self._near)
+        with self._graph.authority.conceal(commit_id):
+            commit = self._points.find(commit_id, near=self._near)
+            self._graph.authority.require_visible(commit.branch)
+            return commit
 
     def let_go(self, commits: Iterable[Commit]) -> dict[str, LetGo]:
         """Those of the commits that retention let go, by id, with when and by which rule.

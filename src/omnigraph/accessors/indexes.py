@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from omnigraph.clock import Clock
-from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.transaction.view import View
 
 # What a signature names need not be imported to read a graph.
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
-    from omnigraph.maintenance.index_list import IndexStatus
+    from omnigraph.maintenance.results import IndexStatus
+    from omnigraph.manifest.snapshot import Snapshot
+    from omnigraph.transaction.view import View
 
 
 class IndexList:

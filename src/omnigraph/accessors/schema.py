@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from datetime import timedelta
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omnigraph.errors import InvalidParameterError
-from omnigraph.manifest import schemas
-from omnigraph.manifest.schemas import AcceptedSchema
+from omnigraph.lang.source import Source
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.arguments import require_path, require_texts
 from omnigraph.model.commits import OperationKind
+from omnigraph.policy.actions import Action
+from omnigraph.schema.accepted import AcceptedSchema
 from omnigraph.schema.catalog import Catalog
-from omnigraph.storage.store import Store
 from omnigraph.storage.texts import schema_text
 
 # What a signature names need not be imported to read a graph.
 if TYPE_CHECKING:
     from omnigraph.evolution.apply import ChangeRequest
-    from omnigraph.evolution.run import SchemaChanges, SchemaResult, SchemaRevision
+    from omnigraph.evolution.results import SchemaResult, SchemaRevision
+    from omnigraph.evolution.run import SchemaChanges
     from omnigraph.graph import Graph
     from omnigraph.maintenance.purge.results import PurgeResult
     from omnigraph.maintenance.purge.run import Purges
     from omnigraph.maintenance.retention import RetentionRules
     from omnigraph.schema.plan import SchemaPlan
+    from omnigraph.storage.store import Store
     from omnigraph.transaction.protocol import Order
 
 
@@ -59,7 +62,7 @@ class Schema:
             InvalidInputError: a commit was given together with a branch or a version.
         """
         snapshot = self._graph.snapshot(branch=branch, commit=commit, version=version)
-        return schemas.load(self._store.objects, snapshot.schema_digest)
+        return self._accepted_at(snapshot)
 
     def plan(
         self,
@@ -69,7 +72,9 @@ class Schema:
         fill: str | Collection[str] | None = None,
         convert: str | Collection[str] | None = None,
     ) -> SchemaPlan:
-        """The steps from a branch's schema to another one, with the cost of each. Reads no rows.
+        """The steps from a branch's schema to another one, with the cost of each.
+
+        Of rows, only stored queries are read: those that would not fit any more are warnings.
 
         Args:
             schema: A path to a `.pg` file, the text itself, or a catalog built in Python.
@@ -82,8 +87,13 @@ class Schema:
                 that is allowed.
             BranchNotFoundError: there is no such branch.
         """
+        from omnigraph.accessors.stored_queries import find_breaking
+
         request = _change_request(accept_schema(schema), fill, convert, engine=None)
-        return self._changes().plan(self._graph.snapshot(branch=branch), request)
+        snapshot = self._graph.snapshot(branch=branch)
+        plan = self._changes().plan(snapshot, request)
+        stored = self._graph.queries.list(commit=snapshot.head.commit_id)
+        return replace(plan, findings=(*plan.findings, *find_breaking(stored, plan.new)))
 
     def apply(
         self,
@@ -156,7 +166,7 @@ class Schema:
 
         Raises:
             NotAllowedError: a branch, a tag, a merge or a rule needs what would be purged; its
-                `details` have the `needs`. Nothing changed.
+                `details` have the `needs`. Or the policy forbids maintenance. Nothing changed.
             InvalidParameterError: a rule makes no sense, or a schema was given without `dry_run`.
             ConflictError: others kept changing a table. Nothing was removed.
             StorageError: what may hold dropped values cannot be read. Nothing was removed.
@@ -166,6 +176,7 @@ class Schema:
         if schema is not None and not dry_run:
             message = "a schema was given to a purge, which changes none"
             raise InvalidParameterError(message, hint="apply it, then purge", name="schema")
+        self._graph.authority.require(Action.MAINTAIN)
         rules = self._retention_rules(keep_commits, older_than, grace)
         if not dry_run:
             order = self._order(OperationKind.OPTIMIZE, branch, actor, None)
@@ -177,7 +188,9 @@ class Schema:
             plan.require_allowed()
         return self._purges().preview(PurgeOrder(snapshot.branch, rules, engine), plan)
 
-    def diff(self, before: str | PathLike[str], after: str | PathLike[str]) -> SchemaPlan:
+    def diff(
+        self, before: str | PathLike[str] | Source, after: str | PathLike[str] | Source
+    ) -> SchemaPlan:
         """The steps between two schemas. Nothing is refused: it says what differs.
 
         Args:
@@ -204,7 +217,9 @@ class Schema:
         """
         return tuple(self._changes().history(self._graph.snapshot(branch=branch)))
 
-    def _point_or_text(self, point: str | PathLike[str]) -> Snapshot | AcceptedSchema:
+    def _point_or_text(self, point: str | PathLike[str] | Source) -> Snapshot | AcceptedSchema:
+        if isinstance(point, Source):
+            return accept_schema(point)
         if isinstance(point, str) and not point.endswith(".pg"):
             return self._graph.point(point)
         return accept_schema(Path(require_path(point, "a branch, a commit, a tag or a file")))
@@ -212,6 +227,8 @@ class Schema:
     def _accepted_at(self, point: Snapshot | AcceptedSchema) -> AcceptedSchema:
         if isinstance(point, AcceptedSchema):
             return point
+        from omnigraph.manifest import schemas
+
         return schemas.load(self._store.objects, point.schema_digest)
 
 
@@ -230,7 +247,7 @@ def _change_request(
     return ChangeRequest(schema, fills, conversions, engine)
 
 
-def accept_schema(schema: str | PathLike[str] | Catalog) -> AcceptedSchema:
+def accept_schema(schema: str | PathLike[str] | Catalog | Source) -> AcceptedSchema:
     """The schema that a caller gave: a path, a text, or a catalog.
 
     Raises:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from omnigraph.manifest.settings import StoredSettings
 from omnigraph.model.settings import (
     Setting,
     SettingKey,
@@ -12,10 +11,12 @@ from omnigraph.model.settings import (
     describe_settings,
     value_of,
 )
+from omnigraph.policy.actions import Action
 
 # What a signature names need not be imported to read a graph.
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
+    from omnigraph.manifest.settings import StoredSettings
 
 
 class GraphSettings:
@@ -49,10 +50,12 @@ class GraphSettings:
             InvalidParameterError: there is no such setting, or it does not accept the value.
                 Nothing changed.
             ConflictError: others kept changing settings. Nothing changed.
-            NotAllowedError: the handle is on a point of history, or was opened read-only.
+            NotAllowedError: the handle is on a point of history, was opened read-only, or the
+                policy forbids it.
         """
         wanted = SettingKey.parse(key)
         self._graph.require_writable()
+        self._graph.authority.require(Action.ADMIN)
         self._stored.set(wanted, value)
         return describe_setting(wanted, {wanted: value})
 
@@ -62,9 +65,11 @@ class GraphSettings:
         Raises:
             InvalidParameterError: there is no such setting.
             ConflictError: others kept changing settings. Nothing changed.
-            NotAllowedError: the handle is on a point of history, or was opened read-only.
+            NotAllowedError: the handle is on a point of history, was opened read-only, or the
+                policy forbids it.
         """
         wanted = SettingKey.parse(key)
         self._graph.require_writable()
+        self._graph.authority.require(Action.ADMIN)
         self._stored.unset(wanted)
         return describe_setting(wanted, {})

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omnigraph.clock import Clock
-from omnigraph.manifest.reader import Manifest
-from omnigraph.manifest.tags import Tag
 from omnigraph.model.commits import require_actor, require_message
 from omnigraph.model.names import TagName
+from omnigraph.model.tags import Tag
+from omnigraph.policy.actions import Action
 
 # What a signature names need not be imported to read a graph.
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
+    from omnigraph.manifest.reader import Manifest
 
 
 class TagList:
@@ -25,12 +26,13 @@ class TagList:
         self._actor = actor
 
     def list(self) -> tuple[Tag, ...]:
-        """Every tag, sorted by name.
+        """Every tag whose commit the actor may read, sorted by name.
 
         Raises:
             StorageError: the record of a tag cannot be read.
         """
-        return self._manifest.tags.list()
+        may = self._graph.authority.allows
+        return tuple(tag for tag in self._manifest.tags.list() if may(Action.READ, tag.branch))
 
     def show(self, name: str) -> Tag:
         """One tag.
@@ -39,7 +41,10 @@ class TagList:
             TagNotFoundError: the graph has no such tag.
             StorageError: its record cannot be read.
         """
-        return self._manifest.tags.find(TagName.parse(name))
+        with self._graph.authority.conceal(name):
+            tag = self._manifest.tags.find(TagName.parse(name))
+            self._graph.authority.require_visible(tag.branch)
+            return tag
 
     def create(
         self,
@@ -64,7 +69,8 @@ class TagList:
             AlreadyExistsError: the graph has a tag or a branch of that name. It is untouched.
             InvalidNameError: the name is invalid.
             NotFoundError: the branch, the commit or the version does not exist.
-            NotAllowedError: the handle is on a point of history, or was opened read-only.
+            NotAllowedError: the handle is on a point of history, was opened read-only, or the
+                policy forbids it.
         """
         from omnigraph.branching.tagging import create_tag
 
@@ -72,6 +78,7 @@ class TagList:
         new = TagName.parse(name)
         who, why = require_actor(actor) or self._actor, require_message(message)
         head = self._graph.snapshot(branch=branch, commit=commit, version=version).head
+        self._graph.authority.acting_as(who).require(Action.TAG, branch=head.branch)
         return create_tag(self._manifest, self._clock, new, head, actor=who, message=why)
 
     def delete(self, name: str) -> None:
@@ -79,7 +86,10 @@ class TagList:
 
         Raises:
             TagNotFoundError: the graph has no such tag.
-            NotAllowedError: the handle is on a point of history, or was opened read-only.
+            NotAllowedError: the handle is on a point of history, was opened read-only, or the
+                policy forbids it.
         """
         self._graph.require_writable()
+        if self._graph.authority.is_limited:
+            self._graph.authority.require(Action.TAG, branch=self.show(name).branch)
         self._manifest.tags.delete(TagName.parse(name))

@@ -14,8 +14,11 @@ from omnigraph.engine.protocol import Data
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from omnigraph.algorithms.requests import Algorithm
+    from omnigraph.algorithms.results import Rounds
+    from omnigraph.algorithms.selection import EdgeSelection
     from omnigraph.changes.lifts import LiftPair
-    from omnigraph.changes.records import Changes
+    from omnigraph.changes.rows import Changes
     from omnigraph.choices import ExportFormat
     from omnigraph.clock import Clock
     from omnigraph.engine.local.execute import LocalEngine
@@ -143,6 +146,14 @@ class LocalBackend:
         from omnigraph.maintenance.embedding.run import LocalBatches
 
         return LocalBatches(Embedder(settings, clock))
+
+    def run_algorithm(
+        self, algorithm: Algorithm, selection: EdgeSelection
+    ) -> tuple[pa.Table, Rounds | None]:
+        """The rows of a result, as an Arrow table."""
+        from omnigraph.algorithms.local import LocalAlgorithms
+
+        return LocalAlgorithms(selection, self._engine.topologies).run(algorithm)
 
     def exports_one_file(self, format_: ExportFormat) -> bool:
         """Whether an export of this format is one file and not a directory."""

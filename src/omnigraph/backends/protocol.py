@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from omnigraph.algorithms.run import AlgorithmRunner
 from omnigraph.changes.graphs import Comparer
 from omnigraph.engine.protocol import Engine
 from omnigraph.evolution.backfill import ColumnFiller
@@ -27,8 +28,9 @@ class Backend(
     Compactor,
     ColumnFiller,
     EmbeddingEngine,
+    AlgorithmRunner,
     Exporter,
     Engine,
     Protocol,
 ):
-    """Runs plans, compares, merges, loads, indexes, compacts, fills columns, embeds, exports."""
+    """Runs plans and algorithms, compares, merges, loads, indexes, compacts, embeds, exports."""

@@ -6,13 +6,17 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from omnigraph.algorithms.requests import Algorithm
+from omnigraph.algorithms.results import Rounds
+from omnigraph.algorithms.selection import EdgeSelection
+from omnigraph.algorithms.spark.run import SparkAlgorithms
 from omnigraph.changes.lifts import LiftPair
-from omnigraph.changes.records import Changes
+from omnigraph.changes.rows import Changes
 from omnigraph.changes.spark.tables import compare_on_spark
 from omnigraph.choices import EngineName, ExportFormat
 from omnigraph.clock import Clock
 from omnigraph.engine.protocol import Data
-from omnigraph.engine.spark.execute import SparkEngine
+from omnigraph.engine.spark.execute import Frame, SparkEngine
 from omnigraph.evolution.backfill import FilledTable, TableFill
 from omnigraph.evolution.spark.backfill import fill_on_spark
 from omnigraph.export.folders import ExportFolder
@@ -107,6 +111,12 @@ class SparkBackend:
     def begin_embedding(self, settings: EmbeddingSettings, clock: Clock) -> BatchEmbedder:
         """A run that has embedded nothing."""
         return SparkBatches(self._engine.session, clock.ulid(), settings)
+
+    def run_algorithm(
+        self, algorithm: Algorithm, selection: EdgeSelection
+    ) -> tuple[Frame, Rounds | None]:
+        """The rows of a result, as a DataFrame, whose rows executors hold."""
+        return SparkAlgorithms.begin(self._engine.session, selection).run(algorithm)
 
     def exports_one_file(self, format_: ExportFormat) -> bool:  # noqa: ARG002
         """Whether an export of this format is one file: none is, since executors write parts."""

@@ -16,9 +16,9 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import LEASE_SECONDS
 from omnigraph.manifest.reader import Manifest
-from omnigraph.manifest.tags import Tag
 from omnigraph.model.commits import Commit
 from omnigraph.model.names import BranchName, TagName
+from omnigraph.model.tags import Tag
 
 
 def create_tag(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from omnigraph.changes.diffs import Batch, CommitChanges, GraphDiff
 from omnigraph.changes.graphs import (
     Comparer,
     Filter,
     FindCatalog,
-    GraphDiff,
     SchemaSteps,
     Side,
     compare_graphs,
@@ -22,29 +22,6 @@ from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import Commit
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
-
-
-@dataclass(frozen=True, slots=True)
-class CommitChanges:
-    """One commit, and its changes since the commit before it on its branch."""
-
-    commit: Commit
-    diff: GraphDiff
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Some commits of the feed, oldest first; maintenance, which changes no row, is left out.
-
-    Attributes:
-        cursor: Where to continue. It names a commit, so no commit is delivered in part, and is
-            valid for as long as that commit is in the branch's history.
-        is_newest: Whether there are no more commits.
-    """
-
-    commits: tuple[CommitChanges, ...]
-    cursor: str
-    is_newest: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +50,7 @@ class Feed:
         """
         head, history = place.head, self.manifest.history(place)
         walk = lineage.first_parents(head.commit_id, history.find)
-        newer = _commits_after(after, walk, place.branch)[::-1]
+        newer = commits_after(after, walk, place.branch)[::-1]
         shown = [at for at, commit in enumerate(newer) if not commit.is_maintenance]
         # The cursor is behind maintenance that follows: there is nothing more to deliver of it.
         passed = newer[: shown[limit]] if len(shown) > limit else newer
@@ -104,13 +81,20 @@ class Feed:
             return CommitChanges(commit, diff)
         except (CommitNotFoundError, CommitLetGoError) as cause:
             message = f"the changes of commit {commit.commit_id} cannot be read: {cause.message}"
-            raise _gap(message) from cause
+            raise gap_error(message) from cause
 
 
-def _commits_after(
+def commits_after(
     after: CommitId | None, walk: Iterator[Commit], branch: BranchName
 ) -> list[Commit]:
-    """The commits above the cursor, newest first."""
+    """The commits above a cursor, newest first; all of them without one.
+
+    Args:
+        walk: The commits of the branch, newest first.
+
+    Raises:
+        FeedGapError: the cursor's commit is not among them.
+    """
     newer: list[Commit] = []
     for commit in walk:
         if commit.commit_id == after:
@@ -119,9 +103,10 @@ def _commits_after(
     if after is None:
         return newer
     message = f"commit {after} is not in the history of branch {branch}"
-    raise _gap(message)
+    raise gap_error(message)
 
 
-def _gap(message: str) -> FeedGapError:
+def gap_error(message: str) -> FeedGapError:
+    """The error for a feed that cannot continue."""
     hint = "take a new baseline ('omnigraph changes baseline'), then export, then go on from it"
     return FeedGapError(message, hint=hint)

@@ -7,12 +7,13 @@ because a property was added with its default, dropped or widened: that is in `G
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, Self, TypeAlias, TypeVar
 
+from omnigraph.changes.diffs import GraphDiff
 from omnigraph.changes.lifts import Lift, LiftPair
-from omnigraph.changes.records import Changes, RowChange, row_changes
+from omnigraph.changes.rows import Changes
 from omnigraph.choices import EngineName, Op, TableKind
 from omnigraph.engine.choose import Measure
 from omnigraph.engine.protocol import Data
@@ -20,7 +21,6 @@ from omnigraph.errors import InvalidParameterError
 from omnigraph.limits import CHANGES_LOCAL_BYTES_MAX, CHANGES_LOCAL_ROWS_MAX
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.arguments import require_texts
-from omnigraph.model.counts import Counts
 from omnigraph.model.tables import TablePin
 from omnigraph.schema.catalog import Catalog, SchemaType
 from omnigraph.schema.steps import SchemaStep
@@ -147,49 +147,6 @@ def _origin_of(name: str, catalog: Catalog, points: Collection[Snapshot]) -> tup
 
 
 @dataclass(frozen=True, slots=True)
-class GraphDiff:
-    """How a graph differs between two commits.
-
-    Attributes:
-        before: The earlier commit; `after` is the later one.
-        tables: The types that differ, in the order of the later catalog, then those that only the
-            earlier one has. Rows are those of the later type; a value that it cannot hold is null.
-        schema: How the schemas differ; empty if they do not, or if nobody compared them.
-        engine: The engine that compared them, and `why` it was chosen.
-    """
-
-    before: str
-    after: str
-    tables: tuple[Changes, ...]
-    ops: frozenset[Op] = frozenset(Op)
-    engine: EngineName = EngineName.LOCAL
-    why: str = ""
-    schema: tuple[SchemaStep, ...] = ()
-
-    @property
-    def counts(self) -> Mapping[str, Counts]:
-        """By type, how many rows were inserted, updated and deleted."""
-        counts: dict[str, Counts] = {}
-        for table in self.tables:
-            # A type that was dropped and another one that was added may have the same name.
-            name = table.type.name
-            counts[name] = counts.get(name, Counts()) + self._count_ops(table.counts)
-        return counts
-
-    def rows(self) -> Iterator[RowChange]:
-        """Every change, with the row before and after it; Spark returns them part by part."""
-        for table in self.tables:
-            yield from row_changes(table, self.ops)
-
-    def _count_ops(self, counts: Counts) -> Counts:
-        return Counts(
-            counts.inserted if Op.INSERT in self.ops else 0,
-            counts.updated if Op.UPDATE in self.ops else 0,
-            counts.deleted if Op.DELETE in self.ops else 0,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class TypeComparison:
     """One type whose rows may differ between two points, and where they are.
 
@@ -245,12 +202,7 @@ def moved_types(
     catalog: FindCatalog, before: Side, after: Side, wanted: Filter | None = None
 ) -> Iterator[TypeComparison]:
     """The types whose tables are not the same at two points, matched by identity. Reads no rows."""
-    for old, new in pair_pins(before.snapshot, after.snapshot):
-        is_same = old is not None and new is not None and old.place == new.place
-        pin = new or old
-        assert pin is not None, "a pair has a pin"
-        if is_same or not (wanted is None or wanted.wants(pin)):
-            continue
+    for old, new in moved_pins(before.snapshot, after.snapshot, wanted):
         old_type, new_type = (
             None if own is None else catalog(side.snapshot.schema_digest).type_of(own.key)
             for own, side in ((old, before), (new, after))
@@ -267,6 +219,18 @@ def moved_types(
             None if new is None else after.data.table(new.key),
             lifts,
         )
+
+
+def moved_pins(
+    before: Snapshot, after: Snapshot, wanted: Filter | None = None
+) -> Iterator[tuple[TablePin | None, TablePin | None]]:
+    """The pins of the types whose tables are not the same at two points. Opens no table."""
+    for old, new in pair_pins(before, after):
+        is_same = old is not None and new is not None and old.place == new.place
+        pin = new or old
+        assert pin is not None, "a pair has a pin"
+        if not is_same and (wanted is None or wanted.wants(pin)):
+            yield old, new
 
 
 def pair_pins(

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from omnigraph.manifest.let_go import LetGo
     from omnigraph.model.commits import Commit
+    from omnigraph.model.let_go import LetGo
 
 _INTERNAL: Final = frozenset({"ref", "generation"})
 

@@ -35,6 +35,7 @@ def _exits() -> Mapping[type[errors.OmnigraphError], Exit]:
         errors.ConflictError: Exit.CONFLICT,
         IntegrityError: Exit.INVALID,
         errors.MigrationRefusedError: Exit.INVALID,
+        errors.StreamError: Exit.CONFLICT,
         errors.NotAllowedError: Exit.FAILED,
         errors.LimitExceededError: Exit.INVALID,
         errors.CancelledError: Exit.FAILED,

@@ -39,23 +39,6 @@ def show_error(error: BaseException, style: ErrorStyle) -> None:
         _say_more(_notes(error), error.hint)
 
 
-def conflict_facts(conflict: Conflict) -> dict[str, object]:
-    """A conflict for programs: plain values that JSON can hold."""
-    from omnigraph.cli.cells import plain_value
-
-    return {
-        "kind": str(conflict.kind),
-        "type": conflict.type_name,
-        "id": conflict.id,
-        "property": conflict.property,
-        "base": plain_value(conflict.base),
-        "ours": plain_value(conflict.ours),
-        "theirs": plain_value(conflict.theirs),
-        "message": str(conflict),
-        **({} if conflict.facet is None else {"facet": conflict.facet}),
-    }
-
-
 def say_conflicts(conflicts: Iterable[Conflict], count: int) -> None:
     """Print every conflict that can be named, and an example of how to decide one."""
     listed = list(conflicts)
@@ -111,7 +94,7 @@ def _facts(error: OmnigraphError) -> dict[str, object]:
     if isinstance(error, MergeConflictError):
         del details["conflicts"]
         facts["conflict_count"] = details.pop("conflict_count")
-        facts["merge_conflicts"] = [conflict_facts(conflict) for conflict in error.conflicts]
+        facts["merge_conflicts"] = [conflict.to_json() for conflict in error.conflicts]
     return {**facts, "hint": error.hint, "notes": _notes(error), "details": details}
 
 
@@ -162,6 +145,6 @@ def _shorten(text: str) -> str:
 
 
 def _json_line(value: object) -> str:
-    from omnigraph.cli.cells import plain_value, to_json
+    from omnigraph.formats.cells import plain_value, to_json
 
     return to_json(plain_value(value))

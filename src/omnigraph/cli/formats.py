@@ -5,18 +5,22 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from omnigraph.cli import output, render
+from omnigraph.formats.row_texts import (
+    ROWS_PER_BATCH,
+    csv_texts,
+    json_list,
+    json_texts,
+    line_texts,
+    lines,
+    row_batches,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from omnigraph.cli.cells import Plain
-
-ROWS_PER_BATCH: Final = 1000
-"""Rows that are formatted at a time; also the page by which a table's columns are sized."""
 
 
 class Format(StrEnum):
@@ -47,70 +51,25 @@ def write_result(result: pa.Table, wanted: Format) -> None:
 
 def write_objects(objects: Iterable[object], *, is_list: bool) -> None:
     """Write objects to standard output as they arrive: one JSON list, or one JSON text per line."""
-    from omnigraph.cli.cells import to_json
+    from omnigraph.formats.cells import to_json
 
     texts = map(to_json, objects)
     batches = iter(lambda: list(islice(texts, ROWS_PER_BATCH)), [])
-    for piece in _json_list(batches) if is_list else _lines(batches):
+    for piece in json_list(batches) if is_list else lines(batches):
         output.write_bytes(piece.encode())
 
 
-def _batches(result: pa.Table) -> Iterator[list[tuple[Plain, ...]]]:
-    # Imported here: the list of formats is part of --help, and pyarrow is not.
-    from omnigraph.cli.cells import plain_rows
-
-    for batch in result.to_batches(max_chunksize=ROWS_PER_BATCH):
-        yield list(plain_rows(batch))
-
-
 def _pages(result: pa.Table) -> Iterator[list[list[str]]]:
-    from omnigraph.cli.cells import to_text
+    from omnigraph.formats.cells import to_text
 
-    for batch in _batches(result):
+    for batch in row_batches(result):
         yield [["null" if cell is None else to_text(cell) for cell in row] for row in batch]
 
 
-def _json(result: pa.Table) -> Iterator[str]:
-    return _json_list(_objects(result))
-
-
-def _jsonl(result: pa.Table) -> Iterator[str]:
-    return _lines(_objects(result))
-
-
-def _json_list(batches: Iterable[list[str]]) -> Iterator[str]:
-    opening = "[\n"
-    for batch in batches:
-        yield opening + ",\n".join(f"  {text}" for text in batch)
-        opening = ",\n"
-    yield "[]\n" if opening == "[\n" else "\n]\n"
-
-
-def _lines(batches: Iterable[list[str]]) -> Iterator[str]:
-    for batch in batches:
-        yield "".join(f"{text}\n" for text in batch)
-
-
-def _objects(result: pa.Table) -> Iterator[list[str]]:
-    from omnigraph.cli.cells import to_json
-
-    names = result.column_names
-    for batch in _batches(result):
-        if batch:
-            yield [to_json(dict(zip(names, row, strict=True))) for row in batch]
-
-
-def _csv(result: pa.Table) -> Iterator[str]:
-    from omnigraph.cli.cells import csv_line
-
-    for batch in chain([[tuple(result.column_names)]], _batches(result)):
-        yield "".join(map(csv_line, batch))
-
-
 _WRITERS: Final[Mapping[Format, Callable[[pa.Table], Iterator[str]]]] = {
-    Format.JSON: _json,
-    Format.JSONL: _jsonl,
-    Format.CSV: _csv,
+    Format.JSON: json_texts,
+    Format.JSONL: line_texts,
+    Format.CSV: csv_texts,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -99,6 +100,10 @@ OnBranch = Annotated[
     str | None,
     typer.Option("--branch", metavar="NAME", help="The branch to write; main by default."),
 ]
+Types = Annotated[
+    list[str] | None,
+    typer.Option("--type", metavar="NAME", help="Only this type."),
+]
 Confirm = Annotated[
     bool, typer.Option("--confirm", help="Do it; without this, only show what would happen.")
 ]
@@ -131,6 +136,14 @@ Message = Annotated[
     str | None,
     typer.Option(
         "--message", "-m", metavar="TEXT", help="Why the change is made; kept in history."
+    ),
+]
+ServerState = Annotated[
+    Path | None,
+    typer.Option(
+        "--state",
+        metavar="FOLDER",
+        help="Where a server keeps tokens, jobs and uploads; ./omnigraph-server by default.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]

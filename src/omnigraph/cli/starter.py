@@ -42,9 +42,21 @@ _LIBRARIES: Final = (
 """What commands import at their first use."""
 
 _LEFT_OUT: Final = frozenset(
-    {"__main__", "by_key_counts", "connector", "demo", "spark", "starter", "testing"}
+    {
+        "__main__",
+        "agents",
+        "by_key_counts",
+        "connector",
+        "demo",
+        "remote",
+        "server",
+        "spark",
+        "starter",
+        "streams",
+        "testing",
+    }
 )
-"""Parts of the names of modules that are for Spark, for tests, or for one command in a lifetime."""
+"""Parts of the names of modules that need extras, or are for tests, or for one command of many."""
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ disagree about the type of a property, each has its own column, called `Person.n
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Final, TypeAlias
 
@@ -16,11 +16,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import DataType, StringType
 
+from omnigraph.connector.selections import select_columns, select_rows
 from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.engine.spark.relations import table_frame
 from omnigraph.engine.spark.types import spark_type
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, NodeType, SchemaType
+from omnigraph.storage import filters
 from omnigraph.transaction.view import View
 
 _TYPE: Final = "type"
@@ -29,17 +31,34 @@ _Places: TypeAlias = Mapping[str, tuple[DataType, Mapping[str, str]]]
 """Each column of properties: its type, and the property it holds by the name of the row's type."""
 
 
-def type_frame(view: View, name: str, session: SparkSession | None = None) -> DataFrame:
-    """The rows of a type with all its columns; executors read them when the frame is used.
+def type_frame(
+    view: View,
+    name: str,
+    session: SparkSession | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+) -> DataFrame:
+    """The rows of a type; executors read them when the frame is used.
 
     Args:
         session: When None, the active one, or else a new one.
+        columns: Those to read; all when None. Without any, rows are counted from metadata.
+        where: A filter that Lance applies (`selections.select_rows`).
 
     Raises:
         TypeNotFoundError: the schema has no such type.
+        InvalidParameterError: a column is not there, or Lance cannot apply the filter exactly.
     """
     type_ = view.catalog.type_named(name)
-    return _rows(view, type_, SparkEngine(session).session)
+    every = table_schema(type_).names
+    names = every if columns is None else select_columns(type_, tuple(columns))
+    filter_text = None if where is None else filters.conjoin(list(select_rows(type_, where)))
+    table = view.data.table(type_.table_key)
+    # A filter is applied to rows, and so there must be some to read.
+    read = names or (every[:1] if filter_text else [])
+    frame = table_frame(SparkEngine(session).session, table, read, filter_text=filter_text)
+    return frame.select(*names)
 
 
 def vertices(

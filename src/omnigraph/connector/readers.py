@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from omnigraph.connector.options import Pinned, PinnedQuery, PinnedType
-from omnigraph.connector.pushdown import filter_text
+from omnigraph.connector.pushdown import Condition, filter_text
 from omnigraph.engine.choose import measure_plan, why_not_local
 from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.engine.queries import choose_query
@@ -32,22 +33,32 @@ from omnigraph.query.lowering.operands import Given
 from omnigraph.query.lowering.plan import lower
 from omnigraph.query.parameters import bind
 from omnigraph.relational.plans import Plan
-from omnigraph.schema.arrow import table_schema
 from omnigraph.storage import filters
 from omnigraph.storage.scans import open_address, scan_batches, scan_schema
 from omnigraph.storage.store import Store
 from omnigraph.transaction.view import View, view_at
 
+# Spark 4.0 has none, and pushes none down.
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
+
 
 def declared_schema(pinned: Pinned) -> StructType:
-    """The columns that can be read, in Spark's types."""
+    """The columns that can be read, in Spark's types. Runs beside the driver.
+
+    Raises:
+        NotFoundError: the policy hides the branch.
+        NotAllowedError: the policy does not allow to read one of the types.
+    """
     match pinned:
         case PinnedType():
+            pinned.place.require_readable([pinned.type.name])
             table = open_address(pinned.address)
-            return spark_schema(scan_schema(table, table_schema(pinned.type).names))
+            return spark_schema(scan_schema(table, pinned.columns))
         case PinnedQuery():
-            plan, _ = plan_query(pinned)
-            return spark_schema(output_schema(plan.columns))
+            query, view = compile_query(pinned)
+            pinned.place.require_readable({key.type_name for key in query.reads})
+            return spark_schema(output_schema(_plan(pinned, query, view).columns))
 
 
 def open_reader(pinned: Pinned, schema: StructType) -> DataSourceReader:
@@ -55,6 +66,8 @@ def open_reader(pinned: Pinned, schema: StructType) -> DataSourceReader:
 
     Raises:
         InvalidInputError: the schema has a column that is not there, or of another type.
+        NotFoundError: the policy hides the branch.
+        NotAllowedError: the policy does not allow to read one of the types.
     """
     declared = {column.name: column.dataType for column in declared_schema(pinned)}
     for column in schema:
@@ -85,7 +98,7 @@ class TypeReader(DataSourceReader):
     def __init__(self, pinned: PinnedType, schema: StructType) -> None:
         self._pinned = pinned
         self._schema = schema
-        self._filters: list[str] = []
+        self._filters = [*pinned.filters]
 
     def partitions(self) -> list[InputPartition]:
         """Groups of fragments that are neither tiny nor huge."""
@@ -123,7 +136,7 @@ class FilteringReader(TypeReader):
         """Apply the filters that Lance evaluates as Spark does; return the others."""
         types = {property_.name: property_.type for property_ in self._pinned.type.properties}
         for pushed in filters:
-            text = filter_text(pushed, types)
+            text = filter_text(Condition.of(pushed), types)
             if text is None:
                 yield pushed
             else:
@@ -172,8 +185,24 @@ def plan_query(pinned: PinnedQuery) -> tuple[Plan, View]:
         InvalidInputError: it changes the graph.
         InvalidParameterError: a parameter is missing, unknown or ill-typed.
     """
-    store = Store.open(pinned.graph)
-    snapshot = Manifest(store).at_commit(pinned.commit_id)
+    query, view = compile_query(pinned)
+    return _plan(pinned, query, view), view
+
+
+def _plan(pinned: PinnedQuery, query: ir.ReadQuery, view: View) -> Plan:
+    given = Given(bind(query, _read_parameters(pinned.parameters)), pinned.now)
+    return lower(query, view.catalog, given).plan(given)
+
+
+def compile_query(pinned: PinnedQuery) -> tuple[ir.ReadQuery, View]:
+    """A query, and the view that it is of.
+
+    Raises:
+        DiagnosticsError: the text is no query of this graph.
+        InvalidInputError: it changes the graph.
+    """
+    store = Store.open(pinned.place.graph)
+    snapshot = Manifest(store).at_commit(pinned.place.commit_id)
     view = view_at(store, Catalogs(store.objects), snapshot)
     former = FormerNames.of(snapshot.pins.values(), snapshot.tombstones)
     queries = compile_queries(pinned.text, view.catalog, former=former)
@@ -181,8 +210,7 @@ def plan_query(pinned: PinnedQuery) -> tuple[Plan, View]:
     if not isinstance(query, ir.ReadQuery):
         message = f"the query {query.name} changes the graph"
         raise InvalidInputError(message, hint="run it with graph.mutate")
-    given = Given(bind(query, _read_parameters(pinned.parameters)), pinned.now)
-    return lower(query, view.catalog, given).plan(given), view
+    return query, view
 
 
 def _read_parameters(text: str) -> dict[str, object]:

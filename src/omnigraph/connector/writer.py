@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,8 +20,8 @@ from pyspark.sql.types import StructType
 
 from omnigraph.backends.registry import Backends
 from omnigraph.choices import EmbedWhen, EngineName
-from omnigraph.clock import SystemClock
-from omnigraph.connector.options import PinnedType, by_name, pin
+from omnigraph.clock import Clock, SystemClock
+from omnigraph.connector.options import PinnedType, by_name, pin, read_access, read_order
 from omnigraph.embedding.writes import WriteEmbedding
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.session import open_session
@@ -31,10 +32,10 @@ from omnigraph.load.spark.scratch import Scratch
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.settings import StoredSettings
-from omnigraph.model.commits import OperationKind, require_actor, require_message
-from omnigraph.model.names import MAIN, BranchName
+from omnigraph.policy.authority import Access
 from omnigraph.storage.store import Store
 from omnigraph.transaction.protocol import Order, Transactions
+from omnigraph.transaction.requests import Requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +44,29 @@ class SaveTask:
 
     Attributes:
         columns: Those of the frame.
+        order: The commit that the load makes.
         mode: As a load's.
         scratch: Where executors store rows.
+        access: Who writes, and under which policy.
     """
 
     type_name: str
     columns: StructType
-    branch: BranchName
+    order: Order
     mode: str
     scratch: Scratch
-    actor: str | None = None
-    message: str | None = None
+    access: Access
 
 
 @dataclass(frozen=True)
 class PartitionRows(WriterCommitMessage):
-    """The rows that one task stored: the files, in their order, and their size."""
+    """The rows that one task stored: the files, in their order, and their size.
 
+    Attributes:
+        load_id: That of the scratch.
+    """
+
+    load_id: str
     paths: tuple[str, ...]
     rows: int
     bytes: int
@@ -73,27 +80,7 @@ class LoadWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> PartitionRows:
         """Store one partition's rows. Runs in an executor; safe to run twice."""
-        context = TaskContext.get()
-        part = 0 if context is None else context.partitionId()
-        paths: list[str] = []
-        batches: list[pa.RecordBatch] = []
-        rows = size = batches_size = 0
-
-        def store() -> None:
-            name = f"part-{part:05}-{len(paths):05}"
-            paths.append(self._task.scratch.write(name, pa.Table.from_batches(batches)))
-
-        with report_errors():
-            for batch in iterator:
-                if batches and batches_size + batch.nbytes > LOAD_HELD_BYTES_MAX:
-                    store()
-                    batches, batches_size = [], 0
-                batches.append(batch)
-                rows, size = rows + batch.num_rows, size + batch.nbytes
-                batches_size += batch.nbytes
-            if batches:
-                store()
-        return PartitionRows(tuple(paths), rows, size)
+        return store_partition(self._task.scratch, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Load the stored rows, and delete their files.
@@ -101,47 +88,95 @@ class LoadWriter(DataSourceArrowWriter):
         Raises:
             IntegrityError: rows break rules of the schema. Nothing became visible.
             ConflictError: others changed the same tables meanwhile. Nothing became visible.
+            NotAllowedError: the policy does not allow it. Nothing became visible.
         """
-        with self._task.scratch.hold():
-            parts = [part for part in messages if isinstance(part, PartitionRows) and part.rows]
-            # The order of tasks is that of the frame's partitions.
-            paths = sorted(path for part in parts for path in part.paths)
-            rows, size = sum(part.rows for part in parts), sum(part.bytes for part in parts)
-            if rows > LOAD_LOCAL_ROWS_MAX or size > LOAD_LOCAL_BYTES_MAX:
-                self._load_on_spark(paths)
-            elif paths:
-                table = pa.concat_tables([self._task.scratch.read(path) for path in paths])
-                self._load(table, EngineName.LOCAL)
+        task = self._task
+        with (
+            task.scratch.hold(),
+            open_stored(task.scratch, task.columns, messages) as (rows, engine),
+        ):
+            if rows is not None:
+                self._load(rows, engine)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002
         """Delete the files with rows."""
         self._task.scratch.clear()
 
-    def _load_on_spark(self, paths: Sequence[str]) -> None:
-        # The session that writes cannot be reached from the process that commits.
-        is_ours = SparkSession.getActiveSession() is None
-        # The options of the JVM whose child this process is; a new one must not inherit them.
-        os.environ.pop("SPARK_SUBMIT_OPTS", None)
-        session = open_session()
-        try:
-            frame = self._task.scratch.frame(session, paths, self._task.columns)
-            self._load(frame, EngineName.SPARK)
-        finally:
-            if is_ours:
-                session.stop()
-
     def _load(self, rows: object, engine: EngineName) -> None:
-        task, clock = self._task, SystemClock()
-        store = Store.open(task.scratch.root.uri)
-        transactions = Transactions(Manifest(store), clock, Catalogs(store.objects))
-        order = Order(OperationKind.LOAD, task.branch, actor=task.actor, message=task.message)
+        task = self._task
         request = LoadRequest({task.type_name: rows}, mode=task.mode, engine=engine)
-        settings = StoredSettings(store.objects, clock)
+        manifest = Manifest(Store.open(task.scratch.root.uri))
+        open_loads(manifest, SystemClock(), task.access).run(task.order, request)
 
-        def begin_embedding(when: EmbedWhen) -> WriteEmbedding:
-            return WriteEmbedding(when, lambda: settings.current().embedding, clock)
 
-        Loads(transactions, Backends().of, clock, begin_embedding).run(order, request)
+def store_partition(scratch: Scratch, iterator: Iterator[pa.RecordBatch]) -> PartitionRows:
+    """Store one partition's rows. Runs in an executor; safe to run twice."""
+    context = TaskContext.get()
+    part = 0 if context is None else context.partitionId()
+    paths: list[str] = []
+    batches: list[pa.RecordBatch] = []
+    rows = size = batches_size = 0
+
+    def store() -> None:
+        name = f"part-{part:05}-{len(paths):05}"
+        paths.append(scratch.write(name, pa.Table.from_batches(batches)))
+
+    with report_errors():
+        for batch in iterator:
+            if batches and batches_size + batch.nbytes > LOAD_HELD_BYTES_MAX:
+                store()
+                batches, batches_size = [], 0
+            batches.append(batch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            batches_size += batch.nbytes
+        if batches:
+            store()
+    return PartitionRows(scratch.load_id, tuple(paths), rows, size)
+
+
+@contextmanager
+def open_stored(
+    scratch: Scratch, columns: StructType, messages: Sequence[WriterCommitMessage | None]
+) -> Iterator[tuple[object | None, EngineName]]:
+    """The rows that executors stored, and the engine that loads them; None if there are none.
+
+    In the process that commits, which has no Spark session: it loads by itself what one process
+    can, and starts a Spark of its own for more.
+    """
+    parts = [part for part in messages if isinstance(part, PartitionRows) and part.rows]
+    # The order of tasks is that of the frame's partitions.
+    paths = sorted(path for part in parts for path in part.paths)
+    rows, size = sum(part.rows for part in parts), sum(part.bytes for part in parts)
+    if rows <= LOAD_LOCAL_ROWS_MAX and size <= LOAD_LOCAL_BYTES_MAX:
+        tables = [scratch.read(path) for path in paths]
+        yield pa.concat_tables(tables) if tables else None, EngineName.LOCAL
+        return
+    # The session that writes cannot be reached from the process that commits.
+    is_ours = SparkSession.getActiveSession() is None
+    # The options of the JVM whose child this process is; a new one must not inherit them.
+    os.environ.pop("SPARK_SUBMIT_OPTS", None)
+    session = open_session()
+    try:
+        yield scratch.frame(session, paths, columns), EngineName.SPARK
+    finally:
+        if is_ours:
+            session.stop()
+
+
+def open_loads(manifest: Manifest, clock: Clock, access: Access) -> Loads:
+    """The loads of a process that has no graph handle."""
+    objects = manifest.store.objects
+    transactions = Transactions(manifest, clock, Catalogs(objects))
+    authority = access.authority(manifest.store.root.uri)
+    if authority.is_limited:
+        transactions.admit = authority.admit
+    settings = StoredSettings(objects, clock)
+
+    def begin_embedding(when: EmbedWhen) -> WriteEmbedding:
+        return WriteEmbedding(when, lambda: settings.current().embedding, clock)
+
+    requests = Requests(manifest, clock)
+    return Loads(transactions, Backends().of, clock, begin_embedding, requests)
 
 
 def open_writer(options: Mapping[str, str], columns: StructType, *, overwrites: bool) -> LoadWriter:
@@ -149,12 +184,16 @@ def open_writer(options: Mapping[str, str], columns: StructType, *, overwrites: 
 
     Raises:
         InvalidParameterError: the options do not say where to, or contradict each other.
-        NotAllowedError: they name the past.
+        NotAllowedError: they name the past, or the policy does not allow to load there.
     """
     given = by_name(options)
     if given.keys() & {"commit", "version"}:
         message = "the past cannot be written"
         raise NotAllowedError(message, hint="name a branch", code=ErrorCode.READ_ONLY)
+    order, access = read_order(given), read_access(given)
+    if "graph" in given:
+        # Before anything is looked up: a refusal must not say what is there.
+        access.authority(Store.open(given["graph"]).root.uri).admit(order, ())
     pinned = pin(given)
     if not isinstance(pinned, PinnedType):
         message = "rows are written to a type"
@@ -166,10 +205,9 @@ def open_writer(options: Mapping[str, str], columns: StructType, *, overwrites: 
     task = SaveTask(
         pinned.type.name,
         columns,
-        BranchName.parse(given.get("branch", MAIN)),
+        order,
         mode,
         Scratch(pinned.address.root, SystemClock().ulid()),
-        actor=require_actor(given.get("actor")),
-        message=require_message(given.get("message")),
+        access,
     )
     return LoadWriter(task)

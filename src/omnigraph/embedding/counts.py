@@ -24,3 +24,29 @@ class EmbeddingCounts:
             self.reused + other.reused,
             self.waiting + other.waiting,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingStatus:
+    """How many rows of a type are in each state of one vector.
+
+    Attributes:
+        property_name: The name of the vector.
+        current: Rows that have the vector of their text.
+        stale: Rows with a vector of another text or model, or of nobody knows what.
+        pending: Rows with a text and without a vector.
+        empty: Rows without a text.
+    """
+
+    type_name: str
+    property_name: str
+    model: str
+    current: int
+    stale: int
+    pending: int
+    empty: int
+
+    @property
+    def waiting(self) -> int:
+        """Rows that `embed` embeds."""
+        return self.pending + self.stale

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -24,8 +25,11 @@ from omnigraph.schema.embeds import EmbeddedVector, embedded_vectors
 if TYPE_CHECKING:
     from omnigraph.embedding.embedder import Embedder
 
-FindCommitted: TypeAlias = "Callable[[TableKey, pa.Array, list[str]], pa.Table]"
+FindRows: TypeAlias = "Callable[[pa.Array, list[str]], pa.Table]"
 """Reads some columns of the committed rows of some ids."""
+
+FindCommitted: TypeAlias = "Callable[[TableKey, pa.Array, list[str]], pa.Table]"
+"""The same, for any table."""
 
 
 @dataclass(slots=True)
@@ -65,7 +69,7 @@ class WriteEmbedding:
                 own = note_rows(vector, completed[key])
                 if find_committed is not None and own.missing:
                     before = len(own.missing)
-                    own = _reuse(own, partial_find(find_committed, key))
+                    own = _reuse(own, partial(find_committed, key))
                     reused += before - len(own.missing)
                 completed[key] = own.rows
                 noted.append((key, own))
@@ -126,10 +130,20 @@ class TaskEmbedder:
     counts: EmbeddingCounts = field(default_factory=EmbeddingCounts)
     _embedder: Embedder | None = None
 
-    def complete(self, vectors: Iterable[EmbeddedVector], rows: pa.Table) -> pa.Table:
-        """The rows with right notes, and with vectors unless they are to wait."""
+    def complete(
+        self, vectors: Iterable[EmbeddedVector], rows: pa.Table, find: FindRows | None = None
+    ) -> pa.Table:
+        """The rows with right notes, and with vectors unless they are to wait.
+
+        Args:
+            find: Finds the rows that these replace, where vectors may be reused.
+        """
         for vector in vectors:
             own = note_rows(vector, rows)
+            if find is not None and own.missing:
+                before = len(own.missing)
+                own = _reuse(own, find)
+                self.counts += EmbeddingCounts(reused=before - len(own.missing))
             if self.task.settings is not None and own.missing:
                 self.counts += EmbeddingCounts(embedded=len(own.missing))
                 own = self._fill(own, self.task.settings)
@@ -149,12 +163,7 @@ class TaskEmbedder:
         return own.fill(made)
 
 
-def partial_find(find: FindCommitted, key: TableKey) -> Callable[[pa.Array, list[str]], pa.Table]:
-    """The rows of one table."""
-    return lambda ids, columns: find(key, ids, columns)
-
-
-def _reuse(own: NotedRows, find: Callable[[pa.Array, list[str]], pa.Table]) -> NotedRows:
+def _reuse(own: NotedRows, find: FindRows) -> NotedRows:
     """The rows with the vectors that committed rows of their ids have of the same texts."""
     vector = own.vector
     ids = own.rows["id"].combine_chunks().take(pa.array(own.missing, pa.int64()))

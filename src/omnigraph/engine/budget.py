@@ -145,8 +145,12 @@ class Budget:
         Raises:
             LimitExceededError: it is more.
         """
-        if self.memory is not None and byte_count > self.memory.value:
+        if not self.has_room(byte_count):
             raise self.memory_error()
+
+    def has_room(self, byte_count: int) -> bool:
+        """Whether the query may hold this many bytes at once."""
+        return self.memory is None or byte_count <= self.memory.value
 
     def require_rows(self, row_count: int) -> None:
         """Refuse to return this many rows, if that is more than the query may.

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from omnigraph.choices import EngineName, EngineRequest
 from omnigraph.engine.extras import INSTALL_SPARK, is_spark_installed, require_spark
-from omnigraph.engine.protocol import Data
 from omnigraph.errors import InvalidParameterError, OmnigraphError
 from omnigraph.limits import LOCAL_BYTES_MAX
 from omnigraph.model.arguments import require_text
 
 if TYPE_CHECKING:
+    from omnigraph.engine.protocol import Data
     from omnigraph.relational.plans import Plan
 
 ENVIRONMENT_VARIABLE: Final = "OMNIGRAPH_ENGINE"

@@ -2,38 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from omnigraph.embedding.counts import EmbeddingStatus
 from omnigraph.embedding.texts import texts_of
 from omnigraph.schema.embeds import EmbeddedVector
 from omnigraph.storage.embedding_filters import is_current, is_stale, may_be_pending
 from omnigraph.storage.tables import Table
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddingStatus:
-    """How many rows of a type are in each state of one vector.
-
-    Attributes:
-        property_name: The name of the vector.
-        current: Rows that have the vector of their text.
-        stale: Rows with a vector of another text or model, or of nobody knows what.
-        pending: Rows with a text and without a vector.
-        empty: Rows without a text.
-    """
-
-    type_name: str
-    property_name: str
-    model: str
-    current: int
-    stale: int
-    pending: int
-    empty: int
-
-    @property
-    def waiting(self) -> int:
-        """Rows that `embed` embeds."""
-        return self.pending + self.stale
 
 
 def count_states(vector: EmbeddedVector, table: Table) -> EmbeddingStatus:

@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from omnigraph.choices import EngineName
 from omnigraph.engine.budget import UNLIMITED, Budget
+from omnigraph.model.settings import SearchSettings
 from omnigraph.model.tables import TableKey
-from omnigraph.storage.tables import Table
 
 if TYPE_CHECKING:
     from omnigraph.relational.plans import Plan
+    from omnigraph.storage.tables import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +27,17 @@ class Data:
         given: The rows of each `GivenRows` relation of the plan: an Arrow table or, for Spark, a
             DataFrame of its session.
         budget: What the run may spend.
-        exact: Whether no search may be answered by an approximate index.
+        search: How vectors may be searched by an index.
     """
 
     table: Callable[[TableKey], Table]
     given: Mapping[str, pa.Table] = field(default_factory=dict)
     budget: Budget = UNLIMITED
-    exact: bool = False
+    search: SearchSettings = field(default_factory=SearchSettings)
+
+    def within(self, budget: Budget) -> Data:
+        """The same data for a run that may spend so much."""
+        return Data(self.table, self.given, budget, self.search)
 
 
 class Engine(Protocol):

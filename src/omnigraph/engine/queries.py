@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-import pyarrow as pa
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
 
 from omnigraph.choices import EngineName
 from omnigraph.clock import Clock
 from omnigraph.engine.budget import Budget
 from omnigraph.engine.choose import Choice, by_size, measure_plan
-from omnigraph.engine.extras import require_pandas, require_spark
-from omnigraph.engine.nearest import TextVectors, by_model, placeholders
+from omnigraph.engine.extras import require_spark
 from omnigraph.engine.protocol import Data, Engines
+from omnigraph.engine.query_results import Explanation, QueryResult
 from omnigraph.engine.snapshots import data_at
+from omnigraph.engine.text_vectors import TextVectors, by_model, nearest_parts, placeholders
 from omnigraph.errors import InvalidInputError, InvalidParameterError
 from omnigraph.lang.diagnostics import DiagnosticsError, did_you_mean
 from omnigraph.lang.source import Source
@@ -26,111 +25,25 @@ from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.arguments import require_names, require_text
 from omnigraph.model.former_names import FormerNames
-from omnigraph.model.settings import EmbeddingSettings, Settings
+from omnigraph.model.settings import Settings
 from omnigraph.query import ir
 from omnigraph.query.compile import compile_queries
 from omnigraph.query.lowering.operands import Given, unconverted_parameters
 from omnigraph.query.lowering.plan import Template, lower
 from omnigraph.query.parameters import bind
-from omnigraph.relational.plans import Plan, TableRows, tables_read
+from omnigraph.relational.plans import Plan, SearchRows, TableRows, tables_read
 from omnigraph.storage.store import Store
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from omnigraph.engine.spark.execute import Frame
+    from omnigraph.model.tables import TableKey
 
 
+Admit: TypeAlias = "Callable[[Iterable[TableKey]], None]"
+"""Raises if the tables may not be read."""
 BudgetFor: TypeAlias = "Callable[[Plan], Callable[[], Budget]]"
 """What a run of a plan may spend: called when the plan is known, and what it returns, before the
 run. In between tables are opened, while settings may be read."""
-
-
-@dataclass(frozen=True, slots=True)
-class QueryResult:
-    """The rows of a read query, and where they were read.
-
-    Attributes:
-        commit_id: The commit whose graph the rows were read from.
-        engine: The engine that ran it, and `why` it was chosen.
-        notes: What the rows do not show, such as rows that wait to be embedded.
-    """
-
-    commit_id: str
-    engine: EngineName
-    why: str
-    _table: pa.Table = field(repr=False)
-    _query: _PreparedQuery = field(repr=False)
-    notes: tuple[str, ...] = ()
-
-    def arrow(self) -> pa.Table:
-        """The rows as an Arrow table."""
-        return self._table
-
-    def pandas(self) -> pd.DataFrame:
-        """The rows as a pandas DataFrame; columns keep Arrow's types, so nulls stay nulls.
-
-        Raises:
-            InvalidInputError: pandas is not installed.
-        """
-        require_pandas()
-        import pandas as pd
-
-        return self._table.to_pandas(types_mapper=pd.ArrowDtype)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """The rows as dictionaries by column name."""
-        return self._table.to_pylist()  # type: ignore[no-any-return]
-
-    def frame(self) -> Frame:
-        """The query as a Spark DataFrame over the same snapshot, not run before it is used.
-
-        Raises:
-            InvalidInputError: Spark is not installed, or there is no Java that can run it.
-        """
-        require_spark()
-        from omnigraph.engine.spark.execute import SparkEngine
-
-        return SparkEngine().frame(self._query.plan, self._query.data)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self._table.__arrow_c_stream__(requested_schema)
-
-    def __len__(self) -> int:
-        return int(self._table.num_rows)
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """How a query would be run; its text is for people.
-
-    Attributes:
-        engine: The engine that would run it, and `why` it was chosen.
-        means: By what the engine would answer it, and why.
-        sql: The plan, in that engine's dialect; arrays say the same without it.
-        reads: Each relation of the plan, and the table and columns it reads.
-        looks_up: What may be found by an index instead of a scan.
-        searches: Each search of the plan, and how it is answered.
-    """
-
-    engine: EngineName
-    why: str
-    means: str
-    sql: str
-    reads: Mapping[str, str]
-    looks_up: tuple[str, ...]
-    searches: Mapping[str, str] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        reads = "\n".join(f"  {name}: {what}" for name, what in self.reads.items())
-        looks_up = "\n".join(f"  {lookup}" for lookup in self.looks_up) or "  nothing"
-        searches = "".join(f"\n  {name}: {how}" for name, how in self.searches.items())
-        searched = f"searches:{searches}\n" if searches else ""
-        return (
-            f"engine: {self.engine}, because {self.why}\n"
-            f"answers by: {self.means}\n"
-            f"reads:\n{reads}\n{searched}may look up:\n{looks_up}\nplan:\n{self.sql}"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +52,16 @@ class _PreparedQuery:
     data: Data
     choice: Choice
 
+    def frame(self) -> Frame:
+        """The query as a DataFrame of Spark."""
+        require_spark()
+        from omnigraph.engine.spark.execute import SparkEngine
 
-def _default_embedding() -> EmbeddingSettings:
-    return Settings.of({}).embedding
+        return SparkEngine().frame(self.plan, self.data)
+
+
+def _default_settings() -> Settings:
+    return Settings.of({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +85,19 @@ class _SameQuery:
         return id(self.query)
 
 
+@dataclass(frozen=True, slots=True)
+class _QueryFacts:
+    """What is true of a query whatever it is run with.
+
+    Attributes:
+        unconverted: The parameters that no tree depends on, whatever their values.
+        nearest: The searches among vectors.
+    """
+
+    unconverted: frozenset[str]
+    nearest: tuple[ir.Nearest, ...]
+
+
 class Queries:
     """Runs read queries on snapshots of one graph.
 
@@ -179,16 +112,17 @@ class Queries:
         catalogs: Catalogs,
         clock: Clock,
         engines: Engines,
-        embedding: Callable[[], EmbeddingSettings] = _default_embedding,
+        settings: Callable[[], Settings] = _default_settings,
     ) -> None:
         self._store = store
-        self._texts = TextVectors(embedding, clock)
+        self._settings = settings
+        self._texts = TextVectors(lambda: settings().embedding, clock)
         self._clock = clock
         self._engines = engines
         self.local = engines(EngineName.LOCAL)
         self.catalog = catalogs.of
         self._compiled = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._compile)
-        self._unconverted = lru_cache(maxsize=COMPILED_QUERIES_MAX)(_find_unconverted)
+        self._facts = lru_cache(maxsize=COMPILED_QUERIES_MAX)(_find_facts)
         self._lowered = lru_cache(maxsize=COMPILED_QUERIES_MAX)(self._lower)
 
     def run(
@@ -199,14 +133,17 @@ class Queries:
         *,
         name: str | None,
         engine: str | None,
-        exact: bool,
+        exact: bool | None,
+        admit: Admit,
         budget: BudgetFor,
         embedding_model: str | None = None,
     ) -> QueryResult:
         """Answer one query; every table is read at the snapshot.
 
         Args:
-            exact: Whether no search may be answered by an approximate index.
+            exact: Whether no search may be answered by an approximate index; None if the settings
+                say so.
+            admit: Raises if the tables may not be read.
             embedding_model: The model whose vectors are searched, if it is not the schema's.
 
         Raises:
@@ -217,19 +154,23 @@ class Queries:
             CancelledError: the query was cancelled. What it held is free.
         """
         query = self._choose(snapshot, source, name)
-        given = self._bind(query, parameters)
-        embed = partial(self._texts.embed, query, given, embedding_model)
-        plan = by_model(self._lower_query(snapshot, query, given, embed), embedding_model)
+        admit(query.reads)
+        given, facts = self._bind(query, parameters)
+        vectors: Mapping[str, ir.Value] = {}
+        if facts.nearest:
+            vectors = self._texts.embed(facts.nearest, given, embedding_model)
+        plan = by_model(self._lower_query(snapshot, query, given, vectors), embedding_model)
         find_budget = budget(plan)
-        prepared = self._prepare(snapshot, plan, engine, exact=exact)
-        choice, data = prepared.choice, replace(prepared.data, budget=find_budget())
-        notes = self._texts.notes(query, data, embedding_model)
+        prepared = self._prepare(snapshot, plan, engine)
+        choice, data = prepared.choice, prepared.data.within(find_budget())
+        data = self._with_search_settings(data, plan, exact=exact)
+        notes = self._texts.notes(facts.nearest, data, embedding_model)
         return QueryResult(
             commit_id=snapshot.head.commit_id,
             engine=choice.engine,
             why=choice.why,
             _table=self._engines(choice.engine).run(plan, data),
-            _query=prepared,
+            _open_frame=prepared.frame,
             notes=notes,
         )
 
@@ -241,13 +182,18 @@ class Queries:
         *,
         name: str | None,
         engine: str | None,
-        exact: bool,
+        exact: bool | None,
+        admit: Admit,
+        budget: BudgetFor,
     ) -> Explanation:
         """How a query would be run, without running it."""
         query = self._choose(snapshot, source, name)
-        given = self._bind(query, parameters)
-        plan = self._lower_query(snapshot, query, given, partial(placeholders, query))
-        prepared = self._prepare(snapshot, plan, engine, exact=exact)
+        admit(query.reads)
+        given, facts = self._bind(query, parameters)
+        plan = self._lower_query(snapshot, query, given, placeholders(facts.nearest))
+        prepared = self._prepare(snapshot, plan, engine)
+        data = prepared.data.within(budget(plan)())
+        data = self._with_search_settings(data, plan, exact=exact)
         choice = prepared.choice
         reads = {
             name: f"{relation.table} ({', '.join(relation.columns)})"
@@ -259,11 +205,11 @@ class Queries:
         return Explanation(
             choice.engine,
             choice.why,
-            runner.means(plan, prepared.data),
+            runner.means(plan, data),
             plan.tree.sql(dialect=runner.dialect, pretty=True),
             reads,
             tuple(dict.fromkeys(lookups)),
-            runner.searches(plan, prepared.data),
+            runner.searches(plan, data),
         )
 
     def _choose(self, snapshot: Snapshot, source: Source, name: str | None) -> ir.ReadQuery:
@@ -273,28 +219,35 @@ class Queries:
             raise InvalidInputError(message, hint="run it with mutate")
         return query
 
-    def _bind(self, query: ir.ReadQuery, parameters: Mapping[str, object] | None) -> Given:
+    def _bind(
+        self, query: ir.ReadQuery, parameters: Mapping[str, object] | None
+    ) -> tuple[Given, _QueryFacts]:
         values = bind(query, require_names(parameters, "params"))
-        return Given(values, self._clock.now(), self._unconverted(_SameQuery(query)))
+        facts = self._facts(_SameQuery(query))
+        return Given(values, self._clock.now(), facts.unconverted), facts
 
     def _lower_query(
         self,
         snapshot: Snapshot,
         query: ir.ReadQuery,
         given: Given,
-        embed: Callable[[], Mapping[str, ir.Value]],
+        vectors: Mapping[str, ir.Value],
     ) -> Plan:
         """The plan of a query, with the vectors of texts that it looks for."""
-        if vectors := embed():
+        if vectors:
             given = replace(given, values={**given.values, **vectors})
         shape = _GivenShape(given.shape, given)
         return self._lowered(snapshot.schema_digest, _SameQuery(query), shape).plan(given)
 
-    def _prepare(
-        self, snapshot: Snapshot, plan: Plan, engine: str | None, *, exact: bool
-    ) -> _PreparedQuery:
+    def _with_search_settings(self, data: Data, plan: Plan, *, exact: bool | None) -> Data:
+        if not any(isinstance(relation, SearchRows) for relation in plan.relations.values()):
+            return data
+        settings = self._settings().search
+        return replace(data, search=settings if exact is None else replace(settings, exact=exact))
+
+    def _prepare(self, snapshot: Snapshot, plan: Plan, engine: str | None) -> _PreparedQuery:
         self._store.tables.open_pins(map(snapshot.pin, tables_read(plan)))
-        data = replace(data_at(self._store, snapshot), exact=exact)
+        data = data_at(self._store, snapshot)
         return _PreparedQuery(plan, data, by_size(engine, measure_plan(plan, data)))
 
     def compile(self, snapshot: Snapshot, source: Source) -> tuple[ir.Query, ...]:
@@ -318,8 +271,8 @@ class Queries:
         return lower(same.query, self.catalog(digest), shape.given)
 
 
-def _find_unconverted(same: _SameQuery) -> frozenset[str]:
-    return unconverted_parameters(same.query)
+def _find_facts(same: _SameQuery) -> _QueryFacts:
+    return _QueryFacts(unconverted_parameters(same.query), nearest_parts(same.query))
 
 
 def choose_query(queries: tuple[ir.Query, ...], name: str | None) -> ir.Query:

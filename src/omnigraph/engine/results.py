@@ -59,6 +59,10 @@ def _convert(array: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
     # Casting lists that are all null, and so have no items, to fixed-size lists kills pyarrow
     # (tests/contract/spark/facts/test_arrow.py).
-    if array.null_count == len(array):
+    if array.null_count == len(array) and not pa.types.is_struct(kind):
         return pa.nulls(len(array), kind)
+    if pa.types.is_struct(kind):
+        # By place: an engine knows no names of its values.
+        values = [_cast(array.field(place), field.type) for place, field in enumerate(kind)]
+        return pa.StructArray.from_arrays(values, fields=list(kind), mask=array.is_null())
     return array.cast(kind, safe=True)

@@ -18,10 +18,10 @@ from omnigraph.evolution.recipes import make_recipe
 from omnigraph.evolution.values import Recipe
 from omnigraph.integrity.violations import IntegrityReport
 from omnigraph.limits import BACKFILL_LOCAL_ROWS_MAX
-from omnigraph.manifest.schemas import AcceptedSchema
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.identities import TypeIdentity, free_origin
 from omnigraph.model.tables import TableKey
+from omnigraph.schema.accepted import AcceptedSchema
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog, SchemaType
 from omnigraph.schema.change_requests import PropertyPath

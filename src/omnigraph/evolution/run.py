@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Protocol
 
 from omnigraph.choices import EngineName
@@ -12,16 +12,19 @@ from omnigraph.engine.protocol import Engine
 from omnigraph.errors import CommitLetGoError, ConflictError, ErrorCode
 from omnigraph.evolution.apply import ChangeReport, ChangeRequest, SchemaApplication
 from omnigraph.evolution.backfill import ColumnFiller
+from omnigraph.evolution.results import SchemaResult, SchemaRevision
 from omnigraph.manifest import lineage
 from omnigraph.manifest.reader import Manifest
-from omnigraph.manifest.schemas import AcceptedSchema, Catalogs
+from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import Commit
-from omnigraph.model.followups import FollowUpFailure
 from omnigraph.model.names import BranchName
+from omnigraph.schema.accepted import AcceptedSchema
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.matching import match_by_identity
+from omnigraph.schema.parser import parse_schema
 from omnigraph.schema.plan import SchemaPlan, plan_by_hints, plan_change
+from omnigraph.schema.stored_queries import keep_declaration
 from omnigraph.transaction.protocol import Order, Transactions
 from omnigraph.transaction.view import View, view_at
 from omnigraph.transaction.work import TransactionResult, Work
@@ -31,34 +34,12 @@ class SchemaBackend(Engine, ColumnFiller, Protocol):
     """What an engine does for schema changes: it runs plans and fills columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaResult:
-    """What a schema change did.
-
-    Attributes:
-        commit_id: The commit that it made; None if the branch had this schema already.
-        plan: The steps that were carried out.
-        engine: The engine that wrote new values, and `why` it was chosen.
-        warnings: What failed after the commit, which has landed all the same.
-    """
-
-    commit_id: str | None
-    plan: SchemaPlan
-    engine: EngineName
-    why: str
-    warnings: tuple[FollowUpFailure, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaRevision:
-    """A commit that changed the schema of its branch, and the steps since the commit before it.
-
-    Attributes:
-        plan: The steps; None if one of the two commits was let go.
-    """
-
-    commit: Commit
-    plan: SchemaPlan | None
+def _keep_queries(request: ChangeRequest, old: Catalog) -> ChangeRequest:
+    """The request, with the type of stored queries if the graph has it: nobody drops it by hand."""
+    text = keep_declaration(request.schema.text, request.schema.catalog, old)
+    if text == request.schema.text:
+        return request
+    return replace(request, schema=AcceptedSchema(parse_schema(text), text))
 
 
 class SchemaChanges:
@@ -81,7 +62,7 @@ class SchemaChanges:
     def plan(self, snapshot: Snapshot, request: ChangeRequest) -> SchemaPlan:
         """The steps that a change would take at a snapshot; no rows are read."""
         view = view_at(self._manifest.store, self._catalogs, snapshot)
-        return self._application(request).steps(view)
+        return self._application(_keep_queries(request, view.catalog)).steps(view)
 
     def apply(self, order: Order, request: ChangeRequest) -> SchemaResult:
         """Carry out a schema change in one commit.
@@ -92,16 +73,16 @@ class SchemaChanges:
             ConflictError: others kept changing the tables, or another schema change landed first.
                 Nothing changed.
         """
-        application = self._application(request)
         first_digest: str | None = None
 
         def plan(view: View) -> Work[ChangeReport]:
             nonlocal first_digest
+            wanted = _keep_queries(request, view.catalog)
             digest = view.snapshot.schema_digest
             first_digest = first_digest or digest
-            if digest not in (first_digest, request.schema.digest):
+            if digest not in (first_digest, wanted.schema.digest):
                 raise _overtaken_error(order.branch)
-            return application.plan(view)
+            return self._application(wanted).plan(view)
 
         return _result(self._transactions.run(order, plan))
 

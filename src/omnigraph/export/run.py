@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from omnigraph.export.files import choose_format
 from omnigraph.export.folders import DiskFolder
 from omnigraph.export.local import export_lines
 from omnigraph.export.plans import Exporter, ExportFiles, ExportPlan, Progress
+from omnigraph.export.results import ExportResult
 from omnigraph.export.targets import make_target
 from omnigraph.formats.compression import compression_of, suffix_of
 from omnigraph.formats.export_folders import CONTENTS, format_contents
@@ -51,27 +52,6 @@ class ExportOrder:
     engine: str | None = None
     replaces: bool = False
     progress: Progress | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ExportResult:
-    """A complete export.
-
-    Attributes:
-        commit_id: The commit whose rows it has.
-        target: The file or directory; `-` for standard output.
-        rows: Rows by type, in the order in which they were written.
-        files: Every file with rows, in order, below the target where that is a directory.
-        engine: The engine that ran it, and `why` it was chosen.
-    """
-
-    commit_id: str
-    target: str
-    format: str
-    engine: EngineName
-    why: str
-    rows: Mapping[str, int]
-    files: tuple[str, ...]
 
 
 def export(view: View, clock: Clock, exporters: Exporters, order: ExportOrder) -> ExportResult:

@@ -222,6 +222,11 @@ class IntegrityError(OmnigraphError):
         return self.report.violations
 
     @property
+    def types(self) -> frozenset[str]:
+        """The types whose rules are broken."""
+        return frozenset(breach.type_name for breach in self.report.counts)
+
+    @property
     def counts(self) -> dict[Rule, int]:
         """How many violations each rule has."""
         return self.report.counts_by_rule()

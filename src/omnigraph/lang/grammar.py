@@ -34,7 +34,7 @@ _OPTIONS: Final[dict[str, Any]] = {
     "propagate_positions": True,
 }
 
-_EXPECTED_MAX: Final = 8
+_EXPECTED_MAX: Final = 10
 _QUOTED_MAX: Final = 40
 
 # An unclosed string or comment extends to the end, so the scan is linear for every text.
@@ -119,8 +119,9 @@ class Grammar:
         if message := _unclosed_message(source.text, span.start, error):
             return Diagnostic(self.code, span, message)
         message = f"unexpected {unexpected}"
-        if expected and len(expected) <= _EXPECTED_MAX:
-            message += f"; expected {_either(self._sentence_words(expected))}"
+        words = self._sentence_words(expected)
+        if words and len(words) <= _EXPECTED_MAX:
+            message += f"; expected {_either(words)}"
         return Diagnostic(self.code, span, message, self._hint(source.at(span)))
 
     def _sentence_words(self, expected: set[str]) -> list[str]:

@@ -30,7 +30,7 @@ def choose_engine(inputs: Inputs, wanted: str | None) -> Choice:
 def _constraint(inputs: Inputs) -> Constraint | None:
     frames = [source for source in inputs.items if isinstance(source, FrameInput)]
     if frames:
-        why = f"the rows of {frames[0].type_name} are Spark's"
+        why = f"the rows of {frames[0].name} are Spark's"
         message = f"{why}, and only Spark can load them"
         hint = "load with the engine spark"
         refusal = InvalidParameterError(message, hint=hint, name="engine")

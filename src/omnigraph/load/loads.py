@@ -27,6 +27,7 @@ from omnigraph.load.sources import Source, resolve
 from omnigraph.model.counts import Counts
 from omnigraph.schema.catalog import Catalog
 from omnigraph.transaction.protocol import Order, Transactions
+from omnigraph.transaction.requests import RequestKey, Requests
 from omnigraph.transaction.view import View
 from omnigraph.transaction.work import TransactionResult, Work
 
@@ -68,15 +69,20 @@ class Loads:
         loaders: Loaders,
         clock: Clock,
         begin_embedding: Callable[[EmbedWhen], WriteEmbedding],
+        requests: Requests,
     ) -> None:
         self._transactions = transactions
+        self._requests = requests
         self._begin_embedding = begin_embedding
         self._loaders = loaders
         self._clock = clock
         self._rule_set = lru_cache(maxsize=8)(RuleSet.compile)
 
-    def run(self, order: Order, request: LoadRequest) -> LoadResult:
+    def run(self, order: Order, request: LoadRequest, key: RequestKey | None = None) -> LoadResult:
         """Load everything in one commit, or leave the graph as it is.
+
+        Args:
+            key: The key of the request, which is carried out once.
 
         Raises:
             InvalidInputError: the request cannot be carried out. Nothing was read.
@@ -88,10 +94,10 @@ class Loads:
             OutcomeUnknownError: whether the commit landed could not be found out. The file for
                 rejects stays; any other error deletes it.
         """
-        load = _Load(partial(self._begin, require_valid(request)))
+        load = _Load(partial(self._begin, order, require_valid(request)))
         with closing(load):
             try:
-                landed = self._transactions.run(order, load.plan)
+                result = self._run(order, load, key)
             except OutcomeUnknownError:
                 # The commit may be there, and its message names the rejected rows.
                 raise
@@ -100,7 +106,24 @@ class Loads:
                 if isinstance(failure, IntegrityError):
                     _hint_at_merge(failure, request)
                 raise
-            return _result(load.setup, landed)
+            return result
+
+    def _run(self, order: Order, load: _Load, key: RequestKey | None) -> LoadResult:
+        def execute(order: Order) -> LoadResult:
+            landed = self._transactions.run(order, load.plan)
+            begun = load.require_begun()
+            begun.setup.stages.report("commit", 1, 1)
+            return _result(begun, landed)
+
+        if key is None:
+            return execute(order)
+        return self._requests.run(
+            order,
+            key,
+            execute,
+            read=LoadResult.from_json,
+            preview=lambda landing: _result(load.require_begun(), landing),
+        )
 
     def require_possible(self, request: LoadRequest, catalog: Catalog) -> None:
         """Refuse what `run` would refuse before it reads, for a graph of this schema.
@@ -113,9 +136,11 @@ class Loads:
         inputs = resolve(require_valid(request).source, catalog, request.csv)
         choose_engine(inputs, request.engine)
 
-    def _begin(self, request: LoadRequest, view: View) -> EngineLoad:
+    def _begin(self, order: Order, request: LoadRequest, view: View) -> EngineLoad:
         """The load on the engine that fits its inputs; no row is read yet."""
         inputs = resolve(request.source, view.catalog, request.csv)
+        if self._transactions.admit is not None:
+            self._transactions.admit(order, inputs.named_types)
         setup = LoadSetup(
             inputs,
             choose_engine(inputs, request.engine),
@@ -143,10 +168,9 @@ class _Load:
     begin: Callable[[View], EngineLoad]
     engine_load: EngineLoad | None = None
 
-    @property
-    def setup(self) -> LoadSetup:
+    def require_begun(self) -> EngineLoad:
         assert self.engine_load is not None, "it was planned"
-        return self.engine_load.setup
+        return self.engine_load
 
     def plan(self, view: View) -> Work[LoadReport]:
         if self.engine_load is None:
@@ -162,9 +186,9 @@ class _Load:
             self.engine_load.close()
 
 
-def _result(setup: LoadSetup, landed: TransactionResult[LoadReport]) -> LoadResult:
+def _result(load: EngineLoad, landed: TransactionResult[LoadReport]) -> LoadResult:
     """What a load did, once its transaction has ended."""
-    setup.stages.report("commit", 1, 1)
+    setup = load.setup
     changes: dict[str, Counts] = {}
     for key, pin in landed.view.snapshot.pins.items():
         if key not in landed.report.written:
@@ -185,7 +209,7 @@ def _result(setup: LoadSetup, landed: TransactionResult[LoadReport]) -> LoadResu
         rejected=landed.report.rejected,
         seconds=MappingProxyType(dict(setup.stages.seconds)),
         warnings=landed.warnings,
-        embedding=landed.report.embedding,
+        embedding=load.embedding,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 from typing import assert_never
@@ -49,6 +49,7 @@ class LocalLoad:
 
     setup: LoadSetup
     engine: Engine
+    embedding: EmbeddingCounts = field(default_factory=EmbeddingCounts)
     _input: _InputRows | None = None
 
     def plan(self, view: View) -> Work[LoadReport]:
@@ -64,8 +65,8 @@ class LocalLoad:
             setup.stages.report("check", 1, 1)
         if setup.rejects is not None:
             setup.rejects.write(result.rejects)
-        result, embedded = self._embed(result, view)
-        return self._work(self._input.types, result, embedded)
+        result, self.embedding = self._embed(result, view)
+        return self._work(self._input.types, result)
 
     def close(self) -> None:
         """Do nothing: there are no temporary files."""
@@ -123,9 +124,7 @@ class LocalLoad:
             )
         return SiftResult(completed, result.rejects), counts
 
-    def _work(
-        self, types: tuple[SchemaType, ...], result: SiftResult, embedded: EmbeddingCounts
-    ) -> Work[LoadReport]:
+    def _work(self, types: tuple[SchemaType, ...], result: SiftResult) -> Work[LoadReport]:
         mode = self.setup.mode
         changes: dict[TableKey, Stage] = {}
         for type_ in types:
@@ -133,7 +132,7 @@ class LocalLoad:
             if mode is Mode.OVERWRITE or (rows is not None and len(rows)):
                 changes[type_.table_key] = _stage(type_, rows, mode)
         written = {key: len(result.rows.get(key, ())) for key in changes}
-        report = LoadReport(written, len(result.rejects), embedded)
+        report = LoadReport(written, len(result.rejects))
         return self.setup.work(self.setup.delta(types, result.rows), changes, report)
 
 

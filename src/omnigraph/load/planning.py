@@ -199,7 +199,7 @@ def _cut_stripes(
 def _pickle_rows(number: int, source: MemoryInput) -> Iterator[PickledSplit]:
     first = 1
     for rows, count in _chunks(source.rows):
-        yield PickledSplit(number, source.type_name, first, pickle.dumps(rows))
+        yield PickledSplit(number, source.of, first, pickle.dumps(rows))
         first += count
 
 

@@ -26,7 +26,7 @@ from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
-from omnigraph.transaction.work import Stage, Work
+from omnigraph.transaction.work import Prepare, Stage, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,6 @@ class LoadReport:
 
     written: Mapping[TableKey, int] = field(default_factory=dict)
     rejected: int = 0
-    embedding: EmbeddingCounts = field(default_factory=EmbeddingCounts)
 
 
 class EngineLoad(Protocol):
@@ -44,6 +43,11 @@ class EngineLoad(Protocol):
     @property
     def setup(self) -> LoadSetup:
         """The settings of the load."""
+        ...
+
+    @property
+    def embedding(self) -> EmbeddingCounts:
+        """What was done about vectors, once the last plan has been staged."""
         ...
 
     def plan(self, view: View) -> Work[LoadReport]:
@@ -164,16 +168,25 @@ class LoadSetup:
         )
 
     def work(
-        self, delta: Delta, changes: Mapping[TableKey, Stage], report: LoadReport
+        self,
+        delta: Delta,
+        changes: Mapping[TableKey, Stage],
+        report: LoadReport,
+        prepare: Prepare | None = None,
     ) -> Work[LoadReport]:
         """The finished plan; the note of its commit has the number of rejected rows."""
         footprints = footprint.footprints(self.rule_set, delta.shape())
         return Work(
             report,
             changes=self.stages.follow_staging(changes),
+            prepare=None if prepare is None else partial(self._prepare, prepare),
             reads=footprint.reads(footprints),
             guards=footprint.guards(footprints),
             replans=self.mode is Mode.APPEND,
             note="" if self.rejects is None else self.rejects.note(report.rejected),
             is_bulk=self.choice.is_bulk,
         )
+
+    def _prepare(self, prepare: Prepare, tables: Mapping[TableKey, Table]) -> None:
+        with self.stages.measure("stage"):
+            prepare(tables)

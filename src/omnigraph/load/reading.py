@@ -12,6 +12,7 @@ from omnigraph.load.readers.csv_files import read_csv
 from omnigraph.load.readers.line_files import read_lines
 from omnigraph.load.readers.memory_rows import read_memory
 from omnigraph.load.readers.opening import ACCESS_HINT
+from omnigraph.load.routes import Route
 from omnigraph.load.shaping.batches import Shaping
 from omnigraph.load.sources import Form
 from omnigraph.load.splits import (
@@ -99,8 +100,8 @@ def _read_avro(
 
 
 def read_frame(
-    shaping: Shaping, number: int, type_name: str, batches: Iterable[pa.RecordBatch]
+    shaping: Shaping, number: int, of: str | Route, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[SplitBatch]:
     """Shape a partition of a DataFrame; like `read_split`."""
-    for row_count, shaped in shape_record_batches(shaping, number, type_name, batches):
+    for row_count, shaped in shape_record_batches(shaping, number, of, batches):
         yield SplitBatch(shaped, line_count=row_count)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 from omnigraph.choices import EngineName, Mode
 from omnigraph.embedding.counts import EmbeddingCounts
@@ -70,6 +70,38 @@ class LoadResult:
     def deleted(self) -> int:
         """Rows that were deleted, over all types."""
         return sum(counts.deleted for counts in self.changes.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as plain values that JSON can represent."""
+        return {
+            "commit_id": self.commit_id,
+            "branch": self.branch,
+            "mode": self.mode,
+            "engine": self.engine,
+            "why": self.why,
+            "changes": {name: asdict(counts) for name, counts in self.changes.items()},
+            "rejected": self.rejected,
+            "seconds": {stage: round(seconds, 3) for stage, seconds in self.seconds.items()},
+            "embedding": asdict(self.embedding),
+            "warnings": [asdict(warning) for warning in self.warnings],
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Self:
+        """The result that `to_json` was called for."""
+        changes = {name: Counts(**counts) for name, counts in fields["changes"].items()}
+        return cls(
+            fields["commit_id"],
+            fields["branch"],
+            Mode(fields["mode"]),
+            EngineName(fields["engine"]),
+            fields["why"],
+            MappingProxyType(changes),
+            fields["rejected"],
+            MappingProxyType(dict(fields["seconds"])),
+            tuple(map(FollowUpFailure.from_json, fields["warnings"])),
+            EmbeddingCounts(**fields["embedding"]),
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
         # A read-only view of a dictionary cannot be pickled.

@@ -33,9 +33,8 @@ from glob import glob, has_magic
 from itertools import islice
 from os import PathLike, fspath
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias, cast
 
-from omnigraph.engine.spark.connect import require_classic
 from omnigraph.errors import (
     ErrorCode,
     InvalidInputError,
@@ -49,16 +48,26 @@ from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.limits import LOAD_COMPRESSED_FACTOR, LOAD_INPUTS_MAX
 from omnigraph.load.column_maps import ColumnMap
 from omnigraph.load.dialects import CsvDialect, CsvOptions, Dialects, parse_dialects
-from omnigraph.load.remote_sources import FoundFile, find_remote
+from omnigraph.load.routes import Route, RoutedRows
 from omnigraph.schema.catalog import Catalog, SchemaType
 from omnigraph.storage.nearby import near_file
-from omnigraph.storage.remote_files import SCHEMES, RemoteFile, is_remote
+from omnigraph.storage.schemes import SCHEMES, is_remote
 
-Source: TypeAlias = "str | PathLike[str] | BinaryIO | Mapping[str, object] | Sequence[object]"
-"""What a caller may give: paths, globs and directories, `-`, an open file, rows by type, or a list
-of these."""
+# A client over HTTP finds its files here, and needs no object store for that.
+if TYPE_CHECKING:
+    from omnigraph.load.remote_sources import FoundFile
+    from omnigraph.storage.remote_files import RemoteFile
+
+Source: TypeAlias = (
+    "str | PathLike[str] | BinaryIO | Mapping[str, object] | RoutedRows | Sequence[object] | Inputs"
+)
+"""What a caller may give: paths, globs and directories, `-`, an open file, rows by type, rows that
+say their types, or a list of these; or inputs that were found before."""
 
 STANDARD_INPUT: Final = "-"
+
+_ROUTED: Final = "rows"
+"""How reports name rows of several types."""
 
 
 class Form(StrEnum):
@@ -134,25 +143,36 @@ class StreamInput:
 
 @dataclass(frozen=True, slots=True)
 class MemoryInput:
-    """Rows of one type that this process holds.
+    """Rows that this process holds.
 
     Attributes:
+        of: Their type, or how each of them says its own.
         rows: An Arrow table, batch or reader; a pandas DataFrame, in which NaN is null; anything
             else that exports Arrow, such as a polars DataFrame; or dictionaries by property.
     """
 
     name: str
-    type_name: str
+    of: str | Route
     rows: object = field(repr=False)
+
+    @property
+    def type_name(self) -> str | None:
+        """The type of all rows, if they have one."""
+        return self.of if isinstance(self.of, str) else None
 
 
 @dataclass(frozen=True, slots=True)
 class FrameInput:
-    """A Spark DataFrame with rows of one type."""
+    """A Spark DataFrame; its rows are of one type, or each says its own."""
 
     name: str
-    type_name: str
+    of: str | Route
     frame: Any = field(repr=False)
+
+    @property
+    def type_name(self) -> str | None:
+        """The type of all rows, if they have one."""
+        return self.of if isinstance(self.of, str) else None
 
 
 Input = FileInput | StreamInput | MemoryInput | FrameInput
@@ -188,6 +208,8 @@ def resolve(source: Source, catalog: Catalog, csv: CsvOptions | None = None) -> 
         StorageError: a file or a directory may not be read.
         InvalidInputError: the source cannot be loaded.
     """
+    if isinstance(source, Inputs):
+        return source
     # No more are looked for than can be loaded: a bucket may have any number.
     finder = _Finder(catalog, parse_dialects(csv, catalog))
     inputs = tuple(islice(finder.find(source), LOAD_INPUTS_MAX + 1))
@@ -239,6 +261,10 @@ class _Finder:
             case Mapping():
                 for name, rows in source.items():
                     yield from self._of_type(name, rows)
+            case RoutedRows(rows, route) if _is_frame(rows):
+                yield FrameInput(_ROUTED, route, rows)
+            case RoutedRows(rows, route):
+                yield MemoryInput(_ROUTED, route, rows)
             case _ if _is_rows(source):
                 kind = type(source).__name__
                 message = f"a {kind} does not say what type its rows have"
@@ -265,7 +291,6 @@ class _Finder:
                 with _translate_errors(fspath(path)):
                     yield from self._paths(*_split_map(fspath(path), type_), name)
         elif _is_frame(rows):
-            require_classic(rows)
             yield FrameInput(name, name, rows)
         elif _is_rows(rows):
             yield MemoryInput(name, name, rows)
@@ -286,6 +311,8 @@ class _Finder:
             message = f"- is mapped to {type_name}, and the lines of standard input say their types"
             raise InvalidInputError(message, hint="give --data -, or map a file")
         if is_remote(text):
+            from omnigraph.load.remote_sources import find_remote
+
             for found in find_remote(text):
                 yield self._remote_file(found, type_name)
         elif path.exists():

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from omnigraph.load.positions import Origins
+from omnigraph.load.routes import Route
 from omnigraph.load.sources import FileInput, Inputs, MemoryInput, StreamInput
 
 
@@ -108,7 +109,7 @@ class PickledSplit:
     """Rows that the driver holds and ships: some dictionaries, or a record batch."""
 
     source: int
-    type_name: str
+    of: str | Route
     first: int
     rows: bytes = field(repr=False)
 

@@ -3,47 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from omnigraph.choices import IndexKind, IndexSource, IndexState
+from omnigraph.choices import IndexState
 from omnigraph.limits import VECTOR_SEGMENT_ROWS_MIN
-from omnigraph.schema.catalog import IndexOptions, SchemaType, VectorOptions
+from omnigraph.maintenance.results import IndexStatus
+from omnigraph.schema.catalog import SchemaType, VectorOptions
 from omnigraph.schema.indexes import WantedIndex, wanted_indexes
 from omnigraph.storage.indexes import IndexSpec, TableIndex, read_indexes
 from omnigraph.storage.tables import Table
 from omnigraph.storage.vector_kinds import choose_kind
 from omnigraph.transaction.view import View
-
-
-@dataclass(frozen=True, slots=True)
-class IndexStatus:
-    """An index that a type asks for, or that its table has.
-
-    Attributes:
-        sources: What asks for it: `id`, `end`, `key`, `unique`, `@index`. None of these if the
-            table has an index that the schema does not ask for any more.
-        state: `complete`, `partial`, `missing`, `scanned`, if there are too few vectors for an
-            index, or `not needed`, if the next run removes it.
-        rows_covered: Rows that are found by it; the others of its `rows` are scanned.
-        segments: Its parts; each lookup reads all of them.
-        built_at: When it was built or extended last, and its `age` since then; None if it is not
-            built.
-        options: How texts or vectors are searched by it; None for an index for lookups.
-    """
-
-    type_name: str
-    column: str
-    kind: IndexKind
-    sources: tuple[IndexSource, ...]
-    state: IndexState
-    rows: int
-    rows_covered: int = 0
-    segments: int = 0
-    bytes: int = 0
-    built_at: datetime | None = None
-    age: timedelta | None = None
-    options: IndexOptions | None = None
 
 
 def list_indexes(view: View, now: datetime) -> tuple[IndexStatus, ...]:

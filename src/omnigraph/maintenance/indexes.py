@@ -6,7 +6,7 @@ Indexes are derived data: no answer needs one, and a write never waits for one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeAlias
 
@@ -14,6 +14,7 @@ from omnigraph.choices import EngineName, IndexKind
 from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice, Measure, by_size
 from omnigraph.limits import INDEX_LOCAL_ROWS_MAX
+from omnigraph.maintenance.results import IndexResult
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.schema.indexes import wanted_indexes
@@ -88,28 +89,6 @@ class IndexBuilder(Protocol):
             InvalidInputError: the engine cannot run here.
         """
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class IndexResult:
-    """What an index run did.
-
-    Attributes:
-        commit_id: The commit that published the indexes; None if nothing was to be done.
-        built: By type, the columns whose index was built or extended.
-        joined: By type, the columns whose index had so many segments that some were joined.
-        removed: By type, the columns of which an index, or a part of one, was not needed any more.
-        waiting: By type, the columns with so few vectors that a scan of them is as fast.
-        engine: The engine that built the indexes; `why` says why it was chosen.
-    """
-
-    commit_id: str | None
-    engine: EngineName
-    why: str
-    built: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    joined: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    removed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    waiting: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ It changes how rows are stored, and no row: diffs, the feed and merges do not se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol, Self
+from typing import Protocol
 
 from omnigraph.choices import EngineName
 from omnigraph.clock import Clock
@@ -24,6 +24,7 @@ from omnigraph.limits import (
 )
 from omnigraph.maintenance.groups import Group
 from omnigraph.maintenance.indexes import Follow, count_missing, index_specs, plan_upkeep
+from omnigraph.maintenance.results import TableOptimization
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage import heads
@@ -49,7 +50,7 @@ from omnigraph.storage.segments import SegmentChange, find_dead_segments, plan_s
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
-from omnigraph.transaction.work import Stage, TransactionResult, Work
+from omnigraph.transaction.work import Stage, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,55 +130,6 @@ class Policy:
     indexes_all: bool = True
     joined_rows_max: int | None = None
     row_id_bytes_max: int = ROW_ID_BYTES_MAX
-
-
-@dataclass(frozen=True, slots=True)
-class TableOptimization:
-    """What an optimize did to the table of one type.
-
-    Attributes:
-        fragments_before: How many fragments it had; and `fragments_after`, has now.
-        rows_rewritten: Rows that were copied to new files.
-        bytes_rewritten: The size of the files that they were copied from.
-        indexed: The columns whose index was built or extended.
-    """
-
-    fragments_before: int
-    fragments_after: int
-    rows_rewritten: int = 0
-    bytes_rewritten: int = 0
-    indexed: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class OptimizeResult:
-    """What an optimize did.
-
-    Attributes:
-        commit_id: The commit that it made; None if there was nothing to do.
-        tables: By type, what was done; types whose tables stay as they are are left out.
-        shared: Types that the branch has not written to: their tables belong to another branch.
-        engine: The engine that did the work; `why` says why it was chosen.
-    """
-
-    commit_id: str | None
-    engine: EngineName
-    why: str
-    tables: Mapping[str, TableOptimization] = field(default_factory=dict)
-    shared: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, landed: TransactionResult[OptimizeReport]) -> Self:
-        """The result of a plan that was carried out."""
-        report, commit = landed.report, landed.commit
-        tables = {str(key.type_name): done for key, done in report.tables.items()}
-        return cls(
-            None if commit is None else commit.commit_id,
-            report.choice.engine,
-            report.choice.why,
-            tables if commit else {},
-            report.shared,
-        )
 
 
 @dataclass(slots=True)

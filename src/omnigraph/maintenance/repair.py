@@ -8,49 +8,15 @@ is never published: the pinned rows become the newest again, and writes can cont
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 
 from omnigraph.errors import BranchNotFoundError
 from omnigraph.maintenance.drift import HeadState, heads_of
+from omnigraph.maintenance.results import Drift, RepairResult
 from omnigraph.manifest.reader import Manifest
-from omnigraph.model.commits import OperationKind
 from omnigraph.model.names import BranchName
 from omnigraph.model.tables import TablePin
 from omnigraph.recovery.sweep import Recovery
 from omnigraph.storage import heads
-
-
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """One head beyond its pin that no write explains.
-
-    Attributes:
-        table_key: The type, such as `node:Person`.
-        location: The table, below the graph's root.
-        pinned: The version that readers see, before and after the repair.
-        head: The newest version; its rows are kept, and no reader of the graph sees them.
-        made_by: The writer that the version names; None if it names none.
-    """
-
-    branch: str
-    table_key: str
-    location: str
-    pinned: int
-    head: int
-    made_by: OperationKind | None
-
-
-@dataclass(frozen=True, slots=True)
-class RepairResult:
-    """What a repair did, or would do.
-
-    Attributes:
-        drifts: The heads that were beyond their pins.
-        commit_ids: The commits that record it, one for each branch; none in a dry run.
-    """
-
-    drifts: tuple[Drift, ...] = ()
-    commit_ids: tuple[str, ...] = ()
 
 
 def repair(

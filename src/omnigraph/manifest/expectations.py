@@ -103,7 +103,30 @@ class TableAt:
         )
 
 
-Expectation: TypeAlias = HeadIs | BranchIs | SchemaIs | TableAt
+@dataclass(frozen=True, slots=True)
+class StreamAt:
+    """The newest batch of a stream is still the one that its next batch was planned after.
+
+    Attributes:
+        commit_id: The commit of that batch; None if the branch has none of the stream.
+    """
+
+    stream: str
+    commit_id: CommitId | None
+
+    def unmet(self, now: Snapshot) -> ConflictError | None:
+        """Why this no longer holds, or None if it does."""
+        record = now.streams.get(self.stream)
+        actual = None if record is None else record.commit_id
+        if actual == self.commit_id:
+            return None
+        newest = "has no batch" if record is None else f"is at batch {record.batch.number}"
+        message = f"the stream {self.stream} {newest} on branch {now.branch}, and was not before"
+        hint = "read the branch again; another process runs the same stream"
+        return ConflictError(message, hint=hint, code=ErrorCode.STREAM_MOVED)
+
+
+Expectation: TypeAlias = HeadIs | BranchIs | SchemaIs | TableAt | StreamAt
 
 
 def require(expectations: Iterable[Expectation], now: Snapshot) -> None:

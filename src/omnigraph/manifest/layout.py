@@ -14,6 +14,8 @@ RETIRED: Final = "__retired"
 TAGS: Final = "__tags"
 SETTINGS: Final = "__settings.json"
 RETENTION: Final = "__retention"
+REQUESTS: Final = "__requests"
+PROPOSALS: Final = "__proposals"
 SCHEMA_TEXT: Final = "_schema.pg"
 RECOVERIES: Final = "_graph_commit_recoveries.lance"
 

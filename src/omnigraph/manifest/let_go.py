@@ -27,6 +27,7 @@ from omnigraph.manifest.layout import RETENTION
 from omnigraph.manifest.rows import corruption_error
 from omnigraph.model.commits import Commit
 from omnigraph.model.ids import OperationId
+from omnigraph.model.let_go import LetGo
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.storage.objects import Objects
 
@@ -34,17 +35,6 @@ _FORMAT: Final = 1
 _SUFFIX: Final = ".json"
 _SLASH: Final = "="
 """Replaces the slash in the refs of older releases, which had the names of their branches."""
-
-
-@dataclass(frozen=True, slots=True)
-class LetGo:
-    """When a commit was let go, and by which rule."""
-
-    at: datetime
-    rule: str
-
-    def __str__(self) -> str:
-        return f"{self.at:%Y-%m-%d %H:%M} by {self.rule}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from omnigraph.manifest import rows, schemas
 from omnigraph.manifest.layout import MANIFEST, SCHEMA_TEXT, SCHEMAS
 from omnigraph.manifest.migrations import migrate
 from omnigraph.manifest.reader import Manifest, had_manifest, lost_manifest_error
-from omnigraph.manifest.schemas import AcceptedSchema
 from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.identities import TypeIdentity
 from omnigraph.model.ids import CommitId, OperationId, TableId
 from omnigraph.model.names import MAIN
 from omnigraph.model.tables import TablePin, table_location
+from omnigraph.schema.accepted import AcceptedSchema
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage import heads, staging

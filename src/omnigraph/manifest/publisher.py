@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -37,6 +37,7 @@ from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import SAME_ROWS_KINDS, Commit, OperationKind
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import BranchName
+from omnigraph.model.streams import StreamBatch, StreamRecord
 from omnigraph.model.tables import TablePin, Tombstone
 from omnigraph.storage import heads, staging
 from omnigraph.storage.tables import Fragment
@@ -55,6 +56,8 @@ class Publication:
         lineage: Commits of the merged branch, which become part of this history.
         schema_digest: The schema from this commit on; the branch's own when None.
         expecting: What must still hold of the branch for this to land.
+        stream: The batch of a stream that it makes visible.
+        forgets: The stream whose record it removes.
     """
 
     branch: BranchName
@@ -68,6 +71,8 @@ class Publication:
     message: str | None = None
     schema_digest: str | None = None
     expecting: tuple[Expectation, ...] = ()
+    stream: StreamBatch | None = None
+    forgets: str | None = None
 
 
 def publish(
@@ -277,6 +282,7 @@ def _commit(
         ref=now.ref,
         generation=generation,
         same_rows_as=now.head.rows_from if publication.operation in SAME_ROWS_KINDS else None,
+        stream=publication.stream,
     )
 
 
@@ -295,6 +301,7 @@ def _stage(
         head=commit.commit_id,
         recent=(*recent, commit),
         ended_ref=None,
+        streams=tuple(_streams(before.streams, publication, commit)),
     )
     state = rows.encode_contents(contents, publication.branch)
     schema = manifest_schema(CURRENT)
@@ -306,6 +313,18 @@ def _merge_pins(pins: Sequence[TablePin], publication: Publication) -> tuple[Tab
     dropped = {tombstone.table_id for tombstone in publication.tombstones}
     merged = {pin.table_id: pin for pin in (*pins, *publication.pins)}
     return tuple(pin for table_id, pin in merged.items() if table_id not in dropped)
+
+
+def _streams(
+    before: Sequence[StreamRecord], publication: Publication, commit: Commit
+) -> Iterator[StreamRecord]:
+    """The records of the branch's own streams, with that of the commit."""
+    replaced = publication.forgets if commit.stream is None else commit.stream.stream
+    for record in before:
+        if record.ref == commit.ref and record.batch.stream != replaced:
+            yield record
+    if commit.stream is not None:
+        yield StreamRecord(commit.stream, commit.commit_id, commit.ref)
 
 
 def _fold(

@@ -26,10 +26,11 @@ from omnigraph.manifest.layout import MANIFEST, SCHEMA_TEXT
 from omnigraph.manifest.let_go import LetGoCommits, let_go_version_error
 from omnigraph.manifest.lineage import Ancestry, History
 from omnigraph.manifest.snapshot import Snapshot, by_key
-from omnigraph.manifest.tags import Tag, Tags
+from omnigraph.manifest.tags import Tags
 from omnigraph.model.commits import Commit
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
+from omnigraph.model.tags import Tag
 from omnigraph.storage import filters
 from omnigraph.storage.nearby import near_graph
 from omnigraph.storage.store import Store
@@ -505,6 +506,12 @@ def _snapshot(opened: OpenManifest, branch: BranchName, head: Commit) -> Snapsho
         contents.tombstones,
         table.address.ref,
         is_legacy=opened.stamp < manifest_format.CURRENT,
+        # The others are streams of the branch that this one was created from.
+        streams={
+            record.batch.stream: record
+            for record in contents.streams
+            if record.ref == table.address.ref
+        },
     )
 
 

@@ -18,6 +18,7 @@ from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.identities import TypeIdentity
 from omnigraph.model.ids import CommitId, TableId
 from omnigraph.model.names import BranchName
+from omnigraph.model.streams import StreamBatch, StreamRecord
 from omnigraph.model.tables import Fork, TableKey, TablePin, Tombstone
 
 Row: TypeAlias = "dict[str, Any]"
@@ -30,6 +31,7 @@ class ObjectType(StrEnum):
     TOMBSTONE = "table_tombstone"
     HEAD = "graph_head"
     COMMIT = "graph_commit"
+    STREAM = "stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Contents:
         recent: The newest commits, oldest first, the head among them.
         ended_ref: The ref whose branch ended with these contents. A branch that was created from
             them is carried by another ref, and has not ended.
+        streams: The newest batch of each stream, also of those of the branch it was created from.
     """
 
     pins: tuple[TablePin, ...]
@@ -48,6 +51,7 @@ class Contents:
     head: CommitId | None
     recent: tuple[Commit, ...]
     ended_ref: str | None = None
+    streams: tuple[StreamRecord, ...] = ()
 
 
 def encode_contents(contents: Contents, branch: BranchName) -> pa.Table:
@@ -58,6 +62,7 @@ def encode_contents(contents: Contents, branch: BranchName) -> pa.Table:
             *map(pin_row, contents.pins),
             *map(tombstone_row, contents.tombstones),
             *head,
+            *map(_stream_row, contents.streams),
             *map(_commit_row, contents.recent),
         ]
     )
@@ -80,7 +85,7 @@ def decode(rows: pa.Table, *, uri: str) -> Contents:
     Raises:
         StorageError: a row is invalid; the manifest is corrupted.
     """
-    pins, tombstones, heads, commits, ended = [], [], [], [], []
+    pins, tombstones, heads, commits, ended, streams = [], [], [], [], [], []
     uncounted: list[Row] = []
     for row in rows.to_pylist():
         try:
@@ -96,6 +101,8 @@ def decode(rows: pa.Table, *, uri: str) -> Contents:
                     ended.append(facts.get("ended"))
                 case ObjectType.COMMIT:
                     commits.append(_commit(row))
+                case ObjectType.STREAM:
+                    streams.append(_stream(row))
         except (ValueError, KeyError, TypeError, AttributeError, InvalidInputError) as cause:
             message = f"the manifest of {uri} has a row that makes no sense: {row}"
             raise corruption_error(message) from cause
@@ -107,7 +114,7 @@ def decode(rows: pa.Table, *, uri: str) -> Contents:
         message = f"the manifest of {uri} does not count the rows of a table: {uncounted[0]}"
         raise corruption_error(message)
     head, ended_ref = (heads[0], ended[0]) if heads else (None, None)
-    return Contents(tuple(pins), tuple(tombstones), head, tuple(commits), ended_ref)
+    return Contents(tuple(pins), tuple(tombstones), head, tuple(commits), ended_ref, tuple(streams))
 
 
 def corruption_error(message: str) -> StorageError:
@@ -217,6 +224,7 @@ def _commit_row(commit: Commit) -> Row:
         "ref": commit.ref,
         "generation": commit.generation,
         "same_rows_as": commit.same_rows_as,
+        "stream": None if commit.stream is None else commit.stream.to_facts(),
     }
     return {
         "object_id": commit.commit_id,
@@ -230,7 +238,7 @@ def _commit_row(commit: Commit) -> Row:
 def _commit(row: Row) -> Commit:
     facts = json.loads(row["metadata"])
     parent, merged_parent = facts.get("parent"), facts.get("merged_parent")
-    same_rows_as = facts.get("same_rows_as")
+    same_rows_as, stream = facts.get("same_rows_as"), facts.get("stream")
     return Commit(
         commit_id=CommitId.parse(row["object_id"]),
         branch=BranchName(row["table_branch"]),
@@ -245,7 +253,24 @@ def _commit(row: Row) -> Commit:
         ref=facts.get("ref"),
         generation=facts.get("generation"),
         same_rows_as=None if same_rows_as is None else CommitId.parse(same_rows_as),
+        stream=None if stream is None else StreamBatch.from_facts(stream),
     )
+
+
+def _stream_row(record: StreamRecord) -> Row:
+    facts = {**record.batch.to_facts(), "commit": record.commit_id}
+    return {
+        "object_id": f"stream:{record.batch.stream}",
+        "object_type": ObjectType.STREAM,
+        "table_branch": record.ref,
+        "metadata": _json(facts),
+    }
+
+
+def _stream(row: Row) -> StreamRecord:
+    facts = json.loads(row["metadata"])
+    batch = StreamBatch.from_facts(facts)
+    return StreamRecord(batch, CommitId.parse(facts["commit"]), row["table_branch"])
 
 
 def _json(value: object) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
@@ -15,23 +14,11 @@ from omnigraph.limits import CATALOGS_MAX, STAGED_SECONDS_MAX
 from omnigraph.manifest.layout import SCHEMA_TEXT, SCHEMAS
 from omnigraph.manifest.rows import corruption_error
 from omnigraph.schema import codec
+from omnigraph.schema.accepted import AcceptedSchema
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.objects import Objects
 
 _SCHEMA_PATH: Final = re.compile(rf"{SCHEMAS}/[0-9a-f]{{64}}\.json")
-
-
-@dataclass(frozen=True, slots=True)
-class AcceptedSchema:
-    """A schema a graph has accepted: its meaning, and the text a person wrote for it."""
-
-    catalog: Catalog
-    text: str
-
-    @property
-    def digest(self) -> str:
-        """The schema's identity: equal for texts that differ in layout and comments only."""
-        return codec.digest(self.catalog)
 
 
 def keep(objects: Objects, schema: AcceptedSchema, *, now: datetime | None = None) -> str:

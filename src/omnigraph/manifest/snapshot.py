@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from omnigraph.choices import TableKind
 from omnigraph.errors import TypeNotFoundError
-from omnigraph.manifest.branches import Branch
 from omnigraph.model.commits import Commit
 from omnigraph.model.names import BranchName
+from omnigraph.model.streams import StreamRecord
 from omnigraph.model.tables import TableKey, TablePin, Tombstone
 
 
@@ -24,6 +25,7 @@ class Snapshot:
         head: The commit it shows.
         ref: The ref of the manifest that carries the branch; no other branch of its name has it.
         is_legacy: Whether the manifest has an older format, which kept its history elsewhere.
+        streams: By its name, the newest batch of each stream that writes to the branch.
     """
 
     branch: BranchName
@@ -33,6 +35,7 @@ class Snapshot:
     tombstones: tuple[Tombstone, ...] = ()
     ref: str | None = None
     is_legacy: bool = False
+    streams: Mapping[str, StreamRecord] = field(default_factory=dict)
 
     @property
     def schema_digest(self) -> str:
@@ -60,10 +63,34 @@ class Snapshot:
         """
         return self.pin(key).row_count
 
+    def to_json(self) -> dict[str, Any]:
+        """The snapshot as plain values that JSON can represent."""
+        head = {**asdict(self.head), "created_at": self.head.created_at.isoformat()}
+        return {
+            "branch": self.branch,
+            "manifest_version": self.manifest_version,
+            "commit": head,
+            "schema_digest": self.schema_digest,
+            "tables": [
+                {
+                    "table_key": str(key),
+                    "table_id": pin.table_id,
+                    "location": pin.location,
+                    "version": pin.version,
+                    "ref": pin.ref,
+                    "row_count": pin.row_count,
+                }
+                for key, pin in self.pins.items()
+            ],
+        }
+
     def owns(self, pin: TablePin) -> bool:
         """Whether only this branch moves the head of the pinned table."""
         if self.ref is None:
             return pin.ref is None
+        # A client over HTTP has snapshots without branches' records.
+        from omnigraph.manifest.branches import Branch
+
         return Branch(self.branch, self.ref).owns(pin.ref)
 
 

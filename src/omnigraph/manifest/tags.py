@@ -24,6 +24,7 @@ from omnigraph.errors import (
 from omnigraph.manifest.layout import TAGS
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName, TagName
+from omnigraph.model.tags import Tag
 from omnigraph.storage.store import Store
 
 _SHOWN_MAX: Final = 10
@@ -32,28 +33,6 @@ _SHOWN_MAX: Final = 10
 _SUFFIX: Final = ".json"
 _SLASH: Final = "="
 """Replaces the slash of a tag's name in a file name; no tag's name contains it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tag:
-    """A name for a commit.
-
-    Attributes:
-        branch: The branch that the commit was made on.
-        ref: The ref of the manifest that it was made on; None for main's.
-        manifest_version: The version of that ref that made the commit visible.
-        tag_id: Distinguishes it from earlier and later tags of its name.
-    """
-
-    name: TagName
-    commit_id: CommitId
-    created_at: datetime
-    actor: str | None
-    message: str | None
-    branch: BranchName
-    ref: str | None
-    manifest_version: int
-    tag_id: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final, Self
 
 from omnigraph.errors import ConflictError, ErrorCode
 from omnigraph.integrity.violations import Rule, Violation
@@ -62,6 +62,38 @@ class Conflict:
     theirs: object = None
     message: str = ""
     facet: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The conflict as plain values that JSON can represent."""
+        from omnigraph.formats.cells import plain_value
+
+        return {
+            "kind": str(self.kind),
+            "type": self.type_name,
+            "id": self.id,
+            "property": self.property,
+            "base": plain_value(self.base),
+            "ours": plain_value(self.ours),
+            "theirs": plain_value(self.theirs),
+            "message": str(self),
+            **({} if self.facet is None else {"facet": self.facet}),
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Self:
+        """The conflict that `to_json` was called for, with values as JSON has them."""
+        kind = ConflictKind(fields["kind"])
+        return cls(
+            kind,
+            fields["type"],
+            fields["id"],
+            fields["property"],
+            fields["base"],
+            fields["ours"],
+            fields["theirs"],
+            fields["message"].removeprefix(f"{kind}: "),
+            fields.get("facet"),
+        )
 
     def __str__(self) -> str:
         if self.message:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from omnigraph.changes.graphs import Side
 from omnigraph.clock import Clock
@@ -15,6 +14,7 @@ from omnigraph.manifest.merge_bases import Base
 from omnigraph.merge.breaches import MergeChecks
 from omnigraph.merge.conflicts import Conflict, refused
 from omnigraph.merge.drops import DroppedUnits
+from omnigraph.merge.outcomes import Outcome
 from omnigraph.merge.resolutions import Resolutions
 from omnigraph.merge.rows import RowMerger
 from omnigraph.merge.schemas import MergedSchema, SchemaSides, side_of
@@ -28,14 +28,6 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.steps import SchemaStep
 from omnigraph.transaction.view import View
 from omnigraph.transaction.work import Work
-
-
-class Outcome(StrEnum):
-    """How a merge ended."""
-
-    ALREADY_UP_TO_DATE = "already up to date"
-    FAST_FORWARD = "fast-forward"
-    MERGED = "merged"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
@@ -18,6 +18,7 @@ from omnigraph.errors import (
     CommitNotFoundError,
     ErrorCode,
     InvalidInputError,
+    StaleHeadError,
     StorageError,
 )
 from omnigraph.integrity.rules import RuleSet
@@ -30,52 +31,17 @@ from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.removals import detect_removal
 from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.merge.conflicts import Conflict
-from omnigraph.merge.graphs import Merge, MergeReport, Outcome, SchemaSource
+from omnigraph.merge.graphs import Merge, MergeReport, SchemaSource
+from omnigraph.merge.outcomes import MergeOutcome, Outcome
 from omnigraph.merge.resolutions import read_resolutions
 from omnigraph.merge.rows import RowMerger
-from omnigraph.model.commits import OperationKind
-from omnigraph.model.counts import Counts
-from omnigraph.model.followups import FollowUpFailure
+from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.steps import SchemaStep
 from omnigraph.transaction.protocol import Order, Transactions
 from omnigraph.transaction.view import View, view_of
 from omnigraph.transaction.work import Work
-
-
-@dataclass(frozen=True, slots=True)
-class MergeOutcome:
-    """How a merge ended.
-
-    Attributes:
-        source_commit: The commit of the source that was merged.
-        commit_id: The commit that it made; None if there was nothing to merge, or in a dry run.
-        changes: By type, what it changed in the target.
-        steps: What it changed in the schema of the target.
-        conflicts: Only in a dry run: what would have to be decided; of very many, Spark names the
-            first, and `conflict_count` says how many there are.
-        deleted_source: Whether the source was deleted, as asked; one that moved on stays.
-        engine: The engine that merged, and `why` it was chosen.
-        warnings: What failed after the merge, which has landed all the same, such as the deletion
-            of the source.
-    """
-
-    outcome: Outcome
-    source: str
-    target: str
-    source_commit: str
-    commit_id: str | None = None
-    changes: Mapping[str, Counts] = field(default_factory=dict)
-    conflicts: tuple[Conflict, ...] = ()
-    conflict_count: int = 0
-    deleted_source: bool = False
-    engine: EngineName = EngineName.LOCAL
-    why: str = ""
-    warnings: tuple[FollowUpFailure, ...] = ()
-    steps: tuple[SchemaStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +52,15 @@ class Options:
         resolve: `ours`, `theirs`, or the JSON text of resolutions.
         strict_rows: Whether rows that both sides changed conflict even in different properties.
         engine: `local`, `spark` or `auto`.
+        expect_source: The commit that the source must be at.
+        approvals: How many reviewers approved the source as it is at that commit.
     """
 
     resolve: str | None = None
     strict_rows: bool = False
     engine: str | None = None
+    expect_source: CommitId | None = None
+    approvals: int = 0
 
 
 RowMergers: TypeAlias = Callable[[EngineName], RowMerger]
@@ -137,6 +107,7 @@ class Merges:
         Raises:
             MergeConflictError: there are conflicts that the options do not decide.
             InvalidInputError: the branch is to be merged into itself, or a resolution is wrong.
+            StaleHeadError: the source is at another commit than expected. Nothing changed.
         """
         theirs = self._mergeable(source, target, options)
         order = Order(
@@ -145,6 +116,7 @@ class Merges:
             actor=actor,
             message=f"merge {source} into {target}" if message is None else message,
             source=theirs,
+            approvals=options.approvals,
         )
         with ExitStack() as cleanup:
             plan = partial(self._plan, theirs, options, cleanup)
@@ -243,7 +215,22 @@ class Merges:
             message = f"branch {source} cannot be merged into itself"
             hint = "say which branch is to change: --into BRANCH, or into='branch' in Python"
             raise InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_PARAMETER)
-        return self._manifest.current(source)
+        theirs = self._manifest.current(source)
+        if options.expect_source not in (None, theirs.head.commit_id):
+            expected, actual = options.expect_source, theirs.head.commit_id
+            message = f"branch {source} is at {actual}, and was expected at {expected}"
+            hint = "look at what was written to it since, and merge that"
+            raise StaleHeadError(message, hint=hint, expected=expected, actual=actual)
+        return theirs
+
+    def base_of(self, theirs: Snapshot, ours: Snapshot) -> Commit:
+        """The newest commit that both have; the first of several.
+
+        Raises:
+            InvalidInputError: they share no history.
+        """
+        ancestry = self._manifest.ancestry(ours, theirs)
+        return self._divergence(ancestry, ours, theirs).bases[0]
 
     def _choose(
         self,

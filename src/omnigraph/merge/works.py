@@ -10,12 +10,12 @@ from omnigraph.integrity import footprint
 from omnigraph.integrity.deltas import Shape
 from omnigraph.integrity.footprint import Footprint
 from omnigraph.integrity.rules import RuleSet
-from omnigraph.manifest.schemas import AcceptedSchema
 from omnigraph.merge.decisions import Merged
 from omnigraph.merge.rows import MergeRows
 from omnigraph.merge.targets import MergeTarget
 from omnigraph.model.tables import TableKey
 from omnigraph.schema import codec
+from omnigraph.schema.accepted import AcceptedSchema
 from omnigraph.schema.printer import print_schema
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table

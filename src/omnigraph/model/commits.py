@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final, Self
 
 from omnigraph.errors import InvalidParameterError
 from omnigraph.limits import ACTOR_LENGTH_MAX, MESSAGE_LENGTH_MAX
 from omnigraph.model.arguments import misfit_error, require_text
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
+from omnigraph.model.streams import StreamBatch
 
 RECOVERY_ACTOR: Final = "omnigraph:recovery"
 MAINTENANCE_ACTOR: Final = "omnigraph:maintenance"
@@ -52,6 +53,10 @@ SAME_ROWS_KINDS: Final = MAINTENANCE_KINDS | {OperationKind.RECOVERY}
 kind of the write."""
 
 
+_INTERNAL: Final = frozenset({"ref", "generation"})
+"""Fields of a commit that are bookkeeping."""
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """One point of a graph's history.
@@ -67,6 +72,7 @@ class Commit:
             one; None for a commit that an earlier release made.
         same_rows_as: For maintenance and recoveries, the newest commit before it of another kind:
             no row differs.
+        stream: The batch of a stream that it made visible; None for any other write.
     """
 
     commit_id: CommitId
@@ -82,6 +88,7 @@ class Commit:
     ref: str | None = None
     generation: int | None = None
     same_rows_as: CommitId | None = None
+    stream: StreamBatch | None = None
 
     @property
     def rows_from(self) -> CommitId:
@@ -97,6 +104,32 @@ class Commit:
     def has_known_ref(self) -> bool:
         """Whether `ref` is known to be the ref the commit was made on."""
         return self.ref is not None or self.branch.is_main
+
+    def to_json(self) -> dict[str, Any]:
+        """The public fields as plain values that JSON can represent."""
+        fields = {name: value for name, value in asdict(self).items() if name not in _INTERNAL}
+        return {**fields, "created_at": self.created_at.isoformat()}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Self:
+        """A commit from its public fields; the others are not known."""
+        parent, merged, same = (
+            None if fields[name] is None else CommitId(fields[name])
+            for name in ("parent", "merged_parent", "same_rows_as")
+        )
+        return cls(
+            CommitId(fields["commit_id"]),
+            BranchName(fields["branch"]),
+            fields["manifest_version"],
+            parent,
+            merged,
+            fields["actor"],
+            datetime.fromisoformat(fields["created_at"]),
+            OperationKind(fields["operation"]),
+            fields["message"],
+            fields["schema_digest"],
+            same_rows_as=same,
+        )
 
     @property
     def parents(self) -> tuple[CommitId, ...]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 from omnigraph.errors import BranchNotFoundError, ErrorCode, OmnigraphError, StaleHeadError
 from omnigraph.model.names import BranchName
@@ -33,6 +35,12 @@ class FollowUpFailure:
     code: ErrorCode
     message: str
     hint: str
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, str]) -> Self:
+        """The failure with these fields."""
+        step, code = FollowUp(fields["step"]), ErrorCode(fields["code"])
+        return cls(step, code, fields["message"], fields["hint"])
 
 
 def index_failure(branch: BranchName, error: OmnigraphError) -> FollowUpFailure:

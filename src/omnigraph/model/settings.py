@@ -11,7 +11,13 @@ from enum import StrEnum
 from typing import Final, Self, TypeAlias
 
 from omnigraph.errors import FormatError, InvalidParameterError
-from omnigraph.limits import KEEP_COMMITS_MAX, KEEP_DAYS_MAX
+from omnigraph.limits import (
+    KEEP_COMMITS_MAX,
+    KEEP_DAYS_MAX,
+    VECTOR_PROBES_MAX,
+    VECTOR_REFINE_FACTOR,
+    VECTOR_REFINE_MAX,
+)
 from omnigraph.model.arguments import require_text
 from omnigraph.model.durations import require_duration
 from omnigraph.model.query_limits import (
@@ -34,6 +40,9 @@ class SettingKey(StrEnum):
     QUERY_TIMEOUT = "query.timeout"
     QUERY_MEMORY = "query.memory"
     QUERY_MAX_ROWS = "query.max_rows"
+    SEARCH_EXACT = "search.exact"
+    SEARCH_PROBES = "search.probes"
+    SEARCH_REFINE = "search.refine"
     EMBEDDING_NOW_ROWS = "embedding.now_rows"
     EMBEDDING_BATCH_SIZE = "embedding.batch_size"
     EMBEDDING_RATE = "embedding.requests_per_minute"
@@ -67,6 +76,13 @@ class OptimizeMode(StrEnum):
     """Whether a writer optimizes the tables that it has fragmented."""
 
     AUTO = "auto"
+    OFF = "off"
+
+
+class Switch(StrEnum):
+    """Whether something is so."""
+
+    ON = "on"
     OFF = "off"
 
 
@@ -184,6 +200,9 @@ _KINDS: Final[Mapping[SettingKey, _Word | _Number | _Limit | _Duration | _Addres
     SettingKey.QUERY_TIMEOUT: _Limit(require_timeout, "none, or a duration such as 30s"),
     SettingKey.QUERY_MEMORY: _Limit(require_memory, "none, or a size such as 512MB"),
     SettingKey.QUERY_MAX_ROWS: _Limit(require_max_rows, "none, or a whole number from 1"),
+    SettingKey.SEARCH_EXACT: _Word(Switch.OFF.value, tuple(switch.value for switch in Switch)),
+    SettingKey.SEARCH_PROBES: _Number(0, VECTOR_PROBES_MAX),
+    SettingKey.SEARCH_REFINE: _Number(VECTOR_REFINE_FACTOR, VECTOR_REFINE_MAX, least=1),
     SettingKey.EMBEDDING_NOW_ROWS: _Number(10_000, 1_000_000),
     SettingKey.EMBEDDING_BATCH_SIZE: _Number(128, 2048, least=1),
     SettingKey.EMBEDDING_RATE: _Number(0, 1_000_000),
@@ -231,6 +250,23 @@ class MaintenanceSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """How vectors are searched by an index.
+
+    Attributes:
+        exact: Whether no approximate index is used.
+        probes: How many partitions of an index are looked into; 0 for as many as it takes until
+            looking further changes nothing.
+        refine: How many vectors are read for each row wanted, where an index has codes in the
+            place of vectors.
+    """
+
+    exact: bool = False
+    probes: int = 0
+    refine: int = VECTOR_REFINE_FACTOR
+
+
+@dataclass(frozen=True, slots=True)
 class EmbeddingSettings:
     """How texts are embedded.
 
@@ -260,6 +296,7 @@ class Settings:
     maintenance: MaintenanceSettings
     query: QueryLimits
     embedding: EmbeddingSettings
+    search: SearchSettings
 
     @classmethod
     def of(cls, stored: Mapping[str, object]) -> Self:
@@ -285,6 +322,11 @@ class Settings:
                 require_max_rows(value_of(stored, SettingKey.QUERY_MAX_ROWS), "query.max_rows"),
             ),
             _embedding_settings(stored),
+            SearchSettings(
+                exact=value_of(stored, SettingKey.SEARCH_EXACT) == Switch.ON,
+                probes=int(value_of(stored, SettingKey.SEARCH_PROBES)),
+                refine=int(value_of(stored, SettingKey.SEARCH_REFINE)),
+            ),
         )
 
 

@@ -101,3 +101,33 @@ class VectorType:
 
 PropertyType = Scalar | ListType | EnumType | VectorType | BlobType
 """Every type a property may have. `str` of one is its name in both languages."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectMember:
+    """A value of an object, by its name."""
+
+    name: str
+    type: PropertyType
+    nullable: bool
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.type}{'?' * self.nullable}"
+
+
+@dataclass(frozen=True, slots=True)
+class StructType:
+    """Values by name, as a column of a result; no property has this type.
+
+    >>> str(StructType((ObjectMember("n", Scalar.I64, nullable=True),)))
+    '{n: I64?}'
+    """
+
+    fields: tuple[ObjectMember, ...]
+
+    def __str__(self) -> str:
+        return f"{{{', '.join(map(str, self.fields))}}}"
+
+
+ResultType = PropertyType | StructType
+"""Every type that a column of a result may have."""

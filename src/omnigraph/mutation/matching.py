@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
@@ -15,15 +15,19 @@ from omnigraph.engine.protocol import Data, Engine
 from omnigraph.limits import COMPILED_QUERIES_MAX
 from omnigraph.model.types import Scalar
 from omnigraph.query import ir
+from omnigraph.query.lowering.expressions import filter_tree, value_tree
 from omnigraph.query.lowering.keys import fixed_key, seeds_of
-from omnigraph.query.lowering.operands import Given, filter_tree, operands_of
+from omnigraph.query.lowering.operands import Given, columns_in, operands_of
 from omnigraph.query.lowering.plan import Template
 from omnigraph.relational.builder import PlanBuilder
 from omnigraph.relational.plans import GivenRows, OutputColumn, Plan
-from omnigraph.relational.trees import column, table
-from omnigraph.schema.catalog import SchemaType
+from omnigraph.relational.trees import column, named, table
+from omnigraph.schema.catalog import Property, SchemaType
 
 _ROW: Final = "n"
+_PLACE: Final = "place of the row"
+"""A column for the order of rows; no property has such a name."""
+
 _ID: Final = OutputColumn("id", Scalar.STRING, nullable=False)
 
 
@@ -91,8 +95,41 @@ class Matcher:
         given = {name: rows.select(list(predicate.columns()))}
         return self._ids(plan, replace(data, given=given))
 
+    def compute(
+        self,
+        type_: SchemaType,
+        assignments: Sequence[ir.ComputedAssignment],
+        rows: pa.Table,
+        given: Given,
+        data: Data,
+    ) -> dict[str, pa.ChunkedArray]:
+        """The values that rows get by computed assignments, by property, in the order of the rows.
+
+        Raises:
+            InvalidInputError: a number does not fit its property.
+        """
+        builder = PlanBuilder()
+        relation = builder.give()
+        names = [each.column for one in assignments for each in columns_in(one.value)]
+        scope = {(ir.ROW, name): column(name, _ROW) for name in names}
+        trees = [value_tree(one.value, scope, given, builder.bindings) for one in assignments]
+        query = exp.select(named(column(_PLACE, _ROW), "p")).from_(table(relation, _ROW))
+        query = query.select(*(named(tree, f"c{at}") for at, tree in enumerate(trees)))
+        columns = [OutputColumn(_PLACE, Scalar.I64, nullable=False)]
+        columns += [_output(type_.property_named(one.property)) for one in assignments]
+        places = pa.array(range(len(rows)), pa.int64())
+        read = rows.select(list(dict.fromkeys(names))).append_column(_PLACE, places)
+        answer = self._engine.run(
+            builder.plan(query, columns), replace(data, given={relation: read})
+        ).sort_by(_PLACE)
+        return {one.property: answer[one.property] for one in assignments}
+
     def _ids(self, plan: Plan, data: Data) -> pa.Array:
         return self._engine.run(plan, data)["id"].combine_chunks()
+
+
+def _output(property_: Property) -> OutputColumn:
+    return OutputColumn(property_.name, property_.type, nullable=True)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
 
 from omnigraph.embedding.counts import EmbeddingCounts
 from omnigraph.model.counts import Counts
 from omnigraph.model.followups import FollowUpFailure
 from omnigraph.model.tables import TableKey
-from omnigraph.transaction.work import TransactionResult
+
+# A client over HTTP has results without what makes them.
+if TYPE_CHECKING:
+    from omnigraph.transaction.work import TransactionResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,28 @@ class MutationResult:
     def deleted(self) -> int:
         """Rows that were deleted, over all types; with the edges of deleted nodes."""
         return sum(counts.deleted for counts in self.changes.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as plain values that JSON can represent."""
+        return {
+            "commit_id": self.commit_id,
+            "branch": self.branch,
+            "changes": {name: asdict(counts) for name, counts in self.changes.items()},
+            "embedding": asdict(self.embedding),
+            "warnings": [asdict(warning) for warning in self.warnings],
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Self:
+        """The result that `to_json` was called for."""
+        changes = {name: Counts(**counts) for name, counts in fields["changes"].items()}
+        return cls(
+            fields["commit_id"],
+            fields["branch"],
+            MappingProxyType(changes),
+            tuple(map(FollowUpFailure.from_json, fields["warnings"])),
+            EmbeddingCounts(**fields["embedding"]),
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
         # A read-only view of a dictionary cannot be pickled.

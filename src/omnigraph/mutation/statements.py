@@ -48,7 +48,8 @@ class Statements:
         """Add the changes of the statements to `pending`; each reads those of the ones before it.
 
         Raises:
-            InvalidInputError: a key has a number that is not finite.
+            InvalidInputError: a key has a number that is not finite, or what was computed does
+                not fit its property.
             StorageError: a table could not be read.
         """
         for number, statement in enumerate(statements, start=1):
@@ -84,17 +85,31 @@ class Statements:
         columns = [name for name in table.schema.names if name != POSITION]
         committed = self._read_committed(statement.table, "id", matches.committed, columns)
         pending = table.rows().filter(pc.is_in(table.rows()["id"], value_set=matches.pending))
-        values = {
-            assignment.property: self._value(assignment.value)
-            for assignment in statement.assignments
-        }
+        given = [each for each in statement.assignments if isinstance(each, ir.Assignment)]
+        values = {assignment.property: self._value(assignment.value) for assignment in given}
         rows = pa.concat_tables([to_delta(committed, table.schema, number), pending])
+        rows = self._compute(type_, statement, rows)
         for vector in embedded_vectors(type_):
             rows = mark_unknown(vector, rows)
             if vector.name in values:
                 # Given for the text that the row has after the statement.
                 values.setdefault(vector.companion, None)
         table.put(assign(rows, {POSITION: number, **values}))
+
+    def _compute(self, type_: SchemaType, statement: ir.Update, rows: pa.Table) -> pa.Table:
+        """The rows with what is computed from them."""
+        assignments = [
+            each for each in statement.assignments if isinstance(each, ir.ComputedAssignment)
+        ]
+        if not assignments or not len(rows):
+            return rows
+        view, matcher = self.view, self.matcher
+        found = matcher.compute(type_, assignments, rows, self.given, view.data)
+        for name, values in found.items():
+            place = rows.schema.get_field_index(name)
+            field = rows.schema.field(place)
+            rows = rows.set_column(place, field, values.cast(field.type))
+        return rows
 
     def _delete(self, statement: ir.Delete) -> None:
         type_ = self.view.catalog.type_of(statement.table)

@@ -109,7 +109,7 @@ class PropertyOf:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """A bare word in the place of a value: the name of a column of the result."""
+    """A bare word in the place of a value: a column of the result, or of a mutation's row."""
 
     name: Name
 
@@ -126,6 +126,14 @@ class Now:
     span: Span = field(compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class TypeOf:
+    """`type($x)`: the name of the type of a node or an edge."""
+
+    variable: Variable
+    span: Span = field(compare=False)
+
+
 class AggregateName(StrEnum):
     """The functions over many rows."""
 
@@ -134,15 +142,23 @@ class AggregateName(StrEnum):
     AVG = "avg"
     MIN = "min"
     MAX = "max"
+    COLLECT = "collect"
+
+
+@dataclass(frozen=True, slots=True)
+class Star:
+    """The `*` of `count(*)`: each row."""
+
+    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """A call of an aggregate function: `count(distinct $x.p)`."""
+    """A call of an aggregate function: `count(distinct $x.p)`, `count(*)`."""
 
     function: AggregateName
     distinct: bool
-    argument: Expression
+    argument: Expression | Star
     span: Span = field(compare=False)
 
 
@@ -166,6 +182,64 @@ class SearchCall:
     span: Span = field(compare=False)
 
 
+class ArithmeticSign(StrEnum):
+    """The signs of arithmetic, as written; the last three bind more closely."""
+
+    PLUS = "+"
+    MINUS = "-"
+    TIMES = "*"
+    OVER = "/"
+    MODULO = "%"
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """`left sign right`; `-$x.p` is `0 - $x.p`."""
+
+    left: Expression
+    sign: ArithmeticSign
+    right: Expression
+    span: Span = field(compare=False)
+
+
+class FunctionName(StrEnum):
+    """The functions of values of one row."""
+
+    ABS = "abs"
+    ROUND = "round"
+    FLOOR = "floor"
+    CEIL = "ceil"
+    LENGTH = "length"
+    LOWER = "lower"
+    UPPER = "upper"
+    TRIM = "trim"
+    SUBSTRING = "substring"
+    CONCAT = "concat"
+    REPLACE = "replace"
+    YEAR = "year"
+    MONTH = "month"
+    DAY = "day"
+    COALESCE = "coalesce"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A function and its arguments, whose number is not checked yet."""
+
+    function: FunctionName
+    arguments: tuple[Expression, ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`case when condition then value … else value end`."""
+
+    branches: tuple[tuple[Condition, Expression], ...]
+    otherwise: Expression | None
+    span: Span = field(compare=False)
+
+
 Expression = (
     Text
     | Integer
@@ -178,8 +252,12 @@ Expression = (
     | PropertyOf
     | Alias
     | Now
+    | TypeOf
     | AggregateCall
     | SearchCall
+    | Arithmetic
+    | FunctionCall
+    | Case
 )
 
 
@@ -194,6 +272,7 @@ class Sign(StrEnum):
     GE = ">="
     CONTAINS = "contains"
     STARTS_WITH = "starts_with"
+    IN = "in"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,11 +285,17 @@ class PropertyMatch:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """`$x: Type {…}`."""
+    """`$x: Type {…}`, or `$x: Type | Other {…}`."""
 
     variable: Variable
     type: Name
     matches: tuple[PropertyMatch, ...]
+    other_types: tuple[Name, ...] = ()
+
+    @property
+    def types(self) -> tuple[Name, ...]:
+        """All of its types, as written."""
+        return self.type, *self.other_types
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +309,7 @@ class Hops:
 
 @dataclass(frozen=True, slots=True)
 class Traversal:
-    """`$a edge $b`, `$a $w:edge $b`, `$a <edge> {1,3} $b`."""
+    """`$a edge $b`, `$a $w:edge $b`, `$a <edge> {1,3} $b`, `$a edge|other $b`."""
 
     source: Variable
     edge_variable: Variable | None
@@ -232,14 +317,20 @@ class Traversal:
     undirected: bool
     hops: Hops | None
     destination: Variable
+    other_edges: tuple[Name, ...] = ()
+
+    @property
+    def edges(self) -> tuple[Name, ...]:
+        """All of its edge words."""
+        return self.edge, *self.other_edges
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """`left sign right`.
 
-    `$a contains $b` is parsed as a comparison even if the schema has an edge of that name;
-    `query.blocks` reinterprets it, because the scope knows which names are parameters.
+    `$a contains $b` and `$a in $b` are parsed as comparisons even if the schema has an edge of that
+    name; `query.blocks` reinterprets them, because the scope knows which names are parameters.
     """
 
     left: Expression
@@ -250,28 +341,95 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class NullTest:
-    """`$x.p is null`, or `is not null`."""
+    """`value is null`, or `is not null`."""
 
-    operand: PropertyOf
+    operand: Expression
     negated: bool
 
 
 @dataclass(frozen=True, slots=True)
+class Inverse:
+    """`not condition`."""
+
+    condition: Condition
+    span: Span = field(compare=False)
+
+
+class Connective(StrEnum):
+    """The words between conditions; `and` binds more closely."""
+
+    AND = "and"
+    OR = "or"
+
+
+@dataclass(frozen=True, slots=True)
+class Junction:
+    """Two or more conditions with one word between them; others among them are in parentheses."""
+
+    connective: Connective
+    conditions: tuple[Condition, ...]
+
+
+Condition = Comparison | NullTest | SearchCall | Inverse | Junction
+
+
+@dataclass(frozen=True, slots=True)
 class Negation:
-    """`not { … }`."""
+    """`not { … }`, or `not exists { … }`."""
 
     clauses: tuple[Clause, ...]
     span: Span = field(compare=False)
 
 
-Clause = Binding | Traversal | Comparison | NullTest | SearchCall | Negation
+@dataclass(frozen=True, slots=True)
+class Existence:
+    """`exists { … }`."""
+
+    clauses: tuple[Clause, ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalPart:
+    """`optional { … }`."""
+
+    clauses: tuple[Clause, ...]
+    span: Span = field(compare=False)
+
+
+Clause = Binding | Traversal | Negation | Existence | OptionalPart | Condition
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """`$x.*`: a column for each property."""
+
+    variable: Variable
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedValue:
+    """`name: value` of an object; `.name` is a property of its variable."""
+
+    name: Name
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectOf:
+    """`$x { .name, .*, name: value }`: values by name in one column."""
+
+    variable: Variable
+    values: tuple[NamedValue | AllOf, ...]
+    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """One column of `return`."""
+    """One column of `return`, or several."""
 
-    expression: Expression
+    expression: Expression | AllOf | ObjectOf
     alias: Name | None
 
 
@@ -292,12 +450,14 @@ class Ordering:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """`match { … } return { … } order { … } limit …`."""
+    """`match { … } return distinct { … } order { … } skip … limit …`."""
 
     clauses: tuple[Clause, ...]
     projections: tuple[Projection, ...]
     orderings: tuple[Ordering, ...]
     limit: Integer | Variable | None
+    skip: Integer | Variable | None = None
+    distinct: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,28 +466,6 @@ class Assignment:
 
     property: Name
     value: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """`name sign value` of a mutation's predicate."""
-
-    property: Name
-    sign: Sign
-    value: Expression
-    span: Span = field(compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class NullCondition:
-    """`name is null`, or `is not null`, of a mutation's predicate."""
-
-    property: Name
-    negated: bool
-
-
-Predicate = tuple[Condition | NullCondition, ...]
-"""All of them must hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,11 +479,11 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """`update Type set { … } where …`."""
+    """`update Type set { … } where …`; a bare word in the condition is a property of the row."""
 
     type: Name
     assignments: tuple[Assignment, ...]
-    predicate: Predicate
+    condition: Condition
     span: Span = field(compare=False)
 
 
@@ -354,7 +492,7 @@ class Delete:
     """`delete Type where …`."""
 
     type: Name
-    predicate: Predicate
+    condition: Condition
     span: Span = field(compare=False)
 
 

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import assert_never
 
-from omnigraph.model.names import TypeName
 from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
-from omnigraph.query.filters import comparison, null_test, property_match
-from omnigraph.query.operands import operand
-from omnigraph.query.scope import Scope, column, find_edge_type, node_type
-from omnigraph.query.searches import text_match
+from omnigraph.query.filters import conditions, property_match
+from omnigraph.query.scope import Scope, find_edge_type, node_types
+from omnigraph.query.several import is_node, names_of
 from omnigraph.query.traversals import resolve_traversals
-from omnigraph.schema.catalog import NodeType
 
 
 def resolve_block(syntax: Sequence[ast.Clause], scope: Scope) -> ir.Block:
     """Resolve clauses to a block; the scope then has every variable they bind.
 
     Clauses may be in any order: bindings are resolved first, then traversals, then the clauses
-    that read them. If an error was reported, the block serves only to find further errors.
+    that read them; only optional parts keep their order. If an error was reported, the block serves
+    only to find further errors.
     """
     clauses = [_reinterpret(clause, scope) for clause in syntax]
     for clause in clauses:
@@ -28,13 +25,26 @@ def resolve_block(syntax: Sequence[ast.Clause], scope: Scope) -> ir.Block:
             _bind(clause, scope)
     walks = [clause for clause in clauses if isinstance(clause, ast.Traversal)]
     traversals = resolve_traversals(walks, scope)
+    optionals = [
+        _optional(clause, scope) for clause in clauses if isinstance(clause, ast.OptionalPart)
+    ]
     filters = [filter_ for clause in clauses for filter_ in _filters(clause, scope)]
-    negations = [_negation(clause, scope) for clause in clauses if isinstance(clause, ast.Negation)]
-    return ir.Block(tuple(_nodes(clauses, scope)), traversals, tuple(filters), tuple(negations))
+    negations = [
+        _negation(clause, scope)
+        for clause in clauses
+        if isinstance(clause, ast.Negation | ast.Existence)
+    ]
+    return ir.Block(
+        tuple(_nodes(clauses, scope)),
+        traversals,
+        tuple(filters),
+        tuple(negations),
+        tuple(optionals),
+    )
 
 
 def _reinterpret(clause: ast.Clause, scope: Scope) -> ast.Clause:
-    """Turn `$a contains $b` into a traversal if the schema has the edge and both may be nodes."""
+    """Turn `$a contains $b` or `$a in $b` into a traversal if there is the edge, between nodes."""
     match clause:
         case ast.Comparison(ast.Variable() as left, sign, ast.Variable() as right):
             are_variables = not {left.name, right.name} & scope.parameters.keys()
@@ -51,7 +61,7 @@ def _reinterpret(clause: ast.Clause, scope: Scope) -> ast.Clause:
 
 def _bind(syntax: ast.Binding, scope: Scope) -> None:
     name = syntax.variable.name
-    type_ = node_type(syntax.type, scope.catalog, scope.report)
+    type_ = node_types(syntax.types, scope.catalog, scope.report)
     if syntax.variable.is_anonymous:
         message, hint = "$_ binds nothing", "give it a name"
     elif name in scope.parameters:
@@ -64,50 +74,68 @@ def _bind(syntax: ast.Binding, scope: Scope) -> None:
         if type_ is None or bound is None or bound.name == type_.name:
             return
         message, hint = f"${name} is a {bound.name}, so not a {type_.name}", ""
+        if set(names_of(type_)) < set(names_of(bound)):
+            hint = " or ".join(f'type(${name}) = "{each}"' for each in names_of(type_))
     scope.report.add(QueryCode.CONFLICTING_NAME, syntax.variable.span, message, hint)
 
 
 def _filters(clause: ast.Clause, scope: Scope) -> Iterator[ir.Filter]:
-    filter_: ir.Filter | None = None
     match clause:
         case ast.Binding():
+            name = clause.variable.name
+            if name not in scope.variables and scope.is_optional(name):
+                # It is a node here, so this block has no row if it is none.
+                yield ir.NullTest(scope.id_of(name), negated=True)
             yield from _property_matches(clause, scope)
-        case ast.Comparison():
-            filter_ = comparison(clause, scope)
-        case ast.NullTest(column_syntax, negated):
-            value = operand(column_syntax, scope)
-            if isinstance(value, ir.ColumnValue):
-                filter_ = null_test(value, column_syntax.span, scope, negated=negated)
-        case ast.SearchCall():
-            filter_ = text_match(clause, scope)
-        case ast.Traversal() | ast.Negation():
+        case ast.Traversal() | ast.Negation() | ast.Existence() | ast.OptionalPart():
             pass
         case _:
-            assert_never(clause)
-    if filter_ is not None:
-        yield filter_
+            yield from conditions(clause, scope)
 
 
 def _property_matches(syntax: ast.Binding, scope: Scope) -> Iterator[ir.Comparison]:
     name = syntax.variable.name
     type_ = scope.bound_type(name)
-    if not isinstance(type_, NodeType):
+    if type_ is None or not is_node(type_):
         return
     for match in syntax.matches:
-        value = column(name, type_, match.property, scope.report)
+        value = scope.column(name, type_, match.property)
         condition = None if value is None else property_match(value, match.value, scope)
         if condition is not None:
             yield condition
 
 
-def _negation(syntax: ast.Negation, scope: Scope) -> ir.Negation:
+def _negation(syntax: ast.Negation | ast.Existence, scope: Scope) -> ir.Negation:
+    """A negation; what exists is what is not missing."""
     inner = scope.inner(syntax.clauses)
     block = resolve_block(syntax.clauses, inner)
     if not inner.outer:
-        message = "this 'not' uses no variable from outside, so it would keep all rows or none"
+        word = "not" if isinstance(syntax, ast.Negation) else "exists"
+        message = f"this '{word}' uses no variable from outside, so it would keep all rows or none"
         hint = "use a variable that the clauses around it bind"
         scope.report.add(QueryCode.NOTHING_BOUND, syntax.span, message, hint)
-    return ir.Negation(block, tuple(sorted(inner.outer)))
+    outer = tuple(sorted(inner.outer))
+    negation = ir.Negation(block, outer)
+    if isinstance(syntax, ast.Negation):
+        return negation
+    return ir.Negation(ir.Block((), (), (), (negation,)), outer)
+
+
+def _optional(syntax: ast.OptionalPart, scope: Scope) -> ir.OptionalPart:
+    """An optional part; the scope then has its variables."""
+    inner = scope.inner(syntax.clauses)
+    block = resolve_block(syntax.clauses, inner)
+    fault: tuple[str, str] | None = None
+    if not inner.outer:
+        hint = "use a variable that the clauses around it bind, or an optional before it"
+        fault = "this 'optional' uses no variable from outside", hint
+    elif not inner.variables:
+        hint = "clauses outside bind all that it names: move those that depend on it into it"
+        fault = "this 'optional' binds no variable of its own, so it has no effect", hint
+    if fault is not None:
+        scope.report.add(QueryCode.NOTHING_BOUND, syntax.span, *fault)
+    scope.take_optional(inner)
+    return ir.OptionalPart(block, tuple(sorted(inner.outer)))
 
 
 def _nodes(clauses: Sequence[ast.Clause], scope: Scope) -> Iterator[ir.NodeBinding]:
@@ -123,6 +151,7 @@ def _nodes(clauses: Sequence[ast.Clause], scope: Scope) -> Iterator[ir.NodeBindi
                 continue
         for variable in variables:
             type_ = scope.variables.get(variable.name)
-            if variable.name not in seen and isinstance(type_, NodeType):
+            if variable.name not in seen and type_ is not None and is_node(type_):
                 seen.add(variable.name)
-                yield ir.NodeBinding(variable.name, TypeName(type_.name))
+                first, *others = names_of(type_)
+                yield ir.NodeBinding(variable.name, first, tuple(others))

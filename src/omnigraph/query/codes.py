@@ -28,7 +28,10 @@ class QueryCode(StrEnum):
     WRONG_END = "T6", "The ends of a traversal must have the types that its edge joins."
     UNDIRECTED = "T7", "An undirected traversal needs an edge whose two ends have one type."
     HOPS = "T8", "Hops need 1 <= m <= n; an edge variable, or an edge that cannot chain, one hop."
-    NOTHING_BOUND = "T9", "A match must bind a variable, and a negation must use one from outside."
+    NOTHING_BOUND = (
+        "T9",
+        "A match or an optional must bind a variable; all but a match must use one from outside.",
+    )
     MISMATCH = "T10", "Values meet only if their types are equal or both numbers; < needs an order."
     ENUM_VALUE = "T11", "A text that meets an enum must be one of its values."
     NUMBER_RANGE = "T12", "A number must fit the type that it meets."

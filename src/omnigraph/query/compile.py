@@ -19,6 +19,7 @@ from omnigraph.model.types import (
 )
 from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
+from omnigraph.query.filters import value_condition
 from omnigraph.query.mutations import resolve_mutation
 from omnigraph.query.parser import read
 from omnigraph.query.report import Report
@@ -91,7 +92,7 @@ def _check_names(queries: Iterable[ast.QueryNode], report: Report) -> None:
 def _query(query: ast.QueryNode, catalog: Catalog, report: Report) -> ir.Query:
     by_name = _parameters(query.parameters, report)
     parameters = tuple(parameter for parameter in by_name.values() if parameter is not None)
-    scope = Scope(catalog, report, by_name, Uses())
+    scope = Scope(catalog, report, by_name, Uses(), condition=value_condition)
     resolved: ir.Query
     match query.body:
         case ast.Read() as body:

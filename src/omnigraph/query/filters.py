@@ -1,17 +1,20 @@
-"""Filters: type-checks comparisons and null tests."""
+"""Filters: type-checks conditions, from comparisons up to `and`, `or` and `not`."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, assert_never
 
 from omnigraph.lang.source import Span
 from omnigraph.model.types import ListType, PropertyType, Scalar
 from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
+from omnigraph.query.expressions import is_whole
 from omnigraph.query.literals import compared_items
 from omnigraph.query.operands import are_comparable, has_order, operand
 from omnigraph.query.scope import Scope
-from omnigraph.schema.catalog import SchemaType
+from omnigraph.query.searches import text_match
+from omnigraph.query.several import SeveralTypes, names_of
 
 OPERATORS: Final = {
     ast.Sign.EQ: ir.Operator.EQ,
@@ -28,17 +31,86 @@ _ORDER_OPERATORS: Final = frozenset(
 )
 
 
+def conditions(syntax: ast.Condition, scope: Scope) -> Iterator[ir.Filter]:
+    """The filters that a condition stands for: each part of an `and` is one of its own.
+
+    Those in which an error was reported are omitted.
+    """
+    if isinstance(syntax, ast.Junction) and syntax.connective is ast.Connective.AND:
+        for part in syntax.conditions:
+            yield from conditions(part, scope)
+    elif (filter_ := _condition(syntax, scope)) is not None:
+        yield filter_
+
+
+def value_condition(syntax: ast.Condition, scope: Scope) -> ir.Filter | None:
+    """A condition inside a value, which is a value for each row; None if an error was reported."""
+    return _condition(syntax, scope, within_value=True)
+
+
+def _condition(
+    syntax: ast.Condition, scope: Scope, *, inverted: bool = False, within_value: bool = False
+) -> ir.Filter | None:
+    """One condition; None if an error was reported.
+
+    Args:
+        inverted: Whether a `not` is around it.
+        within_value: Whether it is in a `case`.
+    """
+    match syntax:
+        case ast.Comparison():
+            return comparison(syntax, scope)
+        case ast.NullTest(tested, negated):
+            value = operand(tested, scope)
+            return None if value is None else _null_test(value, tested.span, scope, negated=negated)
+        case ast.SearchCall(function) if scope.row is not None or within_value:
+            where = "case" if within_value else "mutation"
+            message, hint = f"{function}(…) has no place in a {where}", "compare a property"
+            scope.report.add(QueryCode.CALL_PLACE, syntax.span, message, hint)
+            return None
+        case ast.SearchCall(function):
+            if inverted:
+                message = f"{function}(…) cannot be inverted by a word"
+                hint = f"write not {{ {function}(…) }}"
+                scope.report.add(QueryCode.CALL_PLACE, syntax.span, message, hint)
+            return text_match(syntax, scope)
+        case ast.Inverse(inner):
+            condition = _condition(inner, scope, inverted=True, within_value=within_value)
+            return None if condition is None else ir.Inverse(condition)
+        case ast.Junction(connective, parts):
+            filters = [
+                _condition(part, scope, inverted=inverted, within_value=within_value)
+                for part in parts
+            ]
+            found = tuple(each for each in filters if each is not None)
+            if len(found) < len(parts):
+                return None
+            return ir.Junction(ir.Connective(connective), found)
+        case _:
+            assert_never(syntax)
+
+
 def comparison(syntax: ast.Comparison, scope: Scope) -> ir.Comparison | None:
     """A comparison of two values of a row; None if an error was reported."""
+    are_rows = _are_rows(syntax, scope)
+    if not are_rows and not _has_plain_id(syntax, scope):
+        return None
     match syntax.sign:
         case ast.Sign.CONTAINS:
-            return _contains(syntax, scope)
+            return _contains(syntax.left, syntax.right, syntax, scope)
+        case ast.Sign.IN:
+            return _in(syntax, scope)
         case ast.Sign.STARTS_WITH:
             return _text_comparison(syntax, ir.Operator.STARTS_WITH, scope)
         case _:
             left, right = _sides(syntax, scope)
-            if left is None or right is None or not _is_one_kind_of_row(syntax, scope):
+            if left is None or right is None:
                 return None
+            if are_rows:
+                rows = _identities(syntax, scope)
+                if rows is None:
+                    return None
+                left, right = rows
             return check_comparison(left, OPERATORS[syntax.sign], right, syntax.span, scope)
 
 
@@ -71,57 +143,122 @@ def property_match(
     return None if other is None else _membership(column, column.type, other, span, scope)
 
 
-def null_test(column: ir.ColumnValue, span: Span, scope: Scope, *, negated: bool) -> ir.NullTest:
+def _null_test(value: ir.Operand, span: Span, scope: Scope, *, negated: bool) -> ir.NullTest:
     """A test for null, with a warning if its outcome is always the same."""
-    if not column.nullable:
+    if not value.nullable:
         outcome = "true" if negated else "false"
-        message = f"{column.column} is never null, so this is always {outcome}"
+        name = value.column if isinstance(value, ir.ColumnValue) else "it"
+        message = f"{name} is never null, so this is always {outcome}"
         scope.report.add(QueryCode.NEVER_NULL, span, message)
-    return ir.NullTest(column, negated)
+    return ir.NullTest(value, negated)
 
 
 def _sides(syntax: ast.Comparison, scope: Scope) -> tuple[ir.Operand | None, ir.Operand | None]:
     """Both sides; the other side determines the type of a literal."""
     if isinstance(syntax.left, ast.Literal) and not isinstance(syntax.right, ast.Literal):
         right = operand(syntax.right, scope)
-        left = operand(syntax.left, scope, compared_with=None if right is None else right.type)
+        left = operand(syntax.left, scope, compared_with=_literal_type(right))
         return (left if right is not None else None), right
     left = operand(syntax.left, scope)
-    right = operand(syntax.right, scope, compared_with=None if left is None else left.type)
+    right = operand(syntax.right, scope, compared_with=_literal_type(left))
     return left, right
 
 
-def _is_one_kind_of_row(syntax: ast.Comparison, scope: Scope) -> bool:
-    """Whether two bare variables could be the same row; ids of different types never match."""
-    if not (isinstance(syntax.left, ast.Variable) and isinstance(syntax.right, ast.Variable)):
-        return True
-    types = [scope.bound_type(variable.name) for variable in (syntax.left, syntax.right)]
-    known_types: list[SchemaType] = [type_ for type_ in types if type_ is not None]
-    if len(known_types) < 2 or known_types[0].name == known_types[1].name:
-        return True
-    message = f"a {known_types[0].name} is never a {known_types[1].name}"
-    hint = "compare their ids with .id, if that is what you mean"
-    scope.report.add(QueryCode.MISMATCH, syntax.span, message, hint)
-    return False
+def _literal_type(other: ir.Operand | None) -> PropertyType | None:
+    """The type that a literal takes beside a value; None for its own.
+
+    A whole number that is computed may be any, so what it is compared with need not fit its type.
+    """
+    if other is None or (isinstance(other, ir.Computed) and is_whole(other.type)):
+        return None
+    return other.type
 
 
-def _contains(syntax: ast.Comparison, scope: Scope) -> ir.Comparison | None:
-    if isinstance(syntax.left, ast.ListLiteral):
-        item = operand(syntax.right, scope)
+def _identities(syntax: ast.Comparison, scope: Scope) -> tuple[ir.Operand, ir.Operand] | None:
+    """Two bare variables, compared as rows; None if no row can be both, which is reported."""
+    left, right = syntax.left, syntax.right
+    assert isinstance(left, ast.Variable), "it is a bare variable"
+    assert isinstance(right, ast.Variable), "it is a bare variable"
+    types = [scope.bound_type(variable.name) for variable in (left, right)]
+    known = [type_ for type_ in types if type_ is not None]
+    assert len(known) == 2, "both are bound"
+    if not set(names_of(known[0])) & set(names_of(known[1])):
+        message = f"a {known[0].name} is never a {known[1].name}"
+        hint = "compare their ids with .id, if that is what you mean"
+        scope.report.add(QueryCode.MISMATCH, syntax.span, message, hint)
+        return None
+    ids = [scope.id_of(variable.name) for variable in (left, right)]
+    are_several = [isinstance(type_, SeveralTypes) for type_ in known]
+    if are_several[0] == are_several[1]:
+        return ids[0], ids[1]
+    first, second = (
+        id_ if is_several else qualified(id_, type_.name)
+        for id_, is_several, type_ in zip(ids, are_several, known, strict=True)
+    )
+    return first, second
+
+
+def _has_plain_id(syntax: ast.Comparison, scope: Scope) -> bool:
+    """Whether no variable of several types is compared with a text as if that were its id."""
+    for side in (syntax.left, syntax.right):
+        if isinstance(side, ast.Variable) and side.name not in scope.parameters:
+            type_ = scope.bound_type(side.name)
+            if isinstance(type_, SeveralTypes):
+                message = f"${side.name} is one of {type_.name}, and no id alone says which"
+                hint = f"write ${side.name}.id, and type(${side.name})"
+                scope.report.add(QueryCode.MISMATCH, side.span, message, hint)
+                return False
+    return True
+
+
+def qualified(id_: ir.ColumnValue, type_name: str) -> ir.Call:
+    """The id of a variable of one type as that of a variable of several has it."""
+    prefix = ir.Constant(f"{type_name}:", Scalar.STRING)
+    return ir.Call(ir.ValueFunction.CONCAT, (prefix, id_), Scalar.STRING, id_.nullable)
+
+
+def _are_rows(syntax: ast.Comparison, scope: Scope) -> bool:
+    """Whether two bare variables are compared, neither of which is a parameter."""
+    sides = syntax.left, syntax.right
+    return all(
+        isinstance(side, ast.Variable) and scope.bound_type(side.name) is not None for side in sides
+    )
+
+
+def _in(syntax: ast.Comparison, scope: Scope) -> ir.Comparison | None:
+    """`value in list`, which is `list contains value`."""
+    if not isinstance(syntax.right, ast.ListLiteral):
+        items = operand(syntax.right, scope)
+        if items is None:
+            operand(syntax.left, scope)
+            return None
+        if not isinstance(items.type, ListType):
+            message = f"{items.type} is no list, and in looks for an item of one"
+            hint = "a part of a text is looked for with contains"
+            scope.report.add(QueryCode.TEXT_OPERATOR, syntax.right.span, message, hint)
+            return None
+    return _contains(syntax.right, syntax.left, syntax, scope)
+
+
+def _contains(
+    list_: ast.Expression, item_: ast.Expression, syntax: ast.Comparison, scope: Scope
+) -> ir.Comparison | None:
+    if isinstance(list_, ast.ListLiteral):
+        item = operand(item_, scope)
         if item is None:
             return None
-        items = compared_items(syntax.left, item.type, scope.report)
+        items = compared_items(list_, _literal_type(item) or Scalar.I64, scope.report)
         if items is None:
             return None
         assert isinstance(items.type, ListType), "a list literal is a list"
         return _membership(items, items.type, item, syntax.span, scope)
-    left = operand(syntax.left, scope)
+    left = operand(list_, scope)
     if left is None:
-        operand(syntax.right, scope)
+        operand(item_, scope)
         return None
     if not isinstance(left.type, ListType):
         return _text_comparison(syntax, ir.Operator.CONTAINS_TEXT, scope)
-    item = operand(syntax.right, scope, compared_with=left.type.item)
+    item = operand(item_, scope, compared_with=left.type.item)
     if item is None:
         return None
     return _membership(left, left.type, item, syntax.span, scope)

@@ -7,8 +7,8 @@ Rows. A read query first produces rows, one column per variable, by solving its 
 computes its columns, groups, sorts and limits. Rows are a bag: the multiplicity that the block
 defines is part of the answer.
 
-Truth. A filter keeps a row only if it is true. A comparison with null on either side is not true,
-whatever its operator.
+Truth. A filter keeps a row only if it is true. A comparison with null on either side is unknown,
+whatever its operator; `Inverse` and `Junction` say what becomes of it.
 
 Values. `String` and enum: str. Integers: int. Floats: float. `Bool`: bool. `Date`: date.
 `DateTime`: datetime in UTC. Lists and vectors: tuple. `Blob`: bytes. Null: None.
@@ -24,7 +24,7 @@ from typing import Final
 from omnigraph.choices import Analyzer, Metric
 from omnigraph.model.names import TypeName
 from omnigraph.model.tables import TableKey
-from omnigraph.model.types import PropertyType, Scalar
+from omnigraph.model.types import ObjectMember, PropertyType, Scalar, StructType
 from omnigraph.relational.searches import TextTest
 from omnigraph.schema.embeds import EmbeddedVector
 
@@ -41,6 +41,11 @@ Value = (
 )
 """A constant or the value of a parameter, in the Python type of its property type."""
 
+LOCAL_ID: Final = "id()"
+TYPE: Final = "type()"
+"""Columns of a variable of several types, which no property has the name of: the id of its row,
+and the name of its type. Ids are unique within a type, so its `id` is `Type:id`."""
+
 ROW: Final = "_"
 """The variable of a mutation's predicate: the row it tests. No query can bind this name."""
 
@@ -53,7 +58,9 @@ class ColumnValue:
 
     Attributes:
         variable: The name without `$`; `ROW` in a mutation.
-        column: A property, or `id`; for an edge also `src` and `dst`, which are ids of nodes.
+        column: A property, or `id`; for an edge also `src` and `dst`, which are ids of nodes. Of
+            a variable of several types, a property that all of them share, or one of the columns
+            `LOCAL_ID` and `TYPE`.
     """
 
     variable: str
@@ -105,7 +112,73 @@ class Now:
         return False
 
 
-Operand = ColumnValue | ParameterValue | Constant | Now
+class ValueFunction(StrEnum):
+    """A function of the values of one row; null if one of them is, unless it says otherwise.
+
+    Whole numbers are computed without a bound, so that comparing and sorting by them is exact; one
+    that is returned or assigned has to fit its type. Floats are those of IEEE 754, 64 bits.
+
+    ADD, SUBTRACT, MULTIPLY: Of numbers; if one is a float, of the nearest floats. ADD and SUBTRACT
+    also of a Date or DateTime and a number of days, of 24 hours each, null beyond the years 1 to
+    9999; SUBTRACT of two Dates is the number of days between them, and of two DateTimes their
+    microseconds as a float, divided by those of a day. DIVIDE: Of the nearest floats; null by zero.
+    REMAINDER: Of whole numbers, with the sign of the first; null by zero. ROUND: To the nearest
+    whole number, half away from zero. FLOOR, CEIL: Downwards and upwards. LENGTH: In characters, or
+    items of a list. LOWER, UPPER: Each character that has a counterpart of one character, whatever
+    is beside it. TRIM: Without spaces, tabs and line ends around it. SUBSTRING: From a character
+    on, the first being 1, and so many; null before the first, or for a negative number. REPLACE:
+    Every occurrence; of no text, none. YEAR, MONTH, DAY: Of a date, or of an instant in UTC.
+    COALESCE: The first not null.
+    """
+
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+    REMAINDER = "%"
+    ABS = "abs"
+    ROUND = "round"
+    FLOOR = "floor"
+    CEIL = "ceil"
+    LENGTH = "length"
+    LOWER = "lower"
+    UPPER = "upper"
+    TRIM = "trim"
+    SUBSTRING = "substring"
+    CONCAT = "concat"
+    REPLACE = "replace"
+    YEAR = "year"
+    MONTH = "month"
+    DAY = "day"
+    COALESCE = "coalesce"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of values of one row."""
+
+    function: ValueFunction
+    arguments: tuple[Operand, ...]
+    type: PropertyType
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The value of the first branch whose condition is true, or else of none of them.
+
+    No TextMatch is in the conditions.
+    """
+
+    branches: tuple[tuple[Filter, Operand], ...]
+    otherwise: Operand
+    type: PropertyType
+    nullable: bool
+
+
+Computed = Call | Case
+
+Operand = ColumnValue | ParameterValue | Constant | Now | Computed
 """A value that is defined for one row."""
 
 GivenValue = ParameterValue | Constant | Now
@@ -117,7 +190,8 @@ class AggregateFunction(StrEnum):
 
     COUNT is their number, an I64. The others are null for no values. SUM is I64, U64 or F64, as its
     argument is signed, unsigned or a float; a sum that does not fit is an error, never a wrong
-    number. AVG is F64. MIN and MAX have the type of their argument.
+    number. AVG is F64. MIN and MAX have the type of their argument. COLLECT is the list of them,
+    ascending, and of no values an empty one; of an enum, a list of texts.
     """
 
     COUNT = "count"
@@ -125,6 +199,7 @@ class AggregateFunction(StrEnum):
     AVG = "avg"
     MIN = "min"
     MAX = "max"
+    COLLECT = "collect"
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +302,35 @@ class Rrf:
 
 Ranking = Nearest | Bm25 | Rrf
 
-Expression = Operand | Aggregate | Ranking
+
+@dataclass(frozen=True, slots=True)
+class ObjectValue:
+    """Values of one row by name: a column of a result that is neither grouped nor sorted by.
+
+    Attributes:
+        of: The id of what it is an object of: without one, the object is null.
+    """
+
+    of: Operand
+    values: tuple[tuple[str, Operand], ...]
+
+    @property
+    def type(self) -> StructType:
+        """The types of its values."""
+        return StructType(
+            tuple(
+                ObjectMember(name, value.type, value.nullable or self.nullable)
+                for name, value in self.values
+            )
+        )
+
+    @property
+    def nullable(self) -> bool:
+        """Whether there may be none."""
+        return self.of.nullable
+
+
+Expression = Operand | Aggregate | Ranking | ObjectValue
 """Anything a column or an order key may be. Every member has `type` and `nullable`."""
 
 
@@ -254,7 +357,7 @@ class Operator(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """True if neither side is null and the operator holds.
+    """Unknown if a side is null, else whether the operator holds.
 
     `{p: v}` of a binding is EQ, or CONTAINS_ITEM where `p` is a list.
     """
@@ -266,9 +369,9 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class NullTest:
-    """True if the operand is null; with `negated`, if it is not."""
+    """True if the operand is null; with `negated`, if it is not; never unknown."""
 
-    operand: ColumnValue
+    operand: Operand
     negated: bool
 
 
@@ -290,26 +393,67 @@ class TextMatch:
     analyzer: Analyzer
 
 
-Filter = Comparison | NullTest | TextMatch
+class Connective(StrEnum):
+    """How conditions are joined.
+
+    AND is false if one is false, true if all are true; OR is true if one is true, false if all are
+    false. Any other outcome is unknown.
+    """
+
+    AND = "and"
+    OR = "or"
+
+
+@dataclass(frozen=True, slots=True)
+class Junction:
+    """Two or more conditions, joined. An AND that is a whole filter is one filter for each."""
+
+    connective: Connective
+    conditions: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    """True if the condition is false, false if it is true, unknown if it is unknown.
+
+    No TextMatch is in the condition.
+    """
+
+    condition: Filter
+
+
+Filter = Comparison | NullTest | TextMatch | Junction | Inverse
 """A condition on one row."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeBinding:
-    """A variable that ranges over all nodes of one type."""
+    """A variable that ranges over all nodes of one type, or of several."""
 
     variable: str
     type_name: TypeName
+    other_types: tuple[TypeName, ...] = ()
+
+    @property
+    def type_names(self) -> tuple[TypeName, ...]:
+        """All of its types."""
+        return self.type_name, *self.other_types
 
 
 @dataclass(frozen=True, slots=True)
 class Anonymous:
-    """An end of a traversal that the query does not name: a node of this type.
+    """An end of a traversal that the query does not name: a node of this type, or of several.
 
     It multiplies rows as a named one would, and nothing else can refer to it.
     """
 
     type_name: TypeName
+    other_types: tuple[TypeName, ...] = ()
+
+    @property
+    def type_names(self) -> tuple[TypeName, ...]:
+        """All of its types."""
+        return self.type_name, *self.other_types
 
 
 class Direction(StrEnum):
@@ -325,8 +469,23 @@ class Direction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class EdgeStep:
+    """How one edge type is walked.
+
+    Attributes:
+        source: The type of the node it is walked from, if that end has several types.
+        destination: Likewise.
+    """
+
+    edge_type: TypeName
+    direction: Direction
+    source: TypeName | None = None
+    destination: TypeName | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Traversal:
-    """Pairs of a source and a destination that edges of one type connect.
+    """Pairs of a source and a destination that edges of one type, or of several, connect.
 
     Without an edge variable: the set of pairs, so parallel edges give one. A destination belongs
     to a source if the least number of hops that leads to it is between `hops_min` and `hops_max`;
@@ -340,13 +499,14 @@ class Traversal:
     Attributes:
         hops_min: At least 1.
         hops_max: At least `hops_min`; 1 where the edge's two ends have different types.
+        steps: How edges are walked, one for each type, all in alternation; with more than one hop,
+            all join nodes of one type.
         edge_variable: Bound by this traversal and no other.
     """
 
     source: str | Anonymous
     destination: str | Anonymous
-    edge_type: TypeName
-    direction: Direction
+    steps: tuple[EdgeStep, ...]
     hops_min: int
     hops_max: int
     edge_variable: str | None
@@ -357,8 +517,8 @@ class Block:
     """Rows over the variables bound here, for each row of the variables bound outside.
 
     A row has a node for each of `nodes` and an edge for each edge variable of `traversals`, such
-    that all traversals connect, all filters are true, and no negation has a row. Nodes that no
-    traversal connects form their cross product.
+    that all traversals connect; one after the other, `optionals` extend it; and then all filters
+    are true, and no negation has a row. Nodes that no traversal connects form their cross product.
 
     Attributes:
         nodes: Every node variable first bound here, in the order of the text: named in a binding,
@@ -369,6 +529,27 @@ class Block:
     traversals: tuple[Traversal, ...]
     filters: tuple[Filter, ...]
     negations: tuple[Negation, ...]
+    optionals: tuple[OptionalPart, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Negation | OptionalPart, ...]:
+        """All that has a block of its own."""
+        return (*self.negations, *self.optionals)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalPart:
+    """Extends a row by each row of the block for it; if there is none, once, by nulls.
+
+    Then every column of every variable of the block is null, and a traversal, here or in a later
+    block, has no row where one of its ends is null.
+
+    Attributes:
+        outer: As for a negation.
+    """
+
+    block: Block
+    outer: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,11 +611,13 @@ class ReadQuery:
         variables: Every variable the match binds, nodes and edges, in the order of their names;
             those of negations are not among them.
         columns: If one is an Aggregate, rows are grouped by the others (`group_keys`), null being
-            a value like any other; without others there is one group, even of no rows.
+            a value like any other; without others there is one group, even of no rows. The same
+            if `is_distinct`: rows that are equal are one.
         order: Then `tie_breakers`, ascending: together they define a total order.
         tie_breakers: The ids of all `variables`; in a grouped query, the group keys.
         limit: How many rows to keep, from the first; None for all.
-        reads: The tables of all node variables and edges, negations included.
+        skip: How many rows to leave out before those; None for none.
+        reads: The tables of all node variables and edges, negations and optionals included.
     """
 
     name: str
@@ -448,11 +631,15 @@ class ReadQuery:
     tie_breakers: tuple[Operand, ...]
     limit: int | ParameterValue | None
     reads: frozenset[TableKey]
+    skip: int | ParameterValue | None = None
+    is_distinct: bool = False
 
     @property
     def is_grouped(self) -> bool:
         """Whether rows are grouped before they are returned."""
-        return any(isinstance(column.expression, Aggregate) for column in self.columns)
+        return self.is_distinct or any(
+            isinstance(column.expression, Aggregate) for column in self.columns
+        )
 
     @property
     def group_keys(self) -> tuple[Operand, ...]:
@@ -473,6 +660,21 @@ class Assignment:
 
     property: str
     value: GivenValue
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedAssignment:
+    """A property and the value that it gets from the row as it was before the statement.
+
+    The types are as for an `Assignment`, but any whole number may be assigned to a whole number,
+    and any float to a float: it becomes the nearest, and a whole number has to fit.
+
+    Attributes:
+        value: A column of `ROW`, or computed from its columns.
+    """
+
+    property: str
+    value: ColumnValue | Computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -508,8 +710,8 @@ class InsertEdge:
     values: tuple[Assignment, ...]
 
 
-RowTest = Comparison | NullTest
-"""A condition on a row of a mutation: the left or the operand is a column of `ROW`."""
+RowTest = Filter
+"""A condition on a row of a mutation: its columns are those of `ROW`. It has no TextMatch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,7 +722,7 @@ class Update:
     """
 
     table: TableKey
-    assignments: tuple[Assignment, ...]
+    assignments: tuple[Assignment | ComputedAssignment, ...]
     where: tuple[RowTest, ...]
 
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, assert_never
+from dataclasses import replace
+from typing import assert_never
 
 from omnigraph.model.names import TypeName
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import INTEGER_BOUNDS, EnumType, PropertyType, Scalar
 from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
-from omnigraph.query.filters import OPERATORS, check_comparison, null_test
-from omnigraph.query.literals import assigned_constant, compared_constant
+from omnigraph.query.filters import conditions
+from omnigraph.query.literals import assigned_constant
 from omnigraph.query.operands import operand
-from omnigraph.query.scope import Scope, column, schema_type
+from omnigraph.query.scope import ENDS, Scope, column, schema_type
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, Property, SchemaType
-
-_ENDS: Final = {"from": "src", "to": "dst"}
-"""The ends of an edge as a mutation writes them, and the columns that hold them."""
 
 
 def resolve_mutation(
@@ -48,47 +46,61 @@ def _statement(syntax: ast.Statement, scope: Scope) -> ir.Statement | None:
     match syntax:
         case ast.Insert():
             return _insert(syntax, type_, scope)
-        case ast.Update(_, assignments, predicate):
-            values_by_name = _values(assignments, type_, scope, frozenset())
+        case ast.Update(_, assignments, condition):
+            row_scope = replace(scope, row=type_)
+            values_by_name = _values(assignments, type_, row_scope, frozenset())
             _check_key_unchanged(values_by_name, type_, scope)
             updates = tuple(
-                ir.Assignment(name, value) for name, (_, value) in values_by_name.items() if value
+                _assignment(name, value) for name, (_, value) in values_by_name.items() if value
             )
-            return ir.Update(type_.table_key, updates, _tests(predicate, type_, scope))
-        case ast.Delete(_, predicate):
-            return ir.Delete(type_.table_key, _tests(predicate, type_, scope))
+            return ir.Update(type_.table_key, updates, _tests(condition, type_, scope))
+        case ast.Delete(_, condition):
+            return ir.Delete(type_.table_key, _tests(condition, type_, scope))
         case _:
             assert_never(syntax)
 
 
-_ValuesByName = dict[str, tuple[ast.Name, ir.GivenValue | None]]
+def _assignment(name: str, value: ir.Operand) -> ir.Assignment | ir.ComputedAssignment:
+    if isinstance(value, ir.GivenValue):
+        return ir.Assignment(name, value)
+    return ir.ComputedAssignment(name, value)
+
+
+_ValuesByName = dict[str, tuple[ast.Name, ir.Operand | None]]
 """Assigned values by name; None if a value was refused."""
 
 
 def _insert(syntax: ast.Insert, type_: SchemaType, scope: Scope) -> ir.Statement | None:
-    extra = frozenset({"id", *_ENDS}) if isinstance(type_, EdgeType) else frozenset({"id"})
+    extra = frozenset({"id", *ENDS}) if isinstance(type_, EdgeType) else frozenset({"id"})
     values_by_name = _values(syntax.assignments, type_, scope, extra)
     if "id" in values_by_name and type_.key:
         message = f"the id of {type_.name} is made from its key"
         name, _ = values_by_name["id"]
         scope.report.add(QueryCode.FIXED, name.span, message, f"give {', '.join(type_.key)}")
     values = tuple(_complete(values_by_name, type_.properties))
-    needed = [*(_ENDS if isinstance(type_, EdgeType) else ()), *_required_names(type_.properties)]
+    needed = [*(ENDS if isinstance(type_, EdgeType) else ()), *_required_names(type_.properties)]
     if missing := [name for name in needed if name not in values_by_name]:
         message = f"{type_.name} needs {', '.join(missing)}"
         scope.report.add(QueryCode.MISSING, syntax.type.span, message)
         return None
-    _, id_ = values_by_name.get("id", (None, None))
+    id_ = _given(values_by_name, "id")
     match type_:
         case NodeType(name=type_name):
             return ir.InsertNode(TypeName(type_name), id_, values)
         case EdgeType(name=type_name):
-            (_, source), (_, target) = values_by_name["from"], values_by_name["to"]
+            source, target = _given(values_by_name, "from"), _given(values_by_name, "to")
             if source is None or target is None:
                 return None
             return ir.InsertEdge(TypeName(type_name), source, target, id_, values)
         case _:
             assert_never(type_)
+
+
+def _given(values_by_name: _ValuesByName, name: str) -> ir.GivenValue | None:
+    """A value of an insert; None if there is none, or it was refused."""
+    _, value = values_by_name.get(name, (None, None))
+    assert value is None or isinstance(value, ir.GivenValue), "the parser refuses what is computed"
+    return value
 
 
 def _required_names(properties: Iterable[Property]) -> Iterator[str]:
@@ -106,7 +118,7 @@ def _complete(
         _, value = values_by_name.get(
             property_.name, (None, ir.Constant(property_.default, property_.type))
         )
-        if value is not None:
+        if isinstance(value, ir.GivenValue):
             yield ir.Assignment(property_.name, value)
 
 
@@ -136,9 +148,9 @@ def _values(
 
 def _assignable_column(name: ast.Name, type_: SchemaType, scope: Scope) -> ir.ColumnValue | None:
     property_names = {property_.name for property_ in type_.properties}
-    fixed_names = {"id", *_ENDS, *_ENDS.values()} if isinstance(type_, EdgeType) else {"id"}
+    fixed_names = {"id", *ENDS, *ENDS.values()} if isinstance(type_, EdgeType) else {"id"}
     if name.text in fixed_names - property_names or (
-        isinstance(type_, EdgeType) and name.text in _ENDS
+        isinstance(type_, EdgeType) and name.text in ENDS
     ):
         message = f"{name.text} of {type_.name} cannot be assigned"
         hint = "an edge takes from: and to: when it is inserted"
@@ -159,7 +171,7 @@ def _check_key_unchanged(values_by_name: _ValuesByName, type_: SchemaType, scope
 
 def _value(
     syntax: ast.Expression, name: ast.Name, type_: PropertyType, scope: Scope, *, nullable: bool
-) -> ir.GivenValue | None:
+) -> ir.Operand | None:
     value: ir.Operand | None
     match syntax:
         case ast.Null() if nullable:
@@ -174,8 +186,8 @@ def _value(
             value = operand(syntax, scope)
     if value is None:
         return None
-    assert not isinstance(value, ir.ColumnValue), "a mutation binds no variables"
-    if not _holds(type_, value.type):
+    is_computed = not isinstance(value, ir.GivenValue)
+    if not _holds(type_, value.type) and not (is_computed and _may_hold(type_, value.type)):
         message = f"{name.text} is {type_}, not {value.type}"
         declarable = isinstance(value, ir.ParameterValue) and not isinstance(type_, EnumType)
         hint = f"declare the parameter as {type_}" if declarable else ""
@@ -184,9 +196,22 @@ def _value(
     if value.nullable and not nullable:
         message = f"{name.text} may not be null, and the parameter may be"
         hint = "declare the parameter without ?"
+        if is_computed:
+            message = f"{name.text} may not be null, and this may be"
+            hint = "write coalesce(…, …) around it"
         scope.report.add(QueryCode.NULL_VALUE, syntax.span, message, hint)
         return None
     return value
+
+
+def _may_hold(expected: PropertyType, actual: PropertyType) -> bool:
+    """Whether a property of one type can hold some values of the other, exactly or rounded."""
+    match expected, actual:
+        case Scalar(), Scalar():
+            is_whole = expected.is_integer and actual.is_integer
+            return is_whole or (expected.is_float and actual.is_numeric)
+        case _:
+            return False
 
 
 def _holds(expected: PropertyType, actual: PropertyType) -> bool:
@@ -203,39 +228,8 @@ def _holds(expected: PropertyType, actual: PropertyType) -> bool:
             return False
 
 
-def _tests(predicate: ast.Predicate, type_: SchemaType, scope: Scope) -> tuple[ir.RowTest, ...]:
-    return tuple(test for condition in predicate if (test := _test(condition, type_, scope)))
-
-
-def _test(
-    syntax: ast.Condition | ast.NullCondition, type_: SchemaType, scope: Scope
-) -> ir.RowTest | None:
-    tested_column = _tested_column(syntax.property, type_, scope)
-    if tested_column is None:
-        return None
-    match syntax:
-        case ast.NullCondition(name, negated):
-            return null_test(tested_column, name.span, scope, negated=negated)
-        case ast.Condition(_, sign, value, span):
-            if isinstance(value, ast.Literal):
-                other: ir.Operand | None = compared_constant(
-                    value, tested_column.type, scope.report
-                )
-            else:
-                other = operand(value, scope)
-            return (
-                None
-                if other is None
-                else check_comparison(tested_column, OPERATORS[sign], other, span, scope)
-            )
-        case _:
-            assert_never(syntax)
-
-
-def _tested_column(name: ast.Name, type_: SchemaType, scope: Scope) -> ir.ColumnValue | None:
-    if isinstance(type_, EdgeType) and name.text in _ENDS:
-        return ir.ColumnValue(ir.ROW, _ENDS[name.text], Scalar.STRING, nullable=False)
-    return column(ir.ROW, type_, name, scope.report)
+def _tests(condition: ast.Condition, type_: SchemaType, scope: Scope) -> tuple[ir.RowTest, ...]:
+    return tuple(conditions(condition, replace(scope, row=type_)))
 
 
 def _reads(statement: ir.Statement, catalog: Catalog) -> Iterator[TableKey]:

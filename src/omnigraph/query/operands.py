@@ -7,8 +7,10 @@ from typing import assert_never
 from omnigraph.model.types import EnumType, PropertyType, Scalar
 from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
+from omnigraph.query.expressions import computed
 from omnigraph.query.literals import compared_constant, standalone_constant
-from omnigraph.query.scope import Scope, column
+from omnigraph.query.scope import Scope, row_column
+from omnigraph.query.several import SeveralTypes
 
 
 def operand(
@@ -27,11 +29,17 @@ def operand(
             return _variable(syntax, scope)
         case ast.Now():
             return ir.Now()
+        case ast.TypeOf(variable):
+            return _type_of(variable, scope)
+        case ast.Alias(name) if scope.row is not None:
+            return row_column(scope.row, name, scope.report)
         case ast.Alias(name):
             message = f"{name.text[:200]} is not a variable"
             hint = f"a property is written $x.{name.text[:100]}"
             scope.report.add(QueryCode.UNKNOWN_NAME, name.span, message, hint)
             return None
+        case ast.Arithmetic() | ast.FunctionCall() | ast.Case():
+            return computed(syntax, scope, operand)
         case ast.AggregateCall(function) | ast.SearchCall(function):
             message = f"{function}(…) has no value for a single row"
             scope.report.add(QueryCode.CALL_PLACE, syntax.span, message, _place(function))
@@ -77,7 +85,7 @@ def _property(variable: ast.Variable, name: ast.Name, scope: Scope) -> ir.Column
         return None
     if type_ is None:
         return None
-    return column(variable.name, type_, name, scope.report)
+    return scope.column(variable.name, type_, name)
 
 
 def _variable(variable: ast.Variable, scope: Scope) -> ir.Operand | None:
@@ -88,7 +96,29 @@ def _variable(variable: ast.Variable, scope: Scope) -> ir.Operand | None:
         case ir.Parameter(name, type_, nullable):
             return ir.ParameterValue(name, type_, nullable)
         case _:
-            return ir.ColumnValue(variable.name, "id", Scalar.STRING, nullable=False)
+            return scope.id_of(variable.name)
+
+
+def _type_of(variable: ast.Variable, scope: Scope) -> ir.Operand | None:
+    """The name of a variable's type; null where the variable is."""
+    type_ = scope.read(variable)
+    match type_:
+        case None:
+            return None
+        case ir.Parameter(name):
+            message = f"${name} is a parameter, and has no type of the schema"
+            scope.report.add(QueryCode.ARGUMENTS, variable.span, message)
+            return None
+        case SeveralTypes():
+            is_optional = scope.is_optional(variable.name)
+            return ir.ColumnValue(variable.name, ir.TYPE, Scalar.STRING, is_optional)
+        case _:
+            constant = ir.Constant(type_.name, Scalar.STRING)
+            if not scope.is_optional(variable.name):
+                return constant
+            is_there = ir.NullTest(scope.id_of(variable.name), negated=True)
+            nothing = ir.Constant(None, Scalar.STRING)
+            return ir.Case(((is_there, constant),), nothing, Scalar.STRING, nullable=True)
 
 
 def _place(function: ast.AggregateName | ast.SearchName) -> str:

@@ -21,19 +21,27 @@ _DIGITS_MAX: Final = 400
 
 _FUNCTIONS: Final = (
     "now",
+    "type",
     *map(str, ast.MomentKind),
     *map(str, ast.AggregateName),
     *map(str, ast.SearchName),
+    *map(str, ast.FunctionName),
 )
+
+_BLOCK_WORDS: Final = frozenset({"exists", "optional"})
+"""The words of clauses that have clauses of their own in braces."""
+
+_CONDITIONS: Final = frozenset({"disjunction", "conjunction", "inverse", "comparison", "null_test"})
+"""The rules whose trees are conditions and never values."""
 
 _GRAMMAR: Final = Grammar(
     package="omnigraph.query",
     code=QueryCode.SYNTAX,
     terminals={
         **dict.fromkeys(("$END", "QUERY"), "a query: query name() { … }"),
-        "VAR": "a variable ($ first)",
+        **dict.fromkeys(("VAR", "START"), "a variable ($ first)"),
         "TYPE": "a type name (A-Z first)",
-        "IDENT": "a name (a-z or _ first)",
+        **dict.fromkeys(("IDENT", "CONSTANT"), "a name (a-z or _ first)"),
         "NAME": "a type",
         "INT": "a whole number",
         "FLOAT": "a number",
@@ -48,16 +56,29 @@ _GRAMMAR: Final = Grammar(
         "ASC": "'asc'",
         "DESC": "'desc'",
         "NOT": "'not'",
-        **{name.upper(): f"'{name}'" for name in ("and", "as", "insert", "update", "delete")},
+        "IN": "a comparison",
+        **dict.fromkeys(("PLUS", "MINUS", "TIMES", "OVER", "MODULO"), "an arithmetic sign"),
+        "CASE": "'case'",
+        "EXISTS": "'exists'",
+        "OPTIONAL": "'optional'",
+        **{
+            name.upper(): f"'{name}'"
+            for name in (
+                *("and", "or", "is", "as", "insert", "update", "delete"),
+                *("when", "then", "else", "end"),
+            )
+        },
     },
     hints={
         "null": "a property is tested with: $x.name is null",
-        "or": "there is no 'or': write two queries",
-        "and": "conditions of a match stand side by side, without 'and'",
+        "&&": "write and",
+        "&": "write and",
+        "|": "write or",
+        "!": "write not",
         ";": "clauses and statements need no ';'",
         "==": "equality is written =",
         "'": 'a text stands between " and "',
-        "*": "count a variable: count($x)",
+        "end": "a case is: case when … then … else … end",
     },
 )
 
@@ -175,57 +196,85 @@ class _Builder:
     def _read(self, tree: Tree[Token]) -> ast.Read:
         clauses, projections, *rest = _trees(tree)
         orderings: tuple[ast.Ordering, ...] = ()
-        limit: ast.Integer | ast.Variable | None = None
+        counts: dict[str, ast.Integer | ast.Variable] = {}
         for part in rest:
             if part.data == "orderings":
                 orderings = tuple(map(self._ordering, _trees(part)))
             else:
                 (token,) = _tokens(part)
-                limit = _variable(token) if token.type == "VAR" else self._integer(token)
+                is_variable = token.type == "VAR"
+                counts[part.data] = _variable(token) if is_variable else self._integer(token)
         return ast.Read(
             self._clauses(clauses),
             tuple(map(self._projection, _trees(projections))),
             orderings,
-            limit,
+            counts.get("limit"),
+            counts.get("skip"),
+            distinct=bool(_tokens(tree)),
         )
 
     def _clauses(self, tree: Tree[Token]) -> tuple[ast.Clause, ...]:
-        return tuple(self._clause(child) for child in _trees(tree))
+        return tuple(map(self._clause, tree.children))
 
-    def _clause(self, tree: Tree[Token]) -> ast.Clause:
+    def _clause(self, tree: Token | Tree[Token]) -> ast.Clause:
+        if isinstance(tree, Token):
+            return self._condition(tree)
         match tree.data:
             case "negation":
                 (clauses,) = _trees(tree)
                 return ast.Negation(self._clauses(clauses), span_of(tree))
+            case "existence":
+                (clauses,) = _trees(tree)
+                return ast.Existence(self._clauses(clauses), span_of(tree))
+            case "optional":
+                (clauses,) = _trees(tree)
+                return ast.OptionalPart(self._clauses(clauses), span_of(tree))
             case "binding":
-                variable, type_ = _tokens(tree)
+                variable, type_, *others = _tokens(tree)
                 matches = tuple(map(self._property_match, _trees(tree)))
-                return ast.Binding(_variable(variable), _name(type_), matches)
-            case "comparison":
-                left, sign, right = tree.children
-                return ast.Comparison(
-                    self._expression(left), _sign(sign), self._expression(right), span_of(tree)
+                return ast.Binding(
+                    _variable(variable), _name(type_), matches, tuple(map(_name, others))
                 )
-            case "null_test":
-                (operand,) = _trees(tree)
-                return ast.NullTest(_property(operand), bool(_tokens(tree)))
-            case "call":
-                return self._test(tree)
-            case _:
+            case "traversal" | "undirected" | "edge_bound" | "undirected_edge_bound":
                 return self._traversal(tree)
+            case _:
+                return self._condition(tree)
+
+    def _condition(self, part: Token | Tree[Token]) -> ast.Condition:
+        match part:
+            case Tree(data="disjunction" | "conjunction"):
+                word = ast.Connective.OR if part.data == "disjunction" else ast.Connective.AND
+                return ast.Junction(word, tuple(map(self._condition, part.children)))
+            case Tree(data="inverse"):
+                _, condition = part.children
+                return ast.Inverse(self._condition(condition), span_of(part))
+            case Tree(data="paren"):
+                (condition,) = part.children
+                return self._condition(condition)
+            case Tree(data="comparison"):
+                left, sign, right = part.children
+                return ast.Comparison(
+                    self._expression(left), _sign(sign), self._expression(right), span_of(part)
+                )
+            case Tree(data="null_test"):
+                operand, *negated = part.children
+                return ast.NullTest(self._expression(operand), bool(negated))
+            case _:
+                return self._test(part)
 
     def _traversal(self, tree: Tree[Token]) -> ast.Traversal:
-        source, *edge_variable, edge, destination = (
-            token for token in _tokens(tree) if token.type != "LESS"
-        )
+        source, *middle, destination = (token for token in _tokens(tree) if token.type != "LESS")
+        edge_variable = [token for token in middle if token.type == "VAR"]
+        edge, *others = (_name(token) for token in middle if token.type != "VAR")
         hops = next(map(self._hops, _trees(tree)), None)
         return ast.Traversal(
             _variable(source),
             next(map(_variable, edge_variable), None),
-            _name(edge),
+            edge,
             str(tree.data).startswith("undirected"),
             hops,
             _variable(destination),
+            tuple(others),
         )
 
     def _hops(self, tree: Tree[Token]) -> ast.Hops:
@@ -236,18 +285,43 @@ class _Builder:
         name, value = tree.children
         return ast.PropertyMatch(_name(name), self._row_independent_value(value))
 
-    def _test(self, tree: Tree[Token]) -> ast.Clause:
-        call = self._call(tree)
+    def _test(self, part: Token | Tree[Token]) -> ast.Condition:
+        call = self._expression(part)
         if isinstance(call, ast.SearchCall):
             return call
         if not self.diagnostics:
-            self._refuse(span_of(tree), "a clause must be a condition", "compare it with something")
-        return ast.SearchCall(ast.SearchName.SEARCH, (), span_of(tree))
+            hint = "compare it with something"
+            if isinstance(call, ast.Alias) and call.name.text in _BLOCK_WORDS:
+                hint = f"write {call.name.text} {{ … }}"
+            self._refuse(span_of(part), "a clause must be a condition", hint)
+        return ast.SearchCall(ast.SearchName.SEARCH, (), span_of(part))
 
     def _projection(self, tree: Tree[Token]) -> ast.Projection:
         expression, *alias = tree.children
         names = [_name(_tokens(child)[0]) for child in alias if isinstance(child, Tree)]
-        return ast.Projection(self._expression(expression), next(iter(names), None))
+        name = next(iter(names), None)
+        if isinstance(expression, Tree) and expression.data == "all_of":
+            if name is not None:
+                self._refuse(name.span, "$x.* is several columns, which have names of their own")
+            variable, _ = _tokens(expression)
+            return ast.Projection(ast.AllOf(_variable(variable), span_of(expression)), None)
+        if isinstance(expression, Tree) and expression.data == "object":
+            return ast.Projection(self._object(expression), name)
+        return ast.Projection(self._expression(expression), name)
+
+    def _object(self, tree: Tree[Token]) -> ast.ObjectOf:
+        variable = _variable(_tokens(tree)[0])
+        values: list[ast.NamedValue | ast.AllOf] = []
+        for part in _trees(tree):
+            name, *value = part.children
+            if value:
+                values.append(ast.NamedValue(_name(name), self._expression(value[0])))
+            elif getattr(name, "type", "") == "TIMES":
+                values.append(ast.AllOf(variable, span_of(part)))
+            else:
+                own = ast.PropertyOf(variable, _name(name), span_of(part))
+                values.append(ast.NamedValue(_name(name), own))
+        return ast.ObjectOf(variable, tuple(values), span_of(tree))
 
     def _ordering(self, tree: Tree[Token]) -> ast.Ordering:
         expression, *direction = tree.children
@@ -255,30 +329,22 @@ class _Builder:
         return ast.Ordering(self._expression(expression), next(iter(directions), None))
 
     def _statement(self, tree: Tree[Token]) -> ast.Statement:
-        (type_,) = _tokens(tree)
+        type_, *_ = _tokens(tree)
         parts = _trees(tree)
-        assignments = tuple(self._assignment(part) for part in parts if part.data == "assignment")
-        predicate = tuple(self._condition(part) for part in parts if part.data != "assignment")
+        read = self._row_independent_value if tree.data == "insert" else self._expression
+        assignments = tuple(
+            ast.Assignment(_name(part.children[0]), read(part.children[1]))
+            for part in parts
+            if part.data == "assignment"
+        )
         match tree.data:
             case "insert":
                 return ast.Insert(_name(type_), assignments, span_of(tree))
             case "update":
-                return ast.Update(_name(type_), assignments, predicate, span_of(tree))
+                condition = self._condition(tree.children[-1])
+                return ast.Update(_name(type_), assignments, condition, span_of(tree))
             case _:
-                return ast.Delete(_name(type_), predicate, span_of(tree))
-
-    def _assignment(self, tree: Tree[Token]) -> ast.Assignment:
-        name, value = tree.children
-        return ast.Assignment(_name(name), self._row_independent_value(value))
-
-    def _condition(self, tree: Tree[Token]) -> ast.Condition | ast.NullCondition:
-        if tree.data == "null_condition":
-            name, *negated = _tokens(tree)
-            return ast.NullCondition(_name(name), bool(negated))
-        name_, sign, value = tree.children
-        return ast.Condition(
-            _name(name_), _sign(sign), self._row_independent_value(value), span_of(tree)
-        )
+                return ast.Delete(_name(type_), self._condition(tree.children[-1]), span_of(tree))
 
     def _refuse_mixture(self, statements: Sequence[ast.Statement]) -> None:
         deletes = [isinstance(statement, ast.Delete) for statement in statements]
@@ -297,7 +363,16 @@ class _Builder:
         """A value that depends on no row."""
         value = self._expression(part)
         match value:
-            case ast.PropertyOf() | ast.Alias() | ast.AggregateCall() | ast.SearchCall():
+            case (
+                ast.PropertyOf()
+                | ast.TypeOf()
+                | ast.Alias()
+                | ast.AggregateCall()
+                | ast.SearchCall()
+                | ast.Arithmetic()
+                | ast.FunctionCall()
+                | ast.Case()
+            ):
                 hint = "here stands a literal, a parameter, now() or null"
                 self._refuse(value.span, "a value may not depend on a row", hint)
             case _:
@@ -313,14 +388,56 @@ class _Builder:
             case "word":
                 (token,) = _tokens(part)
                 return _word(token)
+            case "paren":
+                (inner,) = part.children
+                return self._value(inner)
+            case "arithmetic":
+                left, sign, right = part.children
+                return ast.Arithmetic(
+                    self._expression(left),
+                    ast.ArithmeticSign(str(sign)),
+                    self._expression(right),
+                    span_of(part),
+                )
+            case "negative":
+                return self._negative(part)
+            case "case":
+                return self._case(part)
             case "list":
                 return ast.ListLiteral(tuple(map(self._literal, part.children)), span_of(part))
             case _:
                 return self._call(part)
 
+    def _value(self, part: Token | Tree[Token]) -> ast.Expression:
+        """The value in parentheses, which may hold conditions elsewhere."""
+        if isinstance(part, Tree) and part.data in _CONDITIONS:
+            self._refuse(span_of(part), "a condition is no value")
+            return ast.Null(span_of(part))
+        return self._expression(part)
+
+    def _negative(self, tree: Tree[Token]) -> ast.Expression:
+        _, operand = tree.children
+        value, span = self._expression(operand), span_of(tree)
+        match value:
+            case ast.Integer(number):
+                return ast.Integer(-number, span)
+            case ast.Decimal(number):
+                return ast.Decimal(-number, span)
+            case _:
+                return ast.Arithmetic(ast.Integer(0, span), ast.ArithmeticSign.MINUS, value, span)
+
+    def _case(self, tree: Tree[Token]) -> ast.Case:
+        _, *parts = tree.children
+        otherwise = self._expression(parts.pop()) if len(parts) % 2 else None
+        branches = [
+            (self._condition(condition), self._expression(value))
+            for condition, value in zip(parts[::2], parts[1::2], strict=True)
+        ]
+        return ast.Case(tuple(branches), otherwise, span_of(tree))
+
     def _atom(self, token: Token) -> ast.Expression:
         match token.type:
-            case "VAR":
+            case "VAR" | "START":
                 return _variable(token)
             case "STRING":
                 return self._text(token)
@@ -339,22 +456,30 @@ class _Builder:
     def _call(self, tree: Tree[Token]) -> ast.Expression:
         name, *arguments = tree.children
         distinct = bool(arguments) and getattr(arguments[0], "type", "") == "DISTINCT"
-        values = [self._expression(value) for value in arguments[distinct:]]
         span = span_of(tree)
+        if getattr(arguments[-1] if arguments else None, "type", "") == "TIMES":
+            return self._count_rows(name, span, distinct=distinct)
+        values = [self._expression(value) for value in arguments[distinct:]]
         if distinct and name not in set(ast.AggregateName):
             self._refuse(span, f"distinct has no meaning in {name}()", "it belongs to an aggregate")
         match str(name), values:
             case "now", []:
                 return ast.Now(span)
+            case "type", [ast.Variable() as variable]:
+                return ast.TypeOf(variable, span)
             case ("date" | "datetime") as kind, [ast.Text(text)]:
                 return ast.Moment(ast.MomentKind(kind), text, span)
             case function, [argument] if function in set(ast.AggregateName):
                 return ast.AggregateCall(ast.AggregateName(function), distinct, argument, span)
             case function, _ if function in set(ast.SearchName):
                 return ast.SearchCall(ast.SearchName(function), tuple(values), span)
+            case function, _ if function in set(ast.FunctionName):
+                return ast.FunctionCall(ast.FunctionName(function), tuple(values), span)
             case function, _ if function not in _FUNCTIONS:
                 hint = did_you_mean(function, _FUNCTIONS)
                 self._refuse(span, f"there is no function {function[:100]}", hint)
+            case "type", _:
+                self._refuse(span, "type(…) takes a variable", "write type($x)")
             case "now", _:
                 self._refuse(span, "now() takes nothing")
             case ("date" | "datetime") as kind, _:
@@ -362,6 +487,15 @@ class _Builder:
             case function, _:
                 self._refuse(span, f"{function}(…) takes one value")
         return ast.Null(span)
+
+    def _count_rows(
+        self, name: Token | Tree[Token], span: Span, *, distinct: bool
+    ) -> ast.AggregateCall:
+        if name != ast.AggregateName.COUNT or distinct:
+            self._refuse(span, "* stands in count(*) only", "name a value")
+        return ast.AggregateCall(
+            ast.AggregateName.COUNT, distinct=False, argument=ast.Star(span), span=span
+        )
 
     def _text(self, token: Token) -> ast.Text:
         text = unescape(token, QueryCode.SYNTAX)

@@ -56,14 +56,45 @@ def print_expression(expression: ast.Expression, *, sigil: str = "$") -> str:
             return name.text
         case ast.Now():
             return "now()"
+        case ast.TypeOf(variable):
+            return f"type({sigil}{variable.name})"
+        case ast.AggregateCall(function, _, ast.Star()):
+            return f"{function}(*)"
         case ast.AggregateCall(function, distinct, argument):
+            assert not isinstance(argument, ast.Star), "it is above"
             word = "distinct " if distinct else ""
             return f"{function}({word}{print_expression(argument, sigil=sigil)})"
-        case ast.SearchCall(function, arguments):
+        case ast.Arithmetic(left, sign, right):
+            binds = sign not in (ast.ArithmeticSign.PLUS, ast.ArithmeticSign.MINUS)
+            first = _term(left, sigil, within_product=binds, is_right=False)
+            return f"{first} {sign} {_term(right, sigil, within_product=binds, is_right=True)}"
+        case ast.Case():
+            return _case(expression, sigil)
+        case ast.SearchCall(function, arguments) | ast.FunctionCall(function, arguments):
             texts = (print_expression(argument, sigil=sigil) for argument in arguments)
             return f"{function}({', '.join(texts)})"
         case _:
             assert_never(expression)
+
+
+def _term(expression: ast.Expression, sigil: str, *, within_product: bool, is_right: bool) -> str:
+    """A side of an arithmetic sign, in parentheses where it would be read otherwise."""
+    text = print_expression(expression, sigil=sigil)
+    if not isinstance(expression, ast.Arithmetic):
+        return text
+    is_sum = expression.sign in (ast.ArithmeticSign.PLUS, ast.ArithmeticSign.MINUS)
+    is_parted = is_sum if not within_product else is_sum or is_right
+    return f"({text})" if is_parted and (is_right or within_product) else text
+
+
+def _case(case: ast.Case, sigil: str) -> str:
+    words = ["case"]
+    for condition, value in case.branches:
+        when = _condition(condition, sigil=sigil)
+        words.append(f"when {when} then {print_expression(value, sigil=sigil)}")
+    if case.otherwise is not None:
+        words.append(f"else {print_expression(case.otherwise, sigil=sigil)}")
+    return " ".join([*words, "end"])
 
 
 def _query(query: ast.QueryNode) -> str:
@@ -92,9 +123,12 @@ def _parameter(parameter: ast.ParameterNode) -> str:
 
 def _read(read: ast.Read) -> Iterator[str]:
     yield from _block("match", _clauses(read.clauses))
-    yield from _block("return", map(_projection, read.projections))
+    head = "return distinct" if read.distinct else "return"
+    yield from _block(head, map(_projection, read.projections))
     if read.orderings:
         yield f"order {{ {', '.join(map(_ordering, read.orderings))} }}"
+    if read.skip is not None:
+        yield f"skip {print_expression(read.skip)}"
     if read.limit is not None:
         yield f"limit {print_expression(read.limit)}"
 
@@ -104,23 +138,46 @@ def _clauses(clauses: Iterable[ast.Clause]) -> Iterator[str]:
         match clause:
             case ast.Negation(inner):
                 yield from _block("not", _clauses(inner))
-            case ast.Binding(variable, type_, matches):
+            case ast.Existence(inner):
+                yield from _block("exists", _clauses(inner))
+            case ast.OptionalPart(inner):
+                yield from _block("optional", _clauses(inner))
+            case ast.Binding(variable, _, matches):
                 braces = f" {{ {', '.join(map(_assignment, matches))} }}" if matches else ""
-                yield f"${variable.name}: {type_.text}{braces}"
+                types = " | ".join(type_.text for type_ in clause.types)
+                yield f"${variable.name}: {types}{braces}"
             case ast.Traversal():
                 yield _traversal(clause)
-            case ast.Comparison(left, sign, right):
-                yield f"{print_expression(left)} {sign} {print_expression(right)}"
-            case ast.NullTest(operand, negated):
-                yield f"{print_expression(operand)} {_null_test(negated=negated)}"
-            case ast.SearchCall():
-                yield print_expression(clause)
             case _:
-                assert_never(clause)
+                yield _condition(clause)
+
+
+def _condition(condition: ast.Condition, *, sigil: str = "$") -> str:
+    match condition:
+        case ast.Comparison(left, sign, right):
+            sides = (print_expression(side, sigil=sigil) for side in (left, right))
+            return f" {sign} ".join(sides)
+        case ast.NullTest(operand, negated):
+            return f"{print_expression(operand, sigil=sigil)} is {'not ' * negated}null"
+        case ast.SearchCall():
+            return print_expression(condition, sigil=sigil)
+        case ast.Inverse(inner):
+            return f"not {_part(inner, sigil)}"
+        case ast.Junction(connective, conditions):
+            return f" {connective} ".join(_part(each, sigil) for each in conditions)
+        case _:
+            assert_never(condition)
+
+
+def _part(condition: ast.Condition, sigil: str) -> str:
+    """A condition inside another; in parentheses wherever a reader could wonder."""
+    text = _condition(condition, sigil=sigil)
+    return f"({text})" if isinstance(condition, ast.Junction) else text
 
 
 def _traversal(traversal: ast.Traversal) -> str:
-    edge = f"<{traversal.edge.text}>" if traversal.undirected else traversal.edge.text
+    words = "|".join(edge.text for edge in traversal.edges)
+    edge = f"<{words}>" if traversal.undirected else words
     if traversal.edge_variable is not None:
         edge = f"${traversal.edge_variable.name}:{edge}"
     hops = "" if traversal.hops is None else _hops(traversal.hops)
@@ -133,8 +190,32 @@ def _hops(hops: ast.Hops) -> str:
 
 
 def _projection(projection: ast.Projection) -> str:
+    if isinstance(projection.expression, ast.AllOf):
+        return f"${projection.expression.variable.name}.*"
+    if isinstance(projection.expression, ast.ObjectOf):
+        alias = "" if projection.alias is None else f" as {projection.alias.text}"
+        return f"{_object(projection.expression)}{alias}"
     alias = "" if projection.alias is None else f" as {projection.alias.text}"
     return f"{print_expression(projection.expression)}{alias}"
+
+
+def _object(object_: ast.ObjectOf) -> str:
+    values = ", ".join(_named_value(value, object_.variable) for value in object_.values)
+    return f"${object_.variable.name} {{ {values} }}"
+
+
+def _named_value(value: ast.NamedValue | ast.AllOf, variable: ast.Variable) -> str:
+    match value:
+        case ast.AllOf():
+            return ".*"
+        case ast.NamedValue(name, ast.PropertyOf(owner, property_)) if (
+            owner == variable and property_ == name
+        ):
+            return f".{name.text}"
+        case ast.NamedValue(name, expression):
+            return f"{name.text}: {print_expression(expression)}"
+        case _:
+            assert_never(value)
 
 
 def _ordering(ordering: ast.Ordering) -> str:
@@ -147,36 +228,18 @@ def _statements(statements: Iterable[ast.Statement]) -> Iterator[str]:
         match statement:
             case ast.Insert(type_, assignments):
                 yield from _block(f"insert {type_.text}", map(_assignment, assignments))
-            case ast.Update(type_, assignments, predicate):
+            case ast.Update(type_, assignments, condition):
                 *lines, last = _block(f"update {type_.text} set", map(_assignment, assignments))
                 yield from lines
-                yield f"{last} where {_predicate(predicate)}"
-            case ast.Delete(type_, predicate):
-                yield f"delete {type_.text} where {_predicate(predicate)}"
+                yield f"{last} where {_condition(condition)}"
+            case ast.Delete(type_, condition):
+                yield f"delete {type_.text} where {_condition(condition)}"
             case _:
                 assert_never(statement)
 
 
 def _assignment(assignment: ast.Assignment | ast.PropertyMatch) -> str:
     return f"{assignment.property.text}: {print_expression(assignment.value)}"
-
-
-def _predicate(predicate: ast.Predicate) -> str:
-    return " and ".join(map(_condition, predicate))
-
-
-def _condition(condition: ast.Condition | ast.NullCondition) -> str:
-    match condition:
-        case ast.Condition(property_, sign, value):
-            return f"{property_.text} {sign} {print_expression(value)}"
-        case ast.NullCondition(property_, negated):
-            return f"{property_.text} {_null_test(negated=negated)}"
-        case _:
-            assert_never(condition)
-
-
-def _null_test(*, negated: bool) -> str:
-    return "is not null" if negated else "is null"
 
 
 def _block(head: str, lines: Iterable[str]) -> Iterator[str]:

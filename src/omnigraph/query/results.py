@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from omnigraph.model.tables import TableKey
-from omnigraph.model.types import Scalar
+from omnigraph.model.types import ListType, Scalar, StructType
 from omnigraph.query import ast, ir
 from omnigraph.query.blocks import resolve_block
 from omnigraph.query.codes import QueryCode
+from omnigraph.query.objects import object_of, properties_of
 from omnigraph.query.operands import can_be_sorted, has_order, operand
 from omnigraph.query.printer import print_expression
 from omnigraph.query.scope import Scope
@@ -26,14 +27,22 @@ def resolve_read(
 ) -> ir.ReadQuery:
     """Resolve a read query; if an error was reported, the result serves only to find more."""
     match = resolve_block(read.clauses, scope)
-    if not scope.variables:
+    if scope.optional == scope.variables.keys():
         message = "the match binds no variable"
-        scope.report.add(QueryCode.NOTHING_BOUND, query.name.span, message, "write $x: Type")
-    columns = _columns(read.projections, scope)
-    order = [key for ordering in read.orderings if (key := _order_key(ordering, columns, scope))]
-    limit = _limit(read, scope)
+        hint = "write $x: Type outside of the optional" if scope.variables else "write $x: Type"
+        scope.report.add(QueryCode.NOTHING_BOUND, query.name.span, message, hint)
+    projections = [each for syntax in read.projections for each in _expanded(syntax, scope)]
+    columns = _columns(projections, scope, distinct=read.distinct)
+    order = [
+        key
+        for ordering in read.orderings
+        if (key := _order_key(ordering, columns, scope, distinct=read.distinct))
+    ]
+    if read.limit is None:
+        _check_unlimited(read, scope)
+    limit, skip = _count(read.limit, scope), _count(read.skip, scope)
     variables = tuple(sorted(scope.variables))
-    ids = (ir.ColumnValue(name, "id", Scalar.STRING, nullable=False) for name in variables)
+    ids = map(scope.id_of, variables)
     read_query = ir.ReadQuery(
         query.name.text,
         query.description,
@@ -46,6 +55,8 @@ def resolve_read(
         tuple(ids),
         limit,
         frozenset(_tables(match, scope.catalog)),
+        skip,
+        read.distinct,
     )
     return _break_ties_by_group(read_query) if read_query.is_grouped else read_query
 
@@ -54,20 +65,35 @@ def _break_ties_by_group(query: ir.ReadQuery) -> ir.ReadQuery:
     return replace(query, tie_breakers=query.group_keys)
 
 
-def _columns(projections: Sequence[ast.Projection], scope: Scope) -> tuple[ir.Column, ...]:
+@dataclass(frozen=True, slots=True)
+class _Projection:
+    """One column as it is written."""
+
+    expression: ast.Expression | ast.ObjectOf
+    alias: ast.Name | None
+
+
+def _expanded(projection: ast.Projection, scope: Scope) -> Iterator[_Projection]:
+    """The column, or those that `$x.*` stands for."""
+    if not isinstance(projection.expression, ast.AllOf):
+        yield _Projection(projection.expression, projection.alias)
+        return
+    for value in properties_of(projection.expression, scope):
+        yield _Projection(value, None)
+
+
+def _columns(
+    projections: Sequence[_Projection], scope: Scope, *, distinct: bool
+) -> tuple[ir.Column, ...]:
     has_keys = any(
         not isinstance(projection.expression, ast.AggregateCall) for projection in projections
     )
-    is_grouped = any(
+    is_grouped = distinct or any(
         isinstance(projection.expression, ast.AggregateCall) for projection in projections
     )
     columns: dict[str, ir.Column] = {}
     for projection in projections:
-        name = (
-            projection.alias.text
-            if projection.alias
-            else print_expression(projection.expression, sigil="")
-        )
+        name = projection.alias.text if projection.alias else _default_name(projection.expression)
         expression = _expression(projection.expression, scope, has_keys=has_keys)
         if is_grouped and expression is not None:
             _check_group_key(expression, projection.expression, scope)
@@ -84,21 +110,37 @@ def _columns(projections: Sequence[ast.Projection], scope: Scope) -> tuple[ir.Co
     return tuple(columns.values())
 
 
-def _check_group_key(expression: ir.Expression, syntax: ast.Expression, scope: Scope) -> None:
+def _default_name(expression: ast.Expression | ast.ObjectOf) -> str:
+    if isinstance(expression, ast.ObjectOf):
+        return expression.variable.name
+    return print_expression(expression, sigil="")
+
+
+def _check_group_key(
+    expression: ir.Expression, syntax: ast.Expression | ast.ObjectOf, scope: Scope
+) -> None:
     match expression:
         case ir.Aggregate():
             return
         case ir.Nearest() | ir.Bm25() | ir.Rrf():
             message = "a ranking of rows has no meaning for groups of them"
             scope.report.add(QueryCode.CALL_PLACE, syntax.span, message)
+        case ir.ObjectValue():
+            message = "rows cannot be grouped or made distinct by an object"
+            hint = "return its values as columns"
+            scope.report.add(QueryCode.AGGREGATE_ARGUMENT, syntax.span, message, hint)
         case _:
             if not can_be_sorted(expression.type):
-                message = f"rows cannot be grouped by {expression.type}"
+                message = f"rows cannot be grouped or made distinct by {expression.type}"
                 scope.report.add(QueryCode.AGGREGATE_ARGUMENT, syntax.span, message)
 
 
-def _expression(syntax: ast.Expression, scope: Scope, *, has_keys: bool) -> ir.Expression | None:
+def _expression(
+    syntax: ast.Expression | ast.ObjectOf, scope: Scope, *, has_keys: bool
+) -> ir.Expression | None:
     match syntax:
+        case ast.ObjectOf():
+            return object_of(syntax, scope)
         case ast.AggregateCall():
             return _aggregate(syntax, scope, has_keys=has_keys)
         case ast.SearchCall():
@@ -112,7 +154,12 @@ def _expression(syntax: ast.Expression, scope: Scope, *, has_keys: bool) -> ir.E
 
 
 def _aggregate(call: ast.AggregateCall, scope: Scope, *, has_keys: bool) -> ir.Aggregate | None:
-    argument = operand(call.argument, scope)
+    if isinstance(call.argument, ast.Star):
+        # Each row has a value for each variable that is not optional, so any of them counts rows.
+        name = min(scope.variables.keys() - scope.optional, default="")
+        argument: ir.Operand | None = scope.id_of(name)
+    else:
+        argument = operand(call.argument, scope)
     if argument is None:
         return None
     function = ir.AggregateFunction(call.function)
@@ -123,16 +170,19 @@ def _aggregate(call: ast.AggregateCall, scope: Scope, *, has_keys: bool) -> ir.A
         message = f"{function}({word}…) does not take {type_}"
         scope.report.add(QueryCode.AGGREGATE_ARGUMENT, call.argument.span, message)
         return None
-    # Without keys there is one group even of no rows, for which all aggregates but COUNT are null.
-    nullable = function is not ir.AggregateFunction.COUNT and (argument.nullable or not has_keys)
+    # Without keys there is one group even of no rows, for which all aggregates but two are null.
+    is_filled = function in (ir.AggregateFunction.COUNT, ir.AggregateFunction.COLLECT)
+    nullable = not is_filled and (argument.nullable or not has_keys)
     return ir.Aggregate(function, argument, call.distinct, result, nullable)
 
 
-def _result_type(function: ir.AggregateFunction, argument: ir.Operand) -> Scalar | None:
+def _result_type(function: ir.AggregateFunction, argument: ir.Operand) -> Scalar | ListType | None:
     """The type of an aggregate; None if the function does not accept the argument's type."""
     type_ = argument.type
     if function is ir.AggregateFunction.COUNT:
         return Scalar.I64
+    if function is ir.AggregateFunction.COLLECT and can_be_sorted(type_):
+        return ListType(type_ if isinstance(type_, Scalar) else Scalar.STRING)
     if not isinstance(type_, Scalar) or not has_order(type_):
         return None
     if function in (ir.AggregateFunction.MIN, ir.AggregateFunction.MAX):
@@ -145,17 +195,17 @@ def _result_type(function: ir.AggregateFunction, argument: ir.Operand) -> Scalar
 
 
 def _order_key(
-    syntax: ast.Ordering, columns: tuple[ir.Column, ...], scope: Scope
+    syntax: ast.Ordering, columns: tuple[ir.Column, ...], scope: Scope, *, distinct: bool
 ) -> ir.OrderKey | None:
-    is_grouped = any(isinstance(column.expression, ir.Aggregate) for column in columns)
+    is_grouped = distinct or any(isinstance(column.expression, ir.Aggregate) for column in columns)
     expression = _order_expression(syntax.expression, columns, scope)
     if expression is None:
         return None
     descending = syntax.direction is ast.SortDirection.DESC
     fault: tuple[str, str] | None = None
-    if not can_be_sorted(expression.type):
+    if isinstance(expression.type, StructType) or not can_be_sorted(expression.type):
         fault = f"rows cannot be sorted by {expression.type}", ""
-    elif isinstance(expression, ir.Aggregate) and not is_grouped:
+    elif isinstance(expression, ir.Aggregate) and not _has_aggregate(columns):
         fault = "return has no aggregate, so there are no groups", "return an aggregate"
     elif (
         is_grouped
@@ -169,6 +219,10 @@ def _order_key(
         scope.report.add(QueryCode.ORDER, syntax.expression.span, *fault)
         return None
     return ir.OrderKey(expression, descending)
+
+
+def _has_aggregate(columns: tuple[ir.Column, ...]) -> bool:
+    return any(isinstance(column.expression, ir.Aggregate) for column in columns)
 
 
 def _is_column(expression: ir.Expression, columns: tuple[ir.Column, ...]) -> bool:
@@ -191,10 +245,11 @@ def _order_expression(
     return _expression(syntax, scope, has_keys=has_keys)
 
 
-def _limit(read: ast.Read, scope: Scope) -> int | ir.ParameterValue | None:
-    syntax = read.limit
+def _count(
+    syntax: ast.Integer | ast.Variable | None, scope: Scope
+) -> int | ir.ParameterValue | None:
+    """The number of rows of a limit or a skip; None if there is none, or it was refused."""
     if syntax is None:
-        _check_unlimited(read, scope)
         return None
     if isinstance(syntax, ast.Integer):
         if 0 <= syntax.value <= _LIMIT_MAX:
@@ -228,7 +283,9 @@ def _check_unlimited(read: ast.Read, scope: Scope) -> None:
 
 
 def _tables(block: ir.Block, catalog: Catalog) -> Iterator[TableKey]:
-    yield from (catalog.node_type(node.type_name).table_key for node in block.nodes)
-    yield from (catalog.edge_type(traversal.edge_type).table_key for traversal in block.traversals)
-    for negation in block.negations:
-        yield from _tables(negation.block, catalog)
+    for node in block.nodes:
+        yield from (catalog.node_type(name).table_key for name in node.type_names)
+    for traversal in block.traversals:
+        yield from (catalog.edge_type(step.edge_type).table_key for step in traversal.steps)
+    for part in block.parts:
+        yield from _tables(part.block, catalog)

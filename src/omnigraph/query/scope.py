@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from omnigraph.model.types import Scalar
 from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
 from omnigraph.query.report import Report
+from omnigraph.query.several import BoundType, SeveralTypes, implementers, is_node, together
 from omnigraph.schema.catalog import ENDPOINTS, Catalog, EdgeType, NodeType, SchemaType
+
+ENDS: Final = {"from": "src", "to": "dst"}
+"""The ends of an edge as a mutation writes them, and the columns that hold them."""
 
 
 @dataclass(slots=True)
@@ -41,20 +46,26 @@ class Scope:
             which has then been reported.
         enclosing: The scope of the enclosing block.
         outer: The variables of enclosing blocks that this one has used so far.
+        optional: Those of `variables` that an optional part binds, and that may so be null.
         hidden: Names that only inner negations bind, for hints.
+        row: The type of the row that a mutation tests: bare words are its columns.
+        condition: Resolves the conditions inside values; None if an error was reported.
     """
 
     catalog: Catalog
     report: Report
     parameters: Mapping[str, ir.Parameter | None]
     uses: Uses
-    variables: dict[str, SchemaType | None] = field(default_factory=dict)
+    variables: dict[str, BoundType | None] = field(default_factory=dict)
     enclosing: Scope | None = None
     outer: set[str] = field(default_factory=set)
+    optional: set[str] = field(default_factory=set)
     hidden: frozenset[str] = frozenset()
+    row: SchemaType | None = None
+    condition: Callable[[ast.Condition, Scope], ir.Filter | None] | None = None
 
     def inner(self, clauses: Iterable[ast.Clause]) -> Scope:
-        """A scope for a negation inside this one."""
+        """A scope for a negation or an optional part inside this one."""
         return Scope(
             self.catalog,
             self.report,
@@ -62,13 +73,15 @@ class Scope:
             self.uses,
             enclosing=self,
             hidden=negated_names(clauses),
+            row=self.row,
+            condition=self.condition,
         )
 
     def binds(self, name: str) -> bool:
         """Whether this block, or an enclosing one, binds the variable."""
         return any(name in scope.variables for scope in self._outward())
 
-    def bound_type(self, name: str) -> SchemaType | None:
+    def bound_type(self, name: str) -> BoundType | None:
         """The type of a variable, recording its use; None if it is not bound, or not known."""
         crossed: list[Scope] = []
         for scope in self._outward():
@@ -79,7 +92,30 @@ class Scope:
             crossed.append(scope)
         return None
 
-    def read(self, variable: ast.Variable) -> SchemaType | ir.Parameter | None:
+    def is_optional(self, name: str) -> bool:
+        """Whether a variable may be null, where this block sees it."""
+        for scope in self._outward():
+            if name in scope.variables:
+                return name in scope.optional
+        return False
+
+    def take_optional(self, inner: Scope) -> None:
+        """Make the variables of an optional part variables of this block."""
+        self.variables |= inner.variables
+        self.optional |= inner.variables.keys()
+
+    def id_of(self, name: str) -> ir.ColumnValue:
+        """The id of what a variable is bound to."""
+        return ir.ColumnValue(name, "id", Scalar.STRING, nullable=self.is_optional(name))
+
+    def column(self, variable: str, type_: BoundType, name: ast.Name) -> ir.ColumnValue | None:
+        """A column of a variable; None if an error was reported."""
+        value = column(variable, type_, name, self.report)
+        if value is None or not self.is_optional(variable):
+            return value
+        return replace(value, nullable=True)
+
+    def read(self, variable: ast.Variable) -> BoundType | ir.Parameter | None:
         """The type or the parameter that a variable refers to; None if an error was reported."""
         name = variable.name
         if name in self.parameters:
@@ -95,7 +131,7 @@ class Scope:
     def _report_unknown(self, variable: ast.Variable) -> None:
         message = f"${variable.name} is neither a parameter nor bound here"
         if variable.name in self.hidden:
-            hint = "a variable of a 'not' cannot be seen outside it"
+            hint = "a variable of a 'not' or an 'exists' cannot be seen outside it"
             self.report.add(QueryCode.UNKNOWN_NAME, variable.span, message, hint)
         else:
             known = [f"${name}" for name in self._visible()]
@@ -120,25 +156,49 @@ def negated_names(clauses: Iterable[ast.Clause]) -> frozenset[str]:
     """Every name that negations among these clauses may bind."""
     names: set[str] = set()
     for clause in clauses:
-        if isinstance(clause, ast.Negation):
+        if isinstance(clause, ast.Negation | ast.Existence):
             names |= negated_names(clause.clauses)
-            for inner in clause.clauses:
-                if isinstance(inner, ast.Binding):
-                    names.add(inner.variable.name)
-                elif isinstance(inner, ast.Traversal):
-                    ends = (inner.source, inner.edge_variable, inner.destination)
-                    names |= {end.name for end in ends if end is not None}
+            names.update(_bound_names(clause.clauses))
     return frozenset(names)
 
 
-def node_type(name: ast.Name, catalog: Catalog, report: Report) -> NodeType | None:
-    """The node type that a binding names; None if an error was reported."""
-    type_ = schema_type(name, catalog, report)
-    if isinstance(type_, EdgeType):
-        hint = f"an edge is bound where it is walked: $a $e:{type_.word} $b"
-        report.add(QueryCode.UNKNOWN_TYPE, name.span, f"{type_.name} is an edge type", hint)
-        return None
-    return type_
+def _bound_names(clauses: Iterable[ast.Clause]) -> Iterator[str]:
+    for clause in clauses:
+        match clause:
+            case ast.Binding(variable):
+                yield variable.name
+            case ast.Traversal():
+                ends = (clause.source, clause.edge_variable, clause.destination)
+                yield from (end.name for end in ends if end is not None)
+            case ast.OptionalPart(inner):
+                yield from _bound_names(inner)
+            case _:
+                pass
+
+
+def node_types(names: Sequence[ast.Name], catalog: Catalog, report: Report) -> BoundType | None:
+    """The node types that a binding names, by themselves or by an interface.
+
+    None if an error was reported.
+    """
+    found: list[NodeType] = []
+    for name in names:
+        if any(interface.name == name.text for interface in catalog.interfaces):
+            types = implementers(name.text, catalog)
+            if not types:
+                message = f"no node type implements {name.text}"
+                report.add(QueryCode.UNKNOWN_TYPE, name.span, message)
+                return None
+            found += types
+            continue
+        type_ = schema_type(name, catalog, report)
+        if isinstance(type_, EdgeType):
+            hint = f"an edge is bound where it is walked: $a $e:{type_.word} $b"
+            report.add(QueryCode.UNKNOWN_TYPE, name.span, f"{type_.name} is an edge type", hint)
+        if not isinstance(type_, NodeType):
+            return None
+        found.append(type_)
+    return together(found)
 
 
 def schema_type(name: ast.Name, catalog: Catalog, report: Report) -> SchemaType | None:
@@ -182,20 +242,46 @@ def find_edge_type(word: str, catalog: Catalog) -> EdgeType | None:
     )
 
 
+def row_column(type_: SchemaType, name: ast.Name, report: Report) -> ir.ColumnValue | None:
+    """A column of the row that a mutation tests; None if an error was reported."""
+    if isinstance(type_, EdgeType) and name.text in ENDS:
+        return ir.ColumnValue(ir.ROW, ENDS[name.text], Scalar.STRING, nullable=False)
+    return column(ir.ROW, type_, name, report)
+
+
 def column(
-    variable: str, type_: SchemaType, name: ast.Name, report: Report
+    variable: str, type_: BoundType, name: ast.Name, report: Report
 ) -> ir.ColumnValue | None:
     """A column of a variable's type; None if an error was reported."""
     for property_ in type_.properties:
         if property_.name == name.text:
             return ir.ColumnValue(variable, property_.name, property_.type, property_.nullable)
-    system_columns = ("id", *ENDPOINTS) if isinstance(type_, EdgeType) else ("id",)
+    system_columns = ("id",) if is_node(type_) else ("id", *ENDPOINTS)
     if name.text in system_columns:
-        return ir.ColumnValue(variable, name.text, Scalar.STRING, nullable=False)
-    message = f"{type_.name} has no property {name.text[:200]}"
+        is_local = name.text == "id" and isinstance(type_, SeveralTypes)
+        local = ir.LOCAL_ID if is_local else name.text
+        return ir.ColumnValue(variable, local, Scalar.STRING, nullable=False)
     known = (*(property_.name for property_ in type_.properties), *system_columns)
+    if isinstance(type_, SeveralTypes):
+        message = f"{type_.name} do not share a property {name.text[:200]} of one type"
+        report.add_unknown_name(
+            QueryCode.UNKNOWN_PROPERTY, name.text, name.span, message, known, _owners(type_, name)
+        )
+        return None
+    message = f"{type_.name} has no property {name.text[:200]}"
     former = report.former.describe_property(type_.name, name.text)
     report.add_unknown_name(
         QueryCode.UNKNOWN_PROPERTY, name.text, name.span, message, known, former
     )
     return None
+
+
+def _owners(type_: SeveralTypes, name: ast.Name) -> str:
+    """Which of several types have a property, for a hint."""
+    owners = [
+        f"{member.name} ({property_.type})"
+        for member in type_.members
+        for property_ in member.properties
+        if property_.name == name.text
+    ]
+    return f"only these have it: {', '.join(owners)}" if owners else ""

@@ -10,6 +10,7 @@ from omnigraph.query.codes import QueryCode
 from omnigraph.query.literals import vector
 from omnigraph.query.operands import operand
 from omnigraph.query.scope import Scope
+from omnigraph.query.several import SeveralTypes
 from omnigraph.relational.searches import TextTest
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.schema.embeds import EmbeddedVector, embedded_vectors
@@ -101,7 +102,7 @@ def _nearest(syntax: ast.Expression, query: ast.Expression, scope: Scope) -> ir.
             return None
         return ir.Nearest(column, constant, type_.table_key, metric, embedded)
     value = operand(query, scope)
-    if value is not None and value.type is Scalar.STRING and not isinstance(value, ir.ColumnValue):
+    if isinstance(value, ir.GivenValue) and value.type is Scalar.STRING:
         if embedded is None:
             message = f"{column.column} has no @embed, so no model can embed a text to look for"
             hint = f"look for a {column.type}, or add @embed to the property"
@@ -155,6 +156,7 @@ def _rrf_part(syntax: ast.Expression, scope: Scope) -> ir.Nearest | ir.Bm25 | No
 def _type_of(column: ir.ColumnValue, scope: Scope) -> SchemaType:
     type_ = scope.bound_type(column.variable)
     assert type_ is not None, "its column was resolved"
+    assert not isinstance(type_, SeveralTypes), "only one type is searched"
     return type_
 
 
@@ -170,7 +172,14 @@ def _text(syntax: ast.Expression, scope: Scope) -> ir.ColumnValue | None:
 def _column(syntax: ast.Expression, scope: Scope) -> ir.ColumnValue | None:
     if isinstance(syntax, ast.PropertyOf):
         column = operand(syntax, scope)
-        return column if isinstance(column, ir.ColumnValue) else None
+        if not isinstance(column, ir.ColumnValue):
+            return None
+        if not isinstance(scope.bound_type(column.variable), SeveralTypes):
+            return column
+        message = "what is searched has one type"
+        hint = "search each type by itself"
+        scope.report.add(QueryCode.ARGUMENTS, syntax.span, message, hint)
+        return None
     message = "the first argument is a property: $x.name"
     scope.report.add(QueryCode.ARGUMENTS, syntax.span, message)
     return None
@@ -183,8 +192,10 @@ def _row_independent_value(
     value = operand(syntax, scope)
     if value is None:
         return None
-    if isinstance(value, ir.ColumnValue):
-        message, hint = "what is looked for may not depend on a row", "pass it as a parameter"
+    if not isinstance(value, ir.GivenValue):
+        message, hint = "what is looked for is no plain value", "pass it as a parameter"
+        if isinstance(value, ir.ColumnValue):
+            message = "what is looked for may not depend on a row"
     elif value.type != type_:
         message, hint = f"what is looked for is {value.type}, not {type_}", ""
         if isinstance(type_, VectorType) and isinstance(value.type, ListType | Scalar):

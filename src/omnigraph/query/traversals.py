@@ -11,20 +11,30 @@ from omnigraph.model.names import TypeName
 from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
 from omnigraph.query.scope import Scope, edge_type
-from omnigraph.schema.catalog import EdgeType, NodeType
+from omnigraph.query.several import BoundType, SeveralTypes, is_node, names_of, together
+from omnigraph.schema.catalog import EdgeType
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A traversal and the edge type that its word names."""
+    """A traversal and the edge types that its words name."""
 
     syntax: ast.Traversal
-    edge: EdgeType
+    edges: tuple[EdgeType, ...]
 
     @property
     def chains(self) -> bool:
-        """Whether one such edge can follow another."""
-        return self.edge.source == self.edge.target
+        """Whether any of its edges can follow any other."""
+        return len({end for edge in self.edges for end in (edge.source, edge.target)}) == 1
+
+    @property
+    def description(self) -> str:
+        """What its edges join."""
+        return ", ".join(f"{edge.word} joins {edge.source} to {edge.target}" for edge in self.edges)
+
+
+_Directions = tuple[ir.Direction, ...]
+"""The direction of each edge of a step."""
 
 
 def resolve_traversals(
@@ -36,7 +46,7 @@ def resolve_traversals(
     in the text; where no end is known, the order of the text decides.
     """
     steps = [step for traversal in traversals if (step := _step(traversal, scope))]
-    directions: dict[int, ir.Direction | None] = {}
+    directions: dict[int, _Directions | None] = {}
     steps_by_end: dict[str, list[int]] = defaultdict(list)
     for at, step in enumerate(steps):
         for end in _named_ends(step.syntax):
@@ -57,17 +67,18 @@ def resolve_traversals(
 
 
 def _step(syntax: ast.Traversal, scope: Scope) -> _Step | None:
-    edge = edge_type(syntax.edge, scope.catalog, scope.report)
-    _bind_edge(syntax, edge, scope)
-    if edge is not None:
-        return _Step(syntax, edge)
+    found = [edge_type(word, scope.catalog, scope.report) for word in syntax.edges]
+    edges = dict.fromkeys(edge for edge in found if edge is not None)
+    _bind_edge(syntax, together(edges) if len(edges) == len(set(found)) else None, scope)
+    if None not in found:
+        return _Step(syntax, tuple(edges))
     for end in _named_ends(syntax):
         if not scope.binds(end.name) and end.name not in scope.parameters:
             scope.variables[end.name] = None
     return None
 
 
-def _bind_edge(syntax: ast.Traversal, edge: EdgeType | None, scope: Scope) -> None:
+def _bind_edge(syntax: ast.Traversal, edge: BoundType | None, scope: Scope) -> None:
     variable = syntax.edge_variable
     if variable is None:
         return
@@ -87,25 +98,32 @@ def _bind_edge(syntax: ast.Traversal, edge: EdgeType | None, scope: Scope) -> No
 def _resolve_direction(
     at: int,
     step: _Step,
-    directions: dict[int, ir.Direction | None],
+    directions: dict[int, _Directions | None],
     steps_by_end: dict[str, list[int]],
     scope: Scope,
 ) -> Iterable[int]:
-    """Decide one step's direction, bind its unbound ends, and return the steps that share those."""
-    directions[at] = direction = _direction(step, scope)
-    source, target = step.edge.source, step.edge.target
-    types = (target, source) if direction is ir.Direction.IN else (source, target)
+    """Decide one step's directions, bind its unbound ends, return the steps that share those."""
+    directions[at] = decided = _directions(step, scope)
     affected_steps: list[int] = []
-    for end, type_ in zip((step.syntax.source, step.syntax.destination), types, strict=True):
+    for place, end in enumerate((step.syntax.source, step.syntax.destination)):
         if end.is_anonymous or end.name in scope.parameters or scope.binds(end.name):
             continue
-        scope.variables[end.name] = scope.catalog.node_type(type_) if direction else None
+        scope.variables[end.name] = None
+        if decided is not None:
+            types = (_end_types(*each)[place] for each in zip(step.edges, decided, strict=True))
+            scope.variables[end.name] = together(map(scope.catalog.node_type, types))
         affected_steps += steps_by_end[end.name]
     return affected_steps
 
 
-def _direction(step: _Step, scope: Scope) -> ir.Direction | None:
-    syntax, edge = step.syntax, step.edge
+def _end_types(edge: EdgeType, direction: ir.Direction) -> tuple[str, str]:
+    """The types of the traversal's source and destination."""
+    ends = edge.source, edge.target
+    return ends[::-1] if direction is ir.Direction.IN else ends
+
+
+def _directions(step: _Step, scope: Scope) -> _Directions | None:
+    syntax = step.syntax
     if any(end.name in scope.parameters for end in _named_ends(syntax)):
         for end in _named_ends(syntax):
             if end.name in scope.parameters:
@@ -113,14 +131,23 @@ def _direction(step: _Step, scope: Scope) -> ir.Direction | None:
                 hint = "bind a node, and compare its id with the parameter"
                 scope.report.add(QueryCode.CONFLICTING_NAME, end.span, message, hint)
         return None
-    ends = syntax.source, syntax.destination
+    found = [
+        _direction(edge, word, step, scope)
+        for edge, word in zip(step.edges, syntax.edges, strict=False)
+    ]
+    known = tuple(direction for direction in found if direction is not None)
+    return known if len(known) == len(found) else None
+
+
+def _direction(edge: EdgeType, word: ast.Name, step: _Step, scope: Scope) -> ir.Direction | None:
+    ends = step.syntax.source, step.syntax.destination
     if _fit(ends, (edge.source, edge.target), scope):
-        return ir.Direction.BOTH if syntax.undirected and step.chains else ir.Direction.OUT
+        return ir.Direction.BOTH if step.syntax.undirected and step.chains else ir.Direction.OUT
     if _fit(ends, (edge.target, edge.source), scope):
         return ir.Direction.IN
     message = f"{edge.word} joins {edge.source} to {edge.target}; {_describe_ends(ends, scope)}"
     hint = "bind a variable to say what it is: $x: Type"
-    scope.report.add(QueryCode.WRONG_END, syntax.edge.span, message, hint)
+    scope.report.add(QueryCode.WRONG_END, word.span, message, hint)
     return None
 
 
@@ -130,7 +157,7 @@ def _fit(ends: tuple[ast.Variable, ast.Variable], types: tuple[str, str], scope:
         return False
     for end, type_ in zip(ends, types, strict=True):
         bound = None if end.is_anonymous else scope.bound_type(end.name)
-        if bound is not None and not (isinstance(bound, NodeType) and bound.name == type_):
+        if bound is not None and not (is_node(bound) and type_ in names_of(bound)):
             return False
     return True
 
@@ -142,33 +169,54 @@ def _describe_ends(ends: tuple[ast.Variable, ast.Variable], scope: Scope) -> str
     return ", ".join(f"${name} is {type_.name}" for name, type_ in types.items() if type_)
 
 
-def _resolve(step: _Step, direction: ir.Direction | None, scope: Scope) -> ir.Traversal | None:
-    syntax, edge = step.syntax, step.edge
+def _resolve(step: _Step, directions: _Directions | None, scope: Scope) -> ir.Traversal | None:
+    syntax = step.syntax
     if syntax.undirected and not step.chains:
-        message = f"{edge.word} joins {edge.source} to {edge.target}, so it has a direction"
-        hint = f"write {edge.word} without < and >"
+        message = f"{step.description}, so it has a direction"
+        hint = f"write {syntax.edge.text} without < and >"
+        if len(step.edges) > 1:
+            message = (
+                f"{step.description}: an undirected walk needs edges between nodes of one type"
+            )
+            hint = "leave < and > out"
         scope.report.add(QueryCode.UNDIRECTED, syntax.edge.span, message, hint)
     hops = _hops(step, scope)
-    if direction is None or hops is None:
+    if directions is None or hops is None:
         return None
-    source, target = edge.source, edge.target
-    if direction is ir.Direction.IN:
-        source, target = target, source
+    walked = list(zip(step.edges, directions, strict=True))
+    types = [_end_types(edge, direction) for edge, direction in walked]
+    ends = (
+        (syntax.source, [each[0] for each in types]),
+        (syntax.destination, [each[1] for each in types]),
+    )
+    (source, source_labels), (destination, destination_labels) = (
+        _end(variable, names, scope) for variable, names in ends
+    )
     return ir.Traversal(
-        _end(syntax.source, source, scope),
-        _end(syntax.destination, target, scope),
-        TypeName(edge.name),
-        direction,
+        source,
+        destination,
+        tuple(
+            ir.EdgeStep(TypeName(edge.name), direction, first, second)
+            for (edge, direction), first, second in zip(
+                walked, source_labels, destination_labels, strict=True
+            )
+        ),
         *hops,
         None if syntax.edge_variable is None else syntax.edge_variable.name,
     )
 
 
-def _end(variable: ast.Variable, type_: str, scope: Scope) -> str | ir.Anonymous:
+def _end(
+    variable: ast.Variable, types: Sequence[str], scope: Scope
+) -> tuple[str | ir.Anonymous, list[TypeName | None]]:
+    """An end, and the type that each edge gives it, if it may have several."""
+    names = [TypeName(type_) for type_ in types]
+    nothing: list[TypeName | None] = [None] * len(names)
     if variable.is_anonymous:
-        return ir.Anonymous(TypeName(type_))
-    scope.bound_type(variable.name)
-    return variable.name
+        first, *others = sorted(set(names))
+        return ir.Anonymous(first, tuple(others)), [*names] if others else nothing
+    bound = scope.bound_type(variable.name)
+    return variable.name, [*names] if isinstance(bound, SeveralTypes) else nothing
 
 
 def _hops(step: _Step, scope: Scope) -> tuple[int, int] | None:
@@ -195,10 +243,13 @@ def _hops_fault(step: _Step, hops: ast.Hops) -> tuple[str, str] | None:
         return f"no walk has at least {low} and at most {high} hops", f"write {{{high},{low}}}"
     if high > HOPS_MAX:
         return f"a walk has at most {HOPS_MAX} hops", ""
-    edge = step.edge
-    if low > 1 and not step.chains:
-        message = f"{edge.word} joins {edge.source} to {edge.target}: no second one can follow"
+    if len(step.edges) > 1 and high > 1 and not step.chains:
+        message = (
+            f"{step.description}: a walk of several hops needs edges between nodes of one type"
+        )
         return message, "leave the hops out"
+    if low > 1 and not step.chains:
+        return f"{step.description}: no second one can follow", "leave the hops out"
     if high > 1 and step.chains and step.syntax.edge_variable is not None:
         return "an edge variable stands for one edge, so for one hop", "leave the hops out"
     return None

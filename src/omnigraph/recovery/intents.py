@@ -12,6 +12,7 @@ from omnigraph.manifest.rows import pin_row, read_pin, read_tombstone, tombstone
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import MAIN, BranchName
+from omnigraph.model.streams import StreamBatch, StreamStep
 from omnigraph.model.tables import TableKey, TablePin, Tombstone
 from omnigraph.recovery.owners import Owner
 
@@ -85,6 +86,7 @@ class Intent:
         expect_head: The commit whose rows its caller requires the branch to have.
         resolves: For a recovery, the operation it resolves.
         owner: The process that runs it.
+        stream: The batch of a stream that it writes.
     """
 
     operation_id: OperationId
@@ -104,10 +106,16 @@ class Intent:
     expect_head: CommitId | None = None
     resolves: OperationId | None = None
     owner: Owner | None = None
+    stream: StreamStep | None = None
     schema_version: int = SCHEMA_VERSION
 
     def overlaps(self, other: Intent) -> bool:
-        """Whether the two must not run at the same time."""
+        """Whether the two must not run at the same time.
+
+        Writes with one commit id are attempts of one request (`transaction.requests`).
+        """
+        if self.commit_id is not None and self.commit_id == other.commit_id:
+            return True
         if self.branch != other.branch:
             return False
         return not self._claims().isdisjoint(other._claims())
@@ -148,6 +156,7 @@ def encode(intent: Intent) -> bytes:
         "expect_head": intent.expect_head,
         "resolves": intent.resolves,
         "owner": intent.owner and asdict(intent.owner),
+        "stream": intent.stream and _encode_stream(intent.stream),
     }
     return json.dumps(record, indent=1).encode()
 
@@ -170,6 +179,10 @@ def _encode_schema(intent: SchemaIntent) -> dict[str, object]:
         "pins": [pin_row(pin) for pin in intent.pins],
         "tombstones": [tombstone_row(tombstone) for tombstone in intent.tombstones],
     }
+
+
+def _encode_stream(step: StreamStep) -> dict[str, object]:
+    return {**step.batch.to_facts(), "after": step.after}
 
 
 def decode(data: bytes) -> Intent:
@@ -205,7 +218,7 @@ def decode(data: bytes) -> Intent:
 def _decode(record: Mapping[str, Any]) -> Intent:
     lease, commit, owner = record.get("lease_until"), record.get("commit_id"), record.get("owner")
     source, head = record.get("merge_source_commit_id"), record.get("expect_head")
-    schema = record.get("schema_intent")
+    schema, stream = record.get("schema_intent"), record.get("stream")
     branch = BranchName.parse(_text(record["branch"]))
     return Intent(
         operation_id=OperationId(_text(record["operation_id"])),
@@ -225,6 +238,7 @@ def _decode(record: Mapping[str, Any]) -> Intent:
         expect_head=None if head is None else CommitId.parse(_text(head)),
         resolves=None if record.get("resolves") is None else OperationId(_text(record["resolves"])),
         owner=None if owner is None else _decode_owner(owner),
+        stream=None if stream is None else _decode_stream(stream),
     )
 
 
@@ -247,6 +261,12 @@ def _decode_schema(record: Mapping[str, Any]) -> SchemaIntent:
         tuple(map(read_pin, _items(record["pins"]))),
         tuple(map(read_tombstone, _items(record["tombstones"]))),
     )
+
+
+def _decode_stream(record: Mapping[str, Any]) -> StreamStep:
+    after = record["after"]
+    batch = StreamBatch.from_facts(record)
+    return StreamStep(batch, None if after is None else CommitId.parse(_text(after)))
 
 
 def _decode_owner(record: Mapping[str, Any]) -> Owner:

@@ -27,7 +27,14 @@ from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import RESOLVE_ATTEMPTS_MAX
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.deletions import finish_deletion
-from omnigraph.manifest.expectations import BranchIs, Expectation, HeadIs, SchemaIs, TableAt
+from omnigraph.manifest.expectations import (
+    BranchIs,
+    Expectation,
+    HeadIs,
+    SchemaIs,
+    StreamAt,
+    TableAt,
+)
 from omnigraph.manifest.lifecycle import write_schema_text
 from omnigraph.manifest.publisher import Publication, publish
 from omnigraph.manifest.reader import Manifest, OpenManifest
@@ -36,7 +43,7 @@ from omnigraph.model.commits import RECOVERY_ACTOR, Commit, OperationKind
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.tables import TablePin
-from omnigraph.recovery.audit import Audit, RecoveryEntry, RecoveryKind, TableMove
+from omnigraph.recovery.audit import Audit
 from omnigraph.recovery.claims import claim, release_on_failure
 from omnigraph.recovery.classify import (
     Decision,
@@ -46,6 +53,7 @@ from omnigraph.recovery.classify import (
     decide,
     mode_of,
 )
+from omnigraph.recovery.entries import RecoveryEntry, RecoveryKind, TableMove
 from omnigraph.recovery.intents import Intent, SchemaIntent, TableIntent
 from omnigraph.recovery.owners import this_process, track_operation
 from omnigraph.recovery.sidecars import (
@@ -351,6 +359,7 @@ class Recovery:
             actor=RECOVERY_ACTOR,
             message=intent.message,
             expecting=(*(state.expectation for state in states), *_conditions(intent)),
+            stream=None if intent.stream is None else intent.stream.batch,
         )
         commit = publish(self._manifest, self._clock, publication)
         hit(Failpoint.RECOVERY_AFTER_ROLL_FORWARD)
@@ -469,7 +478,9 @@ def _conditions(intent: Intent) -> tuple[Expectation, ...]:
     schema = () if intent.schema_digest is None else (SchemaIs(intent.schema_digest),)
     expected = intent.expect_head
     head = () if expected is None else (HeadIs(expected, expected),)
-    return (BranchIs(intent.branch_ref), *schema, *head)
+    step = intent.stream
+    stream = () if step is None else (StreamAt(step.batch.stream, step.after),)
+    return (BranchIs(intent.branch_ref), *schema, *head, *stream)
 
 
 def _unmet(intent: Intent, now: Snapshot, states: Sequence[_TableState]) -> bool:

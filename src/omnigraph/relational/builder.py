@@ -68,11 +68,13 @@ class PlanBuilder:
         if self._tables:
             # A tree has one parent, and each plan needs the tables in a tree of its own.
             query.set("with_", exp.With(expressions=[each.copy() for each in self._tables]))
+        # A comparison that no value fulfils drops its operands, with all that they bind.
+        used = {each.name for each in query.find_all(exp.Placeholder)}
         return Plan(
             tree=query,
             relations=dict(self._relations),
             columns=tuple(columns),
-            values=dict(self.bindings.values),
+            values={name: bound for name, bound in self.bindings.values.items() if name in used},
             reductions=tuple(self._reductions),
         )
 

@@ -69,12 +69,22 @@ _HOLDS: Final[dict[Comparator, Callable[[Any, Any], bool]]] = {
 """The outcome of each comparison of two numbers; Python rounds neither."""
 
 
+WIDE: Final = "DECIMAL(38, 0)"
+"""The type of whole numbers that were computed: neither engine rounds or wraps them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """An expression over columns, and the property type of its values."""
+    """An expression over columns, and the property type of its values.
+
+    Attributes:
+        is_wide: Whether it is a computed whole number, of the type `WIDE`: it need not be in the
+            range of its property type.
+    """
 
     tree: exp.Expr
     type: PropertyType
+    is_wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +155,8 @@ def compare(comparator: Comparator, left: Side, right: Side, bindings: Bindings)
         assert isinstance(right, Known), "a column is on the left"
         return exp.convert(_HOLDS[comparator](left.value, right.value))
     if isinstance(left, Typed) and _is_number(left.type):
+        if left.is_wide or (isinstance(right, Typed) and right.is_wide):
+            return _compare_wide(comparator, left, right, bindings)
         if isinstance(right, Known):
             return _compare_with_number(comparator, left, right, bindings)
         if _is_float(left.type) != _is_float(right.type):
@@ -189,7 +201,20 @@ def _compare_with_number(
     return _TREES[comparator](this=column.tree.copy(), expression=bound)
 
 
-def _compare_mixed(comparator: Comparator, left: Typed, right: Typed) -> exp.Expr:
+def _compare_wide(comparator: Comparator, left: Typed, right: Side, bindings: Bindings) -> exp.Expr:
+    """Compare computed whole numbers with any number."""
+    if _is_float(left.type) or _is_float(right.type):
+        other = right if isinstance(right, Typed) else Typed(bindings.tree(right), right.type)
+        return _compare_mixed(comparator, left, other, WIDE)
+    trees = (
+        exp.Cast(this=bindings.tree(each), to=exp.DataType.build(WIDE)) for each in (left, right)
+    )
+    return _TREES[comparator](this=next(trees), expression=next(trees))
+
+
+def _compare_mixed(
+    comparator: Comparator, left: Typed, right: Typed, exact_type: str = "DECIMAL(20, 0)"
+) -> exp.Expr:
     """Compare an integer column with a float column.
 
     Both are compared as doubles; if these are equal, the integer may have been rounded, but the
@@ -198,10 +223,10 @@ def _compare_mixed(comparator: Comparator, left: Typed, right: Typed) -> exp.Exp
     tree = _TREES[comparator]
     ours, theirs = _cast(left, "DOUBLE"), _cast(right, "DOUBLE")
     rounded = tree(this=ours, expression=theirs)
-    if {left.type, right.type}.isdisjoint({Scalar.I64, Scalar.U64}):
+    if exact_type != WIDE and {left.type, right.type}.isdisjoint({Scalar.I64, Scalar.U64}):
         return rounded
     looks_equal = exp.EQ(this=ours.copy(), expression=theirs.copy())
-    exact = tree(this=_cast(left, "DECIMAL(20, 0)"), expression=_cast(right, "DECIMAL(20, 0)"))
+    exact = tree(this=_cast(left, exact_type), expression=_cast(right, exact_type))
     return exp.Case(ifs=[exp.If(this=looks_equal, true=exact)], default=rounded)
 
 
@@ -212,7 +237,7 @@ def _as_item(item: Side, item_type: Scalar | BlobType, bindings: Bindings) -> ex
         if value is not None and isinstance(item_type, Scalar) and item_type.is_numeric:
             value = to_exact(value, item_type)
         return None if value is None else bindings.tree(replace(item, value=value, type=item_type))
-    if item.type == item_type or not _is_number(item_type):
+    if not item.is_wide and (item.type == item_type or not _is_number(item_type)):
         return item.tree.copy()
     cast = exp.TryCast(this=item.tree.copy(), to=sql_type(item_type), safe=True)
     same = compare(Comparator.EQ, Typed(cast, item_type), item, bindings)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, assert_never
 from sqlglot import exp
 
 from omnigraph.model.tables import TableKey
-from omnigraph.model.types import PropertyType
+from omnigraph.model.types import PropertyType, ResultType
 from omnigraph.relational.numbers import Comparator
 from omnigraph.relational.patterns import PatternPlan
 from omnigraph.relational.searches import Search
@@ -67,7 +67,7 @@ class OutputColumn:
     """One column of a plan's result, in the type that the caller receives."""
 
     name: str
-    type: PropertyType
+    type: ResultType
     nullable: bool
 
 
@@ -172,6 +172,19 @@ class Reduction:
     has_few_values: bool = False
 
 
+def searches_of(reduction: Reduction) -> tuple[str, ...]:
+    """The relations whose ids determine the rows of a relation by its own; none for other tests."""
+    if reduction.column != "id":
+        return ()
+    match reduction.by:
+        case IsFoundBy(relations):
+            return relations
+        case MatchesColumn(relation, "id"):
+            return (relation,)
+        case _:
+            return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """A read of the row with one id, if there is one, and of some of its columns."""
@@ -193,6 +206,9 @@ class Plan:
         lookup: Set if the answer is one row with a known id: the `Lookup` is equivalent to the
             tree, and an engine with an index on ids may read just that row.
         matching: Set if the tree matches a graph: an engine may match it by other means.
+        unmatched: Why there is no `matching`, if there is none.
+        cut: Set if the result is the best rows of a scope: an engine need not rank all others.
+        best: Set if the result is the best rows of a type: what its searches find may be enough.
     """
 
     tree: exp.Query
@@ -202,6 +218,52 @@ class Plan:
     reductions: tuple[Reduction, ...] = ()
     lookup: Lookup | None = None
     matching: PatternPlan | None = None
+    unmatched: str = "it follows no edges"
+    cut: Cut | None = None
+    best: Best | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """A result that is the first rows of a whole type by one ranking, and then by their ids.
+
+    Rows that have no score come last: if fewer than `skip + limit` have one, they are in it, too.
+
+    Attributes:
+        searches: The relations of the rankings. Several are fused by `k`, none of the rows after
+            the window of a ranking counts (docs/decisions/0019).
+        columns: The property that each column of the result has; None for the score.
+    """
+
+    searches: tuple[str, ...]
+    limit: int
+    skip: int
+    columns: tuple[str | None, ...]
+    k: int = 0
+
+    @property
+    def end(self) -> int:
+        """How many rows are ranked before the result is complete."""
+        return self.skip + self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A result that is the first rows by one ranking, of those that the rest of a match leaves.
+
+    Attributes:
+        search: The relation of the ranking.
+        limit: How many rows the result has, if so many match.
+        ranked: The plan of the same result without rows that the ranking gave no score. It is the
+            result if it has `limit` rows, also where the ranking lacks rows that are no better
+            than those it has.
+        scope: The plan of the ids that the ranking ranks: one column, each once.
+    """
+
+    search: str
+    limit: int
+    ranked: Plan
+    scope: Plan
 
 
 def tables_read(plan: Plan) -> frozenset[TableKey]:

@@ -13,6 +13,10 @@ SCORE: Final = "score"
 """The column beside `id` in the rows of a ranking."""
 
 
+READ: Final = "read: "
+"""What is before the name of a property, in the rows of a ranking that have properties, too."""
+
+
 class TextTest(StrEnum):
     """How a text is searched: any of the words, similar words, or the words as a phrase."""
 

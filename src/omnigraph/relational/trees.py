@@ -15,6 +15,11 @@ def named(tree: exp.Expr, name: str) -> exp.Alias:
     return exp.Alias(this=tree, alias=exp.to_identifier(name))
 
 
+def named_column(tree: exp.Expr, name: str) -> exp.Alias:
+    """An expression under the name of a column, quoted."""
+    return exp.Alias(this=tree, alias=exp.to_identifier(name, quoted=True))
+
+
 def table(name: str, alias_name: str) -> exp.Table:
     """A relation or intermediate table, under an alias."""
     return exp.Table(this=exp.to_identifier(name), alias=alias(alias_name))

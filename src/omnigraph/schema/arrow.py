@@ -13,7 +13,15 @@ from typing import Final, assert_never
 
 import pyarrow as pa
 
-from omnigraph.model.types import BlobType, EnumType, ListType, PropertyType, Scalar, VectorType
+from omnigraph.model.types import (
+    BlobType,
+    EnumType,
+    ListType,
+    ResultType,
+    Scalar,
+    StructType,
+    VectorType,
+)
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, NodeType, Property, SchemaType
 
 BLOB_MARK: Final[Mapping[bytes, bytes]] = {b"lance-encoding:blob": b"true"}
@@ -71,9 +79,12 @@ def is_blob(field: pa.Field) -> bool:
     return BLOB_MARK.items() <= (field.metadata or {}).items()
 
 
-def value_field(name: str, type_: PropertyType, *, nullable: bool) -> pa.Field:
-    """A column of values of one property type."""
+def value_field(name: str, type_: ResultType, *, nullable: bool) -> pa.Field:
+    """A column of values of one type."""
     match type_:
+        case StructType(fields):
+            values = [value_field(each.name, each.type, nullable=each.nullable) for each in fields]
+            return pa.field(name, pa.struct(values), nullable=nullable)
         case Scalar():
             return pa.field(name, _SCALARS[type_], nullable=nullable)
         case EnumType():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any, Self
 
 from omnigraph.lang.diagnostics import Severity
 
@@ -39,6 +41,12 @@ class ChangeCode(StrEnum):
     HINT_WITHOUT_USE = "OG-WN-01", "A hint of a rename has no effect where the name exists."
     HINT_OF_INTERFACE = "OG-WN-02", "A hint of an interface may have no effect on some types."
     LIKELY_RENAME = "OG-WN-03", "A drop and an addition of the same shape may be a rename."
+    STORED_QUERY_BREAKS = "OG-WN-04", "A stored query may not fit the new schema."
+
+    @classmethod
+    def parse(cls, text: str) -> ChangeCode:
+        """The code with this text, which has to be one."""
+        return next(code for code in cls if code == text)
 
     @property
     def severity(self) -> Severity:
@@ -74,3 +82,9 @@ class ChangeFinding:
             "message": self.message,
             "hint": self.hint,
         }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Self:
+        """The finding that `to_json` was called for."""
+        code = ChangeCode.parse(fields["code"])
+        return cls(code, fields["type"], fields["property"], fields["message"], fields["hint"])

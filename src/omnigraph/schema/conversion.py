@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -60,7 +61,7 @@ def convert(type_: PropertyType, value: object, reading: Reading) -> ConvertedVa
         case ListType(item):
             return _convert_items(item, value, type_, reading)
         case VectorType(dimension):
-            items = _convert_items(Scalar.F32, value, type_, reading)
+            items = _round_floats(value) or _convert_items(Scalar.F32, value, type_, reading)
             if isinstance(items, tuple) and len(items) != dimension:
                 return Misfit(f"{len(items)} numbers are no {type_}")
             return items
@@ -156,6 +157,23 @@ def _convert_items(
             return Misfit(f"item {place}: {converted_item.reason}", converted_item.hint)
         converted.append(converted_item)
     return tuple(converted)
+
+
+def _round_floats(value: object) -> tuple[float, ...] | None:
+    """A list of Python's floats as 32-bit floats, at once; None for any other value.
+
+    >>> _round_floats([0.1, -0.0])
+    (0.10000000149011612, 0.0)
+    """
+    if not isinstance(value, list) or any(type(item) is not float for item in value):
+        return None
+    form = f"{len(value)}f"
+    try:
+        numbers = struct.unpack(form, struct.pack(form, *value))
+    except OverflowError:
+        return None
+    # Minus zero equals zero, and has no representation of its own (`values.fit`).
+    return tuple(number or 0.0 for number in numbers)
 
 
 def _not_a_list(type_: ListType | VectorType, value: object) -> Misfit:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, assert_never
+from typing import Any, Final, Self, assert_never
 
 from omnigraph.limits import ROWS_CHECKED_PER_SECOND, VALUES_WRITTEN_PER_SECOND
 from omnigraph.model.tables import TableKey
@@ -113,6 +114,12 @@ class RuleCheck:
             "type": str(self.table),
             "properties": list(self.properties),
         }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Self:
+        """The check that `to_json` was called for."""
+        table = TableKey.parse(fields["type"])
+        return cls(RuleWord(fields["rule"]), table, tuple(fields["properties"]))
 
 
 def describe_estimate(seconds: float) -> str:
@@ -257,3 +264,21 @@ class SchemaStep:
             document["reason"] = self.refusal.reason
             document["way"] = self.refusal.way
         return document
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Self:
+        """The step that `to_json` was called for."""
+        refusal = None
+        if "code" in fields:
+            refusal = Refusal(ChangeCode.parse(fields["code"]), fields["reason"], fields["way"])
+        return cls(
+            StepKind(fields["step"]),
+            fields["declaration"],
+            fields.get("property"),
+            fields.get("before"),
+            fields.get("after"),
+            Cost(fields["cost"]),
+            fields["rows"],
+            tuple(map(RuleCheck.from_json, fields.get("checks", ()))),
+            refusal,
+        )

@@ -10,7 +10,7 @@ from omnigraph.lang.diagnostics import Severity
 from omnigraph.model.identities import TypeIdentity, free_origin
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import ENDPOINTS, Catalog, Declaration, Embed, Interface
-from omnigraph.schema.embeds import companion_name
+from omnigraph.schema.embeds import companion_name, manage
 from omnigraph.schema.fact_texts import print_fact, print_unit
 from omnigraph.schema.matching import Identities, Matching, match_by_identity, property_names
 from omnigraph.schema.property_order import merge_orders
@@ -68,7 +68,7 @@ def merge_schemas(
     facts = merge.run()
     if merge.conflicts:
         return _sorted(merge.conflicts)
-    declarations = tuple(declarations_of(facts))
+    declarations = tuple(map(manage, declarations_of(facts)))
     catalog, findings = resolve(declarations)
     if catalog is None:
         return _sorted(
@@ -310,21 +310,36 @@ class _Merge:
     def _drop_notes(
         self, merged: SchemaFacts, unit: Unit, units: dict[Unit, dict[FactKey, object]]
     ) -> tuple[str, ...]:
-        """Remove the notes of vectors that are not embedded any more; the origins that stay."""
+        """Remove notes of vectors that are not embedded any more, or from other texts than before.
+
+        Returns the origins that stay. A vector that is embedded gets a new companion then, and all
+        of its rows are stale (docs/decisions/0020).
+        """
         stays = merged.orders[unit]
         for part in map(unit.property_unit, merged.orders[unit]):
             key = FactKey(part, Facet.EMBED)
             sides = (self.base, self.ours, self.theirs)
-            if part.property_origin not in stays or key in units[part]:
+            if part.property_origin not in stays:
                 continue
             if not any(key in side.units.get(part, {}) for side in sides):
                 continue
             companion = companion_name(str(merged.name_of(part)))
             for note in [unit.property_unit(origin) for origin in stays]:
-                if merged.name_of(note) == companion:
+                if merged.name_of(note) != companion:
+                    continue
+                if key not in units[part] or not self._is_kept_up(note, key, units[part][key]):
                     del units[note]
                     stays = tuple(origin for origin in stays if origin != note.property_origin)
         return stays
+
+    def _is_kept_up(self, note: Unit, key: FactKey, embed: object) -> bool:
+        """Whether all sides that have a note have it about the texts that are embedded now."""
+        before = [
+            side.units.get(key.unit, _NO_FACTS).get(key)
+            for side in (self.ours, self.theirs)
+            if note in side.units
+        ]
+        return all(_origins_in(key, value) == _origins_in(key, embed) for value in before)
 
     def _remaining_key(self, key: FactKey, present: tuple[str, ...]) -> object:
         """The key of the side that dropped a member of the other one's."""

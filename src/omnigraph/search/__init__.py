@@ -1,1 +1,1 @@
-"""Search: words of texts, relevance, distances between vectors, and the fusion of rankings."""
+"""Search: words of texts, relevance, and distances between vectors."""

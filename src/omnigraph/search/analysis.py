@@ -1,8 +1,8 @@
 """Analysis: the tokens of texts, the same as those of a Lance index with the same parameters.
 
 A text is split into words. Words of 40 bytes and more are left out, the others are written in small
-letters; for English they lose their endings, stop words are left out, and accents are removed, in
-this order. Whatever is left out leaves a gap: the place of a token is the number of words before
+letters; those of a language lose their endings, stop words are left out, and accents are removed,
+in this order. Whatever is left out leaves a gap: the place of a token is the number of words before
 it. tests/contract/search compares tokens and places with those of indexes.
 """
 
@@ -21,25 +21,14 @@ import pyarrow.compute as pc
 from omnigraph.choices import Analyzer
 from omnigraph.limits import ANALYSED_BLOCK_BYTES, REMEMBERED_WORDS_MAX
 from omnigraph.search.letters import fold, lower, words_pattern
+from omnigraph.search.stop_words import STOP_WORDS
 
-# Imported where it is used: what searches no English does without.
+# Imported where it is used: what searches no language does without.
 if TYPE_CHECKING:
     import Stemmer
 
 WORD_BYTES_MAX: Final = 39
 """Longer words are no words: digests, base64, and what else would only fill an index."""
-
-_STOP_WORDS: Final = """
-a about above after again against all am an and any are as at be because been before being below
-between both but by can did do does doing down during each few for from further had has have
-having he her here hers herself him himself his how i if in into is it its itself just me more
-most my myself now of off on once only or other our ours ourselves out over own re same she
-should so some such than that the their theirs them themselves then there these they this those
-through to too under until up very was we were what when where which while who whom why will
-with you your yours yourself yourselves
-"""
-STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
-"""The words of English that Lance leaves out."""
 
 _WHITE_SPACE: Final = b"\t\n\x0c\r "
 """What parts words for `WHITESPACE`: Lance knows no other white space."""
@@ -68,16 +57,16 @@ class _Piece(NamedTuple):
 
 def index_parameters(analyzer: Analyzer) -> Mapping[str, object]:
     """The parameters with which Lance builds an index of the same tokens."""
-    is_english = analyzer is Analyzer.ENGLISH
+    is_language = analyzer.is_language
     is_raw = analyzer is Analyzer.RAW
     return {
-        "base_tokenizer": "simple" if is_english else analyzer.value,
-        "language": "English",
+        "base_tokenizer": "simple" if is_language else analyzer.value,
+        "language": analyzer.capitalize() if is_language else "English",
         "max_token_length": None if is_raw else WORD_BYTES_MAX + 1,
         "lower_case": not is_raw,
-        "stem": is_english,
-        "remove_stop_words": is_english,
-        "ascii_folding": is_english,
+        "stem": is_language,
+        "remove_stop_words": is_language,
+        "ascii_folding": is_language,
     }
 
 
@@ -274,9 +263,9 @@ def _piece(analyzer: Analyzer, text: str) -> _Piece:
         if len(word) > WORD_BYTES_MAX or len(word.encode()) > WORD_BYTES_MAX:
             continue
         token = lower(word)
-        if analyzer is Analyzer.ENGLISH:
-            token = _stemmer().stemWord(token)
-            if token in STOP_WORDS:
+        if analyzer.is_language:
+            token = _stemmer(analyzer).stemWord(token)
+            if token in STOP_WORDS[analyzer]:
                 continue
             token = fold(token)
         tokens.append(Token(token, place))
@@ -310,8 +299,8 @@ def _lower_bytes() -> np.ndarray:
 
 
 @cache
-def _stemmer() -> Stemmer.Stemmer:
+def _stemmer(analyzer: Analyzer) -> Stemmer.Stemmer:
     import Stemmer
 
     # What is remembered here is remembered by `_piece` already.
-    return Stemmer.Stemmer("english", 0)
+    return Stemmer.Stemmer(analyzer.value, 0)

@@ -95,7 +95,8 @@ def read_fragments(table: Table, names: Sequence[str], fragment_ids: Iterable[in
     """The rows of some fragments, one after the other; no column may have blobs."""
     fragments = list(fragment_files(table, fragment_ids))
     columns = _columns(table, names)
-    values = _collect(table, dict.fromkeys(columns, fragments))
+    bytes_max = table.owner.lookup_bytes_max
+    values = _collect(table, dict.fromkeys(columns, fragments), whole_bytes_max=bytes_max)
     read = {}
     for column in columns:
         parts = [values[fragment.fragment_id, column.name] for fragment in fragments]
@@ -162,22 +163,26 @@ def split_runs(
     return runs
 
 
+def are_plain(table: Table, names: Sequence[str]) -> bool:
+    """Whether all of these are columns of the table whose values are stored as they are read."""
+    every = _every_column(table)
+    return all(name in every for name in names)
+
+
 def are_read_cheaply(table: Table, names: Sequence[str], fragment_ids: Iterable[int]) -> bool:
     """Whether `read_fragments` has no more to read than a lookup: what one request fetches."""
-    every = _every_column(table)
-    if not every.keys() >= set(names):
+    if not are_plain(table, names):
         return False
+    every = _every_column(table)
     columns = [every[name] for name in names]
     return all(
         not fragment.has_overlays
-        and (_is_fetched_whole(table, fragment) or _is_in_memory(table, columns, fragment))
+        and (
+            fragment.is_at_most(table.owner.lookup_bytes_max)
+            or _is_in_memory(table, columns, fragment)
+        )
         for fragment in fragment_files(table, fragment_ids)
     )
-
-
-def _is_fetched_whole(table: Table, fragment: FragmentFiles) -> bool:
-    """Whether reading one column takes as many requests as reading all."""
-    return fragment.is_at_most(table.owner.whole_bytes_max)
 
 
 def fragment_files(table: Table, fragment_ids: Iterable[int]) -> Iterator[FragmentFiles]:
@@ -330,8 +335,17 @@ def _chunk(column: _Column, fragment: FragmentFiles, values: _Values) -> ColumnC
     return ColumnChunk.of(fragment.key, values[fragment.fragment_id, column.name])
 
 
-def _collect(table: Table, wanted: Mapping[_Column, Sequence[FragmentFiles]]) -> _Values:
-    """The live values of columns in fragments: from pieces, else read and kept as pieces."""
+def _collect(
+    table: Table,
+    wanted: Mapping[_Column, Sequence[FragmentFiles]],
+    *,
+    whole_bytes_max: int | None = None,
+) -> _Values:
+    """The live values of columns in fragments: from pieces, else read and kept as pieces.
+
+    Args:
+        whole_bytes_max: The size of files of which every column is read, if more than usual.
+    """
     values: _Values = {}
     held: list[tuple[_Column, FragmentFiles, Piece | None]] = []
     missing: dict[int, list[_Column]] = {}
@@ -351,7 +365,7 @@ def _collect(table: Table, wanted: Mapping[_Column, Sequence[FragmentFiles]]) ->
         else:
             values[fragment.fragment_id, column.name] = part
     if missing:
-        values |= _fetch(table, missing)
+        values |= _fetch(table, missing, whole_bytes_max or table.owner.whole_bytes_max)
     return values
 
 
@@ -379,7 +393,7 @@ def _is_in_memory(table: Table, columns: Iterable[_Column], fragment: FragmentFi
     )
 
 
-def _fetch(table: Table, missing: Mapping[int, Sequence[_Column]]) -> _Values:
+def _fetch(table: Table, missing: Mapping[int, Sequence[_Column]], whole_bytes_max: int) -> _Values:
     """Read columns of fragments, in one scan for all fragments that lack the same ones.
 
     Of small files every column is read: that takes no more requests, and the next query needs none.
@@ -389,12 +403,19 @@ def _fetch(table: Table, missing: Mapping[int, Sequence[_Column]]) -> _Values:
     groups: dict[tuple[str, ...], list[FragmentFiles]] = {}
     for fragment_id, columns in sorted(missing.items()):
         fragment = by_id[fragment_id]
-        read = every if _is_fetched_whole(table, fragment) else columns
+        # Reading one column of these takes as many requests as reading all.
+        read = every if fragment.is_at_most(whole_bytes_max) else columns
         groups.setdefault(tuple(column.name for column in read), []).append(fragment)
     values: _Values = {}
     for names, fragments in groups.items():
         ids = [fragment.fragment_id for fragment in fragments]
-        rows = table.read([*names, ROW_ADDRESS], fragment_ids=ids)
+        is_large = any(
+            fragment.is_at_most(whole_bytes_max)
+            and not fragment.is_at_most(table.owner.whole_bytes_max)
+            for fragment in fragments
+        )
+        opened = table.owner.in_large_blocks(table) if is_large else table
+        rows = opened.read([*names, ROW_ADDRESS], fragment_ids=ids)
         places = _places(rows)
         for column in (column for column in every if column.name in names):
             whole = rows[column.name]

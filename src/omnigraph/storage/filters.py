@@ -45,6 +45,15 @@ def text_in(name: str, values: Iterable[str]) -> str:
     return f"{column(name)} IN ({', '.join(map(text_literal, values))})"
 
 
+def number_in(name: str, values: Iterable[int]) -> str:
+    """Rows whose `name` is one of these numbers; at least one is needed.
+
+    >>> number_in("_rowid", [7, 9])
+    '`_rowid` IN (7, 9)'
+    """
+    return f"{column(name)} IN ({', '.join(map(str, values))})"
+
+
 Literal: TypeAlias = "str | bool | int | float | date | datetime"
 """Values of scalar types and enums."""
 

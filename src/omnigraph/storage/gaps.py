@@ -8,9 +8,11 @@ removes versions, and who has counted looks here afterwards.
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from omnigraph.limits import PINNED_TABLES_MAX
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.roots import Root
 
@@ -43,9 +45,15 @@ class Gaps:
     def highest(self, folder: str) -> int:
         """The highest version that was removed, or is about to be; 0 if none was."""
         try:
-            return int(Path(f"{self._root.uri}/{folder}/{_FILE}").read_bytes())
+            return int(_path(self._root.uri, folder).read_bytes())
         except FileNotFoundError:
             return 0
         except ValueError:
             # Somebody damaged it: any version may be missing.
             return sys.maxsize
+
+
+@lru_cache(maxsize=PINNED_TABLES_MAX)
+def _path(root: str, folder: str) -> Path:
+    """The file of a ref; to take a path apart takes longer than to look for the file."""
+    return Path(f"{root}/{folder}/{_FILE}")

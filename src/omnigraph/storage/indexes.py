@@ -6,8 +6,9 @@ once and joined afterwards; a lookup reads every segment, so few are better.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import chain, count
@@ -220,6 +221,20 @@ def read_indexes(table: Table) -> tuple[TableIndex, ...]:
     return table.fact("indexes", lambda: _read_indexes(table))
 
 
+def find_search_index(
+    table: Table, column: str, fits: Callable[[IndexOptions], bool]
+) -> TableIndex | None:
+    """The index for searches of a column whose options fit; None if there is none. Reads nothing.
+
+    There is none in a table whose indexes are not to be used, either.
+    """
+    for index in () if table.ignores_indexes else read_indexes(table):
+        spec = index.spec
+        if spec is not None and spec.column == column and spec.options and fits(spec.options):
+            return index
+    return None
+
+
 def _read_indexes(table: Table) -> tuple[TableIndex, ...]:
     with translate_errors("reading the indexes of", table.address.uri):
         return tuple(
@@ -323,8 +338,11 @@ def build_segment(table: Table, gap: Gap, model: VectorModel | None = None) -> S
     Args:
         model: Of vectors, what was learnt from more than these fragments; None learns from them.
     """
+    # Others read through the table's handle. While Lance builds an index through a handle, it
+    # rejects every other call on that handle.
+    own = copy(table.handle)
     with translate_errors(f"indexing {gap.spec.column} of", table.address.uri):
-        segment = table.handle.create_index_uncommitted(
+        segment = own.create_index_uncommitted(
             gap.spec.column,
             _lance_type(gap.spec),
             name=name_index(table, gap.spec),
@@ -335,7 +353,7 @@ def build_segment(table: Table, gap: Gap, model: VectorModel | None = None) -> S
         )
         if gap.spec.kind is IndexKind.INVERTED:
             # What was written is not readable yet (docs/substrate.md).
-            segment = table.handle.merge_existing_index_segments([segment])
+            segment = own.merge_existing_index_segments([segment])
             _clear(table.address, f"{segment.uuid}/staging")
     truncation.require_index(table.address, segment.uuid)
     return segment
@@ -371,7 +389,7 @@ def join_segments(table: Table, segments: Sequence[Segment]) -> Segment:
     Safe to run in any process and to run twice, like `build_segment`.
     """
     with translate_errors("joining indexes of", table.address.uri):
-        joined: Segment = table.handle.merge_existing_index_segments(list(segments))
+        joined: Segment = copy(table.handle).merge_existing_index_segments(list(segments))
     truncation.require_index(table.address, joined.uuid)
     return joined
 

@@ -37,9 +37,9 @@ from omnigraph.storage.columns import (
     read_values,
 )
 from omnigraph.storage.index_damage import avoid_damaged_indexes
+from omnigraph.storage.key_index import find_row, find_segments
 from omnigraph.storage.pieces import ColumnKey, FragmentFiles, RowsKey
 from omnigraph.storage.tables import Fragment, Table
-from omnigraph.storage.translate import translate_errors
 from omnigraph.storage.values import KnownFragments, Places, files_key
 
 KEY_COLUMNS: Final = ("id", "src", "dst")
@@ -87,7 +87,13 @@ def _find(
         parts.append(_pick(table, column, wanted, columns, sorted(small)))
     else:
         chosen |= small
-    if len(covered) <= OPENED_FRAGMENTS_MAX:
+    row = None
+    if covered and column == "id" and len(wanted) == 1:
+        [id_] = wanted
+        row = find_row(table, id_, columns)
+    if row is not None:
+        parts.append(row)
+    elif len(covered) <= OPENED_FRAGMENTS_MAX:
         chosen |= covered
     else:
         parts.append(table.read(columns, filter_text=filter_text, indexed_only=True))
@@ -102,6 +108,14 @@ def is_found_cheaply(table: Table, column: str) -> bool:
     """Whether `find` avoids a full scan: it has an index, or keeps every fragment in memory."""
     covered, loose = _coverage(table, column)
     return bool(covered) or not _learn(table, column, loose).large
+
+
+def uses_index(table: Table, column: str, count: int) -> bool:
+    """Whether `find` looks up that many values in an index, and does not read the whole column."""
+    if count > min(KEYS_PER_INDEX_LOOKUP_MAX, table.count_rows() // ROWS_READ_PER_KEY):
+        return False
+    covered, _ = _coverage(table, column)
+    return bool(covered)
 
 
 def remember_rows(table: Table, fragments: Sequence[Fragment], rows: pa.Table) -> None:
@@ -142,16 +156,7 @@ def _coverage(table: Table, column: str) -> tuple[frozenset[int], frozenset[int]
 
 def _find_coverage(table: Table, column: str) -> tuple[frozenset[int], frozenset[int]]:
     every = frozenset(table.handle.fragment_ids())
-    if table.ignores_indexes:
-        return frozenset(), every
-    with translate_errors("reading the indexes of", table.address.uri):
-        indexes = [
-            index
-            for index in table.handle.describe_indices()
-            if index.index_type == "BTree" and index.field_names == [column]
-        ]
-    # Which of several indexes Lance would use is unknown.
-    segments = indexes[0].segments if len(indexes) == 1 else []
+    segments = find_segments(table, column)
     covered = every & frozenset(id_ for segment in segments for id_ in segment.fragment_ids)
     return covered, every - covered
 

@@ -8,7 +8,7 @@ statistics take: the row id and the length of every text, and the texts of every
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -23,6 +23,12 @@ from omnigraph.storage.word_tries import WordTrie
 
 _BLOCK: Final = 128
 _LANES: Final = 4
+_BLOCKS_AT_ONCE: Final = 1 << 10
+"""Blocks whose bits are in memory at once, each as a number."""
+
+_MORE: Final = 0x80
+"""Set in a group of seven bits that another one follows."""
+
 _FORMAT: Final = {
     b"format_version": b"2",
     b"token_set_format": b"fst",
@@ -56,6 +62,7 @@ class WordFile:
     row_ids: np.ndarray
     lengths: np.ndarray
     _kept: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    _readers: list[LanceFileReader] = field(default_factory=list, repr=False)
 
     @property
     def all_words(self) -> tuple[str, ...]:
@@ -80,13 +87,14 @@ class WordFile:
         found = dict(zip(wanted, self._read(wanted), strict=True)) if wanted else {}
         return [_NO_POSTING if number is None else found[number] for number in numbers]
 
-    def _read(self, numbers: Sequence[int]) -> Iterator[Posting]:
+    def _read(self, numbers: Sequence[int]) -> list[Posting]:
         path = f"{self.path}_invert.lance"
         with translate_errors("reading words of", path):
-            reader = LanceFileReader(path, columns=["_posting", "_length"])
-            rows = reader.take_rows(list(numbers)).to_table()
-        for blocks, length in zip(rows["_posting"], rows["_length"], strict=True):
-            yield decode_posting(blocks.as_py(), length.as_py())
+            if not self._readers:
+                # To open the file takes as long as to read from it.
+                self._readers.append(LanceFileReader(path, columns=["_posting", "_length"]))
+            rows = self._readers[0].take_rows(list(numbers)).to_table()
+        return decode_postings(rows["_posting"].to_pylist(), rows["_length"].to_pylist())
 
 
 def read_word_files(table: Table, segment: Segment) -> list[WordFile]:
@@ -95,10 +103,7 @@ def read_word_files(table: Table, segment: Segment) -> list[WordFile]:
     Raises:
         StorageError: a file could not be read, or has another form than ours.
     """
-    folder = f"{table.address.root.uri}/{table.address.folder}"
-    if segment.base_id is not None:
-        folder = table.handle.base_paths()[segment.base_id].path
-    place = f"{folder}/_indices/{segment.uuid}"
+    place = table.index_folder(segment.uuid, segment.base_id)
     with translate_errors("reading an index of", table.address.uri):
         facts = _metadata(LanceFileReader(f"{place}/metadata.lance"))
         if any(facts.get(name) != value for name, value in _FORMAT.items()):
@@ -123,27 +128,43 @@ def _metadata(reader: Any) -> dict[bytes, bytes]:
     return dict(reader.metadata().schema.metadata or {})
 
 
-def decode_posting(blocks: Sequence[bytes], length: int) -> Posting:
-    """The texts of a word, and how often each has it.
+def decode_postings(postings: Sequence[Sequence[bytes]], lengths: Sequence[int]) -> list[Posting]:
+    """The texts of each word, and how often each has it.
 
     Full blocks have 128 texts: a score, the first text, and the distances between texts and the
     counts, each in as many bits as the largest takes. The last block has the rest, byte by byte.
+
+    Args:
+        postings: The blocks of each word.
+        lengths: How many texts have it.
     """
-    full = length // _BLOCK
-    firsts = np.zeros(full, np.int64)
-    distances = _Unpacker(full)
-    counts = _Unpacker(full)
-    for place, block in enumerate(blocks[:full]):
+    # All blocks at once: to unpack a hundred of them takes hardly longer than to unpack one.
+    full = [length // _BLOCK for length in lengths]
+    blocks = [block for own, count in zip(postings, full, strict=True) for block in own[:count]]
+    firsts = np.zeros(len(blocks), np.int64)
+    distances, counts = _Unpacker(len(blocks)), _Unpacker(len(blocks))
+    for place, block in enumerate(blocks):
         firsts[place] = int.from_bytes(block[4:8], "little")
-        at = distances.add(place, block, 8)
-        counts.add(place, block, at)
-    texts = [(firsts[:, None] + np.cumsum(distances.unpack(), axis=1)).ravel()]
-    often = [counts.unpack().ravel()]
-    if rest := length % _BLOCK:
-        numbers = _read_varints(blocks[full][4:], 2 * rest)
-        texts.append(np.cumsum(numbers[:rest]))
-        often.append(numbers[rest:])
-    return Posting(np.concatenate(texts), np.concatenate(often))
+        counts.add(place, block, distances.add(place, block, 8))
+    texts = (firsts[:, None] + np.cumsum(distances.unpack(), axis=1)).ravel()
+    often = counts.unpack().ravel()
+    decoded, start = [], 0
+    for own, length, count in zip(postings, lengths, full, strict=True):
+        posting = Posting(texts[start : start + _BLOCK * count], often[start:][: _BLOCK * count])
+        start += _BLOCK * count
+        decoded.append(
+            _extend(posting, own[count], length % _BLOCK) if length % _BLOCK else posting
+        )
+    return decoded
+
+
+def _extend(posting: Posting, block: bytes, count: int) -> Posting:
+    """A posting and the texts of its last block."""
+    numbers = _read_varints(block[4:], 2 * count)
+    return Posting(
+        np.concatenate([posting.texts, np.cumsum(numbers[:count])]),
+        np.concatenate([posting.counts, numbers[count:]]),
+    )
 
 
 class _Unpacker:
@@ -164,18 +185,22 @@ class _Unpacker:
     def unpack(self) -> np.ndarray:
         """All numbers, those of a block in a row."""
         for width, parts in self._by_width.items():
-            data = np.frombuffer(b"".join(part for _, part in parts), np.uint8)
-            # Four lanes of 32-bit words side by side; each lane has every fourth number.
-            lanes = data.reshape(len(parts), width, _LANES, 4).transpose(0, 2, 1, 3)
-            bits = np.unpackbits(
-                np.ascontiguousarray(lanes).reshape(len(parts), _LANES, width * 4),
-                axis=2,
-                bitorder="little",
-            ).reshape(len(parts), _LANES, _BLOCK // _LANES, width)
-            numbers = bits @ (np.int64(1) << np.arange(width, dtype=np.int64))
-            places = [place for place, _ in parts]
-            self._unpacked[places] = numbers.transpose(0, 2, 1).reshape(len(parts), _BLOCK)
+            for start in range(0, len(parts), _BLOCKS_AT_ONCE):
+                self._unpack(width, parts[start : start + _BLOCKS_AT_ONCE])
         return self._unpacked
+
+    def _unpack(self, width: int, parts: Sequence[tuple[int, bytes]]) -> None:
+        data = np.frombuffer(b"".join(part for _, part in parts), np.uint8)
+        # Four lanes of 32-bit words side by side; each lane has every fourth number.
+        lanes = data.reshape(len(parts), width, _LANES, 4).transpose(0, 2, 1, 3)
+        bits = np.unpackbits(
+            np.ascontiguousarray(lanes).reshape(len(parts), _LANES, width * 4),
+            axis=2,
+            bitorder="little",
+        ).reshape(len(parts), _LANES, _BLOCK // _LANES, width)
+        numbers = bits @ (np.int64(1) << np.arange(width, dtype=np.int64))
+        places = [place for place, _ in parts]
+        self._unpacked[places] = numbers.transpose(0, 2, 1).reshape(len(parts), _BLOCK)
 
 
 def _read_varints(data: bytes, count: int) -> np.ndarray:
@@ -184,12 +209,9 @@ def _read_varints(data: bytes, count: int) -> np.ndarray:
     >>> _read_varints(bytes([1, 0x80, 1]), 2).tolist()
     [1, 128]
     """
-    numbers, at = np.zeros(count, np.int64), 0
-    for place in range(count):
-        shift = 0
-        while data[at] & 0x80:
-            numbers[place] |= (data[at] & 0x7F) << shift
-            shift, at = shift + 7, at + 1
-        numbers[place] |= data[at] << shift
-        at += 1
-    return numbers
+    groups = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(groups < _MORE)[:count]
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    places = np.arange(ends[-1] + 1) - np.repeat(starts, ends - starts + 1)
+    bits = (groups[: ends[-1] + 1] & (_MORE - 1)).astype(np.int64) << (7 * places)
+    return np.asarray(np.add.reduceat(bits, starts))

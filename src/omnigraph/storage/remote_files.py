@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,22 +19,9 @@ from omnigraph.errors import ErrorCode, InvalidInputError, NotFoundError, Storag
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.storage.translate import translate_errors
 
-SCHEMES: Final = ("s3", "s3a", "gs", "abfss", "abfs", "az")
-"""The schemes of object stores that files are read from."""
-
-_REMOTE: Final = re.compile(rf"(?:{'|'.join(SCHEMES)})://")
 _SETTINGS: Final = ("AWS_", "GOOGLE_", "AZURE_")
 _NEARBY_MAX: Final = 1000
 """Objects that are compared with a name that does not exist: one page of a listing."""
-
-
-def is_remote(text: str) -> bool:
-    """Whether a text names a place in an object store that can be read.
-
-    >>> is_remote("s3://lake/raw/a.jsonl"), is_remote("hdfs://lake/raw"), is_remote("a.jsonl")
-    (True, False, False)
-    """
-    return _REMOTE.match(text) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,11 +56,11 @@ class RowIds:
         cuts = sort_distinct(np.concatenate([starts, ends, other_starts, other_ends]))
         begins = cuts[:-1]
         is_left = _covers(starts, ends, begins) & ~_covers(other_starts, other_ends, begins)
-        return _spread(begins[is_left], np.diff(cuts)[is_left]).astype(np.uint64)
+        return spread_runs(begins[is_left], np.diff(cuts)[is_left]).astype(np.uint64)
 
     def to_array(self) -> np.ndarray:
         """All row ids, one by one."""
-        return _spread(self.starts, self.lengths)
+        return spread_runs(self.starts, self.lengths)
 
 
 def read_row_ids(table: Table, before: RowIds | None = None) -> RowIds:
@@ -131,7 +131,7 @@ def _covers(starts: np.ndarray, ends: np.ndarray, row_ids: np.ndarray) -> np.nda
     return is_in
 
 
-def _spread(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+def spread_runs(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """The row ids of runs, one by one."""
     counts = lengths.astype(np.int64)
     firsts = np.cumsum(counts) - counts

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from omnigraph.storage.columns import layout_of
-from omnigraph.storage.row_ids import RowIds
-from omnigraph.storage.tables import Table
+from omnigraph.storage.row_ids import RowIds, read_row_ids, spread_runs
+from omnigraph.storage.tables import Table, TableAddress
+
+_VERSIONS_MAX: Final = 16
+"""Versions of tables whose positions stay known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +48,43 @@ class RowPositions:
         )
         return found
 
+    def of_fragments(self, fragment_ids: Iterable[int]) -> np.ndarray:
+        """The positions of all rows of some fragments, ascending."""
+        is_wanted = np.isin(self.fragments, np.fromiter(fragment_ids, np.int64))
+        starts, lengths = self.positions[is_wanted], (self.ends - self.starts)[is_wanted]
+        order = np.argsort(starts)
+        return spread_runs(starts[order], lengths[order])
+
+
+class PositionShelf:
+    """Positions of rows of versions that were looked at; threads may share it."""
+
+    def __init__(self) -> None:
+        self._positions: OrderedDict[TableAddress, RowPositions] = OrderedDict()
+        self._row_ids: OrderedDict[str, RowIds] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, table: Table) -> RowPositions:
+        """The positions of the rows of a version. Reads what no version before it had.
+
+        Raises:
+            StorageError: a deletion file could not be read.
+        """
+        key, location = table.address, table.address.location
+        with self._lock:
+            if key in self._positions:
+                self._positions.move_to_end(key)
+                return self._positions[key]
+            before = self._row_ids.get(location)
+        row_ids = read_row_ids(table, before)
+        positions = position_rows(table, row_ids)
+        with self._lock:
+            self._row_ids[location], self._positions[key] = row_ids, positions
+            for kept in (self._row_ids, self._positions):
+                while len(kept) > _VERSIONS_MAX:
+                    kept.popitem(last=False)
+        return positions
+
 
 def position_rows(table: Table, row_ids: RowIds) -> RowPositions:
     """The positions of the rows of a version, whose row ids these are. Reads nothing."""
@@ -60,3 +104,14 @@ def position_rows(table: Table, row_ids: RowIds) -> RowPositions:
         positions[order],
         np.asarray(fragments, np.int64)[order],
     )
+
+
+def take_rows(table: Table, positions: np.ndarray, names: Sequence[str]) -> pa.Table:
+    """Rows by their positions in a scan, in the order of these.
+
+    Raises:
+        StorageError: the table could not be read.
+    """
+    order = np.argsort(positions)
+    rows = table.take(positions[order].tolist(), names)
+    return rows.take(pa.array(np.argsort(order)))

@@ -20,6 +20,7 @@ from omnigraph.errors import ErrorCode, NotFoundError, StorageError
 from omnigraph.limits import (
     FETCHED_WHOLE_BYTES_MAX,
     INDEX_CACHE_BYTES_MAX,
+    LOOKED_UP_WHOLE_BYTES_MAX,
     METADATA_CACHE_BYTES_MAX,
     PINNED_TABLES_MAX,
     PROBED_VERSIONS_MAX,
@@ -29,6 +30,7 @@ from omnigraph.limits import (
 from omnigraph.model.tables import TablePin
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.gaps import Gaps
+from omnigraph.storage.key_pages import KeyPages
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.pieces import Pieces
@@ -125,6 +127,17 @@ class Table:
                 folder = own if file.base_id is None else folders[file.base_id]
                 if folder.startswith(root):
                     yield f"{folder.removeprefix(root)}/data/{file.path}"
+
+    def index_folder(self, uuid: str, base_id: int | None) -> str:
+        """The folder with the files of a segment of an index: here, or where this was forked from.
+
+        Args:
+            base_id: Which of the tables that it shares files with has it; None if this one does.
+        """
+        folder = f"{self.address.root.uri}/{self.address.folder}"
+        if base_id is not None:
+            folder = self.handle.base_paths()[base_id].path
+        return f"{folder}/_indices/{uuid}"
 
     def successor(
         self, version: int, handle: LanceDataset, *, changed: Iterable[int] | None = None
@@ -275,6 +288,7 @@ class Tables:
     Attributes:
         values: The values of small fragments, for `storage.lookups`.
         pieces: The columns of fragments in memory, for `storage.columns`.
+        key_pages: Pages of indexes of ids, for `storage.key_index`.
         forks: Where refs started, for `storage.pairs`.
         objects: The objects below the same root.
     """
@@ -296,6 +310,7 @@ class Tables:
         self._lock = threading.Lock()
         self.values = Values()
         self.pieces = Pieces()
+        self.key_pages = KeyPages()
         self.forks = Forks(objects)
         self.gaps = Gaps(root, objects)
 
@@ -303,6 +318,30 @@ class Tables:
     def whole_bytes_max(self) -> int:
         """The size of data files that are fetched whole in one request."""
         return FETCHED_WHOLE_BYTES_MAX if self._root.is_local else READ_BLOCK_BYTES
+
+    @property
+    def lookup_bytes_max(self) -> int:
+        """The size of data files that a lookup fetches whole, rather than asking an index."""
+        return FETCHED_WHOLE_BYTES_MAX if self._root.is_local else LOOKED_UP_WHOLE_BYTES_MAX
+
+    def in_large_blocks(self, table: Table) -> Table:
+        """The same version, of which files of `lookup_bytes_max` are fetched in one request."""
+        return table.fact("in large blocks", lambda: self._open_in_large_blocks(table))
+
+    def _open_in_large_blocks(self, table: Table) -> Table:
+        address = table.address
+        if self._root.is_local or not (address.ref is None or is_minted(address.ref)):
+            return table
+        with translate_errors("opening", str(address)):
+            # One request: the session has read the version.
+            handle = lance.dataset(
+                self.uri(address.folder),
+                version=address.version,
+                session=self._session,
+                block_size=LOOKED_UP_WHOLE_BYTES_MAX,
+            )
+        self._meter.watch_new_ref(handle)
+        return replace(table, handle=handle)
 
     def uri(self, location: str) -> str:
         """The URI of the dataset at `location`."""

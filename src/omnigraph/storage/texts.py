@@ -1,4 +1,7 @@
-"""Schema and query texts as callers pass them: the text itself, or the path of a file with it."""
+"""Schema and query texts as callers pass them: the text itself, or the path of a file with it.
+
+A server passes on the `Source` that a client read, so that no name of a file is taken for one here.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,8 @@ def schema_text(given: object) -> Source:
         NotFoundError: there is no such file.
         InvalidInputError: the file cannot be read.
     """
+    if isinstance(given, Source):
+        return given
     if isinstance(given, str) and not given.strip():
         message = "the schema is empty: it declares no types"
         raise InvalidParameterError(message, hint="give a .pg file, or its text", name="schema")
@@ -40,6 +45,8 @@ def query_text(given: object) -> Source:
         NotFoundError: there is no such file.
         InvalidInputError: the file cannot be read.
     """
+    if isinstance(given, Source):
+        return given
     if isinstance(given, PathLike):
         hint = "give a .gq file, or the query's text"
         return Source(Path(given).name, read_file(Path(given), what="query file", hint=hint))

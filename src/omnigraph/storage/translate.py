@@ -50,6 +50,8 @@ _CREDENTIALS: Final = {"gs": _GOOGLE, "abfss": _AZURE, "abfs": _AZURE, "az": _AZ
 """The variables that have the credentials of a store, by the scheme of its URLs; S3's otherwise."""
 _PREFIXES: Final = ("External error: ", "LanceError(IO): ", "Generic N/A error: ")
 """Prefixes of Arrow, Lance and its object store, in this order, that carry no information."""
+_INTERRUPTED: Final = "External error: KeyboardInterrupt: "
+"""What is left of a KeyboardInterrupt that is raised while a stream of Lance is read."""
 
 
 @contextmanager
@@ -62,6 +64,7 @@ def translate_errors(action: str, where: str) -> Iterator[None]:
     docs/substrate.md, What Lance raises.
 
     Raises:
+        KeyboardInterrupt: it was what Lance failed of.
         TableConflictError: another commit was first. The staged transaction did not land.
         NotFoundError: the S3 bucket does not exist.
         StorageError: anything else. For a commit, whether it landed is unknown.
@@ -76,6 +79,8 @@ def translate_errors(action: str, where: str) -> Iterator[None]:
         raise TableConflictError(message, hint=hint, code=ErrorCode.TABLE_HEAD_MOVED) from cause
     # A number that does not fit Lance's, such as a negative version, is an OverflowError.
     except (OSError, ValueError, RuntimeError, OverflowError, ObjectStoreError) as cause:
+        if str(cause) == _INTERRUPTED:
+            raise KeyboardInterrupt from cause
         raise _to_error(action, where, cause) from cause
 
 

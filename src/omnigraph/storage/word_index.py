@@ -14,17 +14,16 @@ from typing import Final
 
 import numpy as np
 
-from omnigraph.choices import Analyzer, IndexKind
+from omnigraph.choices import Analyzer
 from omnigraph.limits import KEPT_WORDS_BYTES_MAX
 from omnigraph.schema.catalog import TextOptions
 from omnigraph.storage import filters
 from omnigraph.storage.columns import layout_of
-from omnigraph.storage.indexes import Segment, TableIndex, read_indexes
+from omnigraph.storage.indexes import Segment, TableIndex, find_search_index
 from omnigraph.storage.pieces import RowsKey
-from omnigraph.storage.places import fragment_ids_of
+from omnigraph.storage.places import fragment_ids_of, sort_distinct
 from omnigraph.storage.postings import WordFile, read_word_files
-from omnigraph.storage.row_ids import RowIds, read_row_ids
-from omnigraph.storage.row_positions import position_rows
+from omnigraph.storage.row_positions import PositionShelf
 from omnigraph.storage.tables import ROW_ADDRESS, Table, TableAddress
 
 _VERSIONS_MAX: Final = 16
@@ -49,8 +48,9 @@ class WordPart:
             StorageError: the file could not be read.
         """
         postings = self.file.read_postings(words)
-        every = [np.zeros(0, np.int64), *(posting.texts for posting in postings)]
-        texts = np.unique(np.concatenate(every))
+        texts = sort_distinct(
+            np.concatenate([np.zeros(0, np.int64), *(posting.texts for posting in postings)])
+        )
         texts = texts[self.positions[texts] >= 0]
         counts = np.zeros((len(texts), len(words)), np.int64)
         for place, posting in enumerate(postings):
@@ -67,37 +67,34 @@ class IndexedTexts:
 
     Attributes:
         texts: How many rows that it covers have a text, and `tokens` how many words these have.
-        uncovered: The fragments whose rows it does not know.
+        uncovered: The fragments whose rows it does not know, in the order of a scan, and
+            `uncovered_positions` where these rows are.
     """
 
     parts: tuple[WordPart, ...]
     texts: int
     tokens: int
     uncovered: tuple[int, ...]
+    uncovered_positions: np.ndarray
 
 
 def find_word_index(table: Table, column: str, analyzer: Analyzer) -> TableIndex | None:
     """The index of a column's words by this analyzer; None if there is none. Reads nothing."""
-    for index in [] if table.ignores_indexes else read_indexes(table):
-        spec = index.spec
-        if (
-            spec is not None
-            and (spec.column, spec.kind) == (column, IndexKind.INVERTED)
-            and isinstance(spec.options, TextOptions)
-            and spec.options.analyzer is analyzer
-        ):
-            return index
-    return None
+    return find_search_index(
+        table,
+        column,
+        lambda options: isinstance(options, TextOptions) and options.analyzer is analyzer,
+    )
 
 
 class WordShelf:
     """What was read of indexes of texts; threads may share it."""
 
-    def __init__(self) -> None:
+    def __init__(self, positions: PositionShelf) -> None:
+        self._positions = positions
         self._files: OrderedDict[str, tuple[WordFile, ...]] = OrderedDict()
         self._opened: OrderedDict[tuple[TableAddress, str], IndexedTexts] = OrderedDict()
         self._counts: dict[tuple[RowsKey, int], int] = {}
-        self._row_ids: OrderedDict[str, RowIds] = OrderedDict()
         self._byte_count = 0
         self._lock = threading.Lock()
 
@@ -121,22 +118,21 @@ class WordShelf:
         return opened
 
     def _read(self, table: Table, index: TableIndex, column: str) -> IndexedTexts:
-        location = table.address.location
-        row_ids = read_row_ids(table, self._row_ids.get(location))
-        self._row_ids[location] = row_ids
-        positions = position_rows(table, row_ids)
+        positions = self._positions.of(table)
         parts = tuple(
             WordPart(file, positions.find(file.row_ids, segment.fragment_ids))
             for segment in index.segments
             for file in self._segment(table, segment)
         )
-        every = table.handle.fragment_ids()
+        every = [fragment.fragment_id for fragment in layout_of(table).fragments]
         covered = index.fragments.intersection(every)
+        uncovered = tuple(id_ for id_ in every if id_ not in covered)
         return IndexedTexts(
             parts,
             sum(self._count_texts(table, column, covered)),
             sum(int(part.file.lengths[part.positions >= 0].sum()) for part in parts),
-            tuple(sorted(set(every) - covered)),
+            uncovered,
+            positions.of_fragments(uncovered),
         )
 
     def _segment(self, table: Table, segment: Segment) -> tuple[WordFile, ...]:

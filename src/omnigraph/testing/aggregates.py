@@ -5,9 +5,16 @@ from __future__ import annotations
 import math
 import sys
 from fractions import Fraction
-from typing import Self, assert_never
+from typing import Self, assert_never, cast
 
-from omnigraph.model.types import INTEGER_BOUNDS, PropertyType, Scalar
+from omnigraph.model.types import (
+    INTEGER_BOUNDS,
+    ListType,
+    PropertyType,
+    ResultType,
+    Scalar,
+    StructType,
+)
 from omnigraph.query.ir import AggregateFunction, Value
 from omnigraph.testing.equality import sort_key, unsigned_zero
 
@@ -46,6 +53,9 @@ def aggregate(function: AggregateFunction, values: list[Value], type_: PropertyT
     """
     if function is AggregateFunction.COUNT:
         return len(values)
+    if function is AggregateFunction.COLLECT:
+        ascending = sorted(map(unsigned_zero, values), key=sort_key)
+        return tuple(ascending)  # type: ignore[arg-type]  # no list is collected, and no null
     if not values:
         return None
     match function:
@@ -61,12 +71,19 @@ def aggregate(function: AggregateFunction, values: list[Value], type_: PropertyT
             assert_never(function)
 
 
-def require_fit(total: Value, type_: PropertyType) -> Value:
+def require_fit(total: Value, type_: ResultType) -> Value:
     """The same value, if it fits the type of its column.
 
     Raises:
         SumTooLargeError: it is an integer out of the range of `type_`.
     """
+    if isinstance(type_, StructType) and total is not None:
+        values = cast("dict[str, Value]", total)
+        for each in type_.fields:
+            require_fit(values[each.name], each.type)
+    if isinstance(total, tuple) and isinstance(type_, ListType):
+        for item in total:
+            require_fit(item, type_.item)
     if isinstance(total, int) and isinstance(type_, Scalar) and type_ in INTEGER_BOUNDS:
         low, high = INTEGER_BOUNDS[type_]
         if not low <= total <= high:

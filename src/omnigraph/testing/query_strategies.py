@@ -18,7 +18,8 @@ from omnigraph.model.types import BlobType, EnumType, ListType, PropertyType, Sc
 from omnigraph.query import ast
 from omnigraph.query.operands import are_comparable, can_be_sorted, has_order
 from omnigraph.query.printer import print_expression, print_queries
-from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, Property, SchemaType
+from omnigraph.query.several import BoundType, SeveralTypes, is_node, members_of, together
+from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, Property
 
 _ValueT = TypeVar("_ValueT")
 
@@ -26,6 +27,23 @@ _NOWHERE: Final = Span(0, 0)
 _DEPTH_MAX: Final = 2
 _EQUALITY: Final = (ast.Sign.EQ, ast.Sign.NE)
 _ORDER_SIGNS: Final = (ast.Sign.LT, ast.Sign.LE, ast.Sign.GT, ast.Sign.GE)
+_TOO_WIDE: Final = ({Scalar.U64}, {Scalar.U64, Scalar.I64})
+"""The types of which products may have more than 38 digits."""
+
+_PARTS: Final = (ast.FunctionName.YEAR, ast.FunctionName.MONTH, ast.FunctionName.DAY)
+_ROUNDING: Final = (ast.FunctionName.ROUND, ast.FunctionName.FLOOR, ast.FunctionName.CEIL)
+_TEXT_FUNCTIONS: Final = (
+    ast.FunctionName.LENGTH,
+    ast.FunctionName.LOWER,
+    ast.FunctionName.UPPER,
+    ast.FunctionName.TRIM,
+    ast.FunctionName.SUBSTRING,
+    ast.FunctionName.CONCAT,
+    ast.FunctionName.REPLACE,
+)
+_SORTABLE_AGGREGATES: Final = tuple(
+    each for each in ast.AggregateName if each is not ast.AggregateName.COLLECT
+)
 _ALIASES: Final = ("n", "total", "order", "limit", "count", "as", "from", "desc", "true_")
 
 _POOLS: Final[Mapping[Scalar, tuple[str | int | float | bool | date, ...]]] = {
@@ -39,6 +57,7 @@ _POOLS: Final[Mapping[Scalar, tuple[str | int | float | bool | date, ...]]] = {
         "%",
         "a_",
         "é",
+        "\u00df\u0130",
         "x\ny",
         '"q"',
         "\\",
@@ -92,8 +111,9 @@ def values(type_: PropertyType) -> st.SearchStrategy[object]:
 def read_queries(catalog: Catalog) -> st.SearchStrategy[QueryCase]:
     """Read queries that compile against the catalog, which must have a node type.
 
-    They bind, walk in every form, negate, filter by every operator, group, order and limit, but
-    use no search functions, whose scores may differ between engines.
+    They bind one type or several, walk in every form, negate, have optional parts, filter by every
+    operator, group, order and limit, but use no search functions, whose scores may differ between
+    engines.
     """
     return _cases(catalog)
 
@@ -103,20 +123,21 @@ def _cases(draw: st.DrawFn, catalog: Catalog) -> QueryCase:
     builder = _Query(draw, catalog)
     clauses = builder.block({}, depth=0)
     is_grouped = draw(st.booleans())
-    projections = builder.grouped_columns() if is_grouped else builder.columns()
-    orderings = builder.orderings(projections, grouped=is_grouped)
-    limit = builder.limit()
+    distinct = builder.chance(15)
+    projections = builder.grouped_columns() if is_grouped else builder.columns(distinct=distinct)
+    orderings = builder.orderings(projections, grouped=is_grouped, distinct=distinct)
+    limit, skip = builder.limit(), builder.skip()
     query = ast.QueryNode(
         ast.Name(draw(st.sampled_from(("q", "query", "match", "limit"))), _NOWHERE),
         tuple(builder.parameters),
         draw(st.none() | st.sampled_from(("", 'say "hi"\n'))),
         None,
-        ast.Read(clauses, projections, orderings, limit),
+        ast.Read(clauses, projections, orderings, limit, skip, distinct),
     )
     return QueryCase(query, builder.values)
 
 
-_Scope = Mapping[str, SchemaType]
+_Scope = Mapping[str, BoundType]
 
 
 @dataclass(slots=True)
@@ -125,13 +146,15 @@ class _Query:
 
     Attributes:
         scope: The types of the variables of the outermost block, once it is complete.
+        optional: The variables that optional parts bind.
     """
 
     draw: st.DrawFn
     catalog: Catalog
     parameters: list[ast.ParameterNode] = field(default_factory=list)
     values: dict[str, object] = field(default_factory=dict)
-    scope: dict[str, SchemaType] = field(default_factory=dict)
+    scope: dict[str, BoundType] = field(default_factory=dict)
+    optional: set[str] = field(default_factory=set)
     names: int = 0
 
     def chance(self, percent: int) -> bool:
@@ -144,65 +167,138 @@ class _Query:
 
     def block(self, outer: _Scope, *, depth: int) -> tuple[ast.Clause, ...]:
         """Clauses that use a variable of `outer`, if there is one."""
-        scope: dict[str, SchemaType] = dict(outer)
+        clauses, scope = self._scoped_block(outer, depth=depth)
+        if depth == 0:
+            self.scope = scope
+        return clauses
+
+    def _scoped_block(
+        self, outer: _Scope, *, depth: int
+    ) -> tuple[tuple[ast.Clause, ...], dict[str, BoundType]]:
+        """The clauses, and all variables that are known after them."""
+        scope: dict[str, BoundType] = dict(outer)
         clauses: list[ast.Clause] = []
         if outer:
             name = self.choose(_nodes(outer))
             clauses.append(
-                self._filter({name: outer[name]}) or self._walk({name: outer[name]}, scope)
+                self._condition({name: outer[name]}) or self._walk({name: outer[name]}, scope)
             )
         else:
             clauses.append(self._start(scope))
         clauses += [self._walk(scope, scope) for _ in range(self.draw(st.integers(0, 3)))]
         if self.chance(20):
             name = self._name()
-            scope[name] = node = self.choose(self.catalog.node_types)
+            scope[name] = node = self._node_type()
             clauses.append(self._binding(name, node))
-        filters = [self._filter(scope) for _ in range(self.draw(st.integers(0, 3)))]
+        for likely in (75, 85) if depth < _DEPTH_MAX else ():
+            # None is the simplest, which is what true is for Hypothesis.
+            if not self.chance(likely):
+                clauses.append(self._optional(scope, depth=depth + 1))
+        filters = [self._condition(scope) for _ in range(self.draw(st.integers(0, 3)))]
         clauses += [filter_ for filter_ in filters if filter_ is not None]
         if depth < _DEPTH_MAX and self.chance(35):
-            clauses.append(ast.Negation(self.block(scope, depth=depth + 1), _NOWHERE))
-        if depth == 0:
-            self.scope = scope
-        return tuple(clauses)
+            kind = ast.Existence if self.chance(30) else ast.Negation
+            clauses.append(kind(self.block(scope, depth=depth + 1), _NOWHERE))
+        return tuple(clauses), scope
 
-    def columns(self) -> tuple[ast.Projection, ...]:
-        """Columns of an ungrouped query; no blobs, which engines read on demand."""
+    def _optional(self, scope: dict[str, BoundType], *, depth: int) -> ast.OptionalPart:
+        """An optional part, whose variables the scope then has."""
+        clauses, inner = self._scoped_block(scope, depth=depth)
+        if inner.keys() == scope.keys():
+            name = self._name()
+            inner[name] = node = self.choose(self.catalog.node_types)
+            clauses = (*clauses, self._binding(name, node))
+        self.optional |= inner.keys() - scope.keys()
+        scope.update(inner)
+        return ast.OptionalPart(clauses, _NOWHERE)
+
+    def columns(self, *, distinct: bool = False) -> tuple[ast.Projection, ...]:
+        """Columns of an ungrouped query; no blobs, which engines read on demand.
+
+        Args:
+            distinct: Only what rows can be made distinct by.
+        """
         expressions: list[ast.Expression] = [_variable(self.choose(sorted(self.scope)))]
         readable = [
             column
             for column, type_, _ in _columns(self.scope)
             if type_ not in (BlobType(), ListType(BlobType()))
+            and (can_be_sorted(type_) or not distinct)
         ]
+        if distinct and self.chance(70):
+            expressions = [self.choose(readable)]
         for _ in range(self.draw(st.integers(0, 3))):
+            if self.chance(25):
+                value, type_ = self._computed(self.scope)
+                expressions.append(value if isinstance(type_, Scalar) else self.choose(readable))
+                continue
             is_constant = self.chance(20)
             expressions.append(self.value(Scalar.I64) if is_constant else self.choose(readable))
-        return self._with_aliases(expressions)
+        projections = self._with_aliases(expressions)
+        if distinct or not self.chance(20):
+            return projections
+        return *projections, ast.Projection(self._object(), ast.Name("an_object", _NOWHERE))
+
+    def _object(self) -> ast.ObjectOf:
+        """Values of a variable by name: all properties, or one of them, and what is computed."""
+        variable = _variable(self.choose(sorted(self.scope)))
+        values: list[ast.NamedValue | ast.AllOf] = [
+            ast.NamedValue(ast.Name("an_id", _NOWHERE), _property(variable.name, "id"))
+        ]
+        if self.chance(50):
+            values.append(ast.AllOf(variable, _NOWHERE))
+        if self.chance(50):
+            value, type_ = self._computed(self.scope)
+            if isinstance(type_, Scalar):
+                values.append(ast.NamedValue(ast.Name("computed_value", _NOWHERE), value))
+        return ast.ObjectOf(variable, tuple(values), _NOWHERE)
 
     def grouped_columns(self) -> tuple[ast.Projection, ...]:
         """Columns of which at least one is an aggregate."""
         keys = [column for column, type_, _ in _columns(self.scope) if can_be_sorted(type_)]
-        chosen = [self.choose(keys) for _ in range(self.draw(st.integers(0, 2)))]
+        chosen: list[ast.Expression] = []
+        for _ in range(self.draw(st.integers(0, 2))):
+            value, type_ = self._computed(self.scope)
+            is_key = self.chance(25) and can_be_sorted(type_)
+            chosen.append(value if is_key else self.choose(keys))
         aggregates = [self._aggregate() for _ in range(self.draw(st.integers(1, 3)))]
         return self._with_aliases(self.draw(st.permutations([*chosen, *aggregates])))
 
+    def skip(self) -> ast.Integer | ast.Variable | None:
+        """A few rows to leave out, as a number or a parameter; or none."""
+        return self.limit() if self.chance(25) else None
+
     def orderings(
-        self, projections: Sequence[ast.Projection], *, grouped: bool
+        self, projections: Sequence[ast.Projection], *, grouped: bool, distinct: bool = False
     ) -> tuple[ast.Ordering, ...]:
         """Order keys: columns by name or by value, other values of the rows, other aggregates."""
         sortable = [column for column, type_, _ in _columns(self.scope) if can_be_sorted(type_)]
         candidates = [
-            projection for projection in projections if grouped or projection.expression in sortable
+            projection
+            for projection in projections
+            if (grouped or projection.expression in sortable) and not _has_no_order(projection)
         ]
         orderings: list[ast.Ordering] = []
         for _ in range(self.draw(st.integers(0, 2))):
-            expression: ast.Expression = self._aggregate() if grouped else self.choose(sortable)
+            if distinct and not grouped:
+                if candidates:
+                    orderings.append(ast.Ordering(self._column_key(self.choose(candidates)), None))
+                continue
+            expression: ast.Expression = (
+                self._aggregate(_SORTABLE_AGGREGATES) if grouped else self.choose(sortable)
+            )
+            if not grouped and self.chance(20):
+                value, type_ = self._computed(self.scope)
+                expression = value if can_be_sorted(type_) else expression
             if candidates and self.chance(60):
-                column = self.choose(candidates)
-                expression = ast.Alias(column.alias) if column.alias else column.expression
+                expression = self._column_key(self.choose(candidates))
             direction = self.choose((None, ast.SortDirection.ASC, ast.SortDirection.DESC))
             orderings.append(ast.Ordering(expression, direction))
         return tuple(orderings)
+
+    def _column_key(self, column: ast.Projection) -> ast.Expression:
+        assert not isinstance(column.expression, ast.AllOf | ast.ObjectOf), "it is no key"
+        return ast.Alias(column.alias) if column.alias else column.expression
 
     def limit(self) -> ast.Integer | ast.Variable | None:
         """A small limit, as a number or a parameter; or none."""
@@ -224,7 +320,7 @@ class _Query:
         missing = null and self.chance(15)
         return self._parameter(parameter_type, None if missing else drawn, nullable=missing)
 
-    def _start(self, scope: dict[str, SchemaType]) -> ast.Clause:
+    def _start(self, scope: dict[str, BoundType]) -> ast.Clause:
         """A binding, or a walk between unbound ends."""
         edges = _walkable(self.catalog.edge_types)
         if edges and self.chance(25):
@@ -232,12 +328,21 @@ class _Query:
             source, destination = self._name(), self._name()
             scope[source] = self.catalog.node_type(edge.source)
             scope[destination] = self.catalog.node_type(edge.target)
-            return self._traversal(edge, _variable(source), _variable(destination), scope)
+            return self._traversal([edge], _variable(source), _variable(destination), scope)
         name = self._name()
-        scope[name] = node = self.choose(self.catalog.node_types)
+        scope[name] = node = self._node_type()
         return self._binding(name, node)
 
-    def _binding(self, name: str, node: NodeType) -> ast.Binding:
+    def _node_type(self) -> NodeType | SeveralTypes:
+        """A node type, or several."""
+        types = [self.choose(self.catalog.node_types)]
+        if not self.chance(80):
+            types.append(self.choose(self.catalog.node_types))
+        bound = together(types)
+        assert not isinstance(bound, EdgeType), "they are types of nodes"
+        return bound
+
+    def _binding(self, name: str, node: NodeType | SeveralTypes) -> ast.Binding:
         matchable = [
             property_
             for property_ in node.properties
@@ -245,7 +350,7 @@ class _Query:
             or (isinstance(property_.type, ListType) and isinstance(property_.type.item, Scalar))
         ]
         properties: list[Property] = []
-        if node.key and self.chance(40):
+        if isinstance(node, NodeType) and node.key and self.chance(40):
             # Engines have a separate path that looks up a key instead of reading the table.
             properties = [node.property_named(name) for name in node.key]
         elif matchable and self.chance(30):
@@ -255,70 +360,237 @@ class _Query:
             type_ = property_.type.item if isinstance(property_.type, ListType) else property_.type
             value = self.value(type_, null=True)
             matches.append(ast.PropertyMatch(ast.Name(property_.name, _NOWHERE), value))
-        return ast.Binding(_variable(name), ast.Name(node.name, _NOWHERE), tuple(matches))
+        first, *others = (ast.Name(member.name, _NOWHERE) for member in members_of(node))
+        return ast.Binding(_variable(name), first, tuple(matches), tuple(others))
 
-    def _walk(self, origins: _Scope, scope: dict[str, SchemaType]) -> ast.Clause:
+    def _walk(self, origins: _Scope, scope: dict[str, BoundType]) -> ast.Clause:
         """A walk from or to a node of `origins`; a binding of it if its type has no edges."""
         origin = self.choose(_nodes(origins))
         node = origins[origin]
-        assert isinstance(node, NodeType), "_nodes omits edges"
-        edges = [
+        assert not isinstance(node, EdgeType), "_nodes omits edges"
+        names = {member.name for member in members_of(node)}
+        touching = [
             edge_type
             for edge_type in _walkable(self.catalog.edge_types)
-            if node.name in (edge_type.source, edge_type.target)
+            if names & {edge_type.source, edge_type.target}
         ]
-        if not edges:
+        if not touching:
             return self._binding(origin, node)
-        edge = self.choose(edges)
-        other = edge.target if edge.source == node.name else edge.source
-        known = [name for name in _nodes(scope) if scope[name].name == other]
+        edges = [self.choose(touching)]
+        if not self.chance(75):
+            edges.append(self.choose(touching))
+        # Read from left to right, the types decide: forwards, if they allow it.
+        ways = [(edge.source, edge.target, edge.source in names) for edge in edges]
+        others = [target if is_source else source for source, target, is_source in ways]
+        known = [
+            name
+            for name in _nodes(scope)
+            if {member.name for member in members_of(scope[name])} == set(others)
+            # One node is both ends only of edges between nodes of one type.
+            and (name != origin or all(edge.source == edge.target for edge in edges))
+        ]
         end = _variable("_")
         if known and self.chance(30):
             end = _variable(self.choose(known))
         elif self.chance(75):
             end = _variable(self._name())
-            scope[end.name] = self.catalog.node_type(other)
-        source, destination = self.draw(st.permutations([_variable(origin), end]))
-        return self._traversal(edge, source, destination, scope)
+            scope[end.name] = together(map(self.catalog.node_type, others))
+        source, destination = _variable(origin), end
+        if len(edges) == 1 and isinstance(node, NodeType):
+            source, destination = self.draw(st.permutations([source, destination]))
+        return self._traversal(edges, source, destination, scope)
 
     def _traversal(
         self,
-        edge: EdgeType,
+        edges: Sequence[EdgeType],
         source: ast.Variable,
         destination: ast.Variable,
-        scope: dict[str, SchemaType],
+        scope: dict[str, BoundType],
     ) -> ast.Traversal:
-        chains = edge.source == edge.target
+        ends = {end for edge in edges for end in (edge.source, edge.target)}
+        chains = len(ends) == 1
         hops: ast.Hops | None = None
         edge_variable: ast.Variable | None = None
         if self.chance(30):
             low = self.draw(st.integers(1, 3)) if chains else 1
-            high = self.draw(st.integers(low, 4))
+            high = self.draw(st.integers(low, 4)) if chains or len(set(edges)) == 1 else 1
             hops = ast.Hops(ast.Integer(low, _NOWHERE), ast.Integer(high, _NOWHERE), _NOWHERE)
         elif self.chance(30):
             edge_variable = _variable(self._name())
-            scope[edge_variable.name] = edge
+            scope[edge_variable.name] = together(edges)
+        first, *others = (
+            ast.Name(self.choose((edge.word, edge.word.lower())), _NOWHERE) for edge in edges
+        )
         return ast.Traversal(
             source,
             edge_variable,
-            ast.Name(self.choose((edge.word, edge.word.lower())), _NOWHERE),
+            first,
             undirected=chains and self.chance(25),
             hops=hops,
             destination=destination,
+            other_edges=tuple(others),
         )
 
-    def _filter(self, scope: _Scope) -> ast.Clause | None:
+    def _condition(self, scope: _Scope, *, depth: int = 0) -> ast.Condition | None:
+        """A condition of conditions, or one on a column; None if no operator fits what is drawn."""
+        if depth > _DEPTH_MAX or self.chance(70):
+            return self._filter(scope)
+        if self.chance(35):
+            inner = self._condition(scope, depth=depth + 1)
+            return None if inner is None else ast.Inverse(inner, _NOWHERE)
+        drawn = [self._condition(scope, depth=depth + 1) for _ in range(self.choose((2, 2, 3)))]
+        parts = tuple(part for part in drawn if part is not None)
+        if len(parts) < 2:
+            return parts[0] if parts else None
+        return ast.Junction(self.choose(list(ast.Connective)), parts)
+
+    def _filter(self, scope: _Scope) -> ast.Condition | None:
         """A condition on a column of the scope; None if no operator fits the drawn column."""
+        if self.chance(20):
+            return self._compared(scope)
+        if not self.chance(92):
+            return self._identity(scope)
         column, type_, nullable = self.choose(_columns(scope))
-        if nullable and self.chance(15):
+        if (nullable or column.variable.name in self.optional) and self.chance(15):
             return ast.NullTest(column, negated=self.draw(st.booleans()))
         match type_:
             case ListType(Scalar() as item):
-                return _comparison(column, ast.Sign.CONTAINS, self.value(item, null=True))
+                value = self.value(item, null=True)
+                if self.chance(50):
+                    return _comparison(value, ast.Sign.IN, column)
+                return _comparison(column, ast.Sign.CONTAINS, value)
             case Scalar() | EnumType():
                 return self._comparison(column, type_, scope)
             case _:
                 return None
+
+    def _identity(self, scope: _Scope) -> ast.Comparison:
+        """A comparison of two variables that may be the same, or of the type of one."""
+        sign, name = self.choose(_EQUALITY), self.choose(sorted(scope))
+        names = {member.name for member in members_of(scope[name])}
+        others = [
+            other
+            for other, type_ in scope.items()
+            if names & {member.name for member in members_of(type_)}
+        ]
+        if self.chance(70):
+            return _comparison(_variable(name), sign, _variable(self.choose(others)))
+        type_ = self.choose([*sorted(names), "Person"])
+        return _comparison(ast.TypeOf(_variable(name), _NOWHERE), sign, _literal(type_))
+
+    def _computed(self, scope: _Scope, *, depth: int = 0) -> tuple[ast.Expression, PropertyType]:
+        """A value that is computed from columns of the scope, and its type."""
+        column, type_, _ = self.choose(_columns(scope))
+        choice = self.draw(st.integers(1, 100))
+        match type_:
+            case Scalar() if type_.is_numeric and choice <= 80:
+                return self._number(column, type_, scope, depth)
+            case Scalar.DATE | Scalar.DATETIME if choice <= 80:
+                return self._moment(column, type_)
+            case Scalar.STRING | EnumType() if choice <= 80:
+                return self._text(column)
+            case ListType() if choice <= 80:
+                call = ast.FunctionCall(ast.FunctionName.LENGTH, (column,), _NOWHERE)
+                return call, Scalar.I64
+            case Scalar() | EnumType():
+                return self._choice(column, type_, scope)
+            case _:
+                return column, type_
+
+    def _number(
+        self, column: ast.Expression, type_: Scalar, scope: _Scope, depth: int
+    ) -> tuple[ast.Expression, PropertyType]:
+        others: list[tuple[ast.Expression, Scalar]] = [
+            (other, kind)
+            for other, kind, _ in _columns(scope)
+            if isinstance(kind, Scalar) and kind.is_numeric
+        ]
+        others += [(_literal(value), Scalar.I64) for value in (-2, 0, 1, 3)]
+        others += [(_literal(value), Scalar.F64) for value in (0.0, 0.5, -2.5)]
+        if type_.is_float and self.chance(40):
+            function = self.choose(_ROUNDING)
+            return ast.FunctionCall(function, (column,), _NOWHERE), Scalar.F64
+        other, kind = self.choose(others)
+        sign = self.choose(list(ast.ArithmeticSign))
+        is_whole = type_.is_integer and kind.is_integer
+        if sign is ast.ArithmeticSign.MODULO and not is_whole:
+            sign = ast.ArithmeticSign.OVER
+        if {type_, kind} in _TOO_WIDE and sign is ast.ArithmeticSign.TIMES:
+            sign = ast.ArithmeticSign.PLUS
+        value: ast.Expression = ast.Arithmetic(column, sign, other, _NOWHERE)
+        result = Scalar.I64 if is_whole and sign is not ast.ArithmeticSign.OVER else Scalar.F64
+        if self.chance(20):
+            value = ast.FunctionCall(ast.FunctionName.ABS, (value,), _NOWHERE)
+        if depth < 1 and result is Scalar.F64 and self.chance(30):
+            return self._number(value, result, scope, depth + 1)
+        return value, result
+
+    def _moment(
+        self, column: ast.Expression, type_: PropertyType
+    ) -> tuple[ast.Expression, PropertyType]:
+        if self.chance(30):
+            return ast.FunctionCall(self.choose(_PARTS), (column,), _NOWHERE), Scalar.I64
+        if self.chance(30):
+            other = _literal(self.draw(values(type_)))
+            between = Scalar.I64 if type_ is Scalar.DATE else Scalar.F64
+            return ast.Arithmetic(column, ast.ArithmeticSign.MINUS, other, _NOWHERE), between
+        sign = self.choose((ast.ArithmeticSign.PLUS, ast.ArithmeticSign.MINUS))
+        days = _literal(self.choose((-1, 0, 30, 400, 3_000_000, 2**62)))
+        return ast.Arithmetic(column, sign, days, _NOWHERE), type_
+
+    def _text(self, column: ast.Expression) -> tuple[ast.Expression, PropertyType]:
+        function = self.choose(_TEXT_FUNCTIONS)
+        arguments: list[ast.Expression] = [column]
+        match function:
+            case ast.FunctionName.SUBSTRING:
+                numbers = st.sampled_from((-1, 0, 1, 2, 3, 2**40))
+                count = self.choose((1, 2))
+                arguments += [_literal(self.draw(numbers)) for _ in range(count)]
+            case ast.FunctionName.CONCAT:
+                arguments.append(_literal(self.draw(values(Scalar.STRING))))
+            case ast.FunctionName.REPLACE:
+                arguments += [_literal(self.draw(values(Scalar.STRING))) for _ in range(2)]
+            case _:
+                pass
+        is_number = function is ast.FunctionName.LENGTH
+        type_ = Scalar.I64 if is_number else Scalar.STRING
+        return ast.FunctionCall(function, tuple(arguments), _NOWHERE), type_
+
+    def _choice(
+        self, column: ast.Expression, type_: Scalar | EnumType, scope: _Scope
+    ) -> tuple[ast.Expression, PropertyType]:
+        other = _literal(self.draw(values(type_)))
+        result: PropertyType = type_
+        if isinstance(type_, EnumType):
+            result = Scalar.STRING
+        elif type_.is_integer:
+            result = Scalar.I64
+        elif type_.is_float:
+            result = Scalar.F64
+        condition = self._filter(scope)
+        if condition is None or self.chance(40):
+            call = ast.FunctionCall(ast.FunctionName.COALESCE, (column, other), _NOWHERE)
+            return call, result
+        otherwise = self.choose((None, other, ast.Null(_NOWHERE)))
+        if otherwise is not other and result is not Scalar.I64:
+            # Without a literal beside it, an enum or a float remains what it is.
+            result = type_
+        return ast.Case(((condition, column),), otherwise, _NOWHERE), result
+
+    def _compared(self, scope: _Scope) -> ast.Condition | None:
+        """A comparison of computed values."""
+        value, type_ = self._computed(scope)
+        if not isinstance(type_, Scalar | EnumType):
+            return None
+        if self.chance(15):
+            return ast.NullTest(value, self.draw(st.booleans()))
+        sign = self.choose((*_EQUALITY, *_ORDER_SIGNS) if has_order(type_) else _EQUALITY)
+        other: ast.Expression = _literal(self.draw(values(type_)))
+        if isinstance(type_, Scalar) and type_.is_numeric and self.chance(60):
+            number, kind = self._computed(scope)
+            is_number = isinstance(kind, Scalar) and kind.is_numeric
+            other = number if is_number else self._foreign_number(type_)
+        return ast.Comparison(value, sign, other, _NOWHERE)
 
     def _comparison(
         self, column: ast.PropertyOf, type_: Scalar | EnumType, scope: _Scope
@@ -327,8 +599,13 @@ class _Query:
             sign = self.choose((ast.Sign.CONTAINS, ast.Sign.STARTS_WITH))
             return _comparison(column, sign, self.value(type_, null=True))
         if self.chance(15):
-            items = self.draw(st.lists(values(type_), min_size=1, max_size=3))
-            return _comparison(_literal(items), ast.Sign.CONTAINS, column)
+            items = _literal(self.draw(st.lists(values(type_), min_size=1, max_size=3)))
+            if self.chance(50):
+                return _comparison(column, ast.Sign.IN, items)
+            return _comparison(items, ast.Sign.CONTAINS, column)
+        if type_ is not Scalar.BOOL and isinstance(type_, Scalar) and self.chance(10):
+            drawn = self.draw(values(ListType(type_)))
+            return _comparison(column, ast.Sign.IN, self._parameter(ListType(type_), drawn))
         sign = self.choose((*_EQUALITY, *_ORDER_SIGNS) if has_order(type_) else _EQUALITY)
         others = [
             other
@@ -356,11 +633,20 @@ class _Query:
         )
         return self._parameter(other, self.draw(values(other)))
 
-    def _aggregate(self) -> ast.AggregateCall:
-        function = self.choose(list(ast.AggregateName))
+    def _aggregate(
+        self, functions: Sequence[ast.AggregateName] = tuple(ast.AggregateName)
+    ) -> ast.AggregateCall:
+        if self.chance(10):
+            star = ast.Star(_NOWHERE)
+            return ast.AggregateCall(ast.AggregateName.COUNT, False, star, _NOWHERE)  # noqa: FBT003
+        function = self.choose(functions)
         columns = [column for column in _columns(self.scope) if _accepts(function, column[1])]
         if not columns:
             function, columns = ast.AggregateName.COUNT, _columns(self.scope)
+        if self.chance(25):
+            value, kind = self._computed(self.scope)
+            if _accepts(function, kind) and can_be_sorted(kind):
+                return ast.AggregateCall(function, self.chance(30), value, _NOWHERE)
         argument, type_, _ = self.choose(columns)
         distinct = can_be_sorted(type_) and self.chance(30)
         bare = argument.property.text == "id" and self.chance(70)
@@ -398,8 +684,17 @@ class _Query:
         return f"{self.choose(('p', 'order', 'not', 'x_'))}{self.names}"
 
 
+def _has_no_order(projection: ast.Projection) -> bool:
+    """Whether it is a list or an object."""
+    match projection.expression:
+        case ast.AggregateCall(ast.AggregateName.COLLECT) | ast.ObjectOf():
+            return True
+        case _:
+            return False
+
+
 def _nodes(scope: _Scope) -> list[str]:
-    return [name for name, type_ in scope.items() if isinstance(type_, NodeType)]
+    return [name for name, type_ in scope.items() if is_node(type_)]
 
 
 def _walkable(edges: Sequence[EdgeType]) -> list[EdgeType]:
@@ -411,7 +706,7 @@ def _columns(scope: _Scope) -> list[tuple[ast.PropertyOf, PropertyType, bool]]:
     """Every column that can be read, its type, and whether it may be null."""
     columns: list[tuple[ast.PropertyOf, PropertyType, bool]] = []
     for name, type_ in scope.items():
-        system_columns = ("id",) if isinstance(type_, NodeType) else ("id", "src", "dst")
+        system_columns = ("id",) if is_node(type_) else ("id", "src", "dst")
         columns += [(_property(name, column), Scalar.STRING, False) for column in system_columns]
         columns += [
             (_property(name, property_.name), property_.type, property_.nullable)
@@ -424,6 +719,8 @@ def _accepts(function: ast.AggregateName, type_: PropertyType) -> bool:
     match function:
         case ast.AggregateName.COUNT:
             return True
+        case ast.AggregateName.COLLECT:
+            return can_be_sorted(type_)
         case ast.AggregateName.MIN | ast.AggregateName.MAX:
             return has_order(type_)
         case ast.AggregateName.SUM | ast.AggregateName.AVG:

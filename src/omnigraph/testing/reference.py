@@ -13,15 +13,15 @@ from typing import assert_never
 
 from omnigraph.query import ir
 from omnigraph.query.ir import Value
-from omnigraph.testing import searches
+from omnigraph.testing import functions, searches
 from omnigraph.testing.aggregates import RoundedFloat, aggregate, require_fit
 from omnigraph.testing.equality import SortKey, are_equal, distinct, sort_key, unsigned_zero
 
 Row = Mapping[str, Value]
 """A node or an edge: `id`, for an edge `src` and `dst`, and every property, null as None."""
 
-Assignment = Mapping[str, Row]
-"""The row of each variable."""
+Assignment = Mapping[str, Row | None]
+"""The row of each variable; None where an optional part has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def evaluate(
     # The limit applies first: sorting uses exact sums, and only returned sums have to fit.
     return [
         {name: require_fit(value, types[name]) for name, value in columns.items()}
-        for columns, _ in results[: _limit(query, run)]
+        for columns, _ in results[_count(query.skip, run) or 0 :][: _count(query.limit, run)]
     ]
 
 
@@ -113,12 +113,12 @@ def _sort_key(
     return sort_key(value)
 
 
-def _limit(query: ir.ReadQuery, run: _Run) -> int | None:
-    if not isinstance(query.limit, ir.ParameterValue):
-        return query.limit
-    limit = run.values[query.limit.name]
-    assert isinstance(limit, int), "a limit is a whole number"
-    return limit
+def _count(count: int | ir.ParameterValue | None, run: _Run) -> int | None:
+    if not isinstance(count, ir.ParameterValue):
+        return count
+    value = run.values[count.name]
+    assert isinstance(value, int), "a limit is a whole number"
+    return value
 
 
 def _solutions(block: ir.Block, outer: Assignment, run: _Run) -> Iterator[Assignment]:
@@ -128,7 +128,7 @@ def _solutions(block: ir.Block, outer: Assignment, run: _Run) -> Iterator[Assign
         assignments = [
             {**assignment, node.variable: row}
             for assignment in assignments
-            for row in run.graph.rows_of(node.type_name)
+            for row in _rows_of(node.type_names, run.graph)
         ]
     for traversal in block.traversals:
         assignments = [
@@ -136,11 +136,28 @@ def _solutions(block: ir.Block, outer: Assignment, run: _Run) -> Iterator[Assign
             for assignment in assignments
             for extended in _crossings(traversal, assignment, run.graph)
         ]
+    for part in block.optionals:
+        nothing = dict.fromkeys(_variables(part.block))
+        assignments = [
+            extended
+            for assignment in assignments
+            for extended in (
+                list(_solutions(part.block, assignment, run)) or [{**assignment, **nothing}]
+            )
+        ]
     for assignment in assignments:
-        if all(_is_true(filter_, assignment, run) for filter_ in block.filters) and not any(
+        if all(_truth(filter_, assignment, run) for filter_ in block.filters) and not any(
             _has_solution(negation.block, assignment, run) for negation in block.negations
         ):
             yield assignment
+
+
+def _variables(block: ir.Block) -> Iterator[str]:
+    """Every variable that a solution of the block has beyond the outer ones."""
+    yield from (node.variable for node in block.nodes)
+    yield from (each.edge_variable for each in block.traversals if each.edge_variable is not None)
+    for part in block.optionals:
+        yield from _variables(part.block)
 
 
 def _has_solution(block: ir.Block, outer: Assignment, run: _Run) -> bool:
@@ -154,37 +171,72 @@ def _crossings(
     for source in _candidates(traversal.source, assignment, graph):
         for destination in _candidates(traversal.destination, assignment, graph):
             if traversal.edge_variable is None:
-                hops = _distance(traversal, source["id"], destination["id"], graph)
+                hops = _distance(traversal, source, destination, graph)
                 if hops is not None and traversal.hops_min <= hops <= traversal.hops_max:
                     yield assignment
                 continue
-            for edge in graph.rows_of(traversal.edge_type):
-                if _connects(edge, traversal.direction, source["id"], destination["id"]):
-                    yield {**assignment, traversal.edge_variable: edge}
+            types = [step.edge_type for step in traversal.steps]
+            for step in _steps(traversal, source, destination):
+                for edge in _rows_of(types, graph, only=step.edge_type):
+                    if _connects(edge, step.direction, _own_id(source), _own_id(destination)):
+                        yield {**assignment, traversal.edge_variable: edge}
 
 
 def _candidates(
     end: str | ir.Anonymous, assignment: Assignment, graph: ReferenceGraph
 ) -> Sequence[Row]:
     if isinstance(end, ir.Anonymous):
-        return graph.rows_of(end.type_name)
-    return [assignment[end]]
+        return _rows_of(end.type_names, graph)
+    row = assignment[end]
+    return [] if row is None else [row]
+
+
+def _rows_of(types: Sequence[str], graph: ReferenceGraph, only: str | None = None) -> Sequence[Row]:
+    """The rows of all types, or of one of them; where there are several, each knows its own."""
+    if len(types) == 1:
+        return graph.rows_of(types[0])
+    return [
+        {**row, "id": f"{type_}:{row['id']!s}", ir.LOCAL_ID: row["id"], ir.TYPE: str(type_)}
+        for type_ in types
+        if only in (None, type_)
+        for row in graph.rows_of(type_)
+    ]
+
+
+def _own_id(row: Row) -> Value:
+    """The id of a row among those of its type."""
+    return row.get(ir.LOCAL_ID, row["id"])
+
+
+def _steps(traversal: ir.Traversal, source: Row, destination: Row) -> Iterator[ir.EdgeStep]:
+    """The edge types that join rows of the types that these two have."""
+    for step in traversal.steps:
+        ends = (step.source, source), (step.destination, destination)
+        if all(type_ is None or row[ir.TYPE] == type_ for type_, row in ends):
+            yield step
 
 
 def _distance(
-    traversal: ir.Traversal, source: Value, destination: Value, graph: ReferenceGraph
+    traversal: ir.Traversal, source: Row, destination: Row, graph: ReferenceGraph
 ) -> int | None:
     """The least number of hops from the source to the destination, up to `hops_max`.
 
     The source itself is reached only by a self-loop, at one hop.
     """
-    edges = graph.rows_of(traversal.edge_type)
-    if any(_connects(edge, traversal.direction, source, destination) for edge in edges):
+    steps = list(_steps(traversal, source, destination))
+    start, end = _own_id(source), _own_id(destination)
+    if any(
+        _connects(edge, step.direction, start, end)
+        for step in steps
+        for edge in graph.rows_of(step.edge_type)
+    ):
         return 1
-    visited, frontier = {source}, {source}
+    if traversal.hops_max == 1:
+        return None
+    visited, frontier = {start}, {start}
     for hops in range(1, traversal.hops_max + 1):
-        frontier = _neighbours(frontier, traversal.direction, edges) - visited
-        if destination in frontier:
+        frontier = _neighbours(frontier, steps, graph) - visited
+        if end in frontier:
             return hops
         if not frontier:
             return None
@@ -192,13 +244,16 @@ def _distance(
     return None
 
 
-def _neighbours(nodes: set[Value], direction: ir.Direction, edges: Sequence[Row]) -> set[Value]:
+def _neighbours(
+    nodes: set[Value], steps: Sequence[ir.EdgeStep], graph: ReferenceGraph
+) -> set[Value]:
     neighbours: set[Value] = set()
-    for edge in edges:
-        if direction is not ir.Direction.IN and edge["src"] in nodes:
-            neighbours.add(edge["dst"])
-        if direction is not ir.Direction.OUT and edge["dst"] in nodes:
-            neighbours.add(edge["src"])
+    for step in steps:
+        for edge in graph.rows_of(step.edge_type):
+            if step.direction is not ir.Direction.IN and edge["src"] in nodes:
+                neighbours.add(edge["dst"])
+            if step.direction is not ir.Direction.OUT and edge["dst"] in nodes:
+                neighbours.add(edge["src"])
     return neighbours
 
 
@@ -217,7 +272,8 @@ def _connects(edge: Row, direction: ir.Direction, source: Value, destination: Va
             assert_never(direction)
 
 
-def _is_true(filter_: ir.Filter, assignment: Assignment, run: _Run) -> bool:
+def _truth(filter_: ir.Filter, assignment: Assignment, run: _Run) -> bool | None:
+    """Whether the condition is true or false; None if it is unknown."""
     match filter_:
         case ir.Comparison(left, operator, right):
             return _compares(
@@ -232,13 +288,22 @@ def _is_true(filter_: ir.Filter, assignment: Assignment, run: _Run) -> bool:
             assert limit is None or isinstance(limit, int), "edits are a whole number"
             sides = _operand(text, assignment, run), _operand(query, assignment, run)
             return searches.passes(filter_, *sides, limit)
+        case ir.Junction(connective, conditions):
+            truths = [_truth(condition, assignment, run) for condition in conditions]
+            decisive = connective is ir.Connective.OR
+            if decisive in truths:
+                return decisive
+            return None if None in truths else not decisive
+        case ir.Inverse(condition):
+            truth = _truth(condition, assignment, run)
+            return None if truth is None else not truth
         case _:
             assert_never(filter_)
 
 
-def _compares(left: Value, operator: ir.Operator, right: Value) -> bool:
+def _compares(left: Value, operator: ir.Operator, right: Value) -> bool | None:
     if left is None or right is None:
-        return False
+        return None
     match operator:
         case ir.Operator.EQ:
             return are_equal(left, right)
@@ -270,13 +335,20 @@ def _compares(left: Value, operator: ir.Operator, right: Value) -> bool:
 def _operand(operand: ir.Operand, assignment: Assignment, run: _Run) -> Value:
     match operand:
         case ir.ColumnValue(variable, column):
-            return assignment[variable][column]
+            row = assignment[variable]
+            return None if row is None else row[column]
         case ir.ParameterValue(name):
             return run.values[name]
         case ir.Constant(value):
             return value
         case ir.Now():
             return run.now
+        case ir.Call(function, arguments, type_):
+            values = [_operand(argument, assignment, run) for argument in arguments]
+            return functions.call(function, values, type_)
+        case ir.Case(branches, otherwise, type_):
+            chosen = (value for when, value in branches if _truth(when, assignment, run))
+            return functions.converted(_operand(next(chosen, otherwise), assignment, run), type_)
         case _:
             assert_never(operand)
 
@@ -307,6 +379,11 @@ def _value(
             assert not isinstance(row, _Group), "groups have no rankings"
             score = _score(expression, row, run)
             return None if score is None else RoundedFloat(score, abs(score) * 1e-9)
+        case ir.ObjectValue(of, values):
+            assert not isinstance(row, _Group), "an object is of one row"
+            if _operand(of, row, run) is None:
+                return None
+            return {name: _operand(value, row, run) for name, value in values}  # type: ignore[return-value]  # of a column only
         case ir.Aggregate():
             assert isinstance(row, _Group), "only groups have aggregates"
             return _aggregate(expression, row, run)
@@ -330,7 +407,7 @@ def _score(ranking: ir.Ranking, row: Assignment, run: _Run) -> float | None:
             scores = [_scores(each, run) for each in rankings]
             weight = _operand(k, row, run)
             assert isinstance(weight, int), "k is a whole number"
-            score = searches.fuse(scores, [str(row[name]["id"]) for name in variables], weight)
+            score = searches.fuse(scores, [_id(row[name]) for name in variables], weight)
         case _:
             assert_never(ranking)
     assert score is None or isinstance(score, float), "a score is a number"
@@ -340,8 +417,14 @@ def _score(ranking: ir.Ranking, row: Assignment, run: _Run) -> float | None:
 def _scores(ranking: ir.Nearest | ir.Bm25, run: _Run) -> dict[str, float]:
     """The scores of the rows in scope that have one, by id; less is better."""
     sign = -1 if isinstance(ranking, ir.Bm25) else 1
-    scores = {str(each[_variable(ranking)]["id"]): _score(ranking, each, run) for each in run.scope}
-    return {id_: sign * score for id_, score in scores.items() if score is not None}
+    scores = {_id(each[_variable(ranking)]): _score(ranking, each, run) for each in run.scope}
+    return {
+        id_: sign * score for id_, score in scores.items() if id_ is not None and score is not None
+    }
+
+
+def _id(row: Row | None) -> str | None:
+    return None if row is None else str(row["id"])
 
 
 def _variable(ranking: ir.Nearest | ir.Bm25) -> str:

@@ -35,6 +35,8 @@ _WORDS: Final = (
 _JOINTS: Final = (" ", " ", " ", "-", ", ", " the ", "\n", "_")
 _NUMBERS: Final = (-1.0, 0.0, 0.5, 1.0, 2.0)
 _NAMES: Final = tuple("abcdefghij")
+_ANALYZERS: Final = (Analyzer.ENGLISH, Analyzer.SIMPLE, Analyzer.WHITESPACE)
+"""What the reference knows the words of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +67,7 @@ vectors: Final = st.tuples(st.sampled_from(_NUMBERS), st.sampled_from(_NUMBERS))
 @st.composite
 def search_catalogs(draw: st.DrawFn) -> Catalog:
     """A catalog of documents that cite each other, searched in different ways."""
-    text_options = st.none() | st.sampled_from(
-        [TextOptions(analyzer) for analyzer in Analyzer if analyzer is not Analyzer.RAW]
-    )
+    text_options = st.none() | st.sampled_from([TextOptions(analyzer) for analyzer in _ANALYZERS])
     metrics = st.none() | st.sampled_from([VectorOptions(metric=metric) for metric in Metric])
     doc = NodeType(
         "Doc",
@@ -166,10 +166,14 @@ class _SearchQuery:
             clauses.append(way)
             if self.draw(st.booleans()):
                 clauses.append(self.test("$x"))
+            if self.draw(st.integers(0, 3)) == 0:
+                clauses.append(f"{self.test('$x')} or {self.test('$d')} and $d.n >= 1")
             if "$e" in way and self.draw(st.booleans()):
                 clauses.append(f"search($e.why, {self.text()})")
         if self.draw(st.booleans()):
             clauses.append(self.test("$d"))
+        if self.draw(st.integers(0, 3)) == 0:
+            clauses.append(f"$d.n = {self.draw(st.integers(0, 2))} or {self.test('$d')}")
         if self.draw(st.integers(0, 2)) == 0:
             clauses.append(
                 f"not {{ $d cites $y {self.test(self.draw(st.sampled_from(('$y', '$d'))))} }}"

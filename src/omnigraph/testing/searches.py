@@ -112,7 +112,7 @@ def distance(metric: Metric, vector: Value, query: Value) -> Value:
             assert_never(metric)
 
 
-def fuse(rankings: Sequence[Mapping[str, float]], ids: Sequence[str], k: int) -> Value:
+def fuse(rankings: Sequence[Mapping[str, float]], ids: Sequence[str | None], k: int) -> Value:
     """The fused score of a row that has these ids; null if no ranking has one of them.
 
     Args:

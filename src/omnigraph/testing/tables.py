@@ -48,5 +48,7 @@ def to_rows(table: pa.Table) -> list[dict[str, Value]]:
 
 
 def _value(value: object) -> Value:
-    # Arrow returns the Python types of `query.ir`, except for lists.
+    # Arrow returns the Python types of `query.ir`, except for lists, also those of objects.
+    if isinstance(value, dict):
+        return {name: _value(each) for name, each in value.items()}  # type: ignore[return-value]
     return tuple(value) if isinstance(value, list) else value  # type: ignore[return-value]

@@ -8,11 +8,11 @@ state before or the state after (docs/decisions/0006).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from omnigraph.clock import Clock, back_off, creation_time
 from omnigraph.errors import (
@@ -27,6 +27,7 @@ from omnigraph.errors import (
     TableConflictError,
 )
 from omnigraph.failpoints import Failpoint, hit
+from omnigraph.integrity.violations import IntegrityError
 from omnigraph.limits import (
     EXCLUSION_BACKOFF_SECONDS_MAX,
     EXCLUSION_SECONDS_MAX,
@@ -42,6 +43,7 @@ from omnigraph.manifest.expectations import (
     Expectation,
     HeadIs,
     SchemaIs,
+    StreamAt,
     TableAt,
     branch_deleted_error,
     require,
@@ -57,6 +59,7 @@ from omnigraph.model.commits import MAINTENANCE_KINDS, Commit, OperationKind
 from omnigraph.model.followups import FollowUpFailure, schema_text_failure
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import BranchName
+from omnigraph.model.streams import StreamStep
 from omnigraph.model.tables import TableKey, TablePin, Tombstone
 from omnigraph.recovery.claims import claim, release_on_failure, renew_lease
 from omnigraph.recovery.classify import CONFIRMED_KINDS
@@ -81,6 +84,20 @@ _log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt of a request with a key (`transaction.requests`).
+
+    Attributes:
+        keep: Called with the result and the commit id before the first effect, while the tables are
+            held. Raises ConflictError if another process carries out the same request.
+        commit_id: The commit that earlier attempts would have made; None for the first one.
+    """
+
+    keep: Callable[[TransactionResult[Any], CommitId], None]
+    commit_id: CommitId | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
     """The caller's parameters that every kind of write has.
 
@@ -88,8 +105,13 @@ class Order:
         expect_head: The commit whose rows the branch must have for the write to happen.
         expect_rows_from: `Commit.rows_from` of that commit, which the transaction finds.
         source: The snapshot that a merge brings in.
+        approvals: How many reviewers approved it.
         is_patient: Whether to wait for other writers of the same tables, and to plan again.
         begun_at: When the transaction began, which sets it.
+        attempt: Set for a request with a key.
+        stream: The batch of a stream that is written. The first one of a stream makes a commit in
+            any case, so that later ones are known to follow it.
+        forgets: The stream whose record is removed.
     """
 
     kind: OperationKind
@@ -99,14 +121,22 @@ class Order:
     expect_head: CommitId | None = None
     expect_rows_from: CommitId | None = None
     source: Snapshot | None = None
+    approvals: int = 0
     is_patient: bool = True
     begun_at: datetime | None = None
+    attempt: Attempt | None = None
+    stream: StreamStep | None = None
+    forgets: str | None = None
 
     @property
     def merged_parent(self) -> CommitId | None:
         """The commit that a merge brings in."""
         return None if self.source is None else self.source.head.commit_id
 
+
+Admit: TypeAlias = "Callable[[Order, Collection[str]], None]"
+"""Raises if the actor of a write may not make it. Called before the plan, and after it with the
+types that the write changes."""
 
 AfterCommit: TypeAlias = "Callable[[Order, Mapping[TableKey, Table]], tuple[FollowUpFailure, ...]]"
 """Called after each commit with the tables that it changed; returns what failed. The commit has
@@ -132,9 +162,11 @@ class Transactions:
     """Runs the writes of one graph handle.
 
     Attributes:
+        admit: Decides whether a write is allowed; None if every write is.
         after_commit: Follows each commit that changed tables, unless its work is bulk.
     """
 
+    admit: Admit | None = None
     after_commit: AfterCommit | None = None
 
     def __init__(self, manifest: Manifest, clock: Clock, catalogs: Catalogs) -> None:
@@ -160,9 +192,12 @@ class Transactions:
             BranchNotFoundError: there is no such branch, or it was deleted meanwhile. A later
                 branch of its name has nothing of this write.
             CommitLetGoError: what a merge brings in was let go meanwhile. Nothing became visible.
+            NotAllowedError: the actor may not make this write. Nothing became visible.
             RecoveryNeededError: an earlier write needs an operator. Nothing became visible.
             OutcomeUnknownError: whether the commit landed could not be determined.
         """
+        if self.admit is not None:
+            self.admit(order, ())
         landed = self._run(order, plan)
         if self.after_commit is None or not landed.tables or order.kind in MAINTENANCE_KINDS:
             return landed
@@ -256,8 +291,9 @@ class Transactions:
         """Whether the write may be planned again on newer tables without asking the caller."""
         if attempt >= REPLANS_MAX or not order.is_patient or isinstance(conflict, StaleHeadError):
             return False
-        if conflict.code is ErrorCode.TABLE_BUSY:
-            # A caller that waited that long for a busy table should know.
+        if conflict.code in (ErrorCode.TABLE_BUSY, ErrorCode.REQUEST_TAKEN):
+            # A caller that waited that long for a busy table should know; and one whose request
+            # another process carries out looks for its result.
             return False
         if work.replans:
             return True
@@ -305,7 +341,15 @@ class Transactions:
         self, order: Order, view: View, plan: Callable[[View], Work[Report]]
     ) -> tuple[Work[Report], StagedTables]:
         require(_conditions(order), view.snapshot)
-        work = plan(view)
+        try:
+            work = plan(view)
+        except IntegrityError as refusal:
+            if self.admit is not None:
+                # What rules say of a type's rows is for those who may write them.
+                self.admit(order, refusal.types)
+            raise
+        if self.admit is not None and order.kind not in MAINTENANCE_KINDS:
+            self.admit(order, work.touched_types)
         hit(Failpoint.WRITE_AFTER_PLAN)
         staged = self._stage(view, work)
         if work.verify is not None:
@@ -342,7 +386,8 @@ class Transactions:
                 kept the tables busy. Nothing was applied.
             BranchNotFoundError: before the block, if the branch was deleted. Nothing was applied.
         """
-        commit_id = CommitId(self._clock.ulid())
+        earlier = None if order.attempt is None else order.attempt.commit_id
+        commit_id = earlier or CommitId(self._clock.ulid())
         publication = _publication(order, planned_on, work, staged, commit_id)
         intent = self._intent(order, planned_on, work, staged, publication)
         with track_operation(intent.operation_id):
@@ -352,6 +397,10 @@ class Transactions:
                 opened = self._require_unmoved(order, planned_on, work, staged)
                 # Once more: from now on the sidecar names it, so that no cleanup removes it.
                 self._keep_schema(work)
+                if order.attempt is not None:
+                    view = view_at(self._store, self._catalogs, planned_on)
+                    landing = TransactionResult(work.report, view, None, _row_counts(staged))
+                    order.attempt.keep(landing, commit_id)
             hit(Failpoint.WRITE_AFTER_CHECK)
             yield _Claim(intent, publication, opened, read_at)
 
@@ -364,7 +413,7 @@ class Transactions:
         claimed: _Claim,
     ) -> TransactionResult[Report]:
         intent = claimed.intent
-        row_counts = {key: write.row_count for key, write in staged.changes.items()}
+        row_counts = _row_counts(staged)
         tables: dict[TableKey, Table] = {}
         try:
             author = heads.Authorship(intent.operation_id, intent.writer_kind)
@@ -389,7 +438,8 @@ class Transactions:
         warnings = self._write_schema_text(order, work)
         self._settle(intent)
         hit(Failpoint.WRITE_AFTER_SETTLE)
-        followed = {} if work.is_bulk else tables
+        # The small batches of a stream would otherwise leave ever more small fragments.
+        followed = {} if work.is_bulk and order.stream is None else tables
         return TransactionResult(work.report, view, commit, row_counts, warnings, followed)
 
     def _keep_schema(self, work: Work[Report]) -> None:
@@ -410,7 +460,8 @@ class Transactions:
 
     def _record(self, order: Order, planned_on: Snapshot, work: Work[Report]) -> Commit | None:
         """The commit of a write that changes no table but belongs in the history."""
-        if not work.is_history:
+        is_first = order.stream is not None and order.stream.after is None
+        if not (work.is_history or is_first):
             return None
         commit_id = CommitId(self._clock.ulid())
         nothing = StagedTables({}, {})
@@ -508,6 +559,7 @@ class Transactions:
             schema_intent=_schema_intent(publication),
             expect_head=order.expect_rows_from,
             owner=this_process(),
+            stream=order.stream,
         )
 
     def _claim(self, order: Order, intent: Intent) -> None:
@@ -536,6 +588,7 @@ class Transactions:
             RecoveryNeededError: a head moved, and no write accounts for it.
         """
         opened = self._open_again(planned_on)
+        self._require_not_landed(order, opened)
         now = self._manifest.snapshot(opened, order.branch)
         self._require_source(order)
         self._require_young(order, staged)
@@ -552,6 +605,17 @@ class Transactions:
             message = "a recovery that slept has restored tables of this write"
             raise ConflictError(message, hint="try again", code=ErrorCode.STRAY_RESTORE)
         raise _drift_error(order.branch, *ahead[0])
+
+    def _require_not_landed(self, order: Order, opened: OpenManifest) -> None:
+        """Reject a repetition of a request whose commit has landed.
+
+        The claim excludes other writes with the same commit id, so none lands from now on.
+        """
+        earlier = None if order.attempt is None else order.attempt.commit_id
+        if earlier is None or self._manifest.lookup(opened, order.branch, earlier) is None:
+            return
+        message = f"the request has landed as commit {earlier}"
+        raise ConflictError(message, hint="nothing is left to do", code=ErrorCode.REQUEST_TAKEN)
 
     def _open_again(self, planned_on: Snapshot) -> OpenManifest:
         """The current manifest of the branch that the plan was made on.
@@ -637,7 +701,10 @@ class Transactions:
             yield
 
     def _stage(self, view: View, work: Work[Report]) -> StagedTables:
-        staged = {key: stage(self._own_table(view, key)) for key, stage in work.changes.items()}
+        tables = {key: self._own_table(view, key) for key in work.changes}
+        if work.prepare is not None:
+            work.prepare(tables)
+        staged = {key: stage(tables[key]) for key, stage in work.changes.items()}
         changes = {key: write for key, write in staged.items() if write is not None}
         change = work.schema_change
         if change is None:
@@ -683,10 +750,11 @@ def _pins(snapshot: Snapshot, keys: Iterable[TableKey]) -> list[TablePin]:
     return [snapshot.pin(key) for key in sorted(keys)]
 
 
-def _conditions(order: Order) -> tuple[Expectation, ...]:
-    if order.expect_head is None or order.expect_rows_from is None:
-        return ()
-    return (HeadIs(order.expect_head, order.expect_rows_from),)
+def _conditions(order: Order) -> Iterator[Expectation]:
+    if order.expect_head is not None and order.expect_rows_from is not None:
+        yield HeadIs(order.expect_head, order.expect_rows_from)
+    if order.stream is not None:
+        yield StreamAt(order.stream.batch.stream, order.stream.after)
 
 
 def _expectations(planned_on: Snapshot, keys: Iterable[TableKey]) -> Iterator[Expectation]:
@@ -726,6 +794,8 @@ def _publication(
             *_expectations(planned_on, {*staged.changes, *work.guards}),
             *_conditions(order),
         ),
+        stream=None if order.stream is None else order.stream.batch,
+        forgets=order.forgets,
     )
 
 
@@ -753,6 +823,10 @@ def _schema_intent(publication: Publication) -> SchemaIntent | None:
     if publication.schema_digest is None:
         return None
     return SchemaIntent(publication.schema_digest, publication.pins, publication.tombstones)
+
+
+def _row_counts(staged: StagedTables) -> dict[TableKey, int]:
+    return {key: write.row_count for key, write in staged.changes.items()}
 
 
 def _move_pin(pin: TablePin, staged: StagedWrite) -> TablePin:

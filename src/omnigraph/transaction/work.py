@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
-from omnigraph.manifest.schemas import AcceptedSchema
 from omnigraph.model.commits import Commit
 from omnigraph.model.followups import FollowUpFailure
 from omnigraph.model.identities import TypeIdentity
 from omnigraph.model.tables import TableKey, TablePin
+from omnigraph.schema.accepted import AcceptedSchema
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table
@@ -22,6 +22,10 @@ Stage: TypeAlias = "Callable[[Table], StagedWrite | None]"
 """Writes the files of one table's change, on the table it will be committed to; no head moves.
 
 Returns None if there is nothing to change."""
+
+Prepare: TypeAlias = "Callable[[Mapping[TableKey, Table]], None]"
+"""Called once before the first `Stage`, with the tables of all: what several tables can do in one
+step belongs here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,7 @@ class Work(Generic[Report]):
         report: The writer's report to its caller.
         changes: How to stage each table that changes. If empty, there will be no commit, unless
             the work `is_history`.
+        prepare: Called before the changes are staged; None where each is staged by itself.
         reads: Other tables whose rows the plan relied on, such as those of an edge's ends. They
             must not have moved when the first effect happens.
         guards: Tables that must not be written between the first effect and the publish, though
@@ -102,6 +107,7 @@ class Work(Generic[Report]):
 
     report: Report
     changes: Mapping[TableKey, Stage] = field(default_factory=dict)
+    prepare: Prepare | None = None
     reads: frozenset[TableKey] = frozenset()
     guards: frozenset[TableKey] = frozenset()
     note: str = ""
@@ -111,6 +117,15 @@ class Work(Generic[Report]):
     schema_change: SchemaChange | None = None
     verify: Verify | None = None
     is_bulk: bool = False
+
+    @property
+    def touched_types(self) -> frozenset[str]:
+        """The types whose rows or declarations it changes."""
+        keys = set(self.changes)
+        if (change := self.schema_change) is not None:
+            created = {new.type.table_key for new in change.created}
+            keys |= change.dropped | created | set(change.changed)
+        return frozenset(key.type_name for key in keys)
 
 
 @dataclass(frozen=True, slots=True)

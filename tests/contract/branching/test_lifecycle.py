@@ -36,7 +36,7 @@ from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.tables import TablePin
-from omnigraph.recovery.audit import RecoveryKind
+from omnigraph.recovery.entries import RecoveryKind
 from omnigraph.storage.tables import Table
 from tests.support.crashes import as_other_machine, assert_next_writes_work, at_rest, picture
 from tests.support.publishing import CITY, KNOWS, PERSON, manifest_at

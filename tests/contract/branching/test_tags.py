@@ -108,7 +108,7 @@ def test_a_tag_stands_wherever_a_commit_can(local):
     assert graph.tags.create("v1-again", commit="v1").commit_id == first
     pinned = pin({"graph": graph.uri, "commit": "v1", "query": query})
     assert isinstance(pinned, PinnedQuery)
-    assert pinned.commit_id == first
+    assert pinned.place.commit_id == first
 
     add = 'query q() { insert Person { name: "fay" } }'
     with pytest.raises(StaleHeadError):

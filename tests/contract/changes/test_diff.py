@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from omnigraph.changes import records
+from omnigraph.changes import rows as change_rows
 from omnigraph.choices import Op
 from omnigraph.errors import (
     BranchNotFoundError,
@@ -110,7 +110,7 @@ def test_a_change_of_a_row_is_a_value(graph):
 
 
 def test_changes_of_more_rows_than_are_held_at_once_come_all_in_order(graph, monkeypatch):
-    monkeypatch.setattr(records, "ROWS_PER_BATCH_MAX", 3)
+    monkeypatch.setattr(change_rows, "ROWS_PER_BATCH_MAX", 3)
     start = graph.snapshot().head.commit_id
     names = [f"n{number}" for number in range(7)]
     change(graph, {"P": {name: node(name, a=int(name[1:])) for name in names}})

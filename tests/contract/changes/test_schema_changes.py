@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.backends.protocol import Backend
-from omnigraph.changes.graphs import GraphDiff, Side, compare_graphs, moved_types
+from omnigraph.changes.diffs import GraphDiff
+from omnigraph.changes.graphs import Side, compare_graphs, moved_types
 from omnigraph.choices import Op
 from omnigraph.engine.snapshots import data_at
 from omnigraph.errors import NotFoundError

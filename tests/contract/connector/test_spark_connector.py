@@ -23,6 +23,7 @@ from tests.contract.spark.builders import (
     VALUES,
     every_type,
 )
+from tests.support.connect import require_classic
 from tests.support.graphs import add_rows, graph_with
 from tests.support.publishing import PERSON
 
@@ -137,6 +138,7 @@ def test_a_branch_a_commit_and_a_version_are_read(session, graph, read):
 
 
 def test_a_frame_stays_at_its_commit_while_the_branch_moves_on(session, tmp_path):
+    require_classic("a frame is analysed at each use")
     graph = graph_with(tmp_path / "g", SCHEMA, {"Person": [{"name": "Ada"}]})
     frame = session.read.format("omnigraph").option("graph", graph.uri).load("Person")
     graph.mutate('query q() { insert Person { name: "Bo" } }')
@@ -188,6 +190,7 @@ FILTERS = {
 @pytest.fixture(scope="module")
 def answers(session, graph):
     """Who passes each filter in Lance, and in Spark."""
+    require_classic("a local checkpoint goes with the frame that it was made of")
     pushing = session.read.format("omnigraph").option("graph", graph.uri).option("pushdown", "true")
     plain = session.read.format("omnigraph").option("graph", graph.uri).load("Person")
     same = session.createDataFrame(plain.toArrow()).localCheckpoint()
@@ -215,6 +218,7 @@ def test_a_filter_passes_the_same_rows_in_lance_and_in_spark(answers, label):
 
 @pytest.mark.parametrize("label", ["equal", "least", "date", "unsigned", "float zero"])
 def test_what_lance_answers_exactly_is_pushed_down_and_nothing_else(read, label):
+    require_classic("the plan is looked at in Java")
     text, pushed = FILTERS[label]
 
     frame = read.option("pushdown", "true").load("Person").where(text)
@@ -251,6 +255,7 @@ def test_a_query_is_answered(read):
     ],
 )
 def test_what_is_wrong_is_said_at_once(read, options, said):
+    require_classic("a frame is analysed at its first use")
     for name, value in options.items():
         if name != "path":
             read.option(name, value)

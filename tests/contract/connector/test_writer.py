@@ -11,9 +11,12 @@ from omnigraph.connector.writer import LoadWriter, SaveTask
 from omnigraph.errors import IntegrityError, StorageError
 from omnigraph.graph import Graph
 from omnigraph.load.spark.scratch import Scratch
+from omnigraph.model.commits import OperationKind
 from omnigraph.model.names import MAIN
+from omnigraph.policy.authority import Access
 from omnigraph.recovery.scratch import find_scratch
 from omnigraph.storage.objects import Objects
+from omnigraph.transaction.protocol import Order
 from tests.support.writers import furnished
 
 COLUMNS = StructType([StructField("name", StringType())])
@@ -37,7 +40,8 @@ def _stuck(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def save(graph: Graph, name: str) -> None:
     scratch = Scratch(graph._store.root, SystemClock().ulid())
-    writer = LoadWriter(SaveTask("Person", COLUMNS, MAIN, "append", scratch))
+    order = Order(OperationKind.LOAD, MAIN)
+    writer = LoadWriter(SaveTask("Person", COLUMNS, order, "append", scratch, Access()))
     writer.commit([writer.write(iter([pa.record_batch({"name": [name]})]))])
 
 

@@ -59,6 +59,23 @@ def test_a_run_embeds_what_waits_and_nothing_else(graph, engine):
     assert graph.check().is_sound
 
 
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_a_run_may_be_the_first_write_of_a_branch(graph, engine):
+    load_pending(graph, 3)
+    graph.branches.create("draft")
+    draft = graph.at(branch="draft")
+    assert draft.embeddings.run(engine=engine).embedded == {"Doc": 3}
+    fresh = omnigraph.open(graph.uri).at(branch="draft")
+    assert is_of(row(fresh, "d0002"), "text 2")
+    assert fresh.check().is_sound
+    assert states(graph) == (0, 0, 3, 0)
+    graph.branches.create("other", branch="draft")
+    other = graph.at(branch="other")
+    assert other.embeddings.run(engine=engine).commits == ()
+    assert other.embeddings.run(engine=engine, scope="all").embedded == {"Doc": 3}
+    assert is_of(row(other, "d0001"), "text 1")
+
+
 @pytest.mark.usefixtures("small_batches")
 def test_scopes(graph):
     add(graph, "a", "one")

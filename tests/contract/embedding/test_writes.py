@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,42 @@ def test_a_load_embeds_what_it_is_not_given_and_reuses_what_is_committed(graph):
     assert (result.embedding.reused, result.embedding.embedded) == (4, 2)
     assert is_of(row(graph, "d4"), "other")
     assert row(graph, "d0")["vector"] == rows[0]["vector"]
+
+
+def texts_and_notes(graph: Graph) -> dict[str, tuple[Any, ...]]:
+    query = """query q() { match { $d: Doc }
+      return { $d.slug $d.body $d.vector $d.vector_embedded } }"""
+    rows = [tuple(found.values()) for found in graph.query(query).rows()]
+    return {slug: (body, vector and tuple(vector), note) for slug, body, vector, note in rows}
+
+
+@pytest.mark.parametrize("embed", ["now", pytest.param("later", marks=pytest.mark.soak)])
+def test_merges_on_spark_leave_the_vectors_that_local_ones_leave(tmp_path, server, embed):
+    first: list[dict[str, Any]] = [{"slug": f"d{n}", "body": f"text {n}"} for n in range(5)]
+    first[0]["vector"] = [1.0] + [0.0] * 7
+    # Unchanged, changed, without a text, with a vector of its own, new; and another row unchanged.
+    again: list[dict[str, Any]] = [{"slug": f"d{n}", "body": f"text {n}"} for n in range(7)]
+    again[2]["body"], again[3]["body"] = "other", " "
+    again[4]["vector"] = [0.0] * 7 + [1.0]
+    seen = {}
+    for engine in ("local", "spark"):
+        graph = omnigraph.init(tmp_path / f"{engine}.omni", schema=REMOTE)
+        graph.settings.set("embedding.openai_url", server.url)
+        # Workers have the variables of when Spark started.
+        graph.settings.set("embedding.openai_key", "none")
+        graph.load({"Doc": first})
+        # The branch has no ref of the table when the load is planned.
+        branch = branch_off(graph)
+        before = Counter(server.texts)
+        result = branch.load({"Doc": again}, mode="merge", engine=engine, embed=embed)
+        asked = sorted((server.texts - before).elements())
+        again_on_main = graph.load({"Doc": again}, mode="merge", engine=engine, embed=embed)
+        assert again_on_main.embedding == result.embedding
+        assert texts_and_notes(graph) == texts_and_notes(branch)
+        seen[engine] = (result.embedding, asked, texts_and_notes(branch))
+    assert seen["spark"] == seen["local"]
+    assert seen["spark"][0].reused == 2
+    assert seen["spark"][1] == (["other", "text 5", "text 6"] if embed == "now" else [])
 
 
 def test_a_load_of_an_export_embeds_nothing(graph, tmp_path):
@@ -251,3 +288,20 @@ def test_another_model_makes_vectors_stale_and_a_rename_does_not(graph):
     graph.schema.apply(SCHEMA.replace("body", "text").replace('"title", "text"', '"text"'))
     [last] = graph.query(query).rows()
     assert last["d.vector_embedded"] is None
+
+
+@pytest.mark.parametrize(("resolve", "state"), [("ours", "current"), ("theirs", "stale")])
+def test_a_merge_that_changes_which_texts_are_embedded_makes_vectors_stale(graph, resolve, state):
+    graph.branches.create("draft")
+    graph.schema.apply(REMOTE.replace('"title", "body"', '"body"'))
+    vector = [1.0] + [0.0] * 7
+    graph.load({"Doc": [{"slug": "a", "title": "The title", "body": "the body", "vector": vector}]})
+    graph.schema.apply(REMOTE, branch="draft")
+    graph.merge("draft", resolve=resolve)
+    [status] = graph.embeddings.status()
+    assert {name: getattr(status, name) for name in ("current", "stale")} == {
+        "current": int(state == "current"),
+        "stale": int(state == "stale"),
+    }
+    assert row(graph, "a")["vector"] == vector
+    assert graph.check().is_sound

@@ -42,6 +42,12 @@ QUERIES = {
         return { $a.name as a, $c.name as c, count($b) as n } order { n desc } limit 7""",
     "lonely": "match { $a knows $b  not { $b livesIn $c } } return { $b.name, count($a) as n }",
     "rows": "match { $a knows $b  $a.age < $b.age } return { $a.name as a, $b.name as b }",
+    "all people": """match { $a: Person  optional { $a knows $b  $b livesIn $c } }
+        return { $a.name as a, count($b) as n, sum($b.age) as s, count(*) as rows }""",
+    "whoever": """match { $a livesIn $c  optional { $a knows $b }  $b.age is null or $b.age > 1 }
+        return { $a.name as a, $b.name as b }""",
+    "places": """match { $a: Person  $x: City | Person  $a knows|livesIn $x  $x.name != "p1" }
+        return { type($x) as type, count($a) as n }""",
     "both": "match { $a: Person  $c: City } return { count($a), count(distinct $c.name) }",
 }
 
@@ -178,7 +184,7 @@ def test_rows_are_filtered_alike_in_small_and_in_large_blocks(
         pytest.param(
             join,
             "are_linked",
-            lambda *pairs: np.ones(len(pairs[2]), np.bool_),
+            lambda *pairs, **_: np.ones(len(pairs[2]), np.bool_),
             "triangles",
             id="membership",
         ),
@@ -223,6 +229,9 @@ def grown(uri: Path) -> Graph:
     [
         pytest.param("sum_weights", lambda _: Literal.number(1), "paths", id="weights"),
         pytest.param("_subtract", lambda _, kept, __: kept, "lonely", id="negations"),
+        pytest.param("or_one", lambda weight: weight, "all people", id="optional weights"),
+        pytest.param("union", lambda parts, **_: parts[0], "places", id="several types"),
+        pytest.param("_keep", lambda _, kept, __: kept, "whoever", id="optional rows"),
     ],
 )
 def test_a_fault_in_sql_would_be_seen(

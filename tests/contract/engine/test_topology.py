@@ -54,7 +54,9 @@ def test_arrays_are_what_the_rows_say(
     lives_in = require_right(topologies, data, LIVES_IN)
     assert knows.sources is lives_in.sources, "one node type has one set of numbers"
     assert topologies.of(data, KNOWS) is topologies.peek(data, KNOWS)
-    assert topologies.cost(data, KNOWS) == 0
+    cost = topologies.cost(data, KNOWS)
+    assert cost is not None
+    assert cost.edge_count == 0
 
 
 def test_an_edge_table_may_be_empty(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from typing import Any
 
 from omnigraph.backends.registry import Backends
 from omnigraph.clock import SystemClock
-from omnigraph.export.run import ExportOrder, ExportResult, export
+from omnigraph.export.results import ExportResult
+from omnigraph.export.run import ExportOrder, export
 from omnigraph.graph import Graph
 from omnigraph.schema.catalog import NodeType, Property
 from omnigraph.schema.resolve import catalog_of

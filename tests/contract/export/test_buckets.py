@@ -21,6 +21,7 @@ from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.roots import Root
 from tests.contract.export.graphs import SMALL, exported, small_graph
+from tests.support.connect import require_classic
 from tests.support.graphs import add_rows
 
 
@@ -44,6 +45,7 @@ def engine(request: pytest.FixtureRequest, s3_bucket: str, monkeypatch: pytest.M
     assert s3_bucket
     if request.param == "spark":
         spark = request.getfixturevalue("spark")
+        require_classic("its workers have the environment of their server")
         environment = request.getfixturevalue("s3_server").environment
         for name, value in environment.items():
             monkeypatch.setitem(spark.sparkContext.environment, name, value)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 from lance import LanceDataset, LanceOperation
-from lance.dataset import Transaction
+from lance.dataset import Index, Transaction
 from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 from lance.schema import LanceSchema
 
@@ -188,3 +188,22 @@ OPERATIONS: Final[Mapping[str, Callable[[LanceDataset], LanceOperation.BaseOpera
     "overwrite": lambda dataset: overwrite(dataset, "whole"),
     "restore": restore,
 }
+
+
+def committed_segments(dataset: LanceDataset) -> list[Index]:
+    """The segments of the one index of a table, made of nothing but their descriptions."""
+    [described] = dataset.describe_indices()
+    return [
+        Index(
+            uuid=segment.uuid,
+            name=described.name,
+            fields=list(described.fields),
+            dataset_version=segment.dataset_version_at_last_update,
+            fragment_ids=segment.fragment_ids,
+            index_version=segment.index_version,
+            created_at=segment.created_at,
+            base_id=segment.base_id,
+            index_details=(described.type_url, b""),
+        )
+        for segment in described.segments
+    ]

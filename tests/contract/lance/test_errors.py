@@ -5,6 +5,8 @@ Only "was not found" tells a missing table from the rest. Everything else raises
 """
 
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -165,6 +167,30 @@ def test_reading_a_damaged_data_file_is_an_arrowinvalid(uri):
 
     with pytest.raises(pa.ArrowInvalid, match=r"LanceError\(IO\)"):
         keys_of(lance.dataset(uri))
+
+
+def test_an_interrupt_while_rows_are_read_is_an_arrowinvalid_that_names_it(uri):
+    table = lance.write_dataset(pa.table({"n": range(200_000)}), uri, max_rows_per_file=5_000)
+
+    def raised() -> str:
+        timer = threading.Timer(0.002, os.kill, (os.getpid(), signal.SIGINT))
+        try:
+            timer.start()
+            while True:
+                table.to_table()
+        except KeyboardInterrupt:
+            # Between two reads, or before the first row of one.
+            return ""
+        except pa.ArrowInvalid as error:
+            return str(error)
+        finally:
+            timer.join()
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert any(raised() == "External error: KeyboardInterrupt: " for _ in range(100))
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_reading_a_lost_data_file_is_an_arrowinvalid_that_names_it(uri):

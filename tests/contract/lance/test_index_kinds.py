@@ -11,7 +11,16 @@ import pytest
 from lance import LanceDataset, LanceOperation
 from lance.dataset import Index
 
-from tests.contract.lance.builders import append, commit, create, delete, index, mixed, upsert
+from tests.contract.lance.builders import (
+    append,
+    commit,
+    committed_segments,
+    create,
+    delete,
+    index,
+    mixed,
+    upsert,
+)
 
 OLD, NEW = datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC), datetime(2020, 1, 2, 3, 4, 5, 6, UTC)
 LAST: Final = datetime(9999, 12, 31, tzinfo=UTC)
@@ -138,27 +147,8 @@ def test_the_indexes_of_two_columns_are_intersected(uri):
     assert found(base, "a >= 1 AND b = 'x' AND place = '2'", by_index=True) == "2"
 
 
-def committed(base: LanceDataset) -> list[Index]:
-    """The segments of the one index, made of nothing but their descriptions."""
-    [described] = base.describe_indices()
-    return [
-        Index(
-            uuid=each.uuid,
-            name=described.name,
-            fields=list(described.fields),
-            dataset_version=each.dataset_version_at_last_update,
-            fragment_ids=each.fragment_ids,
-            index_version=each.index_version,
-            created_at=each.created_at,
-            base_id=each.base_id,
-            index_details=(described.type_url, b""),
-        )
-        for each in described.segments
-    ]
-
-
 def covered(base: LanceDataset) -> list[set[int]]:
-    return [set(each.fragment_ids) for each in committed(base)]
+    return [set(each.fragment_ids) for each in committed_segments(base)]
 
 
 def counts(base: LanceDataset) -> list[int]:
@@ -179,7 +169,7 @@ def segmented(request: pytest.FixtureRequest, anywhere: str) -> LanceDataset:
 
 
 def test_committed_segments_are_joined_by_their_descriptions(segmented):
-    segments = committed(segmented)
+    segments = committed_segments(segmented)
     joined = segmented.merge_existing_index_segments(segments[1:])
 
     landed = adopt(segmented, joined, removed=tuple(segments[1:]))
@@ -191,20 +181,20 @@ def test_committed_segments_are_joined_by_their_descriptions(segmented):
 def test_inherited_segments_are_joined_among_the_files_of_the_branch(segmented):
     segmented.create_branch("draft", segmented.version)
     branch = lance.dataset(segmented.uri).checkout_version(("draft", None))
-    segments = committed(branch)
+    segments = committed_segments(branch)
     assert [each.base_id for each in segments] == [0, 0, 0, 0]
 
     landed = adopt(branch, branch.merge_existing_index_segments(segments), removed=tuple(segments))
 
-    [joined] = committed(landed)
+    [joined] = committed_segments(landed)
     assert (joined.base_id, set(joined.fragment_ids)) == (None, {0, 1, 2, 3})
     again = lance.dataset(segmented.uri).checkout_version(("draft", None))
     assert counts(again) == [1, 1, 1, 1]
-    assert len(committed(lance.dataset(segmented.uri))) == 4
+    assert len(committed_segments(lance.dataset(segmented.uri))) == 4
 
 
 def test_a_committed_segment_is_removed_by_its_description(segmented):
-    first, *_ = committed(segmented)
+    first, *_ = committed_segments(segmented)
 
     landed = adopt(segmented, removed=(first,))
 
@@ -216,10 +206,10 @@ def test_a_committed_segment_is_removed_by_its_description(segmented):
 def test_joining_leaves_out_fragments_that_are_gone(segmented):
     shrunk = commit(segmented, delete(segmented, "b", "c"))
 
-    joined = shrunk.merge_existing_index_segments(committed(segmented))
+    joined = shrunk.merge_existing_index_segments(committed_segments(segmented))
 
     assert set(joined.fragment_ids) == {0, 3}
-    landed = adopt(shrunk, joined, removed=tuple(committed(shrunk)))
+    landed = adopt(shrunk, joined, removed=tuple(committed_segments(shrunk)))
     assert counts(landed) == [1, 0, 0, 1]
 
 

@@ -16,7 +16,7 @@ from lance.query import MatchQuery
 
 from omnigraph.choices import Analyzer
 from omnigraph.search.analysis import index_parameters
-from tests.contract.lance.builders import append, commit, create, mixed, upsert
+from tests.contract.lance.builders import append, commit, committed_segments, create, mixed, upsert
 
 VECTORS = 600
 
@@ -121,21 +121,7 @@ def test_joined_segments_of_texts_have_former_words_beside_the_present_ones(uri)
     dataset = indexed(texts(uri, "red fox", "blue bird"), 0, column="text")
     dataset.update({"text": "'grey wolf'"}, where="text = 'red fox'")
     dataset = indexed(dataset, 1, column="text")
-    [index] = dataset.describe_indices()
-    parts = [
-        Index(
-            uuid=segment.uuid,
-            name=index.name,
-            fields=list(index.fields),
-            dataset_version=segment.dataset_version_at_last_update,
-            fragment_ids=segment.fragment_ids,
-            index_version=segment.index_version,
-            created_at=segment.created_at,
-            base_id=segment.base_id,
-            index_details=(index.type_url, b""),
-        )
-        for segment in index.segments
-    ]
+    parts = committed_segments(dataset)
 
     joined = adopt(dataset, dataset.merge_existing_index_segments(parts), removed=tuple(parts))
 

@@ -36,9 +36,11 @@ def finalised(dataset: LanceDataset, segment: Index) -> Index:
 
 
 def table_at(uri: str, dataset: LanceDataset) -> Any:
-    root, _, folder = uri.rpartition("/")
-    address = SimpleNamespace(root=SimpleNamespace(uri=root), folder=folder, uri=uri)
-    return SimpleNamespace(address=address, handle=dataset)
+    return SimpleNamespace(
+        address=SimpleNamespace(uri=uri),
+        handle=dataset,
+        index_folder=lambda uuid, _: f"{uri}/_indices/{uuid}",
+    )
 
 
 @pytest.mark.parametrize("positions", [False, True])

@@ -40,6 +40,7 @@ class Loaded:
             self.graph._backends.of,
             SystemClock(),
             self.graph._begin_embedding,
+            self.graph.requests,
         )
         return loads.run(order, LoadRequest(source, mode=mode, **more))
 

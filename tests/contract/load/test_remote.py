@@ -28,6 +28,7 @@ from omnigraph.storage.objects import Objects
 from omnigraph.storage.remote_files import RemotePath, RemoteReader, find_file
 from omnigraph.storage.roots import Root
 from tests.contract.load.loading import Loaded, edge, loaded, node
+from tests.support.connect import require_classic
 
 SCHEMA: Final = """
 node Person { name: String @key  age: I32? }
@@ -61,6 +62,7 @@ def bucket(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Bucket:
     if "spark" in request.node.name:
+        require_classic("its workers have the environment of their server")
         spark = request.getfixturevalue("spark")
         environment = request.getfixturevalue("s3_server").environment
         for name, value in environment.items():

@@ -21,12 +21,14 @@ class Gone:
     def setJobGroup(self, *_: Any, **__: Any) -> None:
         return
 
-    def cancelJobGroup(self, _: str) -> None:
+    addJobTag = removeJobTag = setInterruptOnCancel = setJobGroup
+
+    def cancelJobsWithTag(self, _: str) -> None:
         message = "Answer from Java side is empty"
         raise Py4JNetworkError(message)
 
     def statusTracker(self) -> None:
-        self.cancelJobGroup("")
+        self.cancelJobsWithTag("")
 
 
 def jobs() -> Jobs:

@@ -22,6 +22,7 @@ from omnigraph.failpoints import Failpoint
 from omnigraph.integrity.violations import IntegrityError, IntegrityReport
 from omnigraph.load import planning
 from omnigraph.load.results import LoadResult
+from omnigraph.load.spark import stage
 from omnigraph.load.spark.load import SparkLoad
 from omnigraph.recovery.scratch import SCRATCH
 from tests.contract.load.loading import Loaded, changed, edge, lines_of, loaded, node
@@ -198,6 +199,26 @@ def test_merge_keeps_the_row_ids_of_rows_it_replaces(both):
     assert after["ada"] == before["ada"]
     assert after["bob"] == before["bob"]
     assert len(set(after.values())) == len(after) == 5
+
+
+@pytest.mark.parametrize(
+    ("is_looked_up", "is_held"),
+    # Small loads are held by workers, as those of most tests are.
+    [(True, False), (False, False), pytest.param(False, True, marks=pytest.mark.soak)],
+)
+def test_replaced_rows_are_found_alike_in_every_way(both, monkeypatch, is_looked_up, is_held):
+    monkeypatch.setattr(stage.WaitingRows, "is_found_by_index", lambda *_: is_looked_up)
+    monkeypatch.setattr(stage.WaitingRows, "is_held", lambda *_: is_held)
+    first = both["local"].file("first.jsonl", *many(80))
+    for found in both.values():
+        found.load(first, "append", engine="local")
+    # Of the stored rows some are replaced, in several fragments and by several tasks.
+    again = [line for line in many(120) if line.get("type") == "Person"]
+    source = both["local"].file("again.jsonl", *again, node("Person", name="ada", age=1))
+
+    result = on_both(both, source, "merge")
+
+    assert changed(result)["Person"] == (40, 81, 0)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from omnigraph.load import planning
 from omnigraph.load.spark.load import SparkLoad
 from tests.contract.load.loading import Loaded, changed, edge, loaded, node
+from tests.support.spark_stages import Stage, last_job, stages_since
 from tests.support.spark_traps import Work, wrap_work
 
 SCHEMA: Final = """
@@ -38,43 +39,6 @@ TAIL_BYTES: Final = 70_000
 """What a task reads besides: the end of a line that was cut, or where a Parquet file ends."""
 
 _numbers = count()
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """What Spark counted of one stage: what its scans read, and what it sent to the driver."""
-
-    tasks: int
-    records_read: int
-    result_bytes: int
-
-
-def stages_since(spark: SparkSession, job: int) -> list[Stage]:
-    """The stages of all jobs after this one, that ran."""
-    context = spark.sparkContext._jsc.sc()
-    context.listenerBus().waitUntilEmpty()
-    store = context.statusStore()
-    found: dict[int, Stage] = {}
-    for each in _listed(store.jobsList(None)):
-        if each.jobId() <= job:
-            continue
-        assert str(each.status()) == "SUCCEEDED"
-        for number in _listed(each.stageIds()):
-            stage = store.lastStageAttempt(number)
-            if str(stage.status()) == "COMPLETE":
-                assert stage.numFailedTasks() == 0
-                found[number] = Stage(stage.numTasks(), stage.inputRecords(), stage.resultSize())
-    return [found[number] for number in sorted(found)]
-
-
-def last_job(spark: SparkSession) -> int:
-    context = spark.sparkContext._jsc.sc()
-    context.listenerBus().waitUntilEmpty()
-    return max((each.jobId() for each in _listed(context.statusStore().jobsList(None))), default=-1)
-
-
-def _listed(found: Any) -> Iterator[Any]:
-    return (found.apply(place) for place in range(found.size()))
 
 
 @dataclass(frozen=True, slots=True)

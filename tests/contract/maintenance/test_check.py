@@ -106,7 +106,7 @@ def test_a_sound_graph_is_called_sound_and_counted(graph):
         Invariant.SIDECAR: 0,
         Invariant.RECOVERY: 1,
         Invariant.TAG: 0,
-        Invariant.SETTING: 15,
+        Invariant.SETTING: 18,
     }
     assert report.checked[Invariant.RULE] > 0
 

@@ -17,7 +17,7 @@ from omnigraph.graph import Graph
 from omnigraph.maintenance.checking import indexes as checking
 from omnigraph.maintenance.checking.indexes import check_indexes
 from omnigraph.maintenance.checking.report import Invariant, Notebook
-from omnigraph.maintenance.index_list import IndexStatus
+from omnigraph.maintenance.results import IndexStatus
 from omnigraph.schema.catalog import TextOptions
 from omnigraph.storage.indexes import read_indexes, stage_segments
 from omnigraph.storage.tables import Table

@@ -10,7 +10,7 @@ from omnigraph.errors import NotAllowedError, StaleHeadError, TypeNotFoundError
 from omnigraph.failpoints import Failpoint, arm
 from omnigraph.limits import FOLD_FRAGMENTS_MIN
 from omnigraph.maintenance import optimize
-from omnigraph.merge.graphs import Outcome
+from omnigraph.merge.outcomes import Outcome
 from omnigraph.model.commits import MAINTENANCE_ACTOR, OperationKind
 from omnigraph.storage import compaction
 from omnigraph.storage.compaction import Rewrite

@@ -5,10 +5,10 @@ import pytest
 import omnigraph
 from omnigraph.errors import NotAllowedError, RecoveryNeededError
 from omnigraph.graph import Graph
-from omnigraph.maintenance.repair import Drift
+from omnigraph.maintenance.results import Drift
 from omnigraph.model.commits import RECOVERY_ACTOR, OperationKind
 from omnigraph.model.names import MAIN
-from omnigraph.recovery.audit import RecoveryKind
+from omnigraph.recovery.entries import RecoveryKind
 from tests.support.crashes import assert_next_writes_work, at_rest, copied, picture
 from tests.support.faults import FAULTS, sound_graph
 from tests.support.publishing import PERSON

@@ -14,9 +14,10 @@ from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph
 from omnigraph.maintenance.checking.report import Invariant
 from omnigraph.manifest.layout import MANIFEST, RETENTION
-from omnigraph.manifest.let_go import LetGo, LetGoCommits, let_go_path
+from omnigraph.manifest.let_go import LetGoCommits, let_go_path
 from omnigraph.model.commits import Commit
 from omnigraph.model.ids import OperationId
+from omnigraph.model.let_go import LetGo
 from omnigraph.storage.store import Store
 from tests.support.writers import furnished, insert
 

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.merge.graphs import Outcome
+from omnigraph.merge.outcomes import Outcome
 from tests.contract.merge import oracle
 from tests.contract.merge.oracle import Base, Expected, Rows
 

@@ -11,7 +11,7 @@ from omnigraph.backends.protocol import Backend
 from omnigraph.errors import CommitNotFoundError
 from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
 from omnigraph.merge.conflicts import MergeConflictError
-from omnigraph.merge.graphs import Outcome
+from omnigraph.merge.outcomes import Outcome
 from omnigraph.model.names import MAIN
 from tests.contract.merge import oracle
 from tests.contract.merge.history import History, KnownCommit

@@ -10,7 +10,7 @@ import pytest
 from omnigraph.backends.protocol import Backend
 from omnigraph.changes.graphs import moved_types
 from omnigraph.graph import Graph
-from omnigraph.merge.graphs import Outcome
+from omnigraph.merge.outcomes import Outcome
 from omnigraph.storage.pairs import DataSize
 from tests.contract.merge import oracle
 from tests.contract.merge.oracle import Rows

@@ -16,7 +16,7 @@ from omnigraph.errors import (
 )
 from omnigraph.graph import Graph
 from omnigraph.merge.conflicts import ConflictKind, MergeConflictError
-from omnigraph.merge.graphs import Outcome
+from omnigraph.merge.outcomes import Outcome
 from tests.contract.merge.oracle import Rows
 from tests.contract.merge.worlds import Changes, change, conflict_keys, edge, node, rows_of, world
 

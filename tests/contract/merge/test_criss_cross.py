@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.backends.protocol import Backend
 from omnigraph.choices import EngineName
-from omnigraph.merge.graphs import Outcome
+from omnigraph.merge.outcomes import Outcome
 from tests.contract.merge.oracle import Row
 from tests.contract.merge.subjects import EngineGraph, ModelGraph, Subject
 from tests.contract.merge.worlds import node

@@ -12,7 +12,7 @@ from omnigraph.backends.protocol import Backend
 from omnigraph.choices import EngineName
 from omnigraph.graph import Graph
 from omnigraph.merge.conflicts import MergeConflictError
-from omnigraph.merge.graphs import Outcome
+from omnigraph.merge.outcomes import Outcome
 from tests.contract.merge import oracle
 from tests.contract.merge.oracle import Row, Rows
 from tests.contract.merge.test_truth_table import ACTIONS, BASE, SIDES

@@ -8,7 +8,7 @@ import omnigraph
 from omnigraph.errors import NotAllowedError
 from omnigraph.graph import Graph
 from omnigraph.merge.conflicts import MergeConflictError
-from omnigraph.merge.graphs import Outcome
+from omnigraph.merge.outcomes import Outcome
 from tests.contract.merge.oracle import Rows
 from tests.contract.merge.worlds import change, conflict_keys, edge, node, rows_of, world
 

@@ -12,7 +12,7 @@ from omnigraph.choices import EngineName
 from omnigraph.errors import InvalidInputError
 from omnigraph.graph import Graph
 from omnigraph.merge.conflicts import MergeConflictError
-from omnigraph.merge.graphs import Outcome
+from omnigraph.merge.outcomes import Outcome
 from omnigraph.schema.parser import parse_schema
 from tests.contract.merge.conftest import open_backend
 from tests.contract.merge.worlds import Changes, change, rows_of, use, world

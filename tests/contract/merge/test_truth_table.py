@@ -9,7 +9,7 @@ from omnigraph.backends.local import LocalBackend
 from omnigraph.backends.protocol import Backend
 from omnigraph.graph import Graph
 from omnigraph.merge.conflicts import ConflictKind, MergeConflictError
-from omnigraph.merge.graphs import Outcome
+from omnigraph.merge.outcomes import Outcome
 from tests.contract.merge import oracle
 from tests.contract.merge.oracle import Rows
 from tests.contract.merge.worlds import (

@@ -24,7 +24,8 @@ class Condition:
         name = {"src": "from", "dst": "to"}.get(self.column, self.column)
         return " ".join([name, self.operator, *([] if "null" in self.operator else [spelt(self)])])
 
-    def passes(self, row: Row) -> bool:
+    def passes(self, row: Row) -> bool | None:
+        """Whether it is true or false; None if a null leaves it unknown."""
         found = row[self.column]
         match self.operator:
             case "is null":
@@ -32,7 +33,7 @@ class Condition:
             case "is not null":
                 return found is not None
             case _ if found is None:
-                return False
+                return None
             case "=":
                 return bool(found == self.value)
             case "!=":
@@ -41,6 +42,36 @@ class Condition:
                 return bool(found < self.value)
             case _:
                 return bool(found >= self.value)
+
+
+@dataclass(frozen=True)
+class Either:
+    """One of two conditions, or not: `not (a or b)`."""
+
+    parts: tuple[Condition, Condition]
+    negated: bool
+
+    def text(self) -> str:
+        return f"{'not ' * self.negated}({self.parts[0].text()} or {self.parts[1].text()})"
+
+    def passes(self, row: Row) -> bool | None:
+        found = {part.passes(row) for part in self.parts}
+        truth = True if True in found else None if None in found else False
+        return truth if truth is None else truth is not self.negated
+
+
+Test = Condition | Either
+
+
+@dataclass(frozen=True)
+class Plus:
+    """A new value that is computed from the row: `n + 1`."""
+
+    column: str
+    added: int
+
+    def value(self, row: Row) -> int | None:
+        return None if row[self.column] is None else row[self.column] + self.added
 
 
 @dataclass(frozen=True)
@@ -56,7 +87,7 @@ class Insert:
 class Update:
     type: str
     values: Row
-    tests: Sequence[Condition]
+    tests: Sequence[Test]
 
     def text(self) -> str:
         return f"update {self.type} set {{ {assignments(self.values)} }} where {where(self.tests)}"
@@ -65,7 +96,7 @@ class Update:
 @dataclass(frozen=True)
 class Delete:
     type: str
-    tests: Sequence[Condition]
+    tests: Sequence[Test]
 
     def text(self) -> str:
         return f"delete {self.type} where {where(self.tests)}"
@@ -103,7 +134,10 @@ def carried_out(before: State, statements: Sequence[Statement]) -> Outcome | Non
                 after.written[name].add(id_)
             case Update(name, values, tests):
                 for id_ in matching(after.state[name], tests):
-                    after.state[name][id_].update(values)
+                    row = after.state[name][id_]
+                    row.update(
+                        {k: v.value(row) if isinstance(v, Plus) else v for k, v in values.items()}
+                    )
                     after.written[name].add(id_)
             case Delete(name, tests):
                 for id_ in matching(after.state[name], tests):
@@ -118,11 +152,11 @@ def carried_out(before: State, statements: Sequence[Statement]) -> Outcome | Non
     return after
 
 
-def matching(rows: dict[str, Row], tests: Sequence[Condition]) -> list[str]:
+def matching(rows: dict[str, Row], tests: Sequence[Test]) -> list[str]:
     return [i for i, row in rows.items() if all(each.passes({"id": i, **row}) for each in tests)]
 
 
-def where(tests: Sequence[Condition]) -> str:
+def where(tests: Sequence[Test]) -> str:
     return " and ".join(each.text() for each in tests)
 
 
@@ -138,4 +172,6 @@ def spelt(test: Condition) -> str:
 def literal(value: Any) -> str:
     if value is None:
         return "null"
+    if isinstance(value, Plus):
+        return f"{value.column} + {value.added}"
     return f'"{value}"' if isinstance(value, str) else str(value)

@@ -12,9 +12,12 @@ from tests.contract.mutation.builders import Mutated, mutated
 from tests.contract.mutation.naive import (
     Condition,
     Delete,
+    Either,
     Insert,
+    Plus,
     State,
     Statement,
+    Test,
     Update,
     carried_out,
 )
@@ -41,8 +44,10 @@ def any_of(column: str, values: st.SearchStrategy[object]) -> st.SearchStrategy[
     )
 
 
-def several(*each: st.SearchStrategy[Condition]) -> st.SearchStrategy[list[Condition]]:
-    return st.lists(st.one_of(each), min_size=1, max_size=2)
+def several(*each: st.SearchStrategy[Condition]) -> st.SearchStrategy[list[Test]]:
+    one: st.SearchStrategy[Condition] = st.one_of(each)
+    either = st.builds(Either, st.tuples(one, one), st.booleans())
+    return st.lists(st.one_of(one, one, either), min_size=1, max_size=2)
 
 
 def fixed(column: str, values: st.SearchStrategy[str]) -> st.SearchStrategy[Condition]:
@@ -55,7 +60,8 @@ of_people = several(
 of_edges = several(
     fixed("id", edge_ids), fixed("src", names), fixed("dst", names), any_of("w", numbers)
 )
-new_values = st.dictionaries(st.just("n"), numbers, min_size=1) | st.fixed_dictionaries(
+computed = st.builds(Plus, st.just("n"), st.sampled_from([1, -1]))
+new_values = st.dictionaries(st.just("n"), numbers | computed, min_size=1) | st.fixed_dictionaries(
     {"n": numbers, "t": texts}
 )
 writes: st.SearchStrategy[Statement] = st.one_of(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.errors import StorageError
+from omnigraph.errors import ErrorCode, InvalidInputError, StorageError
 from omnigraph.limits import KEYS_PER_LOOKUP_MAX
 from tests.contract.mutation.builders import Mutated, mutated
 from tests.contract.mutation.conftest import Make
@@ -39,6 +39,10 @@ def test_only_rows_that_pass_every_test_change(people: Mutated):
         ("age is null", {"dee"}),
         ("age is not null and mail is null", {"bob", "cy"}),
         ('name > "b" and name < "d"', {"bob", "cy"}),
+        ('name = "ada" or age > 36', {"ada", "bob"}),
+        ('not (name in ["ada", "bob"] or age = 1)', {"cy"}),
+        ('length(name) = 2 or mail starts_with "a"', {"ada", "cy"}),
+        ("coalesce(age, 0) < 1", {"dee"}),
     ],
 )
 def test_tests_find_what_queries_find(people: Mutated, tests: str, changed: set[str]):
@@ -50,6 +54,23 @@ def test_tests_find_what_queries_find(people: Mutated, tests: str, changed: set[
     assert (result.inserted, result.updated) == (0, len(changed))
     assert (result.commit_id is None) == (not changed)
     assert (people.head() == before) == (not changed)
+
+
+def test_a_value_is_computed_from_the_row_as_it_was(people: Mutated):
+    before = people.column("Person", "age")
+    update = 'update Person set { age: age + $n, mail: concat(name, "@x") } where age is not null'
+    people.run(f"{update} {update}", "$n: I64", n=2)
+    after = people.column("Person", "age")
+    assert after == {name: None if age is None else age + 4 for name, age in before.items()}
+    assert people.column("Person", "mail")["bob"] == "bob@x"
+
+
+def test_a_number_that_does_not_fit_its_property_changes_nothing(people: Mutated):
+    before = people.head()
+    with pytest.raises(InvalidInputError) as caught:
+        people.run("update Person set { age: age * 9223372036854775807 } where age > 1")
+    assert caught.value.code is ErrorCode.VALUE_OUT_OF_RANGE
+    assert people.head() == before
 
 
 def test_null_equals_nothing(people: Mutated):

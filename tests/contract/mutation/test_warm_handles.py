@@ -17,7 +17,7 @@ from omnigraph.failpoints import Failpoint
 from omnigraph.graph import Graph
 from omnigraph.manifest.layout import RECOVERY
 from omnigraph.model.names import BranchName
-from omnigraph.recovery.audit import RecoveryKind
+from omnigraph.recovery.entries import RecoveryKind
 from tests.support.crashes import Cut, cut_off, sleeping_at
 
 SCHEMA = """

@@ -15,7 +15,7 @@ from omnigraph.choices import Analyzer
 from omnigraph.graph import Graph
 from omnigraph.limits import INDEX_SEGMENTS_MAX
 from omnigraph.search.analysis import TokenColumn, analyse_column
-from omnigraph.storage import word_index
+from omnigraph.storage import row_positions, word_index
 from omnigraph.storage.row_positions import RowPositions
 from tests.support.folding import eager_folds
 
@@ -176,7 +176,7 @@ def test_a_warm_search_opens_no_index_again(twins, monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr(word_index, "read_word_files", refuse)
-    monkeypatch.setattr(word_index, "read_row_ids", refuse)
+    monkeypatch.setattr(row_positions, "read_row_ids", refuse)
     assert twins.indexed.query(text, {"q": "graph"}).rows() == before
     assert twins.indexed.query(text, {"q": "cat"}).rows()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,8 +16,9 @@ from omnigraph.engine.local import indexed_vectors
 from omnigraph.engine.local.indexed_vectors import rank_by_index
 from omnigraph.engine.snapshots import data_at
 from omnigraph.graph import Graph
+from omnigraph.model.settings import SearchSettings
 from omnigraph.relational.searches import Nearness
-from omnigraph.storage import search_options
+from omnigraph.storage import search_options, vector_index
 
 WANTED: Final = 10
 RECALL_MIN: Final = 0.95
@@ -135,13 +137,67 @@ def test_vectors_of_other_texts_are_skipped(tmp_path):
     [key] = graph.snapshot().pins
     table = data_at(graph._store, graph.snapshot()).table(key)
     search = Nearness(key, "v", Metric.COSINE, tuple(vectors[0].tolist()))
-    every = rank_by_index(table, search, WANTED)
+    every = rank_by_index(table, search, WANTED, SearchSettings())
     assert every is not None
 
     # The names stand for notes of what vectors were made from.
     noted = replace(search, notes="name", note_prefix="d1")
-    found = rank_by_index(table, noted, WANTED)
+    found = rank_by_index(table, noted, WANTED, SearchSettings())
 
     assert found is not None
     assert found.num_rows >= WANTED
     assert all(name.startswith("d1") for name in found["id"].to_pylist())
+
+
+@pytest.mark.usefixtures("small_partitions")
+@pytest.mark.parametrize(
+    ("kind", "few", "many"),
+    [
+        ("ivf_flat", {"probes": 1}, {"probes": 1000}),
+        ("ivf_pq", {"probes": 1000, "refine": 1}, {"refine": 20}),
+    ],
+)
+def test_settings_trade_what_is_looked_into_for_recall(tmp_path, monkeypatch, kind, few, many):
+    vectors = draw("random", 1020, 16)
+    vectors, asked = vectors[:1000], vectors[1000:]
+    graph = graph_of(tmp_path / "graph", vectors, kind)
+    probed: list[tuple[int, int]] = []
+    probe = vector_index.probe_nearest
+
+    def noting(*given: Any, probes: int, **more: Any) -> Any:
+        rows = probe(*given, probes=probes, **more)
+        probed.append((probes, len(rows)))
+        return rows
+
+    monkeypatch.setattr(indexed_vectors, "probe_nearest", noting)
+
+    def recall(settings: dict[str, int]) -> float:
+        for name, value in settings.items():
+            graph.settings.set(f"search.{name}", value)
+        found = [{row["d.name"] for row in ask(graph, vector)} for vector in asked]
+        hits = [len(own & true_names(vectors, v)) for own, v in zip(found, asked, strict=True)]
+        return sum(hits) / (WANTED * len(asked))
+
+    least = recall(few)
+    assert [probes for probes, _ in probed].count(few["probes"]) == len(asked)
+    # It is looked into once, and further only if that found too few rows.
+    for (_, found), (probes, _) in pairwise(probed):
+        assert probes == few["probes"] or found < WANTED
+    most = recall(many)
+    assert least < most
+    assert most >= RECALL_MIN
+
+
+def test_the_graph_says_whether_an_index_may_be_approximate(tmp_path):
+    vectors = draw("clustered", 300, 8)
+    graph = graph_of(tmp_path / "graph", vectors, "ivf_flat")
+    text = QUERY.format(dimension=8, match="", limit=WANTED)
+    values = {"v": vectors[0].tolist()}
+    assert "approximate" in str(graph.explain(text, values))
+
+    graph.settings.set("search.exact", "on")
+
+    assert "approximate" not in str(graph.explain(text, values))
+    assert "approximate" in str(graph.explain(text, values, exact=False))
+    rows = graph.query(text, values).rows()
+    assert {row["d.name"] for row in rows} == true_names(vectors, vectors[0])

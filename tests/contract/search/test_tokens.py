@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from lance.file import LanceFileReader
 
 from omnigraph.choices import Analyzer
-from omnigraph.search.analysis import STOP_WORDS, Token, analyse, analyse_column, index_parameters
+from omnigraph.search.analysis import Token, analyse, analyse_column, index_parameters
+from omnigraph.search.stop_words import STOP_WORDS
 
 ROOT = Path(__file__).parents[3]
 
@@ -34,6 +35,14 @@ UNCHANGED = {
 }
 GAP = "the"
 SPLITTING = [Analyzer.ENGLISH, Analyzer.SIMPLE, Analyzer.WHITESPACE]
+AT_THE_GATE = {Analyzer.ENGLISH, Analyzer.GERMAN, Analyzer.RUSSIAN}
+"""A language with few endings, one with long words, and one with letters of its own."""
+
+LANGUAGES = [
+    pytest.param(analyzer, marks=() if analyzer in AT_THE_GATE else pytest.mark.soak)
+    for analyzer in Analyzer
+    if analyzer.is_language
+]
 
 _SUFFIXES = (
     "s es ed ing ly ness ful ment ational tional enci anci izer abli alli entli eli ousli ization"
@@ -68,14 +77,16 @@ def rewritten(tokens: Sequence[Token]) -> str:
 
 
 def can_be_rewritten(tokens: Sequence[Token]) -> bool:
-    return not any(token.text in STOP_WORDS or re.search(r"\s", token.text) for token in tokens)
+    english = STOP_WORDS[Analyzer.ENGLISH]
+    return not any(token.text in english or re.search(r"^$|\s", token.text) for token in tokens)
 
 
 def assert_same_tokens(folder: Path, analyzer: Analyzer, texts: Sequence[str]) -> None:
-    pairs = [(text, analyse(analyzer, text)) for text in texts]
+    # An index has at least one word, whatever the texts.
+    pairs = [(text, analyse(analyzer, text)) for text in [*texts, "word"]]
     pairs = [(text, tokens) for text, tokens in pairs if can_be_rewritten(tokens)]
-    kept = [text for text, _ in pairs] + ["word"]
-    ours = [rewritten(tokens) for _, tokens in pairs] + ["word"]
+    kept = [text for text, _ in pairs]
+    ours = [rewritten(tokens) for _, tokens in pairs]
     theirs = index_files(folder / "theirs", kept, index_parameters(analyzer))
     assert theirs == index_files(folder / "ours", ours, UNCHANGED)
 
@@ -116,6 +127,47 @@ def test_stems_and_stop_words_are_those_of_an_index(tmp_path):
     made = [draw.choice(words) + draw.choice(SUFFIXES) for _ in range(20_000)]
     texts = [f"x{number} {word} {word.upper()}y" for number, word in enumerate([*words, *made])]
     assert_same_tokens(tmp_path, Analyzer.ENGLISH, texts)
+
+
+def words_like(language: Analyzer, count: int) -> list[str]:
+    """The stop words of a language, and words of its letters and of its endings."""
+    draw = random.Random(17)
+    own = sorted(STOP_WORDS[language])
+    letters = sorted({letter for word in own for letter in word})
+    made = []
+    for _ in range(count):
+        first, last = draw.choice(own), draw.choice(own)
+        some = "".join(draw.choices(letters, k=draw.randint(0, 4)))
+        made.append(f"{first[: draw.randint(0, 5)]}{some}{last[-draw.randint(1, 9) :]}")
+    return [*own, *made]
+
+
+def compare_language(folder: Path, language: Analyzer, count: int) -> None:
+    words = words_like(language, count)
+    texts = [f"x{number} {word} {word.upper()}" for number, word in enumerate(words)]
+    assert_same_tokens(folder, language, texts)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_language_has_the_stems_and_stop_words_of_an_index(tmp_path, language):
+    compare_language(tmp_path, language, 300)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_language_has_the_stems_of_an_index_for_many_words(tmp_path, language):
+    compare_language(tmp_path, language, 30_000)
+
+
+def test_the_words_of_a_language_tell_it_from_others(tmp_path):
+    """The comparison finds stems or stop words of another language."""
+    texts = words_like(Analyzer.SWEDISH, 300)
+    pairs = [(text, analyse(Analyzer.NORWEGIAN, text)) for text in texts]
+    pairs = [(text, tokens) for text, tokens in pairs if can_be_rewritten(tokens)]
+    parameters = index_parameters(Analyzer.SWEDISH)
+    theirs = index_files(tmp_path / "theirs", [text for text, _ in pairs], parameters)
+    ours = [rewritten(tokens) for _, tokens in pairs]
+    assert theirs != index_files(tmp_path / "ours", ours, UNCHANGED)
 
 
 @pytest.mark.parametrize("analyzer", SPLITTING)

@@ -2,6 +2,7 @@
 
 import pickle
 import shutil
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -159,13 +160,32 @@ def test_the_session_of_a_caller_keeps_its_settings_and_plans_get_theirs(spark):
     assert theirs.conf.get("spark.sql.session.timeZone") == "America/New_York"
 
 
-def test_a_tree_over_views_keeps_the_names_that_columns_are_qualified_by():
+def test_a_tree_over_fields_keeps_the_names_that_columns_are_qualified_by():
     tree = sqlglot.parse_one("SELECT a.id FROM a JOIN b AS c ON a.id = c.id JOIN d ON TRUE")
     assert isinstance(tree, exp.Query)
 
     found = spark_tree(tree, {"a": "v1", "b": "v2"}).sql(dialect="spark")
 
-    assert found == "SELECT a.id FROM v1 AS a JOIN v2 AS c ON a.id = c.id JOIN d ON TRUE"
+    assert found == "SELECT a.id FROM {v1} AS a JOIN {v2} AS c ON a.id = c.id JOIN d ON TRUE"
+
+
+@pytest.mark.parametrize("relations", [GIVEN, {}], ids=["with a relation", "without any"])
+def test_braces_in_a_plan_are_no_fields_of_it(engine, relations):
+    text = "{} {{x}} {relation_0}"
+    source = " FROM given" if relations else ""
+    asked = plan(f"SELECT '{text}'{source}", {"x": Scalar.STRING}, relations=relations)
+
+    found = engine.run(asked, data(given=pa.table({"n": [1]})))
+
+    assert found["x"].to_pylist() == [text]
+
+
+def test_plans_run_without_a_warning_of_pandas(engine):
+    asked = plan("SELECT n FROM given", NUMBER, relations=GIVEN)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = engine.run(asked, data(given=pa.table({"n": [1]})))
+    assert found["n"].to_pylist() == [1]
 
 
 OVERFLOWS = {

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
@@ -21,7 +22,7 @@ from tests.support.environments import empty_python
 @pytest.fixture
 def asked(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
     """A session whose workers nobody has asked yet, and which runs our Python again afterwards."""
-    monkeypatch.setattr(workers, "_FIT_APPLICATIONS", set())
+    monkeypatch.setattr(workers, "_FIT", set())
     context = spark.sparkContext
     before = context.pythonExec, context.pythonVer
     yield spark
@@ -38,7 +39,8 @@ def refusal(session: SparkSession) -> InvalidInputError:
     with pytest.raises(InvalidInputError) as raised:
         workers.check_workers(session)
     assert raised.value.code is ErrorCode.WORKERS_MISMATCH
-    for setting in ("PYSPARK_PYTHON", "spark.pyspark.python", "spark.archives"):
+    settings = ("PYSPARK_PYTHON", "spark.pyspark.python", "spark.archives", "omnigraph spark pack")
+    for setting in settings:
         assert setting in raised.value.hint
     assert f"omnigraph {omnigraph.__version__}" in raised.value.hint
     assert "\n" not in str(raised.value)
@@ -67,11 +69,23 @@ def test_workers_without_the_package_are_named_with_both_sides_in_spark(
 def test_workers_of_another_release_are_refused_in_spark(
     asked: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ours = workers.Interpreter("3.11", "/here/python", "9.9.9")
+    ours = replace(workers.Interpreter.ours(), release="9.9.9")
     monkeypatch.setattr(workers.Interpreter, "ours", lambda: ours)
     message = refusal(asked).message
     assert f"with omnigraph {omnigraph.__version__}, and this process" in message
     assert "with omnigraph 9.9.9" in message
+
+
+def test_workers_with_another_lance_are_refused_in_spark(
+    asked: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = workers.Interpreter.ours()
+    ours = replace(real, packages={**real.packages, "pylance": "13.9.1"})
+    monkeypatch.setattr(workers.Interpreter, "ours", lambda: ours)
+    message = refusal(asked).message
+    assert message.endswith("with omnigraph 0.1.0, pylance 13.9.1")
+    assert f"pylance {real.packages['pylance']}, and this process" in message
+    assert "duckdb" not in message
 
 
 def test_workers_of_another_version_of_python_are_refused_in_spark(asked: SparkSession) -> None:
@@ -99,46 +113,6 @@ def test_a_cluster_is_asked_before_its_first_job_in_spark(
     monkeypatch.setattr(asked.sparkContext, "pythonExec", "/nowhere/python3")
     with pytest.raises(InvalidInputError, match="/nowhere/python3"):
         plan_session(asked)
-
-
-def connected(name: str) -> object:
-    """What is of a class of Spark Connect, which needs packages that are not installed here."""
-    return type(name, (), {"__module__": f"pyspark.sql.connect.{name.lower()}"})()
-
-
-def test_spark_connect_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    graph = omnigraph.init(tmp_path / "world.omni", "node Person { name: String @key }")
-    for call in (
-        lambda: graph.frame("Person", spark=connected("SparkSession")),  # type: ignore[arg-type]
-        lambda: graph.load({"Person": connected("DataFrame")}),
-    ):
-        with pytest.raises(InvalidInputError, match="is one of Spark Connect") as raised:
-            call()
-        assert raised.value.code is ErrorCode.ENGINE_UNAVAILABLE
-        assert "master(" in raised.value.hint
-
-
-def test_a_server_of_spark_connect_is_refused_before_anything_starts() -> None:
-    program = """
-        from omnigraph.engine.spark.session import open_session
-        from omnigraph.errors import InvalidInputError
-        try:
-            open_session()
-        except InvalidInputError as error:
-            print(error.code, error.message)
-    """
-    ran = subprocess.run(
-        [sys.executable, "-c", dedent(program)],
-        env={**os.environ, "SPARK_REMOTE": "sc://127.0.0.1:1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert ran.stdout == (
-        "engine_unavailable SPARK_REMOTE names a server of Spark Connect, "
-        "through which Omnigraph does not work yet\n"
-    ), ran.stderr
 
 
 @pytest.mark.soak

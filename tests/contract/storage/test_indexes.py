@@ -1,6 +1,7 @@
 """Indexes: they make reads cheaper, and never change an answer."""
 
 import math
+import threading
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,28 @@ def test_several_indexes_are_built_in_one_transaction(table, elsewhere):
     assert (indexed.version, staged.row_count) == (2, 3)
     assert covered_fragments(indexed, ID) == covered_fragments(indexed, NUMBER) == {0}
     assert covered_fragments(latest(elsewhere), ID) == {0}
+
+
+def test_a_table_can_be_read_while_it_is_indexed(table):
+    large = applied(stage_append(table, rows([f"row {number}" for number in range(20_000)], n=1)))
+    done, faults = threading.Event(), list[RuntimeError]()
+
+    def read() -> None:
+        while not done.is_set():
+            try:
+                _ = large.handle.schema
+            except RuntimeError as fault:
+                faults.append(fault)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        for _ in range(3):
+            assert stage_indexes(large, [ID, NUMBER]) is not None
+    finally:
+        done.set()
+        reader.join()
+    assert faults == []
 
 
 def test_a_table_without_an_index_covers_nothing(table):

@@ -21,7 +21,8 @@ from omnigraph.warm import server
 
 starter.preload()
 server.require_one_thread()
-assert not {"pandas", "pyspark"} & set(sys.modules), "a starter has nothing of Spark"
+extras = {"pandas", "pyspark", "fastavro", "cedarpy", "anyio", "mcp", "fastapi", "jwt", "uvicorn"}
+assert not extras & set(sys.modules), "a starter needs nothing that may not be installed"
 
 import duckdb, lance, numpy as np, obstore, pyarrow as pa, pyarrow.compute as pc
 from obstore.store import LocalStore

@@ -14,10 +14,15 @@ An engine is tested like this, with its rows as `testing.tables.to_rows` returns
 
 from tests.support.query_cases import (
     comparisons,
+    expressions,
     groups,
+    lists,
     negations,
+    objects,
+    optionals,
     results,
     scalars,
+    several,
     traversals,
     walks,
 )
@@ -25,12 +30,17 @@ from tests.support.query_cases.case import NOW, Answer, CaseGraph, QueryCase, To
 
 CASES: tuple[QueryCase, ...] = (
     *comparisons.CASES,
+    *expressions.CASES,
     *traversals.CASES,
     *walks.CASES,
     *negations.CASES,
+    *optionals.CASES,
+    *objects.CASES,
     *results.CASES,
     *groups.CASES,
+    *lists.CASES,
     *scalars.CASES,
+    *several.CASES,
 )
 
 __all__ = ["CASES", "NOW", "Answer", "CaseGraph", "QueryCase", "TooLarge"]

@@ -113,8 +113,11 @@ class QueryCase:
         return evaluate(self.compile(), self.on.graph, self.values(), NOW)
 
 
-def answer(columns: str | tuple[str, ...], *rows: Value | tuple[Value, ...]) -> Answer:
-    """Rows under these names, one text or several; of a single column, a row is its value."""
+def answer(columns: str | tuple[str, ...], *rows: Any) -> Answer:
+    """Rows under these names, one text or several; of a single column, a row is its value.
+
+    A row is a value or a tuple of them, and a value may be an object.
+    """
     names = tuple(columns.split()) if isinstance(columns, str) else columns
     whole = [row if isinstance(row, tuple) else (row,) for row in rows]
     assert all(len(row) == len(names) for row in whole)

@@ -18,7 +18,81 @@ def pairs(title: str, clauses: str, *rows: tuple[str, str]) -> QueryCase:
     return ask(title, PEOPLE, body, answer("p.name q.name", *rows))
 
 
+TRUTHS = {
+    "true": "$p.name = $p.name",
+    "false": "$p.name != $p.name",
+    "unknown": "$p.name = $nothing",
+}
+"""A condition of each truth."""
+
+IS_TRUE = {
+    "{a} and {b}": {("true", "true")},
+    "{a} or {b}": {(a, b) for a in TRUTHS for b in TRUTHS if "true" in (a, b)},
+    "not ({a} and {b})": {(a, b) for a in TRUTHS for b in TRUTHS if "false" in (a, b)},
+    "not ({a} or {b})": {("false", "false")},
+    "not (not {a} or not {b})": {("true", "true")},
+    "not not {a} and {b}": {("true", "true")},
+}
+"""For which truths of its parts a condition keeps a row, as Kleene's logic has it."""
+
+LOGIC = tuple(
+    people(
+        f"{form.format(a=a, b=b)}",
+        form.format(a=TRUTHS[a], b=TRUTHS[b]),
+        *(("ada", "bob", "cy", "dee", "eve") if (a, b) in kept else ()),
+        takes="$nothing: String?",
+    )
+    for form, kept in IS_TRUE.items()
+    for a in TRUTHS
+    for b in TRUTHS
+    if "unknown" in (a, b) or "and" in form
+)
+
 CASES = (
+    *LOGIC,
+    people("either condition is enough", '$p.age < 30 or $p.city = "London"', "ada", "cy", "dee"),
+    people("and binds more than or", '$p.age = 36 or $p.age = 25 and $p.city = "x"', "ada", "dee"),
+    people(
+        "parentheses bind most", '($p.age = 36 or $p.age = 25) and $p.name != "ada"', "cy", "dee"
+    ),
+    people("an inverted comparison is unknown for null", "not $p.age = 36", "cy"),
+    people("an inverted membership is unknown for null", "not $p.age in [36, 1]", "cy"),
+    people("an inverted list without the item", 'not $p.tags contains "code"', "bob", "eve"),
+    people("a number that no item can be", "not $p.age in [36.5]", "ada", "cy", "dee"),
+    people("an inverted test for null", "not $p.age is null", "ada", "cy", "dee"),
+    people("an item of a parameter", "$p.age in $all", "cy", takes="$all: [I64]", all=[25, 1]),
+    people("an item of no items", "$p.age in $all", takes="$all: [I64]", all=[]),
+    people(
+        "a filter that a null turns off",
+        "$x is null or $p.age = $x",
+        "ada",
+        "bob",
+        "cy",
+        "dee",
+        "eve",
+        takes="$x: I64?",
+    ),
+    people(
+        "a filter that a value turns on", "$x is null or $p.age = $x", "cy", takes="$x: I64?", x=25
+    ),
+    pairs(
+        "two variables in one alternative",
+        "$p = $q or $p.age > $q.age",
+        ("ada", "ada"),
+        ("ada", "cy"),
+        ("bob", "bob"),
+        ("cy", "cy"),
+        ("dee", "cy"),
+        ("dee", "dee"),
+        ("eve", "eve"),
+    ),
+    people(
+        "an alternative in a negation",
+        "not { $p knows $q ($q.age is null or $q.age < 30) }",
+        "cy",
+        "dee",
+        "eve",
+    ),
     people("a binding alone scans its type", "", "ada", "bob", "cy", "dee", "eve"),
     people("null is not greater", "$p.age > 30", "ada", "dee"),
     people("null is not less", "$p.age < 36", "cy"),

@@ -7,6 +7,11 @@ from tests.support.query_cases.comparisons import people
 from tests.support.query_cases.graphs import NOBODY, PEOPLE, SHAPES
 
 CASES = (
+    people("who has a job", "exists { $p worksAt $_ }", "ada", "bob", "cy"),
+    people("once, however many there are", "exists { $p $e:knows $q }", "ada", "bob", "cy", "dee"),
+    people("exists on a filter drops nulls", "exists { $p.age = 36 }", "ada", "dee"),
+    people("not exists is not", "not exists { $p worksAt $_ }", "dee", "eve"),
+    people("exists in a not", "not { exists { $p worksAt $_ } }", "dee", "eve"),
     people("who has no job", "not { $p worksAt $_ }", "dee", "eve"),
     people(
         "who does not work at acme",
@@ -104,6 +109,12 @@ CASES = (
         "bob",
         "cy",
         "eve",
+    ),
+    ask(
+        "anonymous ends of a not in a not",
+        PEOPLE,
+        "match { $p knows $q not { $p knows $_ not { $p knows $_ } } } return { $p $q }",
+        answer("p q", ("ada", "bob"), ("bob", "cy"), ("cy", "ada"), ("dee", "ada"), ("dee", "dee")),
     ),
     people("not with a walk", "not { $p knows{2,3} $_ }", "eve"),
     ask(

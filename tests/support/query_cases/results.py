@@ -25,6 +25,50 @@ TEXTS = values(
 
 CASES = (
     ask(
+        "equal rows are one",
+        PEOPLE,
+        "match { $p: Person } return distinct { $p.age, $p.city }",
+        answer("p.age p.city", (None, None), (None, "Paris"), (25, None), (36, "London")),
+    ),
+    ask(
+        "rows are distinct after an edge that multiplies them",
+        PEOPLE,
+        "match { $p $e:knows $q } return distinct { $q.name } order { $q.name desc } limit 2",
+        answer("q.name", "dee", "cy"),
+    ),
+    ask(
+        "rows are skipped in order",
+        PEOPLE,
+        "match { $p: Person } return { $p.name } order { $p.name desc } skip 1 limit 2",
+        answer("p.name", "dee", "cy"),
+    ),
+    ask(
+        "more rows are skipped than there are",
+        PEOPLE,
+        "match { $p: Person } return { $p.name } skip $n",
+        answer("p.name"),
+        "$n: I64",
+        n=2**40,
+    ),
+    ask(
+        "rows are counted",
+        PEOPLE,
+        "match { $p: Person $p $e:knows $q } return { $p.name, count(*) as n } skip 1",
+        answer("p.name n", ("bob", 1), ("cy", 1), ("dee", 2)),
+    ),
+    ask(
+        "no rows are none",
+        PEOPLE,
+        "match { $p: Person $p.age > 99 } return { count(*) as n }",
+        answer("n", 0),
+    ),
+    ask(
+        "all properties are columns",
+        PEOPLE,
+        'match { $c: Company $c.name = "acme" } return { $c.* $c }',
+        answer("c.name c.size c", ("acme", 30, "acme")),
+    ),
+    ask(
         "a limit may be larger than any answer",
         PEOPLE,
         "match { $p: Person } return { $p.name } limit 9223372036854775807",

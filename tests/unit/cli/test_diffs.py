@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from omnigraph.changes.feed import Batch, CommitChanges
-from omnigraph.changes.graphs import GraphDiff
+from omnigraph.changes.diffs import Batch, CommitChanges, GraphDiff
+from omnigraph.changes.facts import batch_facts
 from omnigraph.changes.records import TableChanges
-from omnigraph.cli.commands.changes import _facts, _show
+from omnigraph.cli.commands.changes import _show
 from omnigraph.cli.diffs import write_diff
 from omnigraph.cli.formats import Format
 from omnigraph.model.commits import Commit, OperationKind
@@ -86,7 +86,9 @@ def test_a_commit_of_the_feed_has_its_steps(capsys):
         "digest",
     )
     batch = Batch((CommitChanges(commit, DIFF),), "0" * 26, is_newest=True)
-    assert [each["step"] for each in _facts(batch, rows=False)["commits"][0]["schema"]] == KINDS
+    assert [
+        each["step"] for each in batch_facts(batch, rows=False)["commits"][0]["schema"]
+    ] == KINDS
     _show(batch, rows=False)
     assert capsys.readouterr().out.splitlines()[-1].endswith("schema 2 steps, P +1")
     _show(batch, rows=True)

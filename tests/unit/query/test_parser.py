@@ -79,6 +79,7 @@ def test_a_column_without_an_alias_is_spelt_without_signs():
     body = parsed("query a() { match { $p: P } return { count(distinct $p.age) } }").body
     assert isinstance(body, ast.Read)
     (projection,) = body.projections
+    assert isinstance(projection.expression, ast.AggregateCall)
     assert print_expression(projection.expression, sigil="") == "count(distinct p.age)"
 
 

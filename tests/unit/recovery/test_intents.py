@@ -214,15 +214,22 @@ def test_nesting_without_end_is_refused():
         decode(b"[" * 100_000)
 
 
+OTHER = replace(INTENT, commit_id=CommitId(encode_ulid(9)))
 OVERLAPS = {
-    "the same table": (INTENT, INTENT, True),
-    "another table": (INTENT, replace(INTENT, tables=()), False),
-    "another branch": (INTENT, replace(INTENT, branch=BranchName("draft")), False),
-    "guarded there": (INTENT, replace(INTENT, tables=(), guards=(PERSON,)), True),
+    "the same table": (INTENT, OTHER, True),
+    "another table": (INTENT, replace(OTHER, tables=()), False),
+    "another branch": (INTENT, replace(OTHER, branch=BranchName("draft")), False),
+    "guarded there": (INTENT, replace(OTHER, tables=(), guards=(PERSON,)), True),
     "guarded by both": (
         replace(INTENT, tables=(), guards=(PERSON,)),
-        replace(INTENT, tables=(), guards=(PERSON, KNOWS)),
+        replace(OTHER, tables=(), guards=(PERSON, KNOWS)),
         True,
+    ),
+    "the same request": (INTENT, replace(INTENT, branch=BranchName("draft"), tables=()), True),
+    "no commits": (
+        replace(INTENT, commit_id=None),
+        replace(OTHER, commit_id=None, tables=()),
+        False,
     ),
 }
 

@@ -75,6 +75,12 @@ def test_crashes_and_bugs_are_not_dressed_up_as_storage_errors(kind):
         raise kind
 
 
+def test_an_interrupt_that_lance_failed_of_is_an_interrupt():
+    cause = ValueError("External error: KeyboardInterrupt: ")
+    with pytest.raises(KeyboardInterrupt), translate_errors("reading", "/data/t"):
+        raise cause
+
+
 def test_a_message_is_one_line_of_bounded_length():
     error = translate(OSError("first line\n" + "debug dump\n" * 1_000))
     assert "first line" in error.message

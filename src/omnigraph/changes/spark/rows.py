@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from omnigraph.changes.lifts import LiftPair
 from omnigraph.changes.records import ids_of
 from omnigraph.changes.tables import rows_of
+from omnigraph.engine.spark.cores import core_count
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.engine.spark.pieces import by_key, by_place, of_units, route_pieces, task_numbers
@@ -117,12 +118,12 @@ class ChangedRows:
 
     def by_id(self, session: SparkSession) -> DataFrame:
         """Pieces of the rows, all of one id in one partition."""
-        count = self.bucket_count(session.sparkContext.defaultParallelism)
+        count = self.bucket_count(core_count(session))
         return self._sent(session, partial(cut_by_id, count), count)
 
     def in_order(self, session: SparkSession) -> DataFrame:
         """Pieces of the rows, all of one id in one partition, and partitions in their order."""
-        count = self.bucket_count(session.sparkContext.defaultParallelism)
+        count = self.bucket_count(core_count(session))
         bounds = self._bounds(session, count) if count > 1 else ()
         return self._sent(session, partial(cut_in_order, bounds), len(bounds) + 1)
 

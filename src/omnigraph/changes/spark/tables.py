@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
 from omnigraph.changes.lifts import LiftPair, unlike_columns
-from omnigraph.changes.records import Chunk, TableChanges
+from omnigraph.changes.records import TableChanges
+from omnigraph.changes.rows import Chunk
 from omnigraph.changes.spark.rows import ChangedRows, Versions
 from omnigraph.changes.tables import compare_rows
 from omnigraph.choices import Op

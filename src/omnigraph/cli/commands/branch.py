@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli import options, render
+from omnigraph.cli import merges, options, render
 from omnigraph.cli.exits import Exit
 from omnigraph.cli.spark import quick_spark
-from omnigraph.cli.texts import read_text
-from omnigraph.errors import BranchNotFoundError, NotFoundError, StorageError
+from omnigraph.errors import BranchNotFoundError, StorageError
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
-    from omnigraph.merge.run import MergeOutcome
     from omnigraph.model.commits import Commit
-
-_SIDES: Final = ("ours", "theirs")
 
 group = typer.Typer(help="Create, list, merge and delete branches.", no_args_is_help=True)
 
@@ -109,15 +104,7 @@ def merge_branch(
         str | None,
         typer.Option("--into", metavar="TARGET", help="The branch that changes; main by default."),
     ] = None,
-    resolve: Annotated[
-        str | None,
-        typer.Option(
-            "--resolve",
-            metavar="ours|theirs|FILE",
-            help="Where both changed the same: ours keeps the target's value, theirs takes the "
-            "source's, a JSON file decides one by one.",
-        ),
-    ] = None,
+    resolve: merges.Resolve = None,
     strict_rows: Annotated[
         bool,
         typer.Option(
@@ -127,9 +114,7 @@ def merge_branch(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what it would do; write nothing.")
     ] = False,
-    delete_branch: Annotated[
-        bool, typer.Option("--delete-branch", help="Delete SOURCE once it is merged.")
-    ] = False,
+    delete_branch: merges.DeleteBranch = False,
     engine: options.OnEngine = None,
     actor: options.Actor = None,
     message: options.Message = None,
@@ -141,7 +126,7 @@ def merge_branch(
     if delete_branch and source == "main":
         wrong = "main cannot be deleted, so --delete-branch is not for it"
         raise typer.BadParameter(wrong, param_hint="--delete-branch")
-    resolutions = _resolutions(resolve)
+    resolutions = merges.read_resolutions(resolve)
     handle = graph.open(options.require_store(store), actor=actor, read_only=dry_run)
     with quick_spark(), render.show_notes_on_interrupt():
         outcome = handle.merge(
@@ -156,9 +141,9 @@ def merge_branch(
         )
     with render.report_of_commit(outcome.commit_id):
         if json:
-            render.show_json({**_merge_facts(outcome), "dry_run": dry_run})
+            render.show_json({**outcome.to_json(), "dry_run": dry_run})
         else:
-            _show_merge(outcome, dry_run=dry_run)
+            merges.show_merge(outcome, dry_run=dry_run)
         render.say_warnings(outcome.warnings)
     if outcome.conflicts:
         raise typer.Exit(Exit.CONFLICT)
@@ -193,71 +178,3 @@ def delete_branch(
             return
         render.show_facts({"branch": branch, "head": head, "commits of its own": len(own)})
         render.say("deleted" if confirm else "nothing was deleted: give --confirm to delete it")
-
-
-def _resolutions(given: str | None) -> str | None:
-    if given is None or given in _SIDES:
-        return given
-    try:
-        return read_text(given)
-    except NotFoundError as error:
-        from omnigraph.lang.diagnostics import nearest
-
-        if (side := nearest(given, _SIDES)) is not None:
-            error.hint = f"did you mean {side}? It takes ours, theirs, or a file of decisions"
-        raise
-
-
-def _show_merge(outcome: MergeOutcome, *, dry_run: bool) -> None:
-    sides = f"branch {outcome.source} into {outcome.target}"
-    if outcome.commit_id is not None:
-        merged = f"branch {outcome.source}, at {outcome.source_commit}, into {outcome.target}"
-        render.say(f"merged {merged} as commit {outcome.commit_id} ({outcome.outcome})")
-        render.say(f"merged by the {outcome.engine} engine, because {outcome.why}")
-    elif not dry_run or not (outcome.changes or outcome.conflicts or outcome.steps):
-        render.say(f"{outcome.outcome}: {outcome.target} has all of {outcome.source}")
-    elif outcome.conflicts:
-        count = outcome.conflict_count
-        conflicts = "1 conflict" if count == 1 else f"{count:,} conflicts"
-        beside = "; beside them it would change" if outcome.changes else ""
-        render.say(f"merging {sides} has {conflicts}{beside}")
-    else:
-        render.say(f"merging {sides} would change ({outcome.outcome})")
-    for step in outcome.steps:
-        render.show_text(step.describe())
-    if outcome.changes:
-        render.show_table(
-            ["type", "inserted", "updated", "deleted"],
-            [
-                (name, counts.inserted, counts.updated, counts.deleted)
-                for name, counts in outcome.changes.items()
-            ],
-        )
-    if outcome.conflicts:
-        from omnigraph.cli.failures import say_conflicts
-
-        say_conflicts(outcome.conflicts, outcome.conflict_count)
-    if dry_run:
-        render.say("nothing was written: this was a dry run")
-    elif outcome.deleted_source:
-        render.say(f"deleted branch {outcome.source}")
-
-
-def _merge_facts(outcome: MergeOutcome) -> dict[str, object]:
-    from omnigraph.cli.failures import conflict_facts
-
-    return {
-        "outcome": outcome.outcome,
-        "source": outcome.source,
-        "target": outcome.target,
-        "source_commit": outcome.source_commit,
-        "commit_id": outcome.commit_id,
-        "engine": outcome.engine,
-        "why": outcome.why,
-        "changes": {name: asdict(counts) for name, counts in outcome.changes.items()},
-        **({"schema": [step.to_json() for step in outcome.steps]} if outcome.steps else {}),
-        "conflict_count": outcome.conflict_count,
-        "merge_conflicts": [conflict_facts(conflict) for conflict in outcome.conflicts],
-        "deleted_source": outcome.deleted_source,
-        "warnings": [asdict(warning) for warning in outcome.warnings],
-    }

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from omnigraph.changes.facts import batch_facts, row_objects
+from omnigraph.changes.facts import counts as counts_of
 from omnigraph.cli import diffs, options, render
-from omnigraph.cli.commits import commit_facts
 
 if TYPE_CHECKING:
-    from omnigraph.changes.feed import Batch, CommitChanges
+    from omnigraph.changes.diffs import Batch, CommitChanges
 
 group = typer.Typer(help="Follow what changes, commit by commit.", no_args_is_help=True)
 
@@ -31,7 +32,7 @@ def poll(
     ] = 100,
     branch: options.AtBranch = None,
     kinds: diffs.Kinds = None,
-    types: diffs.Types = None,
+    types: options.Types = None,
     ops: diffs.Ops = None,
     rows: diffs.Rows = False,
     json: options.Json = False,
@@ -44,7 +45,7 @@ def poll(
         after=after, branch=branch, limit=limit, kinds=kinds, types=types, ops=ops
     )
     if json:
-        render.show_json(_facts(batch, rows=rows))
+        render.show_json(batch_facts(batch, rows=rows))
         return
     _show(batch, rows=rows)
     more = "that is all for now" if batch.is_newest else "there is more"
@@ -102,7 +103,7 @@ def _summary(changes: CommitChanges) -> str:
     marks = {"inserted": "+", "updated": "~", "deleted": "-"}
     types = (
         " ".join([name, *(f"{marks[kind]}{count}" for kind, count in counts.items() if count)])
-        for name, counts in diffs.counts(changes.diff).items()
+        for name, counts in counts_of(changes.diff).items()
     )
     return ", ".join([*steps, *types])
 
@@ -111,18 +112,4 @@ def _cells(changes: CommitChanges) -> Iterator[tuple[str, ...]]:
     """The lines of a commit in a table of rows: steps of the schema first."""
     for step in changes.diff.schema:
         yield "", "schema", "", "", step.describe()
-    yield from map(diffs.row_cells, diffs.row_objects(changes.diff))
-
-
-def _facts(batch: Batch, *, rows: bool) -> dict[str, Any]:
-    commits = []
-    for changes in batch.commits:
-        facts: dict[str, Any] = {
-            "commit": commit_facts(changes.commit),
-            **diffs.schema_facts(changes.diff),
-            "changes": diffs.counts(changes.diff),
-        }
-        if rows:
-            facts["rows"] = list(diffs.row_objects(changes.diff))
-        commits.append(facts)
-    return {"commits": commits, "cursor": batch.cursor, "is_newest": batch.is_newest}
+    yield from map(diffs.row_cells, row_objects(changes.diff))

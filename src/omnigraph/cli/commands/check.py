@@ -37,10 +37,13 @@ def check(
     """
     from omnigraph.clock import SystemClock
     from omnigraph.graph import Graph
+    from omnigraph.policy.authority import Authority
     from omnigraph.storage.store import Store
 
     # Not graph.open, which refuses a graph whose main cannot be read: this command reports why.
-    handle = Graph(Store.open(options.require_store(store)), SystemClock(), read_only=True)
+    opened = Store.open(options.require_store(store))
+    authority = Authority.open(opened.root.uri, None, None)
+    handle = Graph(opened, SystemClock(), read_only=True, authority=authority)
     with show_progress(quiet=quiet or json) as progress:
         report = handle.check(
             branch=branch, rows=not shallow, history=history, engine=engine, progress=progress

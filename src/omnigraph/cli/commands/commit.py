@@ -76,7 +76,7 @@ def show_commit(
     if json:
         render.show_json(facts)
         return
-    facts |= {"let_go": gone}
+    facts |= {"let_go": gone, "stream": commit.stream}
     render.show_facts({name.replace("_", " "): fact for name, fact in facts.items()})
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from omnigraph.changes.facts import counts
 from omnigraph.cli import diffs, options, render
 from omnigraph.cli.formats import Format
 from omnigraph.cli.spark import quick_spark
@@ -17,7 +18,7 @@ def diff(
     *,
     store: options.Store = None,
     kinds: diffs.Kinds = None,
-    types: diffs.Types = None,
+    types: options.Types = None,
     ops: diffs.Ops = None,
     rows: diffs.Rows = False,
     engine: options.OnEngine = None,
@@ -37,7 +38,7 @@ def diff(
     if wanted is Format.TABLE:
         render.say(f"from commit {difference.before} to commit {difference.after}")
         render.say(f"compared by the {difference.engine} engine, because {difference.why}")
-        if not difference.schema and not diffs.counts(difference):
+        if not difference.schema and not counts(difference):
             render.say("nothing differs")
             return
     diffs.write_diff(difference, wanted, rows=rows)

@@ -15,18 +15,15 @@ from omnigraph.cli.spark import quick_spark
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from omnigraph.engine.embedding_states import EmbeddingStatus
-    from omnigraph.maintenance.embedding.run import EmbedResult
+    from omnigraph.embedding.counts import EmbeddingStatus
+    from omnigraph.maintenance.results import EmbedResult
 
 
 def embed(
     *,
     store: options.Store = None,
     branch: options.OnBranch = None,
-    types: Annotated[
-        list[str] | None,
-        typer.Option("--type", metavar="TYPE", help="Only rows of this type; may be repeated."),
-    ] = None,
+    types: options.Types = None,
     pending: Annotated[
         bool, typer.Option("--pending", help="Only rows that have no vector yet.")
     ] = False,
@@ -45,7 +42,7 @@ def embed(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Embed the texts of rows that wait for it, in commits that a next run continues from."""
+    """Embed the texts of rows that wait for it, in commits that a next run continues."""
     from omnigraph import graph
 
     scope = _scope(pending=pending, stale=stale, everything=everything, status=status)

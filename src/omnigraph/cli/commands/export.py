@@ -13,7 +13,7 @@ from omnigraph.cli.progress import show_progress
 from omnigraph.cli.spark import quick_spark
 
 if TYPE_CHECKING:
-    from omnigraph.export.run import ExportResult
+    from omnigraph.export.results import ExportResult
 
 _STANDARD_OUTPUT: Final = "-"
 
@@ -32,9 +32,7 @@ def export(
     format_: Annotated[
         ExportFormat | None, typer.Option("--format", help="ndjson by default.")
     ] = None,
-    types: Annotated[
-        list[str] | None, typer.Option("--type", metavar="NAME", help="Only rows of this type.")
-    ] = None,
+    types: options.Types = None,
     branch: options.AtBranch = None,
     commit: options.AtCommit = None,
     version: options.AtVersion = None,

@@ -14,8 +14,7 @@ from omnigraph.cli.progress import show_progress
 from omnigraph.cli.spark import quick_spark
 
 if TYPE_CHECKING:
-    from omnigraph.maintenance.index_list import IndexStatus
-    from omnigraph.maintenance.indexes import IndexResult
+    from omnigraph.maintenance.results import IndexResult, IndexStatus
     from omnigraph.schema.catalog import IndexOptions
 
 group = typer.Typer(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -146,7 +146,7 @@ def load(
         )
     with render.report_of_commit(result.commit_id):
         if json:
-            render.show_json({**_facts(result), "rejects": rejects})
+            render.show_json({**result.to_json(), "rejects": rejects})
         else:
             _show(result, rejects)
         render.say_warnings(result.warnings)
@@ -237,18 +237,3 @@ def _show(result: LoadResult, rejects: Path | None) -> None:
     if result.rejected:
         rows = "1 row was" if result.rejected == 1 else f"{result.rejected:,} rows were"
         render.say(f"{rows} rejected: see {rejects}")
-
-
-def _facts(result: LoadResult) -> Mapping[str, object]:
-    return {
-        "commit_id": result.commit_id,
-        "branch": result.branch,
-        "mode": result.mode,
-        "engine": result.engine,
-        "why": result.why,
-        "changes": {name: asdict(counts) for name, counts in result.changes.items()},
-        "rejected": result.rejected,
-        "seconds": {stage: round(seconds, 3) for stage, seconds in result.seconds.items()},
-        "embedding": asdict(result.embedding),
-        "warnings": [asdict(warning) for warning in result.warnings],
-    }

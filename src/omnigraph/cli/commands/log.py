@@ -15,9 +15,9 @@ from omnigraph.cli.commits import commit_facts, subject
 if TYPE_CHECKING:
     from omnigraph.drawings.lanes import Row
     from omnigraph.graph import Graph
-    from omnigraph.manifest.let_go import LetGo
     from omnigraph.model.commits import Commit
     from omnigraph.model.ids import CommitId
+    from omnigraph.model.let_go import LetGo
 
     Names = Mapping[CommitId, Sequence[str]]
     Gone = Mapping[str, LetGo]

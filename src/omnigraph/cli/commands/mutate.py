@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -61,9 +60,14 @@ def mutate(
             timeout=timeout,
             embed=embed,
         )
+    show_mutation(result, json=json)
+
+
+def show_mutation(result: MutationResult, *, json: bool) -> None:
+    """Print what a mutation changed."""
     with render.report_of_commit(result.commit_id):
         if json:
-            render.show_json(_facts(result))
+            render.show_json(result.to_json())
         else:
             _show(result)
 
@@ -81,12 +85,3 @@ def _show(result: MutationResult) -> None:
         ],
     )
     render.say_embedding(result.embedding)
-
-
-def _facts(result: MutationResult) -> dict[str, object]:
-    return {
-        "commit_id": result.commit_id,
-        "branch": result.branch,
-        "changes": {name: asdict(counts) for name, counts in result.changes.items()},
-        "embedding": asdict(result.embedding),
-    }

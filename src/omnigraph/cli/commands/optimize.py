@@ -16,10 +16,7 @@ def optimize(
     *,
     store: options.Store = None,
     branch: options.OnBranch = None,
-    type_names: Annotated[
-        list[str] | None,
-        typer.Option("--type", metavar="TYPE", help="Only the table of this type; repeatable."),
-    ] = None,
+    type_names: options.Types = None,
     if_needed: Annotated[
         bool,
         typer.Option("--if-needed", help="Leave tables that are read almost as fast already."),

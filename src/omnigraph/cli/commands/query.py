@@ -12,7 +12,7 @@ from omnigraph.cli import options, queries, render
 from omnigraph.cli.formats import Format, write_result
 
 if TYPE_CHECKING:
-    from omnigraph.engine.queries import QueryResult
+    from omnigraph.engine.query_results import QueryResult
 
 
 def query(
@@ -28,8 +28,9 @@ def query(
     version: options.AtVersion = None,
     engine: options.OnEngine = None,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Search without approximate indexes.")
-    ] = False,
+        bool | None,
+        typer.Option("--exact/--approximate", help="Search without approximate indexes, or with."),
+    ] = None,
     timeout: options.Timeout = None,
     memory: options.Memory = None,
     max_rows: options.MaxRows = None,
@@ -71,6 +72,7 @@ def query(
                 version=version,
                 engine=engine,
                 exact=exact,
+                memory=memory,
             )
             if wanted is Format.JSON:
                 render.show_json(asdict(explanation))

@@ -18,7 +18,7 @@ from omnigraph.errors import NotFoundError
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
-    from omnigraph.recovery.audit import RecoveryEntry
+    from omnigraph.recovery.entries import RecoveryEntry
     from omnigraph.recovery.intents import Intent
     from omnigraph.recovery.sidecars import Unreadable
 

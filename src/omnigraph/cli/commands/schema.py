@@ -16,8 +16,8 @@ from omnigraph.cli.exits import Exit
 from omnigraph.cli.spark import quick_spark
 
 if TYPE_CHECKING:
-    from omnigraph.evolution.run import SchemaResult, SchemaRevision
-    from omnigraph.manifest.schemas import AcceptedSchema
+    from omnigraph.evolution.results import SchemaResult, SchemaRevision
+    from omnigraph.schema.accepted import AcceptedSchema
     from omnigraph.schema.plan import SchemaPlan
 
 group = typer.Typer(help="Show and change the schema of a graph.", no_args_is_help=True)
@@ -183,7 +183,7 @@ def apply_schema(
             purged = handle.schema.purge(branch=branch, engine=engine, **asdict(rules))
     if json:
         facts = {} if purged is None else {"purge": purging.purge_facts(purged)}
-        render.show_json({**_result_facts(result), **facts})
+        render.show_json({**result.to_json(), **facts})
     else:
         _show_result(result, branch or "main")
         if purged is not None:
@@ -296,16 +296,6 @@ def _show_plan(plan: SchemaPlan, *, json: bool) -> None:
         render.show_json(plan.to_json())
     else:
         render.show_text(plan.describe())
-
-
-def _result_facts(result: SchemaResult) -> dict[str, object]:
-    return {
-        "commit_id": result.commit_id,
-        "engine": result.engine,
-        "why": result.why,
-        **result.plan.to_json(),
-        "warnings": [asdict(warning) for warning in result.warnings],
-    }
 
 
 def _revision_facts(revision: SchemaRevision) -> dict[str, object]:

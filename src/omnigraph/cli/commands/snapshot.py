@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING
-
 from omnigraph.cli import options, render
-
-if TYPE_CHECKING:
-    from omnigraph.manifest.snapshot import Snapshot
 
 
 def snapshot(
@@ -25,7 +19,7 @@ def snapshot(
     handle = graph.open(options.require_store(store), read_only=True)
     shown = handle.snapshot(branch=branch, commit=commit, version=version)
     if json:
-        render.show_json(_facts(shown))
+        render.show_json(shown.to_json())
         return
     render.say(
         f"branch {shown.branch} at commit {shown.head.commit_id}, "
@@ -38,23 +32,3 @@ def snapshot(
             for key, pin in shown.pins.items()
         ],
     )
-
-
-def _facts(shown: Snapshot) -> dict[str, object]:
-    return {
-        "branch": shown.branch,
-        "manifest_version": shown.manifest_version,
-        "commit": asdict(shown.head),
-        "schema_digest": shown.schema_digest,
-        "tables": [
-            {
-                "table_key": str(key),
-                "table_id": pin.table_id,
-                "location": pin.location,
-                "version": pin.version,
-                "ref": pin.ref,
-                "row_count": pin.row_count,
-            }
-            for key, pin in shown.pins.items()
-        ],
-    }

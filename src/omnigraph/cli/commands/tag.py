@@ -9,7 +9,7 @@ import typer
 from omnigraph.cli import options, render
 
 if TYPE_CHECKING:
-    from omnigraph.manifest.tags import Tag
+    from omnigraph.model.tags import Tag
 
 group = typer.Typer(
     help="Name commits, which are kept as long as they are named.", no_args_is_help=True
@@ -46,7 +46,7 @@ def list_tags(*, store: options.Store = None, json: options.Json = False) -> Non
 
     tags = graph.open(options.require_store(store), read_only=True).tags.list()
     if json:
-        render.show_json([_facts(tag) for tag in tags])
+        render.show_json([tag.to_json() for tag in tags])
         return
     render.show_table(
         ["tag", "commit", "created", "actor", "message"],
@@ -103,7 +103,7 @@ def delete_tag(
 
 def _show(tag: Tag, *, json: bool) -> None:
     if json:
-        render.show_json(_facts(tag))
+        render.show_json(tag.to_json())
         return
     render.show_facts(
         {
@@ -115,8 +115,3 @@ def _show(tag: Tag, *, json: bool) -> None:
             "message": tag.message,
         }
     )
-
-
-def _facts(tag: Tag) -> dict[str, object]:
-    fields = ("commit_id", "branch", "created_at", "actor", "message")
-    return {"tag": tag.name, **{field: getattr(tag, field) for field in fields}}

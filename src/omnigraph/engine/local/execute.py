@@ -15,7 +15,9 @@ from sqlglot import exp
 from omnigraph.choices import EngineName
 from omnigraph.engine.budget import Budget
 from omnigraph.engine.interrupts import run_interruptibly
+from omnigraph.engine.local.best import pick_best
 from omnigraph.engine.local.bounds import combinations, relation_uses
+from omnigraph.engine.local.cuts import CutRun
 from omnigraph.engine.local.databases import bounded_database, new_cursor
 from omnigraph.engine.local.reduce import Reducer, look_up
 from omnigraph.engine.local.scans import joinable, scannable
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from omnigraph.engine.local.matching.matcher import PatternMatcher
+    from omnigraph.engine.local.topology.topologies import Topologies
 
 _DIALECT: Final = "duckdb"
 
@@ -105,8 +108,14 @@ class LocalEngine:
             rows = self._matcher.run(plan, data)
             if rows is not None:
                 budget.require_rows(rows.num_rows)
+                budget.require_bytes(rows.nbytes)
                 return rows
         return self._run_sql(plan, data)
+
+    @property
+    def topologies(self) -> Topologies:
+        """The arrays of edge tables that it keeps."""
+        return self._matcher.topologies
 
     @property
     def _matcher(self) -> PatternMatcher:
@@ -119,12 +128,22 @@ class LocalEngine:
             return self._made_matcher
 
     def _run_sql(self, plan: Plan, data: Data) -> pa.Table:
-        budget = data.budget
-        relay = Relay()
         if found := self._searcher.run(plan, data):
             data = replace(data, given={**data.given, **found})
+        if (best := pick_best(plan, found)) is not None:
+            computed = best
+        elif plan.cut is None:
+            computed = self._compute(plan, data, data.budget.rows_max)
+        else:
+            computed = CutRun(plan, plan.cut, data, self._searcher, self._compute).run()
+        data.budget.require_rows(computed.num_rows)
+        return conform(computed, plan.columns)
+
+    def _compute(self, plan: Plan, data: Data, rows_max: int | None) -> pa.Table:
+        """The rows of a plan whose searches are answered; one more than so many, if it has more."""
+        budget, relay = data.budget, Relay()
         inputs = self._inputs(plan, data, relay)
-        statement = self._statements.of(plan.tree, budget.rows_max)
+        statement = self._statements.of(plan.tree, rows_max)
         values = {name: bound.value for name, bound in plan.values.items()}
         with (
             self._database(budget) as cursor,
@@ -137,11 +156,8 @@ class LocalEngine:
                 return _collect(cursor.sql(statement.text, params=values or None), budget)
 
             if _is_brief(statement, inputs):
-                computed = work()
-            else:
-                computed = run_interruptibly(work, cursor.interrupt, budget)
-        budget.require_rows(computed.num_rows)
-        return conform(computed, plan.columns)
+                return work()
+            return run_interruptibly(work, cursor.interrupt, budget)
 
     def _inputs(self, plan: Plan, data: Data, relay: Relay) -> dict[str, Any]:
         reducer = Reducer(plan, data)

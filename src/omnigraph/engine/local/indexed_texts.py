@@ -16,7 +16,7 @@ from omnigraph.choices import Analyzer
 from omnigraph.engine.budget import Budget
 from omnigraph.engine.search_parts import are_best, rows_that_pass
 from omnigraph.limits import TAKEN_SHARE_MAX
-from omnigraph.relational.searches import SCORE, Relevance, TextSearch, TextTest
+from omnigraph.relational.searches import READ, SCORE, Relevance, TextSearch, TextTest
 from omnigraph.search.analysis import Token, TokenColumn, analyse
 from omnigraph.search.bm25 import TextStatistics, scores
 from omnigraph.search.words import (
@@ -27,6 +27,7 @@ from omnigraph.search.words import (
     terms_of,
 )
 from omnigraph.storage.columns import read_all_fragments, read_fragments
+from omnigraph.storage.row_positions import PositionShelf, take_rows
 from omnigraph.storage.tables import Table
 from omnigraph.storage.word_index import IndexedTexts, WordPart, WordShelf, find_word_index
 
@@ -35,10 +36,15 @@ Analyse = Callable[[Analyzer, pa.Array, Budget], TokenColumn]
 
 @dataclass(frozen=True, slots=True)
 class _Loose:
-    """Rows that an index does not cover."""
+    """Rows that an index does not cover.
+
+    Attributes:
+        positions: Where they are in a scan of the table.
+    """
 
     ids: pa.Array
     tokens: TokenColumn
+    positions: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,31 +52,72 @@ class _Hits:
     """Rows that have a word of a query, how often they have each, and their lengths.
 
     Attributes:
-        rows: Their positions among rows with these `ids` or, if there are none, in the table.
+        positions: Where they are in a scan of the table.
+        ids: Their ids, if these are in memory.
     """
 
-    rows: np.ndarray
+    positions: np.ndarray
     counts: np.ndarray
     lengths: np.ndarray
     ids: pa.Array | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _TextScores:
+    """The rows that have a word of a query, part by part, and the score of each."""
+
+    hits: list[_Hits]
+    scores: list[np.ndarray]
+
+
 class IndexedTextSearcher:
     """Answers searches of texts by their indexes; threads may share it, with what it keeps."""
 
-    def __init__(self, analyse_texts: Analyse) -> None:
+    def __init__(self, analyse_texts: Analyse, positions: PositionShelf) -> None:
         self._analyse = analyse_texts
-        self._shelf = WordShelf()
+        self._shelf = WordShelf(positions)
 
     def rank(
-        self, table: Table, search: Relevance, best: int | None, budget: Budget
+        self,
+        table: Table,
+        search: Relevance,
+        best: int | None,
+        budget: Budget,
+        *,
+        beside: Sequence[str] = (),
     ) -> pa.Table | None:
         """The ids of rows that have a word of the query, and their scores; None without an index.
+
+        Args:
+            beside: Properties that are read of these rows, if they are few and the index has all.
 
         Raises:
             StorageError: the index or the table could not be read.
             LimitExceededError: the budget does not suffice.
         """
+        scored = self._score(table, search, budget)
+        if scored is None:
+            return None
+        every = np.concatenate([np.zeros(0), *scored.scores])
+        least = _least_of_best(every, best)
+        chosen = [np.flatnonzero(part >= least) for part in scored.scores]
+        ranked = {SCORE: every[every >= least]}
+        hits = scored.hits
+        is_indexed = all(own.ids is None for own in hits if len(own.positions))
+        if beside and best is not None and is_indexed:
+            names = list(dict.fromkeys(["id", *beside]))
+            places = [own.positions[rows] for own, rows in zip(hits, chosen, strict=True)]
+            rows = take_rows(table, np.concatenate([np.zeros(0, np.int64), *places]), names)
+            budget.require_bytes(rows.nbytes)
+            return pa.table(
+                {"id": rows["id"], **ranked, **{f"{READ}{name}": rows[name] for name in beside}}
+            )
+        ids = [
+            self._ids_at(table, own, rows, budget) for own, rows in zip(hits, chosen, strict=True)
+        ]
+        return pa.table({"id": pa.chunked_array(ids, pa.string()), **ranked})
+
+    def _score(self, table: Table, search: Relevance, budget: Budget) -> _TextScores | None:
         texts = self._open(table, search)
         if texts is None:
             return None
@@ -85,15 +132,11 @@ class IndexedTextSearcher:
         for loose in self._loose(table, texts, search, budget):
             counted = count_words(loose.tokens, terms)
             statistics += measure(loose.tokens, terms, counted)
-            hits.append(_Hits(counted.rows, counted.counts, counted.lengths, loose.ids))
-        parts = [scores(terms, own.counts, own.lengths, statistics) for own in hits]
-        every = np.concatenate([np.zeros(0), *parts])
-        least = _least_of_best(every, best)
-        ids = [
-            self._ids_at(table, own, own.rows[part >= least], budget)
-            for own, part in zip(hits, parts, strict=True)
-        ]
-        return pa.table({"id": pa.chunked_array(ids, pa.string()), SCORE: every[every >= least]})
+            positions, ids = loose.positions[counted.rows], loose.ids.take(pa.array(counted.rows))
+            hits.append(_Hits(positions, counted.counts, counted.lengths, ids))
+        return _TextScores(
+            hits, [scores(terms, own.counts, own.lengths, statistics) for own in hits]
+        )
 
     def test(self, table: Table, search: TextSearch, budget: Budget) -> pa.Table | None:
         """The ids of the rows whose texts pass; None without an index.
@@ -133,7 +176,8 @@ class IndexedTextSearcher:
         parts = []
         for chunk in rows[search.column].chunks:
             tokens = self._analyse(search.analyzer, chunk, budget)
-            parts.append(_Loose(ids.slice(start, len(chunk)), tokens))
+            positions = texts.uncovered_positions[start : start + len(chunk)]
+            parts.append(_Loose(ids.slice(start, len(chunk)), tokens, positions))
             start += len(chunk)
         return parts
 
@@ -157,7 +201,7 @@ class IndexedTextSearcher:
     def _ids_at(self, table: Table, hits: _Hits, rows: np.ndarray, budget: Budget) -> pa.Array:
         if hits.ids is not None:
             return hits.ids.take(pa.array(rows))
-        return self._ids(table, rows, budget)
+        return self._ids(table, hits.positions[rows], budget)
 
     def _ids(self, table: Table, positions: np.ndarray, budget: Budget) -> pa.Array:
         if not len(positions):
@@ -165,9 +209,7 @@ class IndexedTextSearcher:
         if len(positions) > TAKEN_SHARE_MAX * table.count_rows():
             ids = read_all_fragments(table, ["id"])["id"].take(pa.array(positions))
         else:
-            order = np.argsort(positions)
-            taken = table.take(positions[order].tolist(), ["id"])["id"]
-            ids = taken.take(pa.array(np.argsort(order)))
+            ids = take_rows(table, positions, ["id"])["id"]
         budget.require_bytes(ids.nbytes)
         return pa.concat_arrays(ids.chunks)
 

@@ -1,13 +1,13 @@
 """Rankings by vectors that an index answers: approximate, and the better the more is looked into.
 
-How much of an index is looked into follows the data, not a setting: twice as much each time, until
-that changes nothing. Vectors in clusters are found at once; of vectors without any order, an index
-is read whole.
+How much of an index is looked into follows the data, unless the graph's settings say it: more each
+time, until that changes nothing. Vectors in clusters are found at once; of vectors without any
+order, an index is read whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -16,22 +16,32 @@ from omnigraph.choices import VectorKind
 from omnigraph.engine.search_parts import columns_of, measure_distances
 from omnigraph.limits import (
     VECTOR_PARTITION_ROWS,
+    VECTOR_PROBES_GROWTH,
     VECTOR_PROBES_MIN,
-    VECTOR_REFINE_FACTOR,
 )
-from omnigraph.relational.searches import SCORE, Nearness
+from omnigraph.model.settings import SearchSettings
+from omnigraph.relational.searches import READ, SCORE, Nearness
 from omnigraph.schema.catalog import VectorOptions
 from omnigraph.storage.indexes import TableIndex
-from omnigraph.storage.nearest import find_vector_index, probe_nearest
 from omnigraph.storage.tables import Table
+from omnigraph.storage.vector_index import find_vector_index, probe_nearest
 
 
 def rank_by_index(
-    table: Table, search: Nearness, best: int, check: Callable[[], None] = lambda: None
+    table: Table,
+    search: Nearness,
+    best: int,
+    settings: SearchSettings,
+    check: Callable[[], None] = lambda: None,
+    *,
+    beside: Sequence[str] = (),
 ) -> pa.Table | None:
     """The ids of rows that are likely the nearest, and their distances, nearest first.
 
     There are as many as asked for if so many rows have a distance.
+
+    Args:
+        beside: Properties that are read of these rows.
 
     Returns:
         None if there is no index of these vectors, or one of the wanted rows was not found by it.
@@ -42,23 +52,25 @@ def rank_by_index(
     index = find_vector_index(table, search.column, search.metric)
     if index is None:
         return None
-    refine, probes, count = _refine_factor(index), VECTOR_PROBES_MIN, 2 * best
+    refine = 1 if _has_vectors(index) else settings.refine
+    probes, count = settings.probes or VECTOR_PROBES_MIN, 2 * best
     probes_max = 2 * _partitions(table, index)
-    columns = ["id", *columns_of(search)]
+    columns = list(dict.fromkeys(["id", *columns_of(search), *beside]))
     nearest: pa.Table | None = None
     while True:
         check()
         found = probe_nearest(
             table, index, search.query, count, columns=columns, probes=probes, refine=refine
         )
-        before, nearest = nearest, _rank(search, found, best)
+        before, nearest = nearest, _rank(search, found, best, beside)
         is_full = nearest.num_rows >= best
-        if is_full and before is not None and before["id"].equals(nearest["id"]):
+        is_settled = before is not None and before["id"].equals(nearest["id"])
+        if is_full and (is_settled or settings.probes):
             return nearest
         if probes >= probes_max and count * refine >= table.count_rows():
             # All of it was looked into. Zero vectors and nulls have no distance.
             return nearest if is_full else None
-        probes, count = 2 * probes, min(2 * count, table.count_rows())
+        probes, count = VECTOR_PROBES_GROWTH * probes, min(2 * count, table.count_rows())
 
 
 def describe_index(table: Table, search: Nearness) -> str | None:
@@ -70,7 +82,7 @@ def describe_index(table: Table, search: Nearness) -> str | None:
     )
 
 
-def _rank(search: Nearness, found: pa.Table, best: int) -> pa.Table:
+def _rank(search: Nearness, found: pa.Table, best: int, beside: Sequence[str]) -> pa.Table:
     vectors = found[search.column].combine_chunks()
     notes = None if search.notes is None else found[search.notes].combine_chunks()
     measured = measure_distances(search, vectors, notes)
@@ -79,13 +91,16 @@ def _rank(search: Nearness, found: pa.Table, best: int) -> pa.Table:
     order = order[~np.isnan(measured[order])]
     # Those that are as near as the last of them belong to the best, too.
     order = order[measured[order] <= measured[order[:best]].max(initial=-np.inf)]
-    return pa.table({"id": ids.take(pa.array(order)), SCORE: measured[order]})
+    ranked = {"id": ids.take(pa.array(order)), SCORE: measured[order]}
+    return pa.table(
+        ranked | {f"{READ}{name}": found[name].take(pa.array(order)) for name in beside}
+    )
 
 
-def _refine_factor(index: TableIndex) -> int:
+def _has_vectors(index: TableIndex) -> bool:
+    """Whether an index has vectors, and not codes in their place."""
     options = None if index.spec is None else index.spec.options
-    is_flat = isinstance(options, VectorOptions) and options.kind is VectorKind.IVF_FLAT
-    return 1 if is_flat else VECTOR_REFINE_FACTOR
+    return isinstance(options, VectorOptions) and options.kind is VectorKind.IVF_FLAT
 
 
 def _partitions(table: Table, index: TableIndex) -> int:

@@ -27,7 +27,9 @@ from omnigraph.relational.plans import (
     Reduction,
     SearchRows,
     TableRows,
+    searches_of,
 )
+from omnigraph.relational.searches import READ
 from omnigraph.storage import filters, lookups
 from omnigraph.storage.indexes import covered_by_column, indexed_columns
 from omnigraph.storage.selections import Estimate, estimate_rows
@@ -146,7 +148,8 @@ class Reducer:
         match reduction.by:
             case IsOneOf(values):
                 keys = {value for value in values if isinstance(value, str)}
-                if len(keys) != len(set(values)):
+                # Of no values one cannot tell whether they would be texts.
+                if not keys or len(keys) != len(set(values)):
                     return False
             case IsWithin():
                 return False
@@ -162,6 +165,9 @@ class Reducer:
                 if max(counts, default=0) < enough or sum(counts) > REDUCED_KEYS_MAX:
                     return False
                 keys = set[str]().union(*(_texts(rows, "id") for rows in found))
+        if (read := self._rows_read(reduction, relation)) is not None:
+            self.fetched[reduction.relation] = read
+            return True
         table = self.data.table(relation.table)
         if reduction.has_few_values and table.count_rows() > KEPT_LOOKUP_ROWS_MAX:
             return False
@@ -175,6 +181,18 @@ class Reducer:
             return False
         self.fetched[reduction.relation] = reduced
         return True
+
+    def _rows_read(self, reduction: Reduction, relation: TableRows) -> pa.Table | None:
+        """The rows of a relation that one search has found, if it has read them already."""
+        names = searches_of(reduction)
+        search = self.plan.relations[names[0]] if len(names) == 1 else None
+        if not isinstance(search, SearchRows) or search.search.table != relation.table:
+            return None
+        found = self._known_rows(names[0])
+        read = [f"{READ}{name}" for name in relation.columns]
+        if found is None or not set(read) <= set(found.column_names):
+            return None
+        return found.select(read).rename_columns(list(relation.columns))
 
     def _reachable_edges(
         self, table: Table, columns: tuple[str, ...], reduction: Reduction, start: set[str]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
 
@@ -29,7 +29,7 @@ from omnigraph.engine.search_parts import (
     rows_that_pass,
 )
 from omnigraph.limits import KEPT_TABLE_BYTES_MAX, KEPT_TOKENS_BYTES_MAX
-from omnigraph.relational.plans import Plan, SearchRows
+from omnigraph.relational.plans import Plan, SearchRows, TableRows, searches_of
 from omnigraph.relational.searches import (
     SCORE,
     Nearness,
@@ -45,8 +45,9 @@ from omnigraph.search.words import (
     measure,
     terms_of,
 )
-from omnigraph.storage.columns import read_all_fragments
+from omnigraph.storage.columns import is_blob, read_all_fragments
 from omnigraph.storage.index_damage import avoid_damaged_indexes
+from omnigraph.storage.row_positions import PositionShelf
 from omnigraph.storage.tables import Table
 from omnigraph.storage.word_index import find_word_index
 
@@ -69,47 +70,64 @@ class Searcher:
 
     def __init__(self) -> None:
         self._tokens = _TokenShelf()
-        self._texts = IndexedTextSearcher(self._tokens.of)
+        self._positions = PositionShelf()
+        self._texts = IndexedTextSearcher(self._tokens.of, self._positions)
 
     def run(self, plan: Plan, data: Data) -> dict[str, pa.Table]:
-        """The rows of each relation of a plan that is a search.
+        """The rows of each relation of a plan that is a search, but for that of its cut.
 
         Raises:
             StorageError: a table could not be read.
             LimitExceededError: the budget of the data does not suffice.
             CancelledError: the caller cancelled the run.
         """
+        ranked_later = None if plan.cut is None else plan.cut.search
         return {
-            name: self._find(relation, data)
+            name: self.find(relation, data, properties_read(plan, name, data))
             for name, relation in plan.relations.items()
-            if isinstance(relation, SearchRows)
+            if isinstance(relation, SearchRows) and name != ranked_later
         }
 
     def describe(self, plan: Plan, data: Data) -> dict[str, str]:
         """How each search of a plan is answered, for people. Reads no rows."""
         return {
-            name: f"{relation.search}, {_describe_way(relation, data)}"
+            name: f"{relation.search}, {_describe_way(_tried(name, relation, plan), data)}"
             for name, relation in plan.relations.items()
             if isinstance(relation, SearchRows)
         }
 
-    def _find(self, relation: SearchRows, data: Data) -> pa.Table:
-        table = data.table(relation.search.table)
-        find = partial(self._find_by_index, relation, data)
-        found = avoid_damaged_indexes(table, find)
+    def find(self, relation: SearchRows, data: Data, beside: Sequence[str] = ()) -> pa.Table:
+        """The rows of a search, by its index or by a scan.
+
+        Args:
+            beside: Properties that an index may read of the rows that it finds.
+        """
+        found = self.find_by_index(relation, data, beside)
         return self._find_by_scan(relation, data) if found is None else found
 
-    def _find_by_index(self, relation: SearchRows, data: Data, table: Table) -> pa.Table | None:
+    def find_by_index(
+        self, relation: SearchRows, data: Data, beside: Sequence[str] = ()
+    ) -> pa.Table | None:
+        """The rows of a search by its index; None if there is none, or it may not be used."""
+        table = data.table(relation.search.table)
+        find = partial(self._find_by_index, relation, data, beside)
+        return avoid_damaged_indexes(table, find)
+
+    def _find_by_index(
+        self, relation: SearchRows, data: Data, beside: Sequence[str], table: Table
+    ) -> pa.Table | None:
         match relation.search:
             case TextSearch() as search:
                 return self._texts.test(table, search, data.budget)
             case Relevance() as search:
-                return self._texts.rank(table, search, relation.best, data.budget)
+                return self._texts.rank(table, search, relation.best, data.budget, beside=beside)
             case Nearness() as search:
                 if not _may_be_approximate(relation, data):
                     return None
                 assert relation.best is not None, "only the best rows are found by an index"
-                return rank_by_index(table, search, relation.best, data.budget.check)
+                return rank_by_index(
+                    table, search, relation.best, data.search, data.budget.check, beside=beside
+                )
             case _:
                 assert_never(relation.search)
 
@@ -147,8 +165,31 @@ class Searcher:
         return _keep_best(found.table(parts), best, descending=True)
 
 
+def properties_read(plan: Plan, name: str, data: Data) -> tuple[str, ...]:
+    """The properties that a plan reads of no other rows than those that a search finds."""
+    relation = plan.relations[name]
+    assert isinstance(relation, SearchRows), "it is a search"
+    names: dict[str, None] = {}
+    for reduction in plan.reductions:
+        read = plan.relations[reduction.relation]
+        if not isinstance(read, TableRows) or read.table != relation.search.table:
+            continue
+        if searches_of(reduction) == (name,):
+            names.update(dict.fromkeys(read.columns))
+    schema = data.table(relation.search.table).schema
+    # A scan returns descriptors of blobs in the place of their bytes.
+    return () if any(is_blob(schema.field(each)) for each in names) else tuple(names)
+
+
+def _tried(name: str, relation: SearchRows, plan: Plan) -> SearchRows:
+    """The search as it is tried first: that of a cut, for the best rows."""
+    if plan.cut is None or plan.cut.search != name:
+        return relation
+    return replace(relation, best=plan.cut.limit)
+
+
 def _may_be_approximate(relation: SearchRows, data: Data) -> bool:
-    return relation.best is not None and relation.best > 0 and not data.exact
+    return relation.best is not None and relation.best > 0 and not data.search.exact
 
 
 def _describe_way(relation: SearchRows, data: Data) -> str:

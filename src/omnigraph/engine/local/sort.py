@@ -20,6 +20,7 @@ from omnigraph.limits import (
     SORTING_BYTES_MAX,
 )
 from omnigraph.schema.arrow import is_blob
+from omnigraph.storage import filters
 from omnigraph.storage.streams import Relay
 from omnigraph.storage.tables import ROW_ID, Table
 
@@ -102,7 +103,7 @@ def _sort_with_blobs(
         while first < len(row_ids):
             part_ids = row_ids.slice(first, rows_max)
             first += len(part_ids)
-            filter_text = f"{ROW_ID} IN ({', '.join(map(str, part_ids.to_pylist()))})"
+            filter_text = filters.number_in(ROW_ID, part_ids.to_pylist())
             rows = table.read([*schema.names, ROW_ID], filter_text=filter_text)
             part = rows.take(pc.index_in(part_ids, value_set=rows[ROW_ID])).combine_chunks()
             for batch in part.drop_columns([ROW_ID]).to_batches():

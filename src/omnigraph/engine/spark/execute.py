@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final, NoReturn, TypeAlias, assert_never
 
 import pyarrow as pa
-from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from sqlglot import exp
@@ -19,7 +18,9 @@ from omnigraph.choices import EngineName
 from omnigraph.engine.interrupts import run_interruptibly
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.results import conform
+from omnigraph.engine.spark.dialect import to_spark
 from omnigraph.engine.spark.failures import translate_errors
+from omnigraph.engine.spark.groups import cancel, tagged
 from omnigraph.engine.spark.relations import given_frame, table_frame
 from omnigraph.engine.spark.searching import search_frame
 from omnigraph.engine.spark.session import open_session, plan_session
@@ -33,7 +34,6 @@ from omnigraph.relational.plans import GivenRows, IsOneOf, Plan, Relation, Searc
 from omnigraph.storage import filters
 
 _DIALECT: Final = "spark"
-_VIEW_NUMBERS: Final = itertools.count()
 _RUN_NUMBERS: Final = itertools.count()
 
 Frame: TypeAlias = DataFrame
@@ -98,10 +98,10 @@ class SparkEngine:
             CancelledError: the caller cancelled the run. Its jobs end.
         """
         session, budget = self.session, data.budget
-        context, tag = session.sparkContext, f"omnigraph-{os.getpid()}-{next(_RUN_NUMBERS)}"
+        tag = f"omnigraph-{os.getpid()}-{next(_RUN_NUMBERS)}"
 
         def work() -> pa.Table:
-            with translate_errors("the plan"), _tagged(context, tag):
+            with translate_errors("the plan"), tagged(session, tag):
                 computed = _computed(session, plan, data)
                 # To analyse a plan may take long, and cannot be interrupted.
                 budget.check()
@@ -110,7 +110,7 @@ class SparkEngine:
         def interrupt() -> None:
             # Spark may be gone as well; the error that is being raised says why.
             with suppress(OmnigraphError), translate_errors("the plan"):
-                context.cancelJobsWithTag(tag)
+                cancel(session, tag)
 
         computed = run_interruptibly(
             work, interrupt, budget, patience_seconds=CANCELLED_JOBS_SECONDS_MAX
@@ -152,10 +152,14 @@ def _computed(session: SparkSession, plan: Plan, data: Data) -> DataFrame:
     }
     rows_max = data.budget.rows_max
     capped = plan.tree if rows_max is None else cap_rows(plan.tree, rows_max + 1)
-    with _views(session, frames) as views:
-        tree, arguments = bind(spark_tree(capped, views), plan.values)
-        # Spark resolves views here and not when the rows are computed, so they may go afterwards.
-        return session.sql(tree.sql(dialect=_DIALECT, identify=True), args=arguments)
+    # Named by their order: a relation may have any name, and a field of a format may not.
+    fields = {name: f"relation_{place}" for place, name in enumerate(frames)}
+    tree, arguments = bind(spark_tree(capped, fields), plan.values)
+    named = {fields[name]: frame for name, frame in frames.items()}
+    # A classic session makes views of the frames for as long as it analyses the text; one of Spark
+    # Connect sends the frames along, each time that it does.
+    text = tree.sql(dialect=_DIALECT, identify=True)
+    return session.sql(text if named else text.format(), args=arguments, **named)
 
 
 def _relation_frame(
@@ -186,48 +190,31 @@ def _filter_text(plan: Plan, relation: str) -> str | None:
     return None
 
 
-def spark_tree(tree: exp.Query, views: Mapping[str, str]) -> exp.Query:
-    """A copy of the tree over views in the place of its relations, as Spark can run it."""
-    shadowed = {part.alias for part in tree.find_all(exp.CTE)} & views.keys()
+def spark_tree(tree: exp.Query, fields: Mapping[str, str]) -> exp.Query:
+    """A copy of the tree as Spark can run it: a text to format, with a field for each relation."""
+    shadowed = {part.alias for part in tree.find_all(exp.CTE)} & fields.keys()
     assert not shadowed, f"{shadowed} name relations and parts of the plan"
 
     def rewrite(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.CTE):
             # Spark decides by itself, and has no word for it.
             node.set("materialized", None)
-        elif isinstance(node, exp.Table) and not node.db and node.name in views:
+        elif isinstance(node, exp.Literal | exp.Identifier):
+            node.set("this", _escape(node.this))
+        elif isinstance(node, exp.Func):
+            return to_spark(node)
+        elif isinstance(node, exp.Table) and not node.db and node.name in fields:
             if not node.alias:
                 node.set("alias", exp.TableAlias(this=exp.to_identifier(node.name)))
-            node.set("this", exp.to_identifier(views[node.name]))
+            # Not quoted, and not escaped.
+            node.set("this", exp.Var(this=f"{{{fields[node.name]}}}"))
         return node
 
-    over_views = tree.transform(rewrite)
-    assert isinstance(over_views, exp.Query), "only names were replaced"
-    return over_views
+    over_fields = tree.transform(rewrite)
+    assert isinstance(over_fields, exp.Query), "only names were replaced"
+    return over_fields
 
 
-@contextmanager
-def _tagged(context: SparkContext, tag: str) -> Iterator[None]:
-    """Give the jobs of this thread a tag, beside the group that they may be in."""
-    context.addJobTag(tag)
-    context.setInterruptOnCancel(True)
-    try:
-        yield
-    finally:
-        context.removeJobTag(tag)
-
-
-@contextmanager
-def _views(session: SparkSession, frames: Mapping[str, DataFrame]) -> Iterator[dict[str, str]]:
-    """Each frame as a temporary view under a name of its own, for as long as the block lasts.
-
-    Several plans may run at once in one session.
-    """
-    views = {name: f"omnigraph_{os.getpid()}_{next(_VIEW_NUMBERS)}" for name in frames}
-    try:
-        for name, frame in frames.items():
-            frame.createTempView(views[name])
-        yield views
-    finally:
-        for view in views.values():
-            session.catalog.dropTempView(view)
+def _escape(text: str) -> str:
+    """The text, written so that formatting leaves it as it is."""
+    return text.replace("{", "{{").replace("}", "}}")

@@ -8,6 +8,7 @@ import logging
 import re
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -23,8 +24,11 @@ from py4j.protocol import (  # type: ignore[import-untyped]
 )
 from pyspark.errors import AnalysisException, PySparkException, PythonException
 from pyspark.logger import PySparkLogger
+from pyspark.sql.utils import is_remote
 
 from omnigraph import errors
+from omnigraph.engine.spark.connect import PYTHON_OPTION
+from omnigraph.engine.spark.packing import FOLDER, PYTHON
 from omnigraph.errors import (
     ErrorCode,
     InternalError,
@@ -146,13 +150,21 @@ def _to_error(action: str, cause: _Failure) -> OmnigraphError:
 
 
 def unfit_workers_error(message: str) -> InvalidInputError:
-    """The error of a Spark whose workers cannot run our tasks, with the setting to change."""
+    """The error of a Spark whose workers cannot run our tasks, with the settings to change."""
     python, release = "{}.{}".format(*sys.version_info), version("omnigraph")
-    hint = (
-        "before the session starts, set PYSPARK_PYTHON, or spark.pyspark.python with spark-submit, "
-        f"to a Python {python} on the workers that has omnigraph {release}; "
-        "spark.archives can bring one along"
-    )
+    where = f"a Python {python} on the workers that has omnigraph {release}"
+    if is_remote():
+        hint = (
+            f"on the server set PYSPARK_PYTHON to {where}; or bring one along: "
+            f"omnigraph spark pack, spark.addArtifacts('environment.tar.gz#{FOLDER}', "
+            f"archive=True), spark.conf.set('{PYTHON_OPTION}', '{PYTHON}')"
+        )
+    else:
+        hint = (
+            "before the session starts, set PYSPARK_PYTHON, or spark.pyspark.python with "
+            f"spark-submit, to {where}; or bring one along: omnigraph spark pack, "
+            f"spark.archives=environment.tar.gz#{FOLDER}, PYSPARK_PYTHON={PYTHON}"
+        )
     return InvalidInputError(message, hint=hint, code=ErrorCode.WORKERS_MISMATCH)
 
 
@@ -216,8 +228,17 @@ _PY4J_FILTER: Final = _Py4JFilter()
 _PY4J: Final = Path(py4j.__file__).parent
 
 
+_PANDAS_3: Final = "PySpark does not yet fully support pandas >= 3"
+
+
 def silence_loggers() -> None:
-    """Keep what pyspark and py4j both log and raise off standard error."""
+    """Keep what pyspark and py4j both log and raise off standard error, and a warning of pandas 3.
+
+    Spark warns of pandas 3 whenever rows cross by Arrow, though no pandas is used for that; what
+    does cross is tried with both (`make compat`).
+    """
+    if not any(each[1] is not None and each[1].pattern == _PANDAS_3 for each in warnings.filters):
+        warnings.filterwarnings("ignore", message=_PANDAS_3, category=FutureWarning)
     # py4j also logs to the root logger, which then prints all that it gets.
     for name in ("", "py4j.java_gateway", "py4j.clientserver"):
         logging.getLogger(name).addFilter(_PY4J_FILTER)

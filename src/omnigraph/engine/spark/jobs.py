@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 from pyspark.sql import SparkSession
 
 from omnigraph.engine.spark.failures import translate_errors
+from omnigraph.engine.spark.groups import TaskCount, cancel, count_tasks, tagged
 from omnigraph.errors import OmnigraphError
 
 Answer = TypeVar("Answer")
@@ -22,7 +23,7 @@ _POLL_SECONDS: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """Runs the jobs of one action in one job group.
+    """Runs the jobs of one action in one group.
 
     Attributes:
         action: The name of the action, as in "the load on Spark failed".
@@ -50,9 +51,10 @@ class Jobs:
         # In other threads: an interrupt cannot reach a thread that waits for Java, so this one must
         # not.
         with ThreadPoolExecutor(max_workers=min(at_once, len(actions))) as pool:
-            futures = [pool.submit(self._run_in_group, action) for action in actions]
+            counts = count_tasks(self.session, self.group_id, f"omnigraph: {self.action}")
+            futures = [pool.submit(self._run, action, counts) for action in actions]
             try:
-                self._wait(futures, follow)
+                self._wait(futures, counts, follow)
                 return [future.result() for future in futures]
             except BaseException:
                 for future in futures:
@@ -63,15 +65,15 @@ class Jobs:
     def _cancel(self) -> None:
         # Spark may be gone as well; the error that is being raised says why.
         with suppress(OmnigraphError), translate_errors(self.action):
-            self.session.sparkContext.cancelJobGroup(self.group_id)
+            cancel(self.session, self.group_id)
 
-    def _run_in_group(self, action: Callable[[], Answer]) -> Answer:
-        context = self.session.sparkContext
-        context.setJobGroup(self.group_id, f"omnigraph: {self.action}", interruptOnCancel=True)
-        with translate_errors(self.action):
+    def _run(self, action: Callable[[], Answer], counts: TaskCount) -> Answer:
+        with translate_errors(self.action), tagged(self.session, self.group_id), counts.join():
             return action()
 
-    def _wait(self, futures: list[Future[Answer]], follow: Follow | None) -> None:
+    def _wait(
+        self, futures: list[Future[Answer]], counts: TaskCount, follow: Follow | None
+    ) -> None:
         pending = set(futures)
         while pending:
             done, pending = wait(pending, timeout=_POLL_SECONDS)
@@ -79,17 +81,5 @@ class Jobs:
                 future.result()
             if follow is not None:
                 with translate_errors(self.action):
-                    tasks = self._tasks()
+                    tasks = counts.tasks()
                 follow(*tasks)
-
-    def _tasks(self) -> tuple[int, int]:
-        tracker = self.session.sparkContext.statusTracker()
-        done = total = 0
-        for job in tracker.getJobIdsForGroup(self.group_id):
-            job_info = tracker.getJobInfo(job)
-            for stage in job_info.stageIds if job_info is not None else ():
-                stage_info = tracker.getStageInfo(stage)
-                if stage_info is not None:
-                    done += stage_info.numCompletedTasks
-                    total += stage_info.numTasks
-        return done, total

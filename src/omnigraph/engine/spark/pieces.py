@@ -7,7 +7,7 @@ for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
@@ -17,10 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from omnigraph.engine.local.buckets import buckets_of
 from omnigraph.engine.spark.failures import report_errors
-from omnigraph.engine.spark.relations import pack
+from omnigraph.engine.spark.routing import route
 from omnigraph.limits import SPARK_BATCH_BYTES_MAX, SPARK_PARTITION_ROWS_MAX
-from omnigraph.storage.scans import open_address, scan_batches
-from omnigraph.storage.tables import Table, TableAddress
 
 TO: Final = "@to"
 PART: Final = "@part"
@@ -54,6 +52,11 @@ def by_key(rows: pa.Table, key: str, count: int, part: int) -> Iterator[pa.Recor
 
 def by_place(rows: pa.Table, places: np.ndarray, part: int) -> Iterator[pa.RecordBatch]:
     """Pieces of rows, each row for the task in `places`."""
+    return (to_piece(place, part, share) for place, share in split_by_place(rows, places))
+
+
+def split_by_place(rows: pa.Table, places: np.ndarray) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each place, as many at a time as one piece may have."""
     if not rows.num_rows:
         return
     order = np.argsort(places, kind="stable")
@@ -62,24 +65,15 @@ def by_place(rows: pa.Table, places: np.ndarray, part: int) -> Iterator[pa.Recor
     rows_max = max(1, SPARK_BATCH_BYTES_MAX * rows.num_rows // max(1, rows.nbytes))
     start = 0
     for end in ends.tolist():
-        to = int(places[order[start]])
+        place = int(places[order[start]])
         for first in range(start, end, rows_max):
-            yield _piece(to, part, rows.slice(first, min(rows_max, end - first)))
+            yield place, rows.slice(first, min(rows_max, end - first))
         start = end
 
 
 def by_one(rows: pa.Table, part: int) -> Iterator[pa.RecordBatch]:
     """Pieces of rows, all for task 0."""
     return by_place(rows, np.zeros(rows.num_rows, np.int32), part)
-
-
-def of_table(session: SparkSession, table: Table, columns: Sequence[str], cut: Cut) -> DataFrame:
-    """Pieces of the named columns of a pinned table."""
-    cores = session.sparkContext.defaultParallelism
-    groups = pack([fragment.num_rows for fragment in table.fragments()], cores)
-    return of_units(
-        session, len(groups), partial(cut_table, table.address, groups, tuple(columns), cut)
-    )
 
 
 def of_frame(frame: DataFrame, cut: Cut) -> DataFrame:
@@ -94,26 +88,6 @@ def of_units(session: SparkSession, count: int, function: _Mapper) -> DataFrame:
 
 
 _Mapper = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-
-
-def cut_table(
-    address: TableAddress,
-    groups: tuple[tuple[int, ...], ...],
-    columns: tuple[str, ...],
-    cut: Cut,
-    numbers: Iterator[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    """Cut the groups of fragments with these numbers. Runs in an executor; safe to run twice."""
-    with report_errors():
-        for number in task_numbers(numbers):
-            scan = scan_batches(
-                open_address(address),
-                columns,
-                fragments=groups[number],
-                batch_bytes=SPARK_BATCH_BYTES_MAX,
-            )
-            if batches := list(scan):
-                yield from cut(pa.Table.from_batches(batches))
 
 
 def cut_batches(cut: Cut, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -135,7 +109,7 @@ def empty_piece(to: int) -> pa.RecordBatch:
 
 def route_pieces(pieces: DataFrame, count: int) -> DataFrame:
     """Send the pieces to `count` partitions, those for one task to the same one."""
-    return pieces.repartitionById(count, TO)
+    return route(pieces, count, TO)
 
 
 def collect_parts(batches: Iterable[pa.RecordBatch]) -> PartsByTask:
@@ -165,7 +139,8 @@ def unpack(data: pa.Buffer | bytes) -> pa.Table:
     return pa.ipc.open_stream(data).read_all()
 
 
-def _piece(to: int, part: int, rows: pa.Table) -> pa.RecordBatch:
+def to_piece(to: int, part: int, rows: pa.Table) -> pa.RecordBatch:
+    """A piece of rows for the task with a number."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_table(rows)

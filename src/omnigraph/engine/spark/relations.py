@@ -9,6 +9,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from omnigraph.engine.spark.cores import core_count
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.types import crossing_schema, spark_schema, to_crossing
 from omnigraph.errors import ErrorCode, InvalidInputError
@@ -52,7 +53,7 @@ def table_frame(
     if not columns:
         return _empty_rows(session, table.count_rows())
     schema = spark_schema(scan_schema(table, columns))
-    cores = session.sparkContext.defaultParallelism
+    cores = core_count(session)
     groups = pack([fragment.num_rows for fragment in table.fragments()], cores)
     task = ReadTask(table.address, tuple(columns), groups, filter_text)
     # One number per partition, and each partition its own group of fragments.

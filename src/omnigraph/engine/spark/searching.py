@@ -22,6 +22,7 @@ from omnigraph.engine.search_parts import (
     measure_distances,
     rows_that_pass,
 )
+from omnigraph.engine.spark.cores import core_count
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.engine.spark.relations import pack
@@ -61,7 +62,7 @@ def search_frame(session: SparkSession, relation: SearchRows, table: Table) -> D
 
     For bm25, a job gathers the statistics at once.
     """
-    cores = session.sparkContext.defaultParallelism
+    cores = core_count(session)
     groups = pack([fragment.num_rows for fragment in table.fragments()], cores)
     task = SearchTask(table.address, groups, relation.search, relation.best)
     if isinstance(relation.search, Relevance):

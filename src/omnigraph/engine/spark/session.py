@@ -28,14 +28,16 @@ from pyspark.sql import SparkSession
 
 from omnigraph.caches import cache_directory as default_cache_directory
 from omnigraph.engine.spark.archive import NoArchive, Record, Replay, Start, choose_start
-from omnigraph.engine.spark.connect import connect_error, require_classic
+from omnigraph.engine.spark.connect import SCHEME, is_connect, open_remote, use_archive
 from omnigraph.engine.spark.failures import silence_loggers
 from omnigraph.engine.spark.java import require_java, unavailable_error
+from omnigraph.engine.spark.packing import FOLDER, PYTHON
 from omnigraph.engine.spark.settings import (
     MASTER_VARIABLE,
     SessionSettings,
     Workload,
     default_settings,
+    packed_environment,
 )
 from omnigraph.engine.spark.workers import check_workers, use_our_python
 from omnigraph.errors import ErrorCode, InvalidInputError, InvalidParameterError
@@ -64,6 +66,16 @@ PLAN_SETTINGS: Final[Mapping[str, str]] = {
 }
 """What a session must set for plans to mean the same on it as on any other engine."""
 
+_CLASSIC_ONLY: Final = frozenset(
+    ["spark.sql.adaptive.enabled", "spark.sql.execution.arrow.pyspark.enabled"]
+)
+"""Those that make a classic session faster, and say nothing on one of Spark Connect."""
+
+_REMOTE_SETTINGS: Final = {
+    name: value for name, value in PLAN_SETTINGS.items() if name not in _CLASSIC_ONLY
+}
+_SAME_AS: Final = {"UTC": ("Etc/UTC", "Z", "+00:00", "GMT")}
+
 _MASTER: Final = re.compile(
     r"local|local\[(\*|[1-9]\d*)(\s*,\s*\d+)?\]|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
     r"|spark://[^\s,/]+:\d+(,[^\s,/]+:\d+)*|yarn|k8s://\S+"
@@ -87,17 +99,21 @@ def open_session(settings: SessionSettings | None = None) -> SparkSession:
 
     Raises:
         InvalidParameterError: the master is none of Spark's. Nothing was started.
-        InvalidInputError: there is no Java that can run Spark, it did not start, or the active
-            session is one of Spark Connect.
+        InvalidInputError: there is no Java that can run Spark, it did not start, or the
+            server of Spark Connect does not answer.
     """
     silence_loggers()
     with _OPEN_LOCK:
         if (session := _running_session()) is not None:
             return session
         settings = settings or default_settings()
-        if _REMOTE_VARIABLE in os.environ:
-            reason = f"{_REMOTE_VARIABLE} names a server of Spark Connect"
-            raise connect_error(reason)
+        if (address := _remote_address(settings)) is not None:
+            session = open_remote(*address)
+            for name, value in _missing_settings(session).items():
+                session.conf.set(name, value)
+            if (archive := packed_environment()) is not None:
+                use_archive(session, archive)
+            return session
         if "PYSPARK_GATEWAY_PORT" in os.environ:
             # spark-submit started the JVM, with its own options.
             return SparkSession.builder.getOrCreate()
@@ -128,7 +144,19 @@ def require_master(settings: SessionSettings) -> None:
         raise InvalidParameterError(message, hint=hint, name="master")
 
 
-_MASTERS: Final = "write local[4], local[*], spark://host:7077, yarn or k8s://https://host:port"
+_MASTERS: Final = (
+    "write local[4], local[*], spark://host:7077, yarn or k8s://https://host:port, "
+    "or sc://host:15002 for Spark Connect"
+)
+
+
+def _remote_address(settings: SessionSettings) -> tuple[str, str] | None:
+    """The server of Spark Connect that is asked for, if one is, and where it is written."""
+    if settings.chosen_master.startswith(SCHEME):
+        return settings.chosen_master, _place_of_master(settings)
+    if settings.is_master_chosen or _REMOTE_VARIABLE not in os.environ:
+        return None
+    return os.environ[_REMOTE_VARIABLE], _REMOTE_VARIABLE
 
 
 def _place_of_master(settings: SessionSettings) -> str:
@@ -151,13 +179,19 @@ def plan_session(session: SparkSession) -> SparkSession:
     """A session for plans: the given one if it has their settings, else a second one of our own.
 
     Both share the context, and so executors and masters; the given one keeps its settings. Workers
-    on this machine run the Python of this process from now on; others are checked.
+    on this machine run the Python of this process from now on; others are checked. A session of
+    Spark Connect is used itself, since only its own frames work together, and must have the
+    settings.
 
     Raises:
-        InvalidInputError: it is a session of Spark Connect, or its workers cannot run our tasks.
+        InvalidInputError: its workers cannot run our tasks, or it is one of Spark Connect that has
+            other settings. Nothing was read or written.
     """
-    require_classic(session)
     silence_loggers()
+    if is_connect(session):
+        check_workers(session)
+        _require_settings(session)
+        return session
     context = session.sparkContext
     assert context.master is not None, "a context has one"
     if local_cores(context.master) is None:
@@ -171,6 +205,28 @@ def plan_session(session: SparkSession) -> SparkSession:
     for name, value in settings:
         own.conf.set(name, value)
     return own
+
+
+def _missing_settings(session: SparkSession) -> dict[str, str]:
+    """What a session of Spark Connect has to be given for plans."""
+    return {
+        name: value
+        for name, value in _REMOTE_SETTINGS.items()
+        if session.conf.get(name) not in (value, *_SAME_AS.get(value, ()))
+    }
+
+
+def _require_settings(session: SparkSession) -> None:
+    missing = _missing_settings(session)
+    if not missing:
+        return
+    name = next(iter(missing))
+    message = (
+        f"this session of Spark Connect has {name}={session.conf.get(name)}, with which a "
+        "plan would mean something else"
+    )
+    hint = "run " + "; ".join(f'spark.conf.set("{n}", "{v}")' for n, v in missing.items())
+    raise InvalidInputError(message, hint=hint, code=ErrorCode.ENGINE_UNAVAILABLE)
 
 
 def spark_options(settings: SessionSettings) -> dict[str, str]:
@@ -188,6 +244,8 @@ def spark_options(settings: SessionSettings) -> dict[str, str]:
     }
     if (cores := local_cores(settings.chosen_master)) is not None:
         options |= _local_options(cores)
+    elif (archive := packed_environment()) is not None:
+        options["spark.archives"] = f"{archive}#{FOLDER}"
     if settings.driver_memory is not None:
         options["spark.driver.memory"] = settings.driver_memory
     return options | dict(settings.options)
@@ -225,7 +283,7 @@ def _local_options(cores: int) -> dict[str, str]:
 def _worker_environment(settings: SessionSettings) -> dict[str, str]:
     """The variables that choose the Python of workers; a context reads them when it is made."""
     if local_cores(settings.chosen_master) is None:
-        return {}
+        return {} if packed_environment() is None else {"PYSPARK_PYTHON": PYTHON}
     return {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
 
 
@@ -239,7 +297,8 @@ def _running_session() -> SparkSession | None:
         session = SparkSession.active()
     except PySparkRuntimeError:
         return None
-    require_classic(session)
+    if is_connect(session):
+        return session
     # A context that was stopped directly leaves its session behind.
     return session if session.sparkContext._jsc is not None else None  # noqa: SLF001
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Final
 
 MASTER_VARIABLE: Final = "OMNIGRAPH_SPARK_MASTER"
+ENVIRONMENT_VARIABLE: Final = "OMNIGRAPH_SPARK_ENVIRONMENT"
+"""The archive of `omnigraph spark pack` that workers on other machines use."""
 
 
 class Workload(Enum):
@@ -42,9 +44,19 @@ class SessionSettings:
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def is_master_chosen(self) -> bool:
+        """Whether the caller or the environment names a master."""
+        return bool(self.master or os.environ.get(MASTER_VARIABLE))
+
+    @property
     def chosen_master(self) -> str:
         """The master that a start will use."""
         return self.master or os.environ.get(MASTER_VARIABLE) or "local[*]"
+
+
+def packed_environment() -> str | None:
+    """The archive that workers on other machines use, if there is one."""
+    return os.environ.get(ENVIRONMENT_VARIABLE) or None
 
 
 # Of the process and not of a thread or a context, as Spark's own session is.

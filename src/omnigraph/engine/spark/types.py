@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import types as spark
 
 from omnigraph.errors import InternalError, InvalidInputError
-from omnigraph.model.types import PropertyType
+from omnigraph.model.types import ResultType
 from omnigraph.schema.arrow import value_field
 
 _UINT64: Final = pa.decimal128(20, 0)
@@ -38,8 +38,8 @@ _CROSSES_AS: Final[dict[pa.DataType, pa.DataType]] = {
 }
 
 
-def spark_type(type_: PropertyType) -> spark.DataType:
-    """The Spark type of a property type.
+def spark_type(type_: ResultType) -> spark.DataType:
+    """The Spark type of a column of a result.
 
     >>> from omnigraph.model.types import ListType, Scalar
     >>> spark_type(Scalar.U64).simpleString(), spark_type(ListType(Scalar.U32)).simpleString()
@@ -69,6 +69,13 @@ def crossing_type(type_: pa.DataType) -> pa.DataType:
         return pa.list_(pa.field("element", crossing_type(item.type), nullable=item.nullable))
     if pa.types.is_fixed_size_list(type_):
         return pa.list_(pa.field("element", crossing_type(type_.value_type)))
+    if pa.types.is_struct(type_):
+        return pa.struct(
+            [
+                pa.field(field.name, crossing_type(field.type), nullable=field.nullable)
+                for field in type_
+            ]
+        )
     if pa.types.is_dictionary(type_):
         return crossing_type(type_.value_type)
     if pa.types.is_timestamp(type_):
@@ -98,6 +105,13 @@ def to_crossing(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _to_spark(crossing: pa.DataType) -> spark.DataType:
     if pa.types.is_list(crossing):
         return spark.ArrayType(_to_spark(crossing.value_type), crossing.value_field.nullable)
+    if pa.types.is_struct(crossing):
+        return spark.StructType(
+            [
+                spark.StructField(field.name, _to_spark(field.type), field.nullable)
+                for field in crossing
+            ]
+        )
     if crossing not in _PLAIN:
         message = f"Spark has no name for {crossing}"
         raise InternalError(message)

@@ -44,7 +44,7 @@ def bind(
     places: dict[str, str] = {}
 
     def replace_node(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Literal) and isinstance(node.parent, exp.Limit):
+        if isinstance(node, exp.Literal) and isinstance(node.parent, exp.Limit | exp.Offset):
             return exp.Literal.number(min(int(node.name), _ROWS_MAX))
         if not isinstance(node, exp.Placeholder):
             return node

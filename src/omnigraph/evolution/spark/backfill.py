@@ -13,6 +13,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from omnigraph.engine.spark.cores import core_count
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.jobs import Jobs
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
@@ -64,7 +65,7 @@ def fill_on_spark(
         StorageError: a fragment could not be read, or a file not be written.
         InternalError: Spark failed.
     """
-    tasks = plan_tasks(fills, session.sparkContext.defaultParallelism)
+    tasks = plan_tasks(fills, core_count(session))
     filled: list[FilledFragment] = []
     if tasks.units:
         jobs = Jobs(session, f"omnigraph-{run_id}", "filling columns")

@@ -22,8 +22,10 @@ from pyspark.sql import types as spark
 from omnigraph.choices import ExportFormat
 from omnigraph.engine.local.sort import sorted_batches
 from omnigraph.engine.results import cast_batch
+from omnigraph.engine.spark.cores import core_count
 from omnigraph.engine.spark.failures import report_errors, translate_errors
 from omnigraph.engine.spark.relations import ReadTask, pack, read_fragments
+from omnigraph.engine.spark.routing import route
 from omnigraph.engine.spark.types import spark_schema
 from omnigraph.export.files import write_file
 from omnigraph.export.folders import ExportFolder
@@ -94,7 +96,7 @@ class PartFile:
 def write_parts(session: SparkSession, table: Table, task: PartTask) -> list[PartFile]:
     """Write a table's rows as files that continue each other; their names and rows, in order."""
     columns = tuple(table_schema(task.type).names)
-    cores = session.sparkContext.defaultParallelism
+    cores = core_count(session)
     groups = pack([each.num_rows for each in table.fragments()], cores)
     if not groups:
         return []
@@ -107,7 +109,7 @@ def write_parts(session: SparkSession, table: Table, task: PartTask) -> list[Par
     numbers = session.range(0, len(groups), 1, numPartitions=len(groups))
     reading = ReadTask(table.address, columns, groups)
     parted = numbers.mapInArrow(partial(read_with_parts, reading, bounds), schema)
-    ranged = parted.repartitionById(len(bounds) + 1, _PART).drop(_PART).sortWithinPartitions("id")
+    ranged = route(parted, len(bounds) + 1, _PART).drop(_PART).sortWithinPartitions("id")
     return _collect_files(ranged.mapInArrow(partial(write_part, task), _PART_FILE))
 
 

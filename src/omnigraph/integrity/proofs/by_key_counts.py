@@ -1,44 +1,60 @@
 """Proof by key counts: one Spark job counts every key that a load has, needs or meets.
 
 Most loads keep every rule about keys. A job that groups equal keys proves which rules are kept, and
-the engine looks for offenders of the others only.
+the engine looks for offenders of the others only. It is one job whatever the number of types, and
+what it shuffles follows the keys of the load: committed keys that the load does not have, and
+required ones that it has, are left out where they are read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import partial, reduce
+from itertools import starmap
 from typing import Final, Protocol, assert_never
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from omnigraph.engine.local.buckets import buckets_of
 from omnigraph.engine.protocol import Data
+from omnigraph.engine.spark.cores import core_count
 from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.engine.spark.pieces import (
-    Cut,
     bucket_count,
-    by_key,
+    by_place,
     collect_parts,
-    of_table,
+    of_frame,
     route_pieces,
+)
+from omnigraph.engine.spark.sources import (
+    HeldRows,
+    LookupSource,
+    ReadableRows,
+    SourceRead,
+    is_held_cheaply,
+    of_sources,
+    table_sources,
 )
 from omnigraph.integrity.cardinalities import CardinalityMax, CardinalityMin
 from omnigraph.integrity.deltas import Shape
 from omnigraph.integrity.ends import DanglingEdge, Endpoint
 from omnigraph.integrity.keys import DistinctIds, NewIds
+from omnigraph.integrity.proofs.key_facts import KEY, OWNER, KeyFacts, KeyKind, KeyRole, find_facts
 from omnigraph.integrity.proofs.proof import Proof
 from omnigraph.integrity.rows import RowRules
 from omnigraph.integrity.rules import SetRule
 from omnigraph.integrity.uniques import Unique
+from omnigraph.limits import SPARK_PARTITION_ROWS_MIN
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import EnumType, PropertyType, Scalar
 from omnigraph.schema.catalog import ENDPOINTS, SchemaType
+from omnigraph.storage import lookups
 from omnigraph.storage.tables import Table
 
 _DISTINCT_AS_TEXT: Final = frozenset(
@@ -46,8 +62,7 @@ _DISTINCT_AS_TEXT: Final = frozenset(
 )
 """Types of which two values are equal exactly when their texts are."""
 
-_KEY: Final = "key"
-_NO_KEYS: Final = pa.array([], pa.utf8())
+_NO_FACTS: Final = KeyFacts()
 
 
 class LoadedRows(Protocol):
@@ -65,46 +80,13 @@ class LoadedRows(Protocol):
 
     def __len__(self) -> int: ...
 
-    def pieces(self, columns: Sequence[str], cut: Cut) -> DataFrame:
-        """Pieces of columns of the rows, made by `cut`."""
+    def sources(self) -> Sequence[ReadableRows] | None:
+        """The files; None if they also have rows that are not written."""
         ...
 
-
-class _Role(IntEnum):
-    """What the keys of an entry are: of the load, committed, or required by edges."""
-
-    OWN = 0
-    OLD = 1
-    NEEDED = 2
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """Keys to count: their space and role, and the type and columns that they are read from."""
-
-    space: int
-    role: _Role
-    source: str
-    columns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class KeyFacts:
-    """What is true of at least one key of a space."""
-
-    repeated: bool = False
-    existing: bool = False
-    missing: bool = False
-
-    def __or__(self, other: KeyFacts) -> KeyFacts:
-        return KeyFacts(
-            self.repeated or other.repeated,
-            self.existing or other.existing,
-            self.missing or other.missing,
-        )
-
-
-_NO_FACTS: Final = KeyFacts()
+    def select(self, columns: Sequence[str]) -> DataFrame:
+        """Columns of the rows."""
+        ...
 
 
 def by_key_counts(
@@ -130,20 +112,59 @@ def by_key_counts(
     def is_proven(rule: RowRules | SetRule) -> bool:
         if isinstance(rule, RowRules) or rule not in countable:
             return False
-        keys = facts.get(counts.space_of(rule), _NO_FACTS)
-        match rule:
-            case DistinctIds() | Unique():
-                return not keys.repeated
-            case NewIds():
-                return not keys.existing
-            case Endpoint():
-                return not keys.missing
-            case DanglingEdge() | CardinalityMax() | CardinalityMin():
-                return False
-            case _:
-                assert_never(rule)
+        return _is_kept(rule, facts.get(_space_of(rule), _NO_FACTS))
 
     return is_proven
+
+
+def _is_kept(rule: SetRule, keys: KeyFacts) -> bool:
+    match rule:
+        case DistinctIds():
+            return not keys.repeated
+        case Unique():
+            return not (keys.repeated or keys.claimed)
+        case NewIds():
+            return not keys.existing
+        case Endpoint() | DanglingEdge():
+            return not keys.missing
+        case CardinalityMax(maximum=maximum):
+            # Edges that are replaced are counted twice: then the engine decides.
+            return keys.most <= maximum
+        case CardinalityMin(minimum=minimum):
+            return keys.least is None or keys.least >= minimum
+        case _:
+            assert_never(rule)
+
+
+@dataclass(frozen=True, slots=True)
+class _Space:
+    """Keys that are compared with each other: the ids of a table, or those that a rule is about."""
+
+    of: object
+    kind: KeyKind
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """Keys to count: their role, and the rows and columns that they are read from."""
+
+    role: KeyRole
+    rows: LoadedRows | Table
+    columns: tuple[str, ...]
+
+    @property
+    def row_count(self) -> int:
+        return self.rows.count_rows() if isinstance(self.rows, Table) else len(self.rows)
+
+    @property
+    def name(self) -> object:
+        """What makes entries of one space differ."""
+        rows = self.rows
+        return self.role, rows.address if isinstance(rows, Table) else rows.type.name, self.columns
+
+    def select(self, columns: Sequence[str]) -> DataFrame:
+        assert not isinstance(self.rows, Table), "a table has sources"
+        return self.rows.select(columns)
 
 
 class _KeyCounts:
@@ -156,12 +177,7 @@ class _KeyCounts:
         self._shape = shape
         self._rows = rows
         self._data = data
-        self._spaces: dict[object, int] = {}
-        self._entries: dict[_Entry, LoadedRows | Table] = {}
-
-    def space_of(self, rule: SetRule) -> int:
-        """The number of the keys that a rule is about; -1 where there are none."""
-        return self._spaces.get(_space(rule), -1)
+        self._entries: dict[_Space, dict[object, _Entry]] = {}
 
     def add(self, rule: SetRule) -> bool:
         """Add the keys that a rule is about; False where counts cannot decide it."""
@@ -175,43 +191,86 @@ class _KeyCounts:
             case Endpoint(edge, end, node):
                 self._add_ids(node.table_key)
                 self._add_committed(node.table_key)
-                self._put(node.table_key, _Role.NEEDED, self._rows[edge.table_key], (end,))
+                self._put(_space_of(rule), KeyRole.NEEDED, self._rows[edge.table_key], end)
+            case DanglingEdge(edge, end, node):
+                return self._add_remaining(rule, edge.table_key, end, node.table_key)
             case Unique(type_, members):
-                if self._has_committed(type_.table_key) or not _are_texts(type_, members):
-                    return False
-                self._put(rule, _Role.OWN, self._rows[type_.table_key], members)
-            case DanglingEdge() | CardinalityMax() | CardinalityMin():
-                return False
+                return self._add_claims(rule, type_, members)
+            case CardinalityMax(edge):
+                self._add_edges(rule, edge.table_key)
+            case CardinalityMin(edge, node):
+                return self._add_sources(rule, edge.table_key, node.table_key)
             case _:
                 assert_never(rule)
         return True
 
-    def run(self) -> dict[int, KeyFacts]:
+    def run(self) -> dict[_Space, KeyFacts]:
         """The facts of each space."""
-        if not self._entries:
+        spaces = tuple(self._entries)
+        if not spaces:
             return {}
-        cores = self._session.sparkContext.defaultParallelism
-        count = bucket_count(sum(map(_row_count, self._entries.values())), cores)
-        pieces = [self._pieces(entry, rows, count) for entry, rows in self._entries.items()]
-        pieces_by_key = route_pieces(reduce(DataFrame.union, pieces), count)
-        # Messages of tasks: three facts for each space of keys.
-        messages = collect_messages(pieces_by_key.mapInArrow(count_keys, MESSAGE))
-        facts: dict[int, KeyFacts] = {}
-        for message in messages:
-            for space, more in message.items():
-                facts[space] = facts.get(space, _NO_FACTS) | more
+        planned = {space: list(self._known_by_entry(space)) for space in spaces}
+        sizes = {space: sum(starmap(_sent_count, planned[space])) for space in spaces}
+        count = bucket_count(sum(sizes.values()), core_count(self._session))
+        reads: list[SourceRead] = []
+        frames: list[DataFrame] = []
+        for number, space in enumerate(spaces):
+            # Keys that one task can count are not distributed.
+            own_count = 1 if sizes[space] <= SPARK_PARTITION_ROWS_MIN else count
+            buckets = _Buckets(number % count, own_count, count)
+            for entry, known in planned[space]:
+                part = number * len(KeyRole) + entry.role
+                shape = KeyShape(has_owners=space.kind is KeyKind.CLAIMS)
+                cut = KeyCut(shape, buckets, part, known, keeps_known=entry.role is KeyRole.OLD)
+                columns = shape.columns(entry.columns)
+                sources = self._sources(entry, known)
+                reads += (SourceRead(source, columns, cut) for source in sources or ())
+                if sources is None:
+                    frames.append(of_frame(entry.select(columns), cut))
+        pieces = reduce(DataFrame.union, frames, of_sources(self._session, reads))
+        kinds = tuple(space.kind for space in spaces)
+        counted = route_pieces(pieces, count).mapInArrow(partial(count_keys, kinds), MESSAGE)
+        facts: dict[_Space, KeyFacts] = {}
+        # Messages of tasks: a few facts for each space of keys.
+        for message in collect_messages(counted):
+            for number, more in message.items():
+                facts[spaces[number]] = facts.get(spaces[number], _NO_FACTS) | more
         return facts
 
-    def _pieces(self, entry: _Entry, rows: LoadedRows | Table, count: int) -> DataFrame:
-        cut = partial(cut_keys, entry, count)
-        if isinstance(rows, Table):
-            return of_table(self._session, rows, entry.columns, cut)
-        return rows.pieces(entry.columns, cut)
+    def _sources(self, entry: _Entry, known: HeldRows | None) -> Sequence[ReadableRows] | None:
+        """What the keys of an entry are read from; None if it has to be a frame."""
+        if not isinstance(entry.rows, Table):
+            return entry.rows.sources()
+        if known is not None and len(entry.columns) == 1:
+            [column] = entry.columns
+            is_text = entry.rows.schema.field(column).type == pa.utf8()
+            if is_text and lookups.uses_index(entry.rows, column, known.row_count):
+                address = entry.rows.address
+                return [LookupSource(address, column, known, KEY, known.row_count)]
+        return table_sources(entry.rows, core_count(self._session))
+
+    def _known_by_entry(self, space: _Space) -> Iterator[tuple[_Entry, HeldRows | None]]:
+        """Each entry with keys that decide which of its keys matter, where holding them is cheap.
+
+        Committed keys matter that the load has or needs; needed ones, unless the load has them.
+        """
+        entries = self._entries[space].values()
+        for entry in entries:
+            roles: tuple[KeyRole, ...] = ()
+            if entry.role is KeyRole.OLD:
+                roles = (KeyRole.OWN, KeyRole.NEEDED)
+            elif entry.role is KeyRole.NEEDED and space.kind is KeyKind.IDS:
+                roles = (KeyRole.OWN,)
+            others = [other for other in entries if other.role in roles]
+            row_count = sum(other.row_count for other in others)
+            is_cheap = is_held_cheaply(row_count, entry.row_count, core_count(self._session))
+            is_large = entry.row_count > SPARK_PARTITION_ROWS_MIN
+            yield entry, _hold_keys(others) if is_cheap and is_large else None
 
     def _add_ids(self, key: TableKey) -> None:
         # A minted id is distinct from all others.
         if self._has_given_ids(key):
-            self._put(key, _Role.OWN, self._rows[key], ("id",))
+            self._put(_ids_of(key), KeyRole.OWN, self._rows[key], "id")
 
     def _has_given_ids(self, key: TableKey) -> bool:
         rows = self._rows.get(key)
@@ -219,33 +278,96 @@ class _KeyCounts:
 
     def _add_committed(self, key: TableKey) -> None:
         if self._has_committed(key):
-            self._put(key, _Role.OLD, self._data.table(key), ("id",))
+            self._put(_ids_of(key), KeyRole.OLD, self._data.table(key), "id")
+
+    def _add_remaining(
+        self, rule: DanglingEdge, edges: TableKey, end: str, nodes: TableKey
+    ) -> bool:
+        if self._shape.deleted:
+            return False
+        self._add_ids(nodes)
+        if self._has_committed(edges):
+            self._put(_space_of(rule), KeyRole.NEEDED, self._data.table(edges), end)
+        return True
+
+    def _add_claims(self, rule: Unique, type_: SchemaType, members: tuple[str, ...]) -> bool:
+        key = type_.table_key
+        if not _are_texts(type_, members):
+            return False
+        self._put(_space_of(rule), KeyRole.OWN, self._rows[key], *members)
+        if self._has_committed(key):
+            self._put(_space_of(rule), KeyRole.OLD, self._data.table(key), *members)
+        return True
+
+    def _add_edges(self, rule: CardinalityMax | CardinalityMin, edges: TableKey) -> None:
+        """Add the sources of all edges that there will be."""
+        if edges in self._shape.upserted:
+            self._put(_space_of(rule), KeyRole.OWN, self._rows[edges], "src")
+        if self._has_committed(edges):
+            self._put(_space_of(rule), KeyRole.OLD, self._data.table(edges), "src")
+
+    def _add_sources(self, rule: CardinalityMin, edges: TableKey, nodes: TableKey) -> bool:
+        """Add the nodes that have to have edges, and the sources of these."""
+        replaces = self._has_given_ids(edges) and self._has_committed(edges)
+        if replaces or self._shape.deleted:
+            # A node may lose an edge that is replaced by one of another node.
+            return False
+        self._add_edges(rule, edges)
+        if nodes in self._shape.upserted:
+            self._put(_space_of(rule), KeyRole.NEEDED, self._rows[nodes], "id")
+        if edges in self._shape.overwritten and self._has_committed(nodes):
+            self._put(_space_of(rule), KeyRole.NEEDED, self._data.table(nodes), "id")
+        return True
 
     def _has_committed(self, key: TableKey) -> bool:
         """Whether committed rows remain after the write."""
         return key not in self._shape.overwritten and self._data.table(key).count_rows() > 0
 
-    def _put(
-        self, space: object, role: _Role, rows: LoadedRows | Table, columns: tuple[str, ...]
-    ) -> None:
-        number = self._spaces.setdefault(space, len(self._spaces))
-        source = "" if isinstance(rows, Table) else rows.type.name
-        self._entries[_Entry(number, role, source, columns)] = rows
+    def _put(self, space: _Space, role: KeyRole, rows: LoadedRows | Table, *columns: str) -> None:
+        entry = _Entry(role, rows, columns)
+        self._entries.setdefault(space, {})[entry.name] = entry
 
 
-def _row_count(rows: LoadedRows | Table) -> int:
-    return rows.count_rows() if isinstance(rows, Table) else len(rows)
+def _hold_keys(entries: Sequence[_Entry]) -> HeldRows | None:
+    """The keys of entries, for workers to hold; None if there are none, or not only in files."""
+    reads: list[tuple[ReadableRows, tuple[str, ...]]] = []
+    for entry in entries:
+        sources = None if isinstance(entry.rows, Table) else entry.rows.sources()
+        if sources is None:
+            return None
+        reads += ((source, entry.columns) for source in sources)
+    return HeldRows(tuple(reads), KeyShape()) if reads else None
 
 
-def cut_keys(entry: _Entry, count: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Pieces of the keys that rows have in these columns; a key with a null is left out."""
-    rows = rows.select(entry.columns).drop_null()
-    keys = pa.table({_KEY: _texts(rows.columns)})
-    return by_key(keys, _KEY, count, entry.space * len(_Role) + entry.role)
+def _sent_count(entry: _Entry, known: HeldRows | None) -> int:
+    """About how many keys of an entry are shuffled."""
+    if known is None:
+        return entry.row_count
+    return min(entry.row_count, known.row_count) if entry.role is KeyRole.OLD else 0
 
 
-def _texts(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
-    """A text for each row; two are equal exactly when all the columns' texts are."""
+@dataclass(frozen=True, slots=True)
+class KeyShape:
+    """Makes keys of rows; a key with a null is left out.
+
+    Attributes:
+        has_owners: Whether the last column is the id of the row, which is kept beside its key.
+    """
+
+    has_owners: bool = False
+
+    def columns(self, members: tuple[str, ...]) -> tuple[str, ...]:
+        """The columns to read for keys of these members."""
+        return (*members, "id") if self.has_owners else members
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        """The keys, as texts that are equal exactly when those of all columns are."""
+        columns = rows.drop_null().columns
+        owners = [columns.pop()] if self.has_owners else []
+        return pa.table([_join_texts(columns), *owners], names=[KEY, OWNER][: 1 + len(owners)])
+
+
+def _join_texts(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
     texts = [column.cast(pa.utf8()) for column in columns]
     if len(texts) == 1:
         return texts[0]
@@ -253,48 +375,75 @@ def _texts(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(*parts, ":")
 
 
-def count_keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+@dataclass(frozen=True, slots=True)
+class _Buckets:
+    """The buckets of one space: `own_count` of all `count` buckets, from the one with a number."""
+
+    first: int
+    own_count: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCut:
+    """Makes pieces of the keys of rows. Runs in executors.
+
+    Attributes:
+        known: Keys that decide which keys matter; None if all do.
+        keeps_known: Whether known keys matter, or the others.
+    """
+
+    shape: KeyShape
+    buckets: _Buckets
+    part: int
+    known: HeldRows | None
+    keeps_known: bool
+
+    def __call__(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """The pieces."""
+        keys = self.shape(rows)
+        if self.known is not None:
+            sift = self.known.keep if self.keeps_known else self.known.drop
+            keys = sift(keys, key=KEY)
+        buckets = self.buckets
+        places = buckets_of(keys[KEY], buckets.own_count).astype(np.int32) + buckets.first
+        return by_place(keys, places % buckets.count, self.part)
+
+
+def count_keys(
+    kinds: tuple[KeyKind, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """Report the facts of the keys in some buckets. Runs in an executor; safe to run twice."""
     with report_errors():
         facts: dict[int, KeyFacts] = {}
         for parts in collect_parts(batches).values():
-            for space in {part // len(_Role) for part in parts}:
+            for number in {part // len(KeyRole) for part in parts}:
                 keys = {
-                    role: parts[part][_KEY].combine_chunks()
-                    for role in _Role
-                    if (part := space * len(_Role) + role) in parts
+                    role: parts[part]
+                    for role in KeyRole
+                    if (part := number * len(KeyRole) + role) in parts
                 }
-                facts[space] = facts.get(space, _NO_FACTS) | _facts_of(keys)
+                more = find_facts(kinds[number], keys)
+                facts[number] = facts.get(number, _NO_FACTS) | more
         yield to_message(facts)
 
 
-def _facts_of(keys: Mapping[_Role, pa.Array]) -> KeyFacts:
-    own, old, needed = (keys.get(role, _NO_KEYS) for role in _Role)
-    distinct = own.unique()
-    unmet = needed.filter(pc.invert(pc.is_in(needed, value_set=distinct))).unique()
-    # A table has every id once.
-    met = _count_in(old, unmet)
-    return KeyFacts(
-        repeated=len(distinct) < len(own),
-        existing=_count_in(old, distinct) > 0,
-        missing=met < len(unmet),
-    )
-
-
-def _count_in(values: pa.Array, among: pa.Array) -> int:
-    if not len(values) or not len(among):
-        return 0
-    return pc.sum(pc.is_in(values, value_set=among)).as_py() or 0
-
-
-def _space(rule: SetRule) -> object:
+def _space_of(rule: SetRule) -> _Space:
     match rule:
         case DistinctIds(type_) | NewIds(type_):
-            return type_.table_key
-        case Endpoint(node=node):
-            return node.table_key
+            return _ids_of(type_.table_key)
+        case Endpoint(node=node) | DanglingEdge(node=node):
+            return _ids_of(node.table_key)
+        case Unique():
+            return _Space(rule, KeyKind.CLAIMS)
+        case CardinalityMax() | CardinalityMin():
+            return _Space(rule, KeyKind.COUNTS)
         case _:
-            return rule
+            assert_never(rule)
+
+
+def _ids_of(key: TableKey) -> _Space:
+    return _Space(key, KeyKind.IDS)
 
 
 def _are_texts(type_: SchemaType, members: tuple[str, ...]) -> bool:

@@ -10,8 +10,10 @@ import pyarrow as pa
 from omnigraph.conversion.typed_columns import Notation
 from omnigraph.integrity.deltas import POSITION
 from omnigraph.load.positions import positions
+from omnigraph.load.routes import Route
 from omnigraph.load.shaping.batches import ShapedBatch, Shaping
 from omnigraph.load.shaping.columns import known_columns, shape_columns
+from omnigraph.load.shaping.routing import shape_routed
 from omnigraph.load.sources import FileInput
 from omnigraph.schema.catalog import SchemaType
 
@@ -34,7 +36,7 @@ class SplitBatch:
 def shape_record_batches(
     shaping: Shaping,
     number: int,
-    type_name: str,
+    of: str | Route,
     batches: Iterable[pa.RecordBatch],
     *,
     first: int = 1,
@@ -43,13 +45,17 @@ def shape_record_batches(
 
     Args:
         number: The split that they are of.
+        of: Their type, or how each of them says its own.
         first: The place of their first row.
     """
     for batch in batches:
         if batch.num_rows:
             placed = with_positions(batch, positions(number, first, batch.num_rows))
             first += batch.num_rows
-            shaped = shape_columns(shaping, type_name, placed, notation=Notation.VALUES)
+            if isinstance(of, str):
+                shaped = shape_columns(shaping, of, placed, notation=Notation.VALUES)
+            else:
+                shaped = shape_routed(shaping, of, placed)
             yield batch.num_rows, shaped
 
 

@@ -12,6 +12,7 @@ from omnigraph.limits import LOAD_BATCH_ROWS
 from omnigraph.load.positions import positions
 from omnigraph.load.readers.batches import SplitBatch, shape_record_batches
 from omnigraph.load.readers.opening import translate_errors
+from omnigraph.load.routes import Route
 from omnigraph.load.shaping.batches import Shaping
 from omnigraph.load.shaping.values import shape_values
 from omnigraph.load.splits import MemorySplit, PickledSplit
@@ -27,23 +28,24 @@ def read_memory(
     """
     if isinstance(split, PickledSplit):
         rows = pickle.loads(split.rows)
-        yield from _read(shaping, number, split.type_name, rows, split.first, split.byte_count)
+        yield from _read(shaping, number, split.of, rows, split.first, split.byte_count)
     else:
-        yield from _read(shaping, number, split.input.type_name, split.input.rows, 1, 0)
+        yield from _read(shaping, number, split.input.of, split.input.rows, 1, 0)
 
 
 def _read(
-    shaping: Shaping, number: int, type_name: str, rows: Any, first: int, byte_count: int
+    shaping: Shaping, number: int, of: str | Route, rows: Any, first: int, byte_count: int
 ) -> Iterator[SplitBatch]:
-    if isinstance(rows, Sequence):
+    if isinstance(rows, Sequence) and isinstance(of, str):
         for start in range(0, len(rows), LOAD_BATCH_ROWS):
             part: list[Mapping[str, Any]] = list(rows[start : start + LOAD_BATCH_ROWS])
             places = positions(number, first + start, len(part))
-            yield SplitBatch(shape_values(shaping, type_name, part, places), byte_count)
+            yield SplitBatch(shape_values(shaping, of, part, places), byte_count)
         return
-    with translate_errors(f"the rows of {type_name}"):
+    name = of if isinstance(of, str) else of.column
+    with translate_errors(f"the rows of {name}"):
         batches = record_batches(rows)
-        for _, shaped in shape_record_batches(shaping, number, type_name, batches, first=first):
+        for _, shaped in shape_record_batches(shaping, number, of, batches, first=first):
             yield SplitBatch(shaped, byte_count)
 
 

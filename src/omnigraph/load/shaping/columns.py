@@ -62,8 +62,7 @@ def known_columns(
         InvalidInputError: the type does not have one of them, or two have one name.
     """
     given = [name for name in names if name != POSITION]
-    takes = {"id", *(property_.name for property_ in type_.properties)}
-    takes.update(ends_in(type_, dict.fromkeys(given)))
+    takes = _takes(type_, given)
     have = f"the rows of {type_.name} have" if file is None else f"{file} has"
     for name in given:
         if given.count(name) > 1:
@@ -73,6 +72,17 @@ def known_columns(
             message = f'{have} a column "{name[:100]}", and {type_.name} has no such property'
             raise InvalidInputError(message, hint=_hint_for_unknown(name, takes))
     return [name for name in given if name in takes]
+
+
+def taken_columns(type_: SchemaType, names: Sequence[str]) -> list[str]:
+    """Those of some columns that are the type's, in their order."""
+    takes = _takes(type_, names)
+    return [name for name in names if name in takes]
+
+
+def _takes(type_: SchemaType, names: Sequence[str]) -> set[str]:
+    own = {"id", *(property_.name for property_ in type_.properties)}
+    return own.union(ends_in(type_, dict.fromkeys(names)))
 
 
 def _hint_for_unknown(name: str, takes: Iterable[str]) -> str:

@@ -36,6 +36,7 @@ from omnigraph.limits import LOAD_HELD_BYTES_MAX, OFFENDERS_SHOWN_MAX, ROWS_PER_
 from omnigraph.load.positions import Origins
 from omnigraph.load.readers.batches import SplitBatch
 from omnigraph.load.reading import read_frame, read_split
+from omnigraph.load.routes import Route
 from omnigraph.load.shaping.batches import Shaping
 from omnigraph.load.sources import Inputs
 from omnigraph.load.spark.scratch import Scratch
@@ -79,7 +80,8 @@ class IntakeTask:
         tables: Tables whose final files are written at once; whole rows of others are written to
             scratch.
         replaces: Whether those files will be the whole contents of their tables.
-        embedding: How texts get their vectors.
+        embedding: How texts of rows that are written at once get their vectors; others get them
+            when they leave scratch, where it is known which rows they replace.
     """
 
     shaping: Shaping
@@ -160,20 +162,20 @@ class IntakeResult:
 
 
 def intake_frame(
-    session: SparkSession, task: IntakeTask, frames: Mapping[int, tuple[str, DataFrame]]
+    session: SparkSession, task: IntakeTask, frames: Mapping[int, tuple[str | Route, DataFrame]]
 ) -> DataFrame | None:
     """The messages of all tasks, as one DataFrame, so that there is one job; None without input.
 
     Args:
-        frames: By the number of their input, the type and the rows of DataFrames.
+        frames: By the number of their input, the rows of DataFrames, and of which types they are.
     """
     parts: list[DataFrame] = []
     if task.groups:
         count = len(task.groups)
         numbers = session.range(0, count, 1, numPartitions=count)
         parts.append(numbers.mapInArrow(partial(take_splits, task), MESSAGE))
-    for number, (type_name, frame) in frames.items():
-        parts.append(frame.mapInArrow(partial(take_frame, task, number, type_name), MESSAGE))
+    for number, (of, frame) in frames.items():
+        parts.append(frame.mapInArrow(partial(take_frame, task, number, of), MESSAGE))
     messages = None
     for part in parts:
         messages = part if messages is None else messages.union(part)
@@ -194,7 +196,7 @@ def take_splits(task: IntakeTask, numbers: Iterator[pa.RecordBatch]) -> Iterator
 
 
 def take_frame(
-    task: IntakeTask, source: int, type_name: str, batches: Iterator[pa.RecordBatch]
+    task: IntakeTask, source: int, of: str | Route, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Take in a partition of a DataFrame. Runs in an executor; safe to run twice."""
     with report_errors():
@@ -203,7 +205,7 @@ def take_frame(
         number = FRAME_NUMBERS + context.partitionId()
         worker = IntakeWorker(task, number)
         worker.frames[number] = source
-        worker.take(number, read_frame(task.shaping, number, type_name, batches))
+        worker.take(number, read_frame(task.shaping, number, of, batches))
         yield worker.message()
 
 
@@ -255,8 +257,9 @@ class IntakeWorker:
             for key, rows in batch.shaped.rows.items():
                 type_ = self._task.shaping.catalog.type_of(key)
                 self._check(type_, rows, number)
-                completed = self._embedder.complete(embedded_vectors(type_), rows)
-                self._hold(type_, completed, batch.shaped.minted_counts[key])
+                if key in self._task.tables:
+                    rows = self._embedder.complete(embedded_vectors(type_), rows)
+                self._hold(type_, rows, batch.shaped.minted_counts[key])
         self._bytes_read += bytes_read
 
     def message(self) -> pa.RecordBatch:

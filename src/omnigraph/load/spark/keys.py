@@ -9,13 +9,28 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from omnigraph.engine.spark.pieces import Cut, of_frame
 from omnigraph.errors import InternalError
 from omnigraph.integrity.deltas import POSITION, delta_schema
 from omnigraph.load.spark.intake import FAULTS, TYPE, ScratchFile, TypeOutput
-from omnigraph.load.spark.pieces import of_scratch
 from omnigraph.load.spark.scratch import Scratch
 from omnigraph.schema.catalog import SchemaType
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchSource:
+    """A file in scratch, which executors read."""
+
+    scratch: Scratch
+    file: ScratchFile
+
+    @property
+    def row_count(self) -> int:
+        """How many rows it has."""
+        return self.file.row_count
+
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        """Columns of all rows, in this order."""
+        return self.scratch.read(self.file.path, columns).select(list(columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +73,11 @@ class KeyRows:
         rows = self._every(list(dict.fromkeys([*columns, POSITION])))
         return rows.join(self.faulty(), POSITION, "left_anti").select(*columns)
 
-    def pieces(self, columns: Sequence[str], cut: Cut) -> DataFrame:
-        """Pieces of columns of the files in scratch."""
-        self._require(columns)
+    def sources(self) -> tuple[ScratchSource, ...] | None:
+        """The files in scratch; None if they have rows that are left out."""
         if self.fault_count:
-            return of_frame(self.select(columns), cut)
-        paths = [file.path for file in self.written.scratch]
-        return of_scratch(self.session, self.scratch, paths, columns, cut)
+            return None
+        return tuple(ScratchSource(self.scratch, file) for file in self.written.scratch)
 
     def _require(self, columns: Sequence[str]) -> None:
         if missing := set(columns) - self.columns - {POSITION}:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, Self
+from typing import Self
 
 from omnigraph.choices import Mode
+from omnigraph.embedding.counts import EmbeddingCounts
+from omnigraph.engine.spark.cores import core_count
 from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.engine.spark.jobs import Follow, Jobs
 from omnigraph.engine.spark.messages import collect_messages
-from omnigraph.errors import InvalidParameterError
 from omnigraph.integrity import footprint
 from omnigraph.integrity.deltas import Delta, Shape
 from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.proofs.by_key_counts import by_key_counts
 from omnigraph.integrity.proofs.proof import Proof, any_of, by_checked_rows
 from omnigraph.integrity.violations import IntegrityError, IntegrityReport, Tally, require_clean
-from omnigraph.limits import LOAD_CONCURRENCY_DEFAULT, QUARANTINE_ROUNDS_MAX
+from omnigraph.limits import QUARANTINE_ROUNDS_MAX
 from omnigraph.load.planning import pack_splits, plan_shared
 from omnigraph.load.plans import LoadReport, LoadSetup
 from omnigraph.load.shaping.batches import Reject
@@ -41,7 +41,7 @@ from omnigraph.load.spark.intake import (
 from omnigraph.load.spark.keys import KeyRows
 from omnigraph.load.spark.scratch import Scratch
 from omnigraph.load.spark.sifting import count_faulty, find_faults, rejects_in_order
-from omnigraph.load.spark.stage import stage_scratch
+from omnigraph.load.spark.stage import WaitingRows, stage_waiting
 from omnigraph.load.splits import PickledSplit, SharedSplit, SpooledSplit
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.arrow import table_schema
@@ -50,8 +50,6 @@ from omnigraph.storage.staging import StagedWrite, stage_change, stage_whole
 from omnigraph.storage.tables import Table, TableAddress
 from omnigraph.transaction.view import View
 from omnigraph.transaction.work import Stage, Work
-
-CONCURRENCY_VARIABLE: Final = "OMNIGRAPH_LOAD_CONCURRENCY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,13 @@ class SparkLoad:
     left_out: LeftOutRows | None = None
     _resources: ExitStack = field(default_factory=ExitStack)
     _task: IntakeTask | None = None
-    _staged: dict[TableKey, StagedWrite] = field(default_factory=dict)
+    _staged: dict[TableKey, tuple[StagedWrite, EmbeddingCounts]] = field(default_factory=dict)
+
+    @property
+    def embedding(self) -> EmbeddingCounts:
+        """See `EngineLoad.embedding`."""
+        counts = (counts for _, counts in self._staged.values())
+        return sum(counts, self._require_intake().embedding)
 
     @classmethod
     def begin(cls, engine: SparkEngine, setup: LoadSetup) -> Self:
@@ -92,11 +96,11 @@ class SparkLoad:
             if setup.rejects is not None:
                 setup.rejects.write(self._rejects(view))
             stages.report("check", 1, 1)
-        with stages.measure("stage"):
-            changes = self.changes(view)
+        changes = self.changes()
         written = {key: self.row_count(key) for key in changes}
-        report = LoadReport(written, rejected, self._require_intake().embedding)
-        return setup.work(self._delta(view), changes, report)
+        report = LoadReport(written, rejected)
+        prepare = partial(self.stage_waiting, view)
+        return setup.work(self._delta(view), changes, report, prepare)
 
     def read(self, view: View, follow: Follow | None = None) -> None:
         """Read the input: its rows become files that nothing refers to, its keys scratch.
@@ -108,7 +112,7 @@ class SparkLoad:
         if self.intake is not None:
             return
         session = self.engine.session
-        cores = session.sparkContext.defaultParallelism
+        cores = core_count(session)
         scratch = self._scratch(view)
         self._resources.enter_context(scratch.hold())
         splits = plan_shared(self.setup.inputs, cores, scratch, access_hint=ACCESS_HINT)
@@ -125,7 +129,7 @@ class SparkLoad:
             embedding=self.setup.embedding.for_tasks(),
         )
         frames = {
-            number: (source.type_name, source.frame)
+            number: (source.of, source.frame)
             for number, source in enumerate(self.setup.inputs.items)
             if isinstance(source, FrameInput)
         }
@@ -275,40 +279,47 @@ class SparkLoad:
         # Executors checked the row rules when they read the rows.
         return any_of(by_checked_rows, counts)
 
-    def changes(self, view: View, follow: Follow | None = None) -> dict[TableKey, Stage]:
-        """How to stage each table; rows are written already where the table's ref exists.
+    def changes(self) -> dict[TableKey, Stage]:
+        """How to stage each table."""
+        self._staged = {}
+        return {
+            type_.table_key: partial(self._stage, type_)
+            for type_ in self._types()
+            if self.row_count(type_.table_key) or self.setup.mode is Mode.OVERWRITE
+        }
+
+    def stage_waiting(self, view: View, tables: Mapping[TableKey, Table]) -> None:
+        """Stage the tables whose rows wait in scratch, by one job.
 
         Raises:
             StorageError: a table could not be read or written. Nothing became visible.
         """
-        self._staged = {}
-        waiting: dict[TableKey, Table] = {}
-        changes: dict[TableKey, Stage] = {}
-        for type_ in self._types():
-            key = type_.table_key
-            if not self.row_count(key) and self.setup.mode is not Mode.OVERWRITE:
-                continue
-            changes[key] = partial(self._stage, view, type_)
-            if not self._is_direct(key) and view.snapshot.owns(view.snapshot.pin(key)):
-                waiting[key] = view.data.table(key)
-        actions = [
-            partial(self._stage_scratch, view, view.catalog.type_of(key), table)
-            for key, table in waiting.items()
+        waiting = [
+            WaitingRows(self._rows_of(view.catalog.type_of(key), view), table)
+            for key, table in tables.items()
+            if not self._is_direct(key)
         ]
-        staged = self._jobs().run_all(actions, follow, at_once=concurrency())
-        self._staged = dict(zip(waiting, staged, strict=True))
-        return changes
+        if waiting:
+            stage = partial(
+                stage_waiting,
+                self.engine.session,
+                waiting,
+                self._require_intake().tasks,
+                self.setup.embedding.for_tasks(),
+                upserts=self.setup.mode is Mode.MERGE,
+                replaces=self.setup.mode is Mode.OVERWRITE,
+            )
+            self._staged = self._jobs().run(stage)
 
     def close(self) -> None:
         """Delete the scratch."""
         self._resources.close()
 
-    def _stage(self, view: View, type_: SchemaType, table: Table) -> StagedWrite:
+    def _stage(self, type_: SchemaType, table: Table) -> StagedWrite:
         key = type_.table_key
-        if key in self._staged:
-            return self._staged[key]
         if not self._is_direct(key):
-            return self._jobs().run(partial(self._stage_scratch, view, type_, table))
+            staged, _ = self._staged[key]
+            return staged
         assert self._task is not None, "the input was read"
         written_to = self._task.tables[key]
         assert table.address.ref == written_to.ref, "files belong to the ref they were written for"
@@ -316,15 +327,6 @@ class SparkLoad:
         if self.setup.mode is Mode.OVERWRITE:
             return stage_whole(table, files, schema=table_schema(type_))
         return stage_change(table, files=files)
-
-    def _stage_scratch(self, view: View, type_: SchemaType, table: Table) -> StagedWrite:
-        return stage_scratch(
-            self._rows_of(type_, view),
-            self._require_intake().tasks,
-            table,
-            upserts=self.setup.mode is Mode.MERGE,
-            replaces=self.setup.mode is Mode.OVERWRITE,
-        )
 
     def _address(self, view: View, key: TableKey) -> TableAddress | None:
         """The table whose final files executors may write at once, if they may."""
@@ -353,21 +355,6 @@ class SparkLoad:
 
     def _jobs(self) -> Jobs:
         return Jobs(self.engine.session, f"omnigraph-{self.setup.shaping.seed}")
-
-
-def concurrency() -> int:
-    """How many types are staged at once.
-
-    Raises:
-        InvalidParameterError: the environment variable is no positive number.
-    """
-    text = os.environ.get(CONCURRENCY_VARIABLE, "").strip()
-    if not text:
-        return LOAD_CONCURRENCY_DEFAULT
-    if not text.isdecimal() or int(text) < 1:
-        message = f"{CONCURRENCY_VARIABLE} is {text!r}, and no number from 1 on"
-        raise InvalidParameterError(message, name=CONCURRENCY_VARIABLE)
-    return int(text)
 
 
 def _in_bytes(

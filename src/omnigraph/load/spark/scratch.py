@@ -53,7 +53,8 @@ class Scratch:
         attempt = 0 if context is None else context.taskAttemptId()
         path = f"{self.folder}/{name}-{attempt}.parquet"
         sink = pa.BufferOutputStream()
-        pq.write_table(rows, sink, compression="lz4")
+        # Ids are distinct and read once: a dictionary of them, or statistics, would be in vain.
+        pq.write_table(rows, sink, compression="lz4", use_dictionary=False, write_statistics=False)
         self._objects().put(path, sink.getvalue().to_pybytes())
         return path
 

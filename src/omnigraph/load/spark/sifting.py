@@ -19,9 +19,11 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
+from omnigraph.engine.spark.cores import core_count
 from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
+from omnigraph.engine.spark.routing import route
 from omnigraph.formats.lines import envelope_lines
 from omnigraph.integrity.deltas import POSITION, Delta
 from omnigraph.integrity.proofs.proof import Proof
@@ -199,7 +201,7 @@ def rejects_in_order(
 
 
 def _left_out_rows(rows: KeyRows, intake: IntakeResult) -> DataFrame:
-    files = pack_files(rows.written.scratch)
+    files = pack_files(rows.written.scratch, core_count(rows.session))
     task = RejectTask(rows.type, rows.scratch, paths_of(files))
     faults = faults_frame(rows.session, rows.scratch, rows.faults)
     own = faults.where(sql.col(TYPE) == str(rows.type.table_key))
@@ -207,7 +209,7 @@ def _left_out_rows(rows: KeyRows, intake: IntakeResult) -> DataFrame:
     ordered = sql.sort_array(sql.collect_list(sql.struct(RANK, PAYLOAD)))
     by_row = own.groupBy(POSITION).agg(ordered[PAYLOAD].alias(_FAULTS_OF_ROW))
     routed = unit_frame(rows.session, by_row, files, intake.tasks)
-    routed = routed.repartitionById(len(files), UNIT).select(UNIT, POSITION, _FAULTS_OF_ROW)
+    routed = route(routed, len(files), UNIT).select(UNIT, POSITION, _FAULTS_OF_ROW)
     schema = f"`{POSITION}` bigint, `{PAYLOAD}` binary"
     return routed.mapInArrow(partial(format_rejects, task), schema)
 

@@ -1,51 +1,76 @@
 """Staging rows that wait in scratch: executors write files and deletions, the driver assembles.
 
-An upsert joins only the ids of the load and of the table. Executors then read their scratch again
-and distinguish rows that replace others, which keep their row ids, from new ones.
+One job stages all types of a load. An upsert compares only the ids of the load and of the table.
+Executors then read their scratch again and distinguish rows that replace others, which keep their
+row ids, from new ones.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from omnigraph.clock import SystemClock
+from omnigraph.embedding.counts import EmbeddingCounts
+from omnigraph.embedding.writes import RowEmbedding, TaskEmbedder
+from omnigraph.engine.local.key_joins import join_known
+from omnigraph.engine.spark.cores import core_count
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.engine.spark.pieces import (
     PIECES,
     bucket_count,
     by_key,
-    by_place,
     collect_parts,
     empty_piece,
     of_frame,
-    of_table,
     route_pieces,
+    split_by_place,
     task_numbers,
+    to_piece,
+)
+from omnigraph.engine.spark.relations import pack
+from omnigraph.engine.spark.sources import (
+    HeldRows,
+    SourceRead,
+    is_held_cheaply,
+    of_sources,
+    open_table,
+    table_sources,
 )
 from omnigraph.engine.spark.writing import RowWriter, fragment_groups, numbers_of
 from omnigraph.integrity.deltas import POSITION
-from omnigraph.limits import SPARK_PARTITION_ROWS_MAX
+from omnigraph.limits import (
+    EMBEDDED_ROWS_HELD_MAX,
+    SPARK_OPEN_ROWS,
+    SPARK_PARTITION_ROWS_MAX,
+    SPARK_PARTITION_ROWS_MIN,
+)
 from omnigraph.load.positions import PLACE_BITS
 from omnigraph.load.spark.intake import ScratchFile
 from omnigraph.load.spark.keys import KeyRows
 from omnigraph.load.spark.scratch import Scratch
+from omnigraph.model.tables import TableKey
 from omnigraph.schema.arrow import table_schema, to_table
 from omnigraph.schema.catalog import SchemaType
+from omnigraph.schema.embeds import embedded_vectors
+from omnigraph.storage import filters, lookups
 from omnigraph.storage.places import fragment_ids_of
-from omnigraph.storage.scans import open_address
 from omnigraph.storage.staging import (
     Deletions,
     StagedWrite,
     combine_deletions,
     delete_rows,
+    locate,
     stage_change,
     stage_whole,
 )
@@ -60,8 +85,13 @@ _LEFT_OUT: Final = -1
 _ROUTED: Final = pa.schema([(POSITION, pa.int64()), (ROW_ID, pa.int64())])
 """The columns that say which rows of a unit are replaced or left out; the others are new."""
 
-_BROUGHT, _PLACES, _ROUTES, _DELETED = range(4)
-"""Kinds of pieces: rows of the load, places of stored rows, and what follows from both."""
+_BROUGHT, _PLACES = range(2)
+"""Kinds of pieces that are matched by id: rows of the load, and places of stored rows."""
+
+_ROUTES, _DELETED, _STORED = range(3)
+"""Kinds of pieces that follow from both: about rows of a unit, rows to delete, what was stored."""
+
+_KINDS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +99,12 @@ class StageTask:
     """All an executor needs to write rows of scratch into a table.
 
     Attributes:
-        units: The files that each task reads.
+        first: The number of its first unit; its units, and then its groups, follow one another.
+        units: The files that are written together.
         unit_of: The unit that the rows of a split are in.
-        group_of: The group of each fragment whose rows may be replaced; groups are numbered after
-            the units.
+        group_of: The group of each fragment whose rows may be replaced.
         replaces: Whether the files will be the whole contents of the table.
+        embedding: How texts get their vectors, where rows that are replaced have none of them.
     """
 
     type: SchemaType
@@ -83,55 +114,158 @@ class StageTask:
     unit_of: Mapping[int, int]
     group_of: Mapping[int, int]
     replaces: bool
+    embedding: RowEmbedding
+    first: int = 0
+
+    @property
+    def end(self) -> int:
+        """The number after its last one."""
+        return self.first + len(self.units) + len(set(self.group_of.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class StageJob:
+    """The tasks of all tables.
+
+    Attributes:
+        partition_of: By the number of a unit or group, the partition of Spark that writes it.
+    """
+
+    tasks: tuple[StageTask, ...]
+    partition_of: tuple[int, ...]
+
+    def task_of(self, number: int) -> StageTask:
+        """The task that has a unit or group."""
+        return self.tasks[bisect_right([task.first for task in self.tasks], number) - 1]
+
+    def cut(self, rows: pa.Table, numbers: np.ndarray, kind: int) -> Iterator[pa.RecordBatch]:
+        """Pieces of rows, each row for the unit or group with its number."""
+        for number, part in split_by_place(rows, numbers):
+            yield to_piece(self.partition_of[number], number * _KINDS + kind, part)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFiles:
     """The files that a task wrote, which nothing refers to."""
 
+    key: TableKey
     files: tuple[Fragment, ...] = ()
     deletions: Deletions = field(default_factory=Deletions)
+    embedding: EmbeddingCounts = field(default_factory=EmbeddingCounts)
 
 
-def stage_scratch(
-    rows: KeyRows, tasks: Mapping[int, int], table: Table, *, upserts: bool, replaces: bool
-) -> StagedWrite:
-    """Write the rows of scratch as files of a table, and find the rows that they replace.
+@dataclass(frozen=True, slots=True)
+class WaitingRows:
+    """Rows of one type that wait in scratch, and the table that they are written to."""
+
+    rows: KeyRows
+    table: Table
+
+    @property
+    def key(self) -> TableKey:
+        """Of the table."""
+        return self.rows.type.table_key
+
+    def is_found_by_index(self) -> bool:
+        """Whether the rows are few enough to be looked up."""
+        return self.rows.sources() is not None and lookups.uses_index(
+            self.table, "id", len(self.rows)
+        )
+
+    def is_held(self, cores: int) -> bool:
+        """Whether every worker should hold the ids of the load and read the table."""
+        return self.rows.sources() is not None and is_held_cheaply(
+            len(self.rows), self.table.count_rows(), cores
+        )
+
+
+def stage_waiting(
+    session: SparkSession,
+    waiting: Sequence[WaitingRows],
+    tasks: Mapping[int, int],
+    embedding: RowEmbedding,
+    *,
+    upserts: bool,
+    replaces: bool,
+) -> dict[TableKey, tuple[StagedWrite, EmbeddingCounts]]:
+    """Write the rows of scratch as files of their tables, and find the rows that they replace.
+
+    It is one job, whatever the number of types.
 
     Args:
         tasks: The task that read each split.
+        embedding: How texts get their vectors.
         upserts: Whether a row replaces the one with its id; else all ids are new.
-        replaces: Whether the rows are the whole contents of the table.
+        replaces: Whether the rows are the whole contents of the tables.
     """
-    units = pack_files(rows.written.scratch)
-    groups = fragment_groups(table) if upserts else {}
-    task = StageTask(
-        rows.type,
-        table.address,
-        rows.scratch,
-        units=paths_of(units),
-        unit_of=dict(_units_of(units, tasks)),
-        group_of=groups,
-        replaces=replaces,
-    )
-    results = _write_units(
-        rows, task, [*_left_out_pieces(rows, units, tasks), *_match_pieces(rows, task, table)]
-    )
+    cores = core_count(session)
+    job = _plan_job(waiting, tasks, embedding, cores, upserts=upserts, replaces=replaces)
+    pieces = [*_left_out_pieces(job, waiting, tasks, cores)]
+    if upserts:
+        pieces += _match_pieces(session, job, waiting)
+    results: dict[TableKey, list[StoredFiles]] = {}
+    for stored in _run_job(session, job, pieces):
+        results.setdefault(stored.key, []).append(stored)
+    return {
+        part.key: _assemble(part, results.get(part.key, []), replaces=replaces) for part in waiting
+    }
+
+
+def _assemble(
+    waiting: WaitingRows, results: Sequence[StoredFiles], *, replaces: bool
+) -> tuple[StagedWrite, EmbeddingCounts]:
     fragments = [file for part in results for file in part.files]
+    counts = sum((part.embedding for part in results), EmbeddingCounts())
     if replaces:
-        return stage_whole(table, fragments, schema=table_schema(rows.type))
-    return stage_change(
-        table, files=fragments, deletions=combine_deletions(result.deletions for result in results)
-    )
+        schema = table_schema(waiting.rows.type)
+        return stage_whole(waiting.table, fragments, schema=schema), counts
+    deletions = combine_deletions(result.deletions for result in results)
+    return stage_change(waiting.table, files=fragments, deletions=deletions), counts
 
 
-def pack_files(files: Sequence[ScratchFile]) -> list[list[ScratchFile]]:
-    """Files in groups, those of one task of the intake always together."""
+def _plan_job(
+    waiting: Sequence[WaitingRows],
+    tasks: Mapping[int, int],
+    embedding: RowEmbedding,
+    cores: int,
+    *,
+    upserts: bool,
+    replaces: bool,
+) -> StageJob:
+    planned: list[StageTask] = []
+    weights: list[int] = []
+    for part in waiting:
+        units = pack_files(part.rows.written.scratch, cores)
+        # Where workers hold the ids, those who find rows delete them.
+        is_grouped = upserts and (part.is_found_by_index() or not part.is_held(cores))
+        task = StageTask(
+            part.rows.type,
+            part.table.address,
+            part.rows.scratch,
+            units=paths_of(units),
+            unit_of=dict(_units_of(units, tasks)),
+            group_of=fragment_groups(part.table) if is_grouped else {},
+            replaces=replaces,
+            embedding=embedding,
+            first=len(weights),
+        )
+        planned.append(task)
+        weights += (sum(file.row_count for file in unit) for unit in units)
+        weights += [0] * (task.end - len(weights))
+    groups = pack([weight + SPARK_OPEN_ROWS for weight in weights], cores)
+    partitions = [number for number, group in enumerate(groups) for _ in group]
+    return StageJob(tuple(planned), tuple(partitions))
+
+
+def pack_files(files: Sequence[ScratchFile], cores: int) -> list[list[ScratchFile]]:
+    """Files in groups for tasks, those of one task of the intake always together."""
+    share = -(-sum(file.row_count for file in files) // cores)
+    rows_max = min(SPARK_PARTITION_ROWS_MAX, max(SPARK_PARTITION_ROWS_MIN, share))
     units: list[list[ScratchFile]] = []
     unit_rows = 0
     for file in files:
         is_same = bool(units) and units[-1][-1].task == file.task
-        if not is_same and (not units or unit_rows + file.row_count > SPARK_PARTITION_ROWS_MAX):
+        if not is_same and (not units or unit_rows + file.row_count > rows_max):
             units.append([])
             unit_rows = 0
         units[-1].append(file)
@@ -166,105 +300,208 @@ def _units_of(
 
 
 def _left_out_pieces(
-    rows: KeyRows, units: Sequence[Sequence[ScratchFile]], tasks: Mapping[int, int]
-) -> list[DataFrame]:
+    job: StageJob, waiting: Sequence[WaitingRows], tasks: Mapping[int, int], cores: int
+) -> Iterator[DataFrame]:
     """Pieces for units: the rows that are left out."""
-    if not rows.fault_count:
-        return []
-    left_out = unit_frame(rows.session, rows.faulty(), units, tasks)
-    return [of_frame(left_out.select(UNIT, POSITION), cut_left_out)]
+    for place, part in enumerate(waiting):
+        rows = part.rows
+        if rows.fault_count:
+            units = pack_files(rows.written.scratch, cores)
+            left_out = unit_frame(rows.session, rows.faulty(), units, tasks)
+            yield of_frame(left_out.select(UNIT, POSITION), partial(cut_left_out, job, place))
 
 
-def cut_left_out(rows: pa.Table) -> Iterator[pa.RecordBatch]:
+def cut_left_out(job: StageJob, place: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
     """Pieces for the units of rows that are left out."""
     left_out = pa.table({POSITION: rows[POSITION], ROW_ID: pa.repeat(_LEFT_OUT, len(rows))})
-    return by_place(left_out.cast(_ROUTED), rows[UNIT].to_numpy(), _ROUTES)
+    numbers = rows[UNIT].to_numpy() + job.tasks[place].first
+    return job.cut(left_out.cast(_ROUTED), numbers, _ROUTES)
 
 
-def _match_pieces(rows: KeyRows, task: StageTask, table: Table) -> list[DataFrame]:
+def _match_pieces(
+    session: SparkSession, job: StageJob, waiting: Sequence[WaitingRows]
+) -> Iterator[DataFrame]:
     """Pieces for units and for fragments: rows that replace others, and the places of those."""
-    if not task.group_of or not task.units:
-        return []
-    session = rows.session
-    cores = session.sparkContext.defaultParallelism
-    count = bucket_count(len(rows) + table.count_rows(), cores)
-    brought = rows.pieces(["id", POSITION], partial(by_key, key="id", count=count, part=_BROUGHT))
-    places = of_table(
-        session,
-        table,
-        ["id", ROW_ID, ROW_ADDRESS],
-        partial(by_key, key="id", count=count, part=_PLACES),
-    )
-    return [
-        route_pieces(brought.union(places), count).mapInArrow(partial(match_rows, task), PIECES)
-    ]
+    cores = core_count(session)
+    reads: list[SourceRead] = []
+    shuffled: list[int] = []
+    for place, part in enumerate(waiting):
+        sources = part.rows.sources()
+        if not part.table.count_rows() or not job.tasks[place].units:
+            continue
+        if sources is None:
+            shuffled.append(place)
+        elif part.is_found_by_index():
+            cut = partial(cut_looked_up, job, place)
+            reads += (SourceRead(source, ("id", POSITION), cut) for source in sources)
+        elif part.is_held(cores):
+            held = HeldRows(tuple((source, ("id", POSITION)) for source in sources), as_it_is)
+            cut = partial(cut_scanned, job, place, held)
+            reads += (
+                SourceRead(source, ("id", ROW_ID, ROW_ADDRESS), cut)
+                for source in table_sources(part.table, cores)
+            )
+        else:
+            shuffled.append(place)
+    if reads:
+        yield of_sources(session, reads)
+    if shuffled:
+        yield _shuffle_ids(session, job, {place: waiting[place] for place in shuffled})
 
 
-def match_rows(task: StageTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Find the rows of a table that the load replaces. Runs in an executor; safe to run twice."""
+def as_it_is(rows: pa.Table) -> pa.Table:
+    """The rows themselves."""
+    return rows
+
+
+def cut_looked_up(job: StageJob, place: int, brought: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Look up which stored rows some rows of the load replace."""
+    places = locate(open_table(job.tasks[place].address), brought["id"])
+    yield from _cut_matches(job, place, join_known(places, brought, key="id"))
+
+
+def cut_scanned(
+    job: StageJob, place: int, held: HeldRows, places: pa.Table
+) -> Iterator[pa.RecordBatch]:
+    """Find which of some stored rows the load replaces, and delete them."""
+    task = job.tasks[place]
+    matches = held.join(places, key="id")
+    if matches.num_rows:
+        yield from _cut_routes(job, task, matches)
+        deletions = delete_rows(open_table(task.address), matches[ROW_ADDRESS])
+        stored = to_message(StoredFiles(task.type.table_key, deletions=deletions))
+        report = pa.Table.from_batches([stored])
+        yield from job.cut(report, np.array([task.first]), _STORED)
+
+
+def _shuffle_ids(
+    session: SparkSession, job: StageJob, waiting: Mapping[int, WaitingRows]
+) -> DataFrame:
+    """Match ids of the load and of tables where buckets of both are brought together."""
+    cores = core_count(session)
+    row_count = sum(len(part.rows) + part.table.count_rows() for part in waiting.values())
+    count = bucket_count(row_count, cores)
+    reads: list[SourceRead] = []
+    frames: list[DataFrame] = []
+    for place, part in waiting.items():
+        brought = partial(by_key, key="id", count=count, part=place * _KINDS + _BROUGHT)
+        columns = ("id", POSITION)
+        sources = part.rows.sources()
+        if sources is None:
+            frames.append(of_frame(part.rows.select(columns), brought))
+        reads += (SourceRead(source, columns, brought) for source in sources or ())
+        places = partial(by_key, key="id", count=count, part=place * _KINDS + _PLACES)
+        reads += (
+            SourceRead(source, ("id", ROW_ID, ROW_ADDRESS), places)
+            for source in table_sources(part.table, cores)
+        )
+    pieces = reduce(DataFrame.union, frames, of_sources(session, reads))
+    return route_pieces(pieces, count).mapInArrow(partial(match_rows, job), PIECES)
+
+
+def match_rows(job: StageJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Find the rows of tables that the load replaces. Runs in an executor; safe to run twice."""
     with report_errors():
         for parts in collect_parts(batches).values():
-            if _BROUGHT in parts and _PLACES in parts:
-                yield from _routes(task, parts[_BROUGHT], parts[_PLACES])
+            for place in {part // _KINDS for part in parts}:
+                brought = parts.get(place * _KINDS + _BROUGHT)
+                places = parts.get(place * _KINDS + _PLACES)
+                if brought is not None and places is not None:
+                    yield from _cut_matches(job, place, join_known(places, brought, key="id"))
 
 
-def _routes(task: StageTask, brought: pa.Table, places: pa.Table) -> Iterator[pa.RecordBatch]:
-    at = pc.index_in(places["id"], value_set=brought["id"].combine_chunks())
-    places = places.filter(pc.is_valid(at))
-    positions = brought[POSITION].take(at.drop_null()).to_numpy()
-    routed = pa.table({POSITION: positions, ROW_ID: places[ROW_ID]}).cast(_ROUTED)
-    yield from by_place(routed, numbers_of(positions >> PLACE_BITS, task.unit_of), _ROUTES)
-    fragment_ids = fragment_ids_of(places[ROW_ADDRESS].to_numpy())
-    to = numbers_of(fragment_ids, task.group_of) + len(task.units)
-    yield from by_place(places.select([ROW_ADDRESS]), to, _DELETED)
+def _cut_matches(job: StageJob, place: int, matches: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Pieces for the units and groups that stored rows with positions are about."""
+    if not matches.num_rows:
+        return
+    task = job.tasks[place]
+    yield from _cut_routes(job, task, matches)
+    fragment_ids = fragment_ids_of(matches[ROW_ADDRESS].to_numpy())
+    numbers = numbers_of(fragment_ids, task.group_of) + (task.first + len(task.units))
+    yield from job.cut(matches.select([ROW_ADDRESS]), numbers, _DELETED)
 
 
-def _write_units(rows: KeyRows, task: StageTask, pieces: Sequence[DataFrame]) -> list[StoredFiles]:
+def _cut_routes(job: StageJob, task: StageTask, matches: pa.Table) -> Iterator[pa.RecordBatch]:
+    positions = matches[POSITION].to_numpy()
+    numbers = numbers_of(positions >> PLACE_BITS, task.unit_of) + task.first
+    return job.cut(matches.select(_ROUTED.names).cast(_ROUTED), numbers, _ROUTES)
+
+
+def _run_job(
+    session: SparkSession, job: StageJob, pieces: Sequence[DataFrame]
+) -> list[StoredFiles]:
     """Write every unit and make every deletion, in one job."""
-    if not task.units:
+    if not job.partition_of:
         return []
-    # Units that no piece is about are written too.
-    session = rows.session
-    numbers = session.range(0, len(task.units), 1, numPartitions=len(task.units))
+    count = job.partition_of[-1] + 1
+    numbers = session.range(0, count, 1, numPartitions=count)
     if not pieces:
-        return collect_messages(numbers.mapInArrow(partial(store_units, task), MESSAGE))
-    every = reduce(DataFrame.union, pieces, of_frame(numbers, call_units))
-    count = len(task.units) + len(set(task.group_of.values()))
-    return collect_messages(route_pieces(every, count).mapInArrow(partial(store, task), MESSAGE))
+        return collect_messages(numbers.mapInArrow(partial(store_partitions, job), MESSAGE))
+    # Units that no piece is about are written too.
+    called = session.range(0, count, 1, numPartitions=1)
+    every = reduce(DataFrame.union, pieces, of_frame(called, call_partitions))
+    return collect_messages(route_pieces(every, count).mapInArrow(partial(store, job), MESSAGE))
 
 
-def call_units(numbers: pa.Table) -> Iterator[pa.RecordBatch]:
-    """A piece without rows for each of these units."""
+def call_partitions(numbers: pa.Table) -> Iterator[pa.RecordBatch]:
+    """A piece without rows for each of these partitions."""
     return map(empty_piece, numbers.column(0).to_pylist())
 
 
-def store_units(task: StageTask, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write the units with these numbers as they are. Runs in an executor; safe to run twice."""
+def store_partitions(job: StageJob, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write units as they are. Runs in an executor; safe to run twice."""
     with report_errors():
-        for number in task_numbers(numbers):
-            yield to_message(_store_unit(task, number, {}))
+        for partition in task_numbers(numbers):
+            yield from _store_partition(job, partition, {})
 
 
-def store(task: StageTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def store(job: StageJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Write units, and delete rows of fragments. Runs in an executor; safe to run twice."""
     with report_errors():
-        for number, parts in collect_parts(batches).items():
-            yield to_message(_store_unit(task, number, parts))
+        for partition, parts in collect_parts(batches).items():
+            yield from _store_partition(job, partition, parts)
 
 
-def _store_unit(task: StageTask, number: int, parts: Mapping[int, pa.Table]) -> StoredFiles:
-    table = open_address(task.address)
-    if number >= len(task.units):
-        return StoredFiles(deletions=delete_rows(table, parts[_DELETED][ROW_ADDRESS]))
+def _store_partition(
+    job: StageJob, partition: int, parts: Mapping[int, pa.Table]
+) -> Iterator[pa.RecordBatch]:
+    for number, its_partition in enumerate(job.partition_of):
+        if its_partition != partition:
+            continue
+        task = job.task_of(number)
+        own = {kind: parts.get(number * _KINDS + kind) for kind in range(_KINDS)}
+        if number < task.first + len(task.units):
+            routes = own[_ROUTES]
+            yield to_message(_store_unit(task, number - task.first, routes))
+        elif (deleted := own[_DELETED]) is not None:
+            deletions = delete_rows(open_table(task.address), deleted[ROW_ADDRESS])
+            yield to_message(StoredFiles(task.type.table_key, deletions=deletions))
+        if (stored := own[_STORED]) is not None:
+            yield from stored.to_batches()
+
+
+def _store_unit(task: StageTask, unit: int, routes: pa.Table | None) -> StoredFiles:
+    table = open_table(task.address)
     writer = RowWriter(table, replaces=task.replaces)
-    routes = parts.get(_ROUTES, _ROUTED.empty_table())
-    for path in task.units[number]:
-        _write_rows(writer, task.type, task.scratch.read(path), routes)
-    return StoredFiles(writer.finish())
+    embedder = TaskEmbedder(task.embedding, SystemClock())
+    if routes is None:
+        routes = _ROUTED.empty_table()
+    for path in task.units[unit]:
+        rows = task.scratch.read(path)
+        if not embedded_vectors(task.type):
+            _write_rows(writer, task.type, *_split_rows(rows, routes))
+            continue
+        for first in range(0, len(rows), EMBEDDED_ROWS_HELD_MAX):
+            part = rows.slice(first, EMBEDDED_ROWS_HELD_MAX)
+            added, replaced = _split_rows(part, routes)
+            _write_rows(
+                writer, task.type, *_embed_rows(embedder, table, task.type, added, replaced)
+            )
+    return StoredFiles(task.type.table_key, writer.finish(), embedding=embedder.counts)
 
 
-def _write_rows(writer: RowWriter, type_: SchemaType, rows: pa.Table, routes: pa.Table) -> None:
-    """Write rows by their routes; rows without one are new."""
+def _split_rows(rows: pa.Table, routes: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """New rows, and those that replace others, with the row ids of those."""
     is_left_out = pc.equal(routes[ROW_ID], _LEFT_OUT)
     left_out = routes.filter(is_left_out)[POSITION].combine_chunks()
     if len(left_out):
@@ -272,8 +509,26 @@ def _write_rows(writer: RowWriter, type_: SchemaType, rows: pa.Table, routes: pa
     replacements = routes.filter(pc.invert(is_left_out))
     at = pc.index_in(rows[POSITION], value_set=replacements[POSITION].combine_chunks())
     is_new = pc.is_null(at)
-    replaced = None
-    if len(replacements):
-        ids = replacements[ROW_ID].take(at.drop_null())
-        replaced = to_table(rows.filter(pc.invert(is_new)), type_).append_column(ROW_ID, ids)
-    writer.take(to_table(rows.filter(is_new), type_), replaced)
+    row_ids = replacements[ROW_ID].take(at.drop_null())
+    return rows.filter(is_new), rows.filter(pc.invert(is_new)).append_column(ROW_ID, row_ids)
+
+
+def _embed_rows(
+    embedder: TaskEmbedder, table: Table, type_: SchemaType, added: pa.Table, replaced: pa.Table
+) -> tuple[pa.Table, pa.Table]:
+    """The rows with vectors: those of the rows that they replace, where the text is the same."""
+
+    def find(ids: pa.Array, columns: list[str]) -> pa.Table:
+        at = pc.index_in(ids, value_set=replaced["id"].combine_chunks()).drop_null()
+        if not len(at):
+            return table.read(columns, filter_text=filters.NOTHING)
+        row_ids = replaced[ROW_ID].take(at).to_pylist()
+        return table.read(columns, filter_text=filters.number_in(ROW_ID, row_ids))
+
+    vectors = embedded_vectors(type_)
+    return embedder.complete(vectors, added), embedder.complete(vectors, replaced, find)
+
+
+def _write_rows(writer: RowWriter, type_: SchemaType, added: pa.Table, replaced: pa.Table) -> None:
+    row_ids = replaced[ROW_ID]
+    writer.take(to_table(added, type_), to_table(replaced, type_).append_column(ROW_ID, row_ids))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from omnigraph.errors import OmnigraphError
 from omnigraph.limits import UNINDEXED_ROWS_NOTED_MIN
 from omnigraph.maintenance.checking.report import Finding, Invariant, Notebook
+from omnigraph.maintenance.checking.search_indexes import find_fault
 from omnigraph.maintenance.checking.tables import format_place
 from omnigraph.maintenance.indexes import index_specs
 from omnigraph.schema.catalog import SchemaType
@@ -70,10 +71,14 @@ def _check_index(
         require_readable(table, index)
         # Lance scans the table for an index of which no fragment is left.
         found = count_found(table, index) if is_counted and covered else covered
+        is_searched = reads_rows and index.spec.kind.is_for_search
+        fault = find_fault(table, index) if is_searched and covered else None
     except OmnigraphError as failure:
         what = "it cannot be read"
         notebook.fail(Invariant.INDEX, subject, place, failure, what=what, step=_REBUILD)
         return
+    if fault is not None:
+        notebook.find(Finding(Invariant.INDEX, subject, place, fault, _REBUILD))
     if found != covered:
         problem = f"it finds {found:,} rows, and the files that it covers have {covered:,}"
         notebook.find(Finding(Invariant.INDEX, subject, place, problem, _REBUILD))

@@ -34,7 +34,6 @@ from omnigraph.manifest import schemas
 from omnigraph.manifest.format import CURRENT
 from omnigraph.manifest.layout import RECOVERIES, RECOVERY, SCHEMA_TEXT, SCHEMAS
 from omnigraph.manifest.reader import Manifest
-from omnigraph.manifest.schemas import AcceptedSchema
 from omnigraph.manifest.settings import StoredSettings
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import Commit
@@ -44,6 +43,7 @@ from omnigraph.model.tables import TableKey, TablePin
 from omnigraph.recovery.intents import Intent
 from omnigraph.recovery.sweep import Recovery
 from omnigraph.schema import codec
+from omnigraph.schema.accepted import AcceptedSchema
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.schema.parser import parse_schema
 from omnigraph.storage.store import Store

@@ -6,8 +6,9 @@ from omnigraph.errors import BranchNotFoundError, OmnigraphError, TagNotFoundErr
 from omnigraph.maintenance.checking.report import Finding, Invariant, Notebook
 from omnigraph.manifest.layout import TAGS
 from omnigraph.manifest.reader import Manifest
-from omnigraph.manifest.tags import Tag, tag_path
+from omnigraph.manifest.tags import tag_path
 from omnigraph.model.names import BranchName
+from omnigraph.model.tags import Tag
 
 
 def check_tags(manifest: Manifest, notebook: Notebook) -> None:

@@ -15,7 +15,8 @@ from typing import TypeAlias
 from omnigraph.choices import TableKind
 from omnigraph.errors import CommitLetGoError, CommitNotFoundError, OmnigraphError
 from omnigraph.maintenance.cleanup.ages import Ages
-from omnigraph.maintenance.cleanup.refs import OrphanedRef, RefPlan, Trouble, plan_refs
+from omnigraph.maintenance.cleanup.refs import RefPlan, plan_refs
+from omnigraph.maintenance.cleanup.results import OrphanedRef, Trouble
 from omnigraph.maintenance.cleanup.survey import GraphSurvey, Place, read_contents, survey_graph
 from omnigraph.maintenance.cleanup.unused_tables import find_unused_tables
 from omnigraph.maintenance.retention import RetentionRules, find_kept

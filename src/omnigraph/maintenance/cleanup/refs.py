@@ -25,6 +25,7 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.maintenance.cleanup.ages import Ages
+from omnigraph.maintenance.cleanup.results import OrphanedRef, Trouble
 from omnigraph.maintenance.cleanup.retirement import find_releasable
 from omnigraph.manifest.branches import RetiredBranch
 from omnigraph.manifest.deletions import finish_deletion
@@ -37,28 +38,6 @@ from omnigraph.storage.store import Store
 from omnigraph.storage.tables import REF_FOLDER
 
 IsLetGo: TypeAlias = "Callable[[Commit], bool]"
-
-
-@dataclass(frozen=True, slots=True)
-class OrphanedRef:
-    """A ref of a table, or of the manifest, that nothing refers to."""
-
-    location: str
-    ref: str
-
-    @property
-    def branch_ref(self) -> str:
-        """The ref of the branch that it was created for."""
-        return self.ref.partition("/")[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """Why a ref, all refs of a table, a table or scratch was not deleted; try again later."""
-
-    location: str
-    ref: str | None
-    message: str
 
 
 @dataclass(frozen=True, slots=True)

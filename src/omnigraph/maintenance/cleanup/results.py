@@ -6,8 +6,29 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
-from omnigraph.maintenance.cleanup.refs import OrphanedRef, Trouble
 from omnigraph.model.commits import Commit
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanedRef:
+    """A ref of a table, or of the manifest, that nothing refers to."""
+
+    location: str
+    ref: str
+
+    @property
+    def branch_ref(self) -> str:
+        """The ref of the branch that it was created for."""
+        return self.ref.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a ref, all refs of a table, a table or scratch was not deleted; try again later."""
+
+    location: str
+    ref: str | None
+    message: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,20 +17,15 @@ from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import CLEANUP_CHUNK_FILES
 from omnigraph.maintenance.cleanup.ages import NAMELESS_AGE_MIN, Ages
 from omnigraph.maintenance.cleanup.plan import CleanupPlan, Marks, TablePlan, make_plan
-from omnigraph.maintenance.cleanup.refs import (
-    RefCleanup,
-    Trouble,
-    finish_deletions,
-    remove_refs,
-)
-from omnigraph.maintenance.cleanup.results import CleanupResult, LetGoCommit, TableCleanup
+from omnigraph.maintenance.cleanup.refs import RefCleanup, finish_deletions, remove_refs
+from omnigraph.maintenance.cleanup.results import CleanupResult, LetGoCommit, TableCleanup, Trouble
 from omnigraph.maintenance.cleanup.survey import survey_graph
 from omnigraph.maintenance.retention import RetentionRules, find_kept
 from omnigraph.manifest.layout import MANIFEST
-from omnigraph.manifest.let_go import LetGo
 from omnigraph.manifest.reader import Manifest
 from omnigraph.model.commits import Commit
 from omnigraph.model.ids import OperationId
+from omnigraph.model.let_go import LetGo
 from omnigraph.recovery.sidecars import Sidecars
 from omnigraph.storage.inventory import TableFile
 from omnigraph.storage.objects import Entry

@@ -27,10 +27,10 @@ from omnigraph.manifest.branches import Branch, RetiredBranch
 from omnigraph.manifest.let_go import LetGoRecord
 from omnigraph.manifest.reader import Manifest, OpenManifest
 from omnigraph.manifest.rows import Contents
-from omnigraph.manifest.tags import Tag
 from omnigraph.model.commits import Commit
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
+from omnigraph.model.tags import Tag
 from omnigraph.recovery.intents import Intent
 from omnigraph.recovery.sidecars import Sidecars
 

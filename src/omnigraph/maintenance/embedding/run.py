@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeAlias
 
 from omnigraph.choices import EmbedScope, EngineName
 from omnigraph.clock import Clock
+from omnigraph.embedding.counts import EmbeddingStatus
 from omnigraph.embedding.embedder import Embedder
 from omnigraph.engine.choose import Choice, Measure, by_size
-from omnigraph.engine.embedding_states import EmbeddingStatus
 from omnigraph.limits import EMBED_LOCAL_ROWS_MAX, EMBEDDED_ROWS_PER_COMMIT
 from omnigraph.maintenance.embedding.fragments import EmbeddedRows, FragmentTask, embed_fragments
 from omnigraph.maintenance.embedding.status import find_status
+from omnigraph.maintenance.results import EmbedResult
 from omnigraph.model.settings import EmbeddingSettings
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.embeds import embedded_vectors
@@ -72,23 +73,11 @@ class LocalBatches:
         self.embedder.forget()
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedResult:
-    """What a run did.
+@dataclass(slots=True)
+class _Batch:
+    """The rows of one commit, once they have been staged."""
 
-    Attributes:
-        engine: The engine that carried it out, and `why` it was chosen.
-        embedded: By the name of the type, rows that were embedded.
-        commits: The commits that it made, the oldest first.
-        status: The states of all vectors afterwards; rows that others wrote meanwhile may wait.
-    """
-
-    branch: str
-    engine: EngineName
-    why: str
-    embedded: Mapping[str, int] = field(default_factory=dict)
-    commits: tuple[str, ...] = ()
-    status: tuple[EmbeddingStatus, ...] = ()
+    rows: EmbeddedRows = field(default_factory=EmbeddedRows)
 
 
 @dataclass(slots=True)
@@ -163,30 +152,40 @@ class EmbeddingRun:
             landed = self.transactions.run(self.order, plan)
             if landed.commit is None:
                 return
-            self._finished.setdefault(key, set()).update(landed.report.finished)
+            rows = landed.report.rows
+            self._finished.setdefault(key, set()).update(rows.finished)
             batches.forget()
             commits.append(str(landed.commit.commit_id))
             name = str(key.type_name)
-            embedded[name] = embedded.get(name, 0) + landed.report.count
+            embedded[name] = embedded.get(name, 0) + rows.count
             if self.follow is not None:
                 done = sum(embedded.values())
                 self.follow(done, max(done, total))
 
     def _plan(
         self, key: TableKey, batches: BatchEmbedder, view: View, *, is_bulk: bool
-    ) -> Work[EmbeddedRows]:
-        """Embed the next rows of a table, as they are now."""
+    ) -> Work[_Batch]:
+        """Embed the next rows of a table, as they are now, once the branch has a ref of it."""
+        batch = _Batch()
         if key not in view.snapshot.pins:
-            return Work(EmbeddedRows())
+            return Work(batch)
         task = FragmentTask(view.catalog.type_of(key), self.scope)
         if not embedded_vectors(task.type):
-            return Work(EmbeddedRows())
-        table = view.data.table(key)
-        rows = batches.embed(task, table, self._left(key, table))
-        if not rows.count:
-            return Work(rows)
-        stage = partial(_stage, rows)
-        return Work(rows, {key: stage}, replans=True, is_bulk=is_bulk)
+            return Work(batch)
+        is_owned = view.snapshot.owns(view.snapshot.pin(key))
+        if not is_owned and not view.data.table(key).count_rows(task.filter_text):
+            return Work(batch)
+        stage = partial(self._stage, key, task, batches, batch)
+        return Work(batch, {key: stage}, replans=True, is_bulk=is_bulk)
+
+    def _stage(
+        self, key: TableKey, task: FragmentTask, batches: BatchEmbedder, batch: _Batch, table: Table
+    ) -> StagedWrite | None:
+        # Files belong to the ref that they are written for, which a plan need not have yet.
+        batch.rows = batches.embed(task, table, self._left(key, table))
+        if not batch.rows.count:
+            return None
+        return stage_change(table, files=batch.rows.files, deletions=batch.rows.deletions)
 
     def _left(self, key: TableKey, table: Table) -> tuple[int, ...]:
         """The fragments with rows that may have to be embedded.
@@ -203,7 +202,3 @@ class EmbeddingRun:
 
 def _fragment_ids(table: Table) -> list[int]:
     return [fragment.id for fragment in table.fragments()]
-
-
-def _stage(rows: EmbeddedRows, table: Table) -> StagedWrite:
-    return stage_change(table, files=rows.files, deletions=rows.deletions)

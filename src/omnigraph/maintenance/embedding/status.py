@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from omnigraph.engine.embedding_states import EmbeddingStatus, count_states
+from omnigraph.embedding.counts import EmbeddingStatus
+from omnigraph.engine.embedding_states import count_states
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.embeds import EmbeddedVector, embedded_vectors
 from omnigraph.transaction.view import View

@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Final, assert_never
 
 from omnigraph.errors import ErrorCode, NotAllowedError
+from omnigraph.maintenance.purge.results import Need
 from omnigraph.maintenance.retention import (
     Needs,
     Reason,
@@ -21,37 +22,6 @@ from omnigraph.model.commits import Commit
 from omnigraph.model.durations import format_duration
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import TagName
-
-_PASSING: Final = (Reason.GRACE, Reason.WRITE)
-"""The reasons that end by themselves."""
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """Why commits that hold what is purged are kept.
-
-    Attributes:
-        reason: What keeps them, as in a cleanup.
-        commits: The commits, newest first.
-        what: Who needs them, for people; `way` is what to do about it.
-        until: When the need ends by itself, if that is known.
-    """
-
-    reason: Reason
-    commits: tuple[str, ...]
-    what: str
-    way: str
-    until: datetime | None = None
-
-    @property
-    def is_passing(self) -> bool:
-        """Whether it ends by itself, within the grace of a cleanup."""
-        return self.reason in _PASSING
-
-    def __str__(self) -> str:
-        count = len(self.commits)
-        which = f"commit {self.commits[0]}" if count == 1 else f"{count:,} commits"
-        return f"{self.what} ({which}): {self.way}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,41 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from omnigraph.maintenance.cleanup.results import CleanupResult, LetGoCommit
-from omnigraph.maintenance.purge.needs import Need
+from omnigraph.maintenance.retention import Reason
+
+_PASSING: Final = (Reason.GRACE, Reason.WRITE)
+"""The reasons that end by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Why commits that hold what is purged are kept.
+
+    Attributes:
+        reason: What keeps them, as in a cleanup.
+        commits: The commits, newest first.
+        what: Who needs them, for people; `way` is what to do about it.
+        until: When the need ends by itself, if that is known.
+    """
+
+    reason: Reason
+    commits: tuple[str, ...]
+    what: str
+    way: str
+    until: datetime | None = None
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether it ends by itself, within the grace of a cleanup."""
+        return self.reason in _PASSING
+
+    def __str__(self) -> str:
+        count = len(self.commits)
+        which = f"commit {self.commits[0]}" if count == 1 else f"{count:,} commits"
+        return f"{self.what} ({which}): {self.way}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,10 @@ from omnigraph.maintenance.cleanup.survey import GraphSurvey, read_contents, sur
 from omnigraph.maintenance.groups import group_stale
 from omnigraph.maintenance.optimize import Compaction, Optimizing, Policy
 from omnigraph.maintenance.purge.dropped import Drop, DropSet, HeldValues, find_dropped
-from omnigraph.maintenance.purge.needs import Need, Situation, require_unneeded
+from omnigraph.maintenance.purge.needs import Situation, require_unneeded
 from omnigraph.maintenance.purge.results import (
     HeldFiles,
+    Need,
     PurgeResult,
     PurgeRewrite,
     StagedFiles,

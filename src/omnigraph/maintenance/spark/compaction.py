@@ -13,6 +13,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from omnigraph.engine.spark.cores import core_count
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.jobs import Follow, Jobs
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
@@ -61,7 +62,7 @@ class SparkCompaction:
 
 def rewrite_groups(session: SparkSession, rewrites: Sequence[TableRewrite]) -> list[Rewrite]:
     """Rewrite each group, in their order; small ones share a task."""
-    cores = session.sparkContext.defaultParallelism
+    cores = core_count(session)
     groups = pack([rewrite.row_count for rewrite in rewrites], cores)
     places = tuple((rewrite.table.address, rewrite.fragment_ids) for rewrite in rewrites)
     task = RewriteTask(places, groups)

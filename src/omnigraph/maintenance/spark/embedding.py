@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from omnigraph.clock import SystemClock
 from omnigraph.embedding.embedder import Embedder
+from omnigraph.engine.spark.cores import core_count
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.jobs import Jobs
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
@@ -95,7 +96,7 @@ def embed_on_spark(
     settings: EmbeddingSettings,
 ) -> EmbeddedRows:
     """Embed the rows of these fragments; small ones share a task."""
-    cores = session.sparkContext.defaultParallelism
+    cores = core_count(session)
     packed = pack([size for _, size in batch], cores)
     groups = tuple(tuple(batch[place][0] for place in group) for group in packed)
     task = EmbedTask(rows, table.address, groups, settings)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from omnigraph.choices import IndexKind
+from omnigraph.engine.spark.cores import core_count
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.jobs import Follow, Jobs
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
@@ -134,7 +135,7 @@ def build_on_spark(
     follow: Follow | None,
 ) -> dict[TableAddress, list[Segment]]:
     """Build the segments of the gaps of some tables, and join those of one index."""
-    cores = jobs.session.sparkContext.defaultParallelism
+    cores = core_count(jobs.session)
     parts = [part for table, gaps in wanted.values() for part in plan_parts(table, gaps, cores)]
     if not parts:
         return {}

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from omnigraph.changes.records import exclude_ids
 from omnigraph.changes.tables import rows_of
+from omnigraph.engine.spark.cores import core_count
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.engine.spark.pieces import (
@@ -160,7 +161,7 @@ class DecidedRows:
         count = self.counts.inserted
         if not count:
             return None
-        cores = self.session.sparkContext.defaultParallelism
+        cores = core_count(self.session)
         # Buckets are smaller than files should be.
         return self._parts([Part.ADDED]).coalesce(max(cores, -(-count // ROWS_PER_FILE_MAX)))
 
@@ -203,7 +204,7 @@ class CopiedRows:
     ) -> CopiedRows:
         """Some rows of a table, in shares for tasks that are neither tiny nor huge."""
         counts = [size_of(None, source, [pair]).row_count for pair in added]
-        cores = session.sparkContext.defaultParallelism
+        cores = core_count(session)
         packed = pack(counts, cores)
         groups = tuple(tuple(added[place] for place in group) for group in packed)
         return cls(session, type_, source.address, groups, sum(counts))

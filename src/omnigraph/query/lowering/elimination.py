@@ -8,11 +8,11 @@ those rows. The rows that remain are weighted by their messages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from omnigraph.query import ir
-from omnigraph.query.lowering.operands import operands_of
+from omnigraph.query.lowering.operands import columns_in, operands_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,35 @@ class ColumnSum:
 
     argument: ir.ColumnValue
     counts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What later steps use of the rows of a block, if they do not need each by itself.
+
+    Attributes:
+        needed: The variables whose values they use.
+        sums: What they add up of other variables, besides the number of rows.
+    """
+
+    needed: frozenset[str]
+    sums: tuple[ColumnSum, ...]
+
+    @classmethod
+    def of(cls, query: ir.ReadQuery) -> Summary | None:
+        """What a query uses of its match; None where rows have to be enumerated.
+
+        That is so if the result has one row, or a list one item, for each match.
+        """
+        if not query.is_grouped or lists_rows(query):
+            return None
+        values = (each for operand in grouped_values(query) for each in columns_in(operand))
+        return cls(frozenset(each.variable for each in values), tuple(_sums(query)))
+
+    def within(self, variables: frozenset[str], outer: Iterable[str]) -> Summary:
+        """The same of an optional part that has these variables, and others from outside."""
+        sums = (each for each in self.sums if each.argument.variable in variables)
+        return Summary(frozenset(outer), tuple(sums))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +72,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Elimination:
-    """What is left of a grouped query's match, and the messages that replace the rest.
+    """What is left of a block, and the messages that replace the rest.
 
     Attributes:
-        block: The whole match, with a name for each end of its traversals.
+        block: The whole block, with a name for each end of its traversals.
         kept: The variables that are not eliminated.
         messages: Each after all messages to its variable.
         carried: What the messages carry, of eliminated variables only.
@@ -64,16 +93,10 @@ class Elimination:
         return tuple(each for each in self.block.traversals if each not in removed)
 
 
-def eliminate(query: ir.ReadQuery) -> Elimination | None:
-    """What messages replace of a query's match; None where rows have to be enumerated.
-
-    That is so if the query is not grouped, as its result has one row for each match.
-    """
-    if not query.is_grouped:
-        return None
-    block = name_ends(query.match)
-    needed = frozenset(_needed(query, block))
-    peeling = _Peeling(block, needed, set(block.traversals))
+def eliminate(block: ir.Block, summary: Summary) -> Elimination | None:
+    """What messages replace of a block; None if they replace nothing."""
+    block = name_ends(block)
+    peeling = _Peeling(block, frozenset(_needed(block, summary)), set(block.traversals))
     messages = tuple(peeling.run())
     if not messages:
         return None
@@ -83,7 +106,8 @@ def eliminate(query: ir.ReadQuery) -> Elimination | None:
         if message.traversal is not None and message.traversal.edge_variable is not None
     }
     kept = frozenset(variable for variable in _variables_of(block) if variable not in gone)
-    return Elimination(block, kept, messages, tuple(_carried(query, gone)))
+    carried = tuple(each for each in summary.sums if each.argument.variable in gone)
+    return Elimination(block, kept, messages, carried)
 
 
 def name_ends(block: ir.Block, prefix: str = "") -> ir.Block:
@@ -96,7 +120,8 @@ def name_ends(block: ir.Block, prefix: str = "") -> ir.Block:
     def name(end: str | ir.Anonymous, place: int) -> str:
         if isinstance(end, str):
             return end
-        nodes.append(ir.NodeBinding(f"{prefix}{place} {end.type_name}", end.type_name))
+        name = f"{prefix}{place} {end.type_name}"
+        nodes.append(ir.NodeBinding(name, end.type_name, end.other_types))
         return nodes[-1].variable
 
     for place, traversal in enumerate(block.traversals):
@@ -114,12 +139,29 @@ def aggregates_of(query: ir.ReadQuery) -> Iterator[ir.Aggregate]:
             yield expression
 
 
+def lists_rows(query: ir.ReadQuery) -> bool:
+    """Whether a list of the result has an item for each match: weights do not repeat items."""
+    return any(
+        each.function is ir.AggregateFunction.COLLECT and not each.distinct
+        for each in aggregates_of(query)
+    )
+
+
+def grouped_values(query: ir.ReadQuery) -> Iterator[ir.Operand]:
+    """The values that groups are made of one by one: messages do not add these up."""
+    yield from query.group_keys
+    for each in aggregates_of(query):
+        if not adds_up(each) or isinstance(each.argument, ir.Computed):
+            yield each.argument
+
+
 def adds_up(aggregate: ir.Aggregate) -> bool:
     """Whether the aggregate of many rows follows from those of their parts, by weights."""
     function = aggregate.function
     return not aggregate.distinct and function not in (
         ir.AggregateFunction.MIN,
         ir.AggregateFunction.MAX,
+        ir.AggregateFunction.COLLECT,
     )
 
 
@@ -132,30 +174,28 @@ def variables_in(condition: ir.Filter) -> set[str]:
     }
 
 
-def _needed(query: ir.ReadQuery, block: ir.Block) -> Iterator[str]:
-    """The variables whose values decide about rows together with others, or are returned."""
-    operands = list(query.group_keys)
-    operands += [each.argument for each in aggregates_of(query) if not adds_up(each)]
-    yield from (each.variable for each in operands if isinstance(each, ir.ColumnValue))
+def _needed(block: ir.Block, summary: Summary) -> Iterator[str]:
+    """The variables whose values decide about rows together with others, or are used later."""
+    yield from summary.needed
     for condition in block.filters:
         variables = variables_in(condition)
         if len(variables) > 1:
             yield from variables
-    for negation in block.negations:
-        yield from negation.outer
+    for part in block.parts:
+        yield from part.outer
 
 
-def _carried(query: ir.ReadQuery, gone: set[str]) -> Iterator[ColumnSum]:
-    carried: dict[ColumnSum, None] = {}
+def _sums(query: ir.ReadQuery) -> Iterator[ColumnSum]:
+    sums: dict[ColumnSum, None] = {}
     for each in aggregates_of(query):
         argument = each.argument
-        if not isinstance(argument, ir.ColumnValue) or argument.variable not in gone:
+        if not adds_up(each) or not isinstance(argument, ir.ColumnValue):
             continue
         if each.function is not ir.AggregateFunction.COUNT:
-            carried[ColumnSum(argument, counts=False)] = None
+            sums[ColumnSum(argument, counts=False)] = None
         if each.function is not ir.AggregateFunction.SUM and argument.nullable:
-            carried[ColumnSum(argument, counts=True)] = None
-    yield from carried
+            sums[ColumnSum(argument, counts=True)] = None
+    yield from sums
 
 
 def _variables_of(block: ir.Block) -> Iterator[str]:
@@ -204,7 +244,7 @@ class _Peeling:
         self.left.remove(traversal)
         (parent,) = {traversal.source, traversal.destination} - {leaf}
         assert isinstance(parent, str), "every end has a name"
-        self.heights[parent] = max(self.heights[parent], self.heights[leaf] + 1)
+        self.heights[parent] = max(self.heights.get(parent, 0), self.heights[leaf] + 1)
         if leaf in self.selective or traversal.edge_variable in self.selective:
             self.selective.add(parent)
         return Message(leaf, parent, traversal)

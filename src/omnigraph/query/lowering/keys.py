@@ -102,13 +102,15 @@ def key_lookup(
 ) -> Callable[[Given], Lookup] | None:
     """A lookup that answers the query, if it selects one node by its key and nothing else."""
     block = query.match
-    is_plain = len(block.nodes) == 1 and not block.traversals and not block.negations
+    is_plain = len(block.nodes) == 1 and not block.traversals and not block.parts
     columns = [column.expression for column in query.columns]
-    if not is_plain or query.limit is not None:
+    if not is_plain or query.limit is not None or query.skip is not None or query.is_grouped:
         return None
     if not all(isinstance(expression, ir.ColumnValue) for expression in columns):
         return None
     (node,) = block.nodes
+    if node.other_types:
+        return None
     key = fixed_key(catalog.node_type(node.type_name), block.filters, given)
     # An id matches exactly the rows of its key, so no filter beyond the key may remain.
     if key is None or len(block.filters) != len(key.operands):

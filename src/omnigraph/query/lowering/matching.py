@@ -15,11 +15,15 @@ from omnigraph.query.lowering.elimination import (
     ColumnSum,
     adds_up,
     aggregates_of,
+    grouped_values,
+    lists_rows,
     name_ends,
     variables_in,
 )
+from omnigraph.query.lowering.expressions import filter_tree
 from omnigraph.query.lowering.keys import FixedKey, fixed_key, fixes
-from omnigraph.query.lowering.operands import Given, filter_tree, operands_of
+from omnigraph.query.lowering.operands import Given, columns_in, operands_of
+from omnigraph.query.lowering.optional import has_optionals, has_several_types
 from omnigraph.query.lowering.rows import Rows
 from omnigraph.query.lowering.state import LoweringState
 from omnigraph.query.lowering.usage import Use, uses_of_results
@@ -68,32 +72,45 @@ class MatchingTemplate:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class NoPattern:
+    """Why a query has no pattern, in words that follow "because"."""
+
+    why: str
+
+
+NO_EDGES: Final = NoPattern("it follows no edges")
+
+
 def match_pattern(
     query: ir.ReadQuery,
     state: LoweringState,
     limit: int | None,
     results: Callable[[LoweringState, Rows], Plan],
-) -> MatchingTemplate | None:
-    """The pattern of a query and the plan of its results; None for what patterns cannot say.
-
-    That is a negation with a condition on an edge that is bound outside it.
+) -> MatchingTemplate | NoPattern:
+    """The pattern of a query and the plan of its results, unless patterns cannot say it.
 
     Args:
         state: For this alone: its values are those of the pattern.
         results: Makes a plan over a table of rows.
     """
     block = name_ends(query.match)
+    if not block.traversals:
+        return NO_EDGES
+    if has_several_types(block):
+        return NoPattern("a variable or an edge has several types")
+    if has_optionals(block):
+        return NoPattern("it has optional parts")
     if _negates_edges(block, frozenset(node.variable for node in block.nodes)):
-        return None
+        return NoPattern("a 'not' or an 'exists' uses an edge from outside")
     keys: dict[str, FixedKey] = {}
-    pattern = _pattern(block, state, {}, keys)
-    sums = tuple(_sums(query)) if query.is_grouped else ()
+    pattern = _pattern(block, state, {}, keys=keys)
+    is_weighted = query.is_grouped and not lists_rows(query)
+    sums = tuple(_sums(query)) if is_weighted else ()
     carried = {what: sum_.name for what, sum_ in sums}
-    uses = frozenset(uses_of_results(query))
-    if query.is_grouped:
-        uses = frozenset(_uses_of_groups(query))
+    uses = frozenset(_uses_of_groups(query) if is_weighted else uses_of_results(query))
     columns = {use: f"v{place}" for place, use in enumerate(sorted(uses))}
-    weight = WEIGHT if query.is_grouped else None
+    weight = WEIGHT if is_weighted else None
     apart = LoweringState(state.catalog, state.given)
     rows = Rows(apart.builder.give(), columns, {}, weight, carried)
     matching = PatternPlan(
@@ -111,9 +128,11 @@ def match_pattern(
 
 def _uses_of_groups(query: ir.ReadQuery) -> list[Use]:
     """The values that groups are made of, one by one; what is added up is summed before."""
-    operands = list(query.group_keys)
-    operands += [each.argument for each in aggregates_of(query) if not adds_up(each)]
-    return [(each.variable, each.column) for each in operands if isinstance(each, ir.ColumnValue)]
+    return [
+        (each.variable, each.column)
+        for operand in grouped_values(query)
+        for each in columns_in(operand)
+    ]
 
 
 def _sums(query: ir.ReadQuery) -> list[tuple[ColumnSum, Sum]]:
@@ -145,6 +164,7 @@ def _pattern(
     block: ir.Block,
     state: LoweringState,
     outer: Mapping[str, TableKey],
+    prefix: str = "",
     keys: dict[str, FixedKey] | None = None,
 ) -> GraphPattern:
     nodes = {
@@ -171,13 +191,19 @@ def _pattern(
         tuple(_link(traversal, state) for traversal in block.traversals),
         tuple(_condition(each, state) for each in conditions),
         tuple(
-            NegatedPattern(
-                _pattern(_scoped_names(negation.block, place), state, known),
-                {variable: known[variable] for variable in negation.outer if variable in known},
-            )
+            _negated(negation, state, known, prefix=f"{prefix}{place}.")
             for place, negation in enumerate(block.negations)
         ),
     )
+
+
+def _negated(
+    negation: ir.Negation, state: LoweringState, known: Mapping[str, TableKey], *, prefix: str
+) -> NegatedPattern:
+    """The pattern of a negation, with names for its ends that no other block has."""
+    pattern = _pattern(name_ends(negation.block, prefix), state, known, prefix)
+    outer = {variable: known[variable] for variable in negation.outer if variable in known}
+    return NegatedPattern(pattern, outer)
 
 
 def _negates_edges(block: ir.Block, nodes: frozenset[str]) -> bool:
@@ -193,13 +219,9 @@ def _is_of_one_node(condition: ir.Filter, block: ir.Block) -> bool:
     return len(variables) == 1 and variables <= {node.variable for node in block.nodes}
 
 
-def _scoped_names(block: ir.Block, place: int) -> ir.Block:
-    """The block of a negation with names for its ends that no other block has."""
-    return name_ends(block, prefix=f"{place}.")
-
-
 def _link(traversal: ir.Traversal, state: LoweringState) -> Link:
-    edge_type = state.catalog.edge_type(traversal.edge_type)
+    (step,) = traversal.steps
+    edge_type = state.catalog.edge_type(step.edge_type)
     assert isinstance(traversal.source, str), "every end has a name"
     assert isinstance(traversal.destination, str), "every end has a name"
     return Link(
@@ -208,7 +230,7 @@ def _link(traversal: ir.Traversal, state: LoweringState) -> Link:
         targets=TableKey(TableKind.NODE, TypeName(edge_type.target)),
         start=traversal.source,
         end=traversal.destination,
-        way=_WAYS[traversal.direction],
+        way=_WAYS[step.direction],
         hops_min=traversal.hops_min,
         hops_max=traversal.hops_max,
         edge=traversal.edge_variable,
@@ -223,6 +245,8 @@ def _condition(condition: ir.Filter, state: LoweringState) -> RowCondition:
 
 
 def _shape(query: ir.ReadQuery, limit: int | None) -> PlainResults | None:
+    if query.skip is not None:
+        return None
     columns = [_result(each.expression) for each in query.columns]
     order = [(_result(key.expression), key.descending) for key in query.order]
     order += [(_result(operand), False) for operand in query.tie_breakers]

@@ -1,4 +1,4 @@
-"""Operands and filters as expressions over columns of rows."""
+"""Operands over columns of rows, and what filters say about single columns."""
 
 from __future__ import annotations
 
@@ -14,13 +14,7 @@ from omnigraph.model.types import ListType, PropertyType, Scalar
 from omnigraph.query import ir
 from omnigraph.relational.expressions import (
     MIRROR,
-    Bindings,
     Known,
-    Side,
-    Typed,
-    compare,
-    contains_item,
-    is_null,
 )
 from omnigraph.relational.numbers import Comparator, rewrite_comparison
 from omnigraph.relational.plans import BoundValue, IsOneOf, IsWithin
@@ -28,7 +22,7 @@ from omnigraph.relational.plans import BoundValue, IsOneOf, IsWithin
 Scope: TypeAlias = "Mapping[tuple[str, str], exp.Expr]"
 """The expression of each (variable, column) in a row."""
 
-_COMPARATORS: Final[Mapping[ir.Operator, Comparator]] = {
+COMPARATORS: Final[Mapping[ir.Operator, Comparator]] = {
     ir.Operator.EQ: Comparator.EQ,
     ir.Operator.NE: Comparator.NE,
     ir.Operator.LT: Comparator.LT,
@@ -36,9 +30,9 @@ _COMPARATORS: Final[Mapping[ir.Operator, Comparator]] = {
     ir.Operator.GT: Comparator.GT,
     ir.Operator.GE: Comparator.GE,
 }
+"""The comparisons of two values of one kind."""
 
-
-_BOUNDING: Final = _COMPARATORS.keys() - {ir.Operator.NE}
+_BOUNDING: Final = COMPARATORS.keys() - {ir.Operator.NE}
 """The comparisons with a value that leave a range of values, or one."""
 
 NOW: Final = "now()"
@@ -70,12 +64,6 @@ class Given:
                 return Known(self.now, operand.type, NOW)
             case _:
                 assert_never(operand)
-
-    def side(self, operand: ir.Operand, scope: Scope) -> Side:
-        """An operand over the columns of a row."""
-        if isinstance(operand, ir.ColumnValue):
-            return Typed(scope[operand.variable, operand.column], operand.type)
-        return self.known(operand)
 
     def rebind(self, bound: BoundValue) -> BoundValue:
         """The same placeholder with these values."""
@@ -135,13 +123,13 @@ def _vectors_looked_for(query: ir.ReadQuery) -> Iterator[str]:
 def _exact_comparisons(block: ir.Block) -> Iterator[ir.Comparison]:
     """The comparisons that use a number without converting it."""
     for condition in block.filters:
-        if not isinstance(condition, ir.Comparison) or condition.operator not in _COMPARATORS:
+        if not isinstance(condition, ir.Comparison) or condition.operator not in COMPARATORS:
             continue
         has_column = ir.ColumnValue in (type(condition.left), type(condition.right))
         if has_column and condition.left.type == condition.right.type:
             yield condition
-    for negation in block.negations:
-        yield from _exact_comparisons(negation.block)
+    for part in block.parts:
+        yield from _exact_comparisons(part.block)
 
 
 def _parameters_in(node: object) -> Iterator[str]:
@@ -154,34 +142,6 @@ def _parameters_in(node: object) -> Iterator[str]:
     elif is_dataclass(node):
         for child in fields(node):
             yield from _parameters_in(getattr(node, child.name))
-
-
-def filter_tree(condition: ir.Filter, scope: Scope, given: Given, bindings: Bindings) -> exp.Expr:
-    """A condition that is true for exactly the rows the filter keeps."""
-    match condition:
-        case ir.Comparison(left, operator, right):
-            sides = given.side(left, scope), given.side(right, scope)
-            return _comparison(operator, *sides, bindings)
-        case ir.NullTest(operand, negated):
-            test = is_null(given.side(operand, scope), bindings)
-            return exp.Not(this=test) if negated else test
-        case ir.TextMatch():
-            message = "a test of texts is a relation, and `searching.passes` reads it"
-            raise AssertionError(message)
-        case _:
-            assert_never(condition)
-
-
-def _comparison(operator: ir.Operator, left: Side, right: Side, bindings: Bindings) -> exp.Expr:
-    match operator:
-        case ir.Operator.CONTAINS_ITEM:
-            return contains_item(left, right, bindings)
-        case ir.Operator.CONTAINS_TEXT:
-            return exp.Contains(this=bindings.tree(left), expression=bindings.tree(right))
-        case ir.Operator.STARTS_WITH:
-            return exp.StartsWith(this=bindings.tree(left), expression=bindings.tree(right))
-        case _:
-            return compare(_COMPARATORS[operator], left, right, bindings)
 
 
 def texts_column(condition: ir.Filter, given: Given) -> ir.ColumnValue | None:
@@ -200,12 +160,12 @@ def texts_allowed(condition: ir.Filter, given: Given) -> tuple[str, ...]:
 def compared_column(condition: ir.Filter) -> ir.ColumnValue | None:
     """The column that a filter compares with a value that is known before any row is read."""
     match condition:
-        case ir.Comparison(ir.ColumnValue() as column, operator, right) if not isinstance(
-            right, ir.ColumnValue
+        case ir.Comparison(ir.ColumnValue() as column, operator, right) if isinstance(
+            right, ir.GivenValue
         ):
             return column if operator in _BOUNDING else None
-        case ir.Comparison(left, operator, ir.ColumnValue() as column) if not isinstance(
-            left, ir.ColumnValue
+        case ir.Comparison(left, operator, ir.ColumnValue() as column) if isinstance(
+            left, ir.GivenValue
         ):
             is_bounding = operator in _BOUNDING or operator is ir.Operator.CONTAINS_ITEM
             return column if is_bounding else None
@@ -218,13 +178,14 @@ def values_allowed(condition: ir.Filter, given: Given) -> IsOneOf | IsWithin | N
     assert isinstance(condition, ir.Comparison), "it compares a column"
     left, operator, right = condition.left, condition.operator, condition.right
     if isinstance(left, ir.ColumnValue):
-        assert not isinstance(right, ir.ColumnValue), "the other side is known"
-        return _bound(left.type, _COMPARATORS[operator], given.known(right))
+        assert isinstance(right, ir.GivenValue), "the other side is known"
+        return _bound(left.type, COMPARATORS[operator], given.known(right))
     assert isinstance(right, ir.ColumnValue), "one side is a column"
+    assert isinstance(left, ir.GivenValue), "the other side is known"
     known = given.known(left)
     if operator is ir.Operator.CONTAINS_ITEM:
         return _one_of(right.type, known)
-    return _bound(right.type, MIRROR[_COMPARATORS[operator]], known)
+    return _bound(right.type, MIRROR[COMPARATORS[operator]], known)
 
 
 def _bound(type_: PropertyType, comparator: Comparator, known: Known) -> IsOneOf | IsWithin | None:
@@ -256,9 +217,9 @@ def _known_comparison(
         return None, None
     left, operator, right = condition.left, condition.operator, condition.right
     if operator is ir.Operator.EQ and isinstance(left, ir.ColumnValue):
-        return (None, None) if isinstance(right, ir.ColumnValue) else (left, given.known(right))
+        return (left, given.known(right)) if isinstance(right, ir.GivenValue) else (None, None)
     may_be_turned = operator in (ir.Operator.EQ, ir.Operator.CONTAINS_ITEM)
-    if may_be_turned and isinstance(right, ir.ColumnValue) and not isinstance(left, ir.ColumnValue):
+    if may_be_turned and isinstance(right, ir.ColumnValue) and isinstance(left, ir.GivenValue):
         return right, given.known(left)
     return None, None
 
@@ -269,17 +230,46 @@ def _items(known: Known | None) -> tuple[Any, ...]:
     return tuple(known.value) if isinstance(known.type, ListType) else (known.value,)
 
 
-def operands_of(condition: ir.Filter) -> tuple[ir.Operand, ...]:
-    """The operands of a filter."""
+PlainOperand = ir.ColumnValue | ir.GivenValue
+"""A value that is not computed from others."""
+
+
+def operands_of(condition: ir.Filter) -> tuple[PlainOperand, ...]:
+    """The plain operands of a filter."""
     match condition:
         case ir.Comparison(left, _, right):
-            return left, right
+            return *plain_operands(left), *plain_operands(right)
         case ir.NullTest(operand):
-            return (operand,)
+            return plain_operands(operand)
         case ir.TextMatch(_, text, query):
             return id_of(text), query
+        case ir.Junction(_, conditions):
+            return tuple(each for part in conditions for each in operands_of(part))
+        case ir.Inverse(inner):
+            return operands_of(inner)
         case _:
             assert_never(condition)
+
+
+def plain_operands(operand: ir.Operand) -> tuple[PlainOperand, ...]:
+    """The operands that a value is computed from, or the operand itself."""
+    match operand:
+        case ir.Call(_, arguments):
+            return tuple(plain for each in arguments for plain in plain_operands(each))
+        case ir.Case(branches, otherwise):
+            parts = [
+                plain
+                for condition, value in branches
+                for plain in (*operands_of(condition), *plain_operands(value))
+            ]
+            return *parts, *plain_operands(otherwise)
+        case _:
+            return (operand,)
+
+
+def columns_in(operand: ir.Operand) -> tuple[ir.ColumnValue, ...]:
+    """The columns that a value depends on."""
+    return tuple(each for each in plain_operands(operand) if isinstance(each, ir.ColumnValue))
 
 
 def id_of(operand: ir.ColumnValue) -> ir.ColumnValue:

@@ -10,17 +10,19 @@ from typing import Final, assert_never
 from sqlglot import exp
 
 from omnigraph.query import ir
-from omnigraph.query.lowering.elimination import ColumnSum, adds_up, eliminate
+from omnigraph.query.expressions import is_whole
+from omnigraph.query.lowering.elimination import ColumnSum, Summary, adds_up
+from omnigraph.query.lowering.expressions import value_tree
 from omnigraph.query.lowering.keys import key_lookup
-from omnigraph.query.lowering.matching import MatchingTemplate, match_pattern
+from omnigraph.query.lowering.matching import NO_EDGES, MatchingTemplate, NoPattern, match_pattern
 from omnigraph.query.lowering.operands import Given, Scope
 from omnigraph.query.lowering.rows import Rows, block_rows
-from omnigraph.query.lowering.scores import rankings_of, score_rows
+from omnigraph.query.lowering.scores import ScopeOfBest, best_of, rankings_of, score_rows
 from omnigraph.query.lowering.searching import rebind, searches_texts
 from omnigraph.query.lowering.state import LoweringState
 from omnigraph.query.lowering.usage import uses_of_block, uses_of_results
 from omnigraph.query.lowering.weights import counted, or_zero, sum_weights, summand
-from omnigraph.relational.expressions import without_negative_zero
+from omnigraph.relational.expressions import WIDE, sql_type, without_negative_zero
 from omnigraph.relational.plans import Lookup, OutputColumn, Plan, Reduction
 from omnigraph.relational.trees import column, named, table
 from omnigraph.schema.catalog import Catalog
@@ -40,7 +42,7 @@ class Template:
     unseeded: Plan
     seeds: tuple[Callable[[Given], Reduction | None], ...]
     lookup: Callable[[Given], Lookup] | None = None
-    matching: MatchingTemplate | None = None
+    matching: MatchingTemplate | NoPattern = NO_EDGES
 
     def plan(self, given: Given) -> Plan:
         """The plan whose rows are the query's answer, in its order.
@@ -48,14 +50,27 @@ class Template:
         Raises:
             InvalidParameterError: a search looks for nothing that could be found.
         """
-        plan = self.unseeded
-        return replace(
-            plan,
-            relations=rebind(plan.relations, given),
+        plan = self._bind(self.unseeded, given)
+        plan = replace(plan, lookup=None if self.lookup is None else self.lookup(given))
+        match self.matching:
+            case NoPattern(why):
+                plan = replace(plan, unmatched=why)
+            case matching:
+                plan = replace(plan, matching=matching.matching(given))
+        cut = self.unseeded.cut
+        if cut is None:
+            return plan
+        ranked, scope = self._bind(cut.ranked, given), self._bind(cut.scope, given)
+        return replace(plan, cut=replace(cut, ranked=ranked, scope=scope))
+
+    def _bind(self, plan: Plan, given: Given) -> Plan:
+        return Plan(
+            plan.tree,
+            rebind(plan.relations, given),
+            plan.columns,
             values={name: given.rebind(bound) for name, bound in plan.values.items()},
             reductions=(*filter(None, (seed(given) for seed in self.seeds)), *plan.reductions),
-            lookup=None if self.lookup is None else self.lookup(given),
-            matching=None if self.matching is None else self.matching.matching(given),
+            best=plan.best,
         )
 
 
@@ -63,23 +78,26 @@ def lower(query: ir.ReadQuery, catalog: Catalog, given: Given) -> Template:
     """Lower a query for all values that have the shape of the given ones."""
     state = LoweringState(catalog, given)
     uses = frozenset([*uses_of_block(query.match), *uses_of_results(query)])
-    elimination = eliminate(query)
-    block = query.match if elimination is None else elimination.block
-    rows = block_rows(state, block, uses, elimination=elimination)
-    limit = _limit(query, given.values)
-    rows = score_rows(query, state, rows, limit)
-    plan = _results_plan(query, state, rows, limit)
+    rows = block_rows(state, query.match, uses, summary=Summary.of(query))
+    limit, skip = _count(query.limit, given.values), _count(query.skip, given.values)
+    scope = ScopeOfBest.of(query, state, rows, limit)
+    rows = score_rows(query, state, rows, None if limit is None else limit + (skip or 0))
+    plan = _results_plan(query, state, rows, limit, skip)
+    plan = replace(plan, best=best_of(query, state, limit, skip))
+    if scope is not None:
+        cut = scope.cut(state, partial(_results_plan, query, state, limit=limit, skip=skip))
+        plan = replace(plan, cut=cut)
     lookup = key_lookup(query, catalog, given)
-    matching = None
-    # What a search finds is a relation, which arrays do not have.
-    searches = bool(rankings_of(query)) or searches_texts(query.match)
-    if query.match.traversals and not searches:
-        results = partial(_results_plan, query, limit=limit)
-        matching = match_pattern(query, LoweringState(catalog, given), limit, results)
+    if rankings_of(query) or searches_texts(query.match):
+        return Template(plan, tuple(state.seeds), lookup, NoPattern("it searches"))
+    results = partial(_results_plan, query, limit=limit, skip=skip)
+    matching = match_pattern(query, LoweringState(catalog, given), limit, results)
     return Template(plan, tuple(state.seeds), lookup, matching)
 
 
-def _results_plan(query: ir.ReadQuery, state: LoweringState, rows: Rows, limit: int | None) -> Plan:
+def _results_plan(
+    query: ir.ReadQuery, state: LoweringState, rows: Rows, limit: int | None, skip: int | None
+) -> Plan:
     """The plan of the query's results over a table of its rows."""
     results = _Results(state, rows)
     source = exp.Select().from_(table(rows.table, _ROWS))
@@ -90,6 +108,8 @@ def _results_plan(query: ir.ReadQuery, state: LoweringState, rows: Rows, limit: 
     )
     if limit is not None:
         tree = tree.limit(limit)
+    if skip is not None:
+        tree = tree.offset(skip)
     columns = (
         OutputColumn(column_.name, column_.expression.type, column_.expression.nullable)
         for column_ in query.columns
@@ -113,15 +133,32 @@ class _Results:
         match expression:
             case ir.Nearest() | ir.Bm25() | ir.Rrf():
                 return column(self.rows.scores[expression], _ROWS)
+            case ir.ObjectValue():
+                return self._object(expression)
             case ir.Aggregate():
                 message = "an aggregate makes the query a grouped one"
                 raise AssertionError(message)
-            case ir.ColumnValue() | ir.ParameterValue() | ir.Constant() | ir.Now():
-                return self.state.builder.bindings.tree(
-                    self.state.given.side(expression, self.scope)
-                )
             case _:
-                assert_never(expression)
+                state = self.state
+                return value_tree(expression, self.scope, state.given, state.builder.bindings)
+
+    def _object(self, object_: ir.ObjectValue) -> exp.Expr:
+        is_there = exp.Not(this=exp.Is(this=self.operand(object_.of), expression=exp.Null()))
+
+        def if_there(tree: exp.Expr) -> exp.Expr:
+            if not object_.nullable:
+                return tree
+            return exp.Case(ifs=[exp.If(this=is_there.copy(), true=tree)])
+
+        # By place: names of values may differ in case only, which engines ignore. A value that is
+        # never null in an object that may be is more than Spark can pass on.
+        members = [
+            exp.PropertyEQ(
+                this=exp.to_identifier(f"f{place}"), expression=if_there(self.operand(value))
+            )
+            for place, (_, value) in enumerate(object_.values)
+        ]
+        return if_there(exp.Struct(expressions=members))
 
     def plain_select(self, query: ir.ReadQuery, source: exp.Select) -> exp.Select:
         """One result row per row."""
@@ -169,16 +206,14 @@ class _Results:
 
     def _over_groups(self, expression: ir.Expression) -> exp.Expr:
         match expression:
-            case ir.Aggregate(function, argument, distinct):
+            case ir.Aggregate(function, argument):
                 if self.rows.weight is not None and adds_up(expression):
                     return self._weighted(function, argument, column(self.rows.weight, _ROWS))
-                return _aggregate(function, self._inner(argument), argument, distinct=distinct)
-            case ir.Nearest() | ir.Bm25() | ir.Rrf():
+                return _aggregate(expression, self._inner(argument))
+            case ir.Nearest() | ir.Bm25() | ir.Rrf() | ir.ObjectValue():
                 return self.operand(expression)
-            case ir.ColumnValue() | ir.ParameterValue() | ir.Constant() | ir.Now():
-                return self._inner(expression)
             case _:
-                assert_never(expression)
+                return self._inner(expression)
 
     def _weighted(
         self, function: ir.AggregateFunction, argument: ir.Operand, weight: exp.Expr
@@ -208,7 +243,7 @@ class _Results:
     def _sum_of(self, argument: ir.Operand, weight: exp.Expr) -> exp.Expr:
         if name := self._carried(argument, counts=False):
             return exp.Sum(this=column(name, _ROWS))
-        return exp.Sum(this=summand(self._inner(argument), argument.type, weight))
+        return exp.Sum(this=summand(self._inner(argument), argument, weight))
 
     def _carried(self, argument: ir.Operand, *, counts: bool) -> str | None:
         """The column that messages have filled for an argument whose variable is eliminated."""
@@ -221,13 +256,13 @@ class _Results:
         return column(name, _ROWS)
 
 
-def _aggregate(
-    function: ir.AggregateFunction, value: exp.Expr, argument: ir.Operand, *, distinct: bool
-) -> exp.Expr:
-    def over(kind: type[exp.AggFunc], tree: exp.Expr) -> exp.Expr:
-        return kind(this=exp.Distinct(expressions=[tree]) if distinct else tree)
+def _aggregate(aggregate: ir.Aggregate, value: exp.Expr) -> exp.Expr:
+    argument = aggregate.argument
 
-    match function:
+    def over(kind: type[exp.AggFunc], tree: exp.Expr) -> exp.Expr:
+        return kind(this=exp.Distinct(expressions=[tree]) if aggregate.distinct else tree)
+
+    match aggregate.function:
         case ir.AggregateFunction.COUNT:
             return over(exp.Count, value)
         case ir.AggregateFunction.MIN:
@@ -235,13 +270,21 @@ def _aggregate(
         case ir.AggregateFunction.MAX:
             return exp.Max(this=value)
         case ir.AggregateFunction.SUM:
-            return over(exp.Sum, summand(value, argument.type, None))
+            return over(exp.Sum, summand(value, argument, None))
         case ir.AggregateFunction.AVG:
-            total = over(exp.Sum, summand(value, argument.type, None))
+            total = over(exp.Sum, summand(value, argument, None))
             total = exp.Cast(this=total, to=exp.DataType.build("DOUBLE"))
             return exp.Div(this=total, expression=over(exp.Count, value), typed=False, safe=False)
+        case ir.AggregateFunction.COLLECT:
+            is_value = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
+            items = exp.Filter(this=over(exp.ArrayAgg, value), expression=exp.Where(this=is_value))
+            nothing = exp.Cast(this=exp.Array(), to=sql_type(aggregate.type))
+            if isinstance(argument, ir.Computed) and is_whole(argument.type):
+                nothing = exp.Cast(this=exp.Array(), to=exp.DataType.build(f"ARRAY<{WIDE}>"))
+            listed = exp.Coalesce(this=items, expressions=[nothing])
+            return exp.Anonymous(this="LIST_SORT", expressions=[listed])
         case _:
-            assert_never(function)
+            assert_never(aggregate.function)
 
 
 def _ordered(key: ir.Expression, tree: exp.Expr, *, descending: bool) -> exp.Ordered:
@@ -259,9 +302,9 @@ def _number_column(place: int, tree: exp.Expr) -> exp.Alias:
     return named(tree, f"c{place}")
 
 
-def _limit(query: ir.ReadQuery, values: Mapping[str, ir.Value]) -> int | None:
-    if not isinstance(query.limit, ir.ParameterValue):
-        return query.limit
-    value = values[query.limit.name]
+def _count(count: int | ir.ParameterValue | None, values: Mapping[str, ir.Value]) -> int | None:
+    if not isinstance(count, ir.ParameterValue):
+        return count
+    value = values[count.name]
     assert value is None or isinstance(value, int), "parameters.bind checks this"
     return value

@@ -8,26 +8,53 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from omnigraph.choices import TableKind
+from omnigraph.model.names import TypeName
 from omnigraph.model.tables import TableKey
 from omnigraph.query import ir
-from omnigraph.query.lowering.elimination import ColumnSum, Elimination, Message, variables_in
+from omnigraph.query.lowering.elimination import (
+    ColumnSum,
+    Elimination,
+    Message,
+    Summary,
+    eliminate,
+    variables_in,
+)
+from omnigraph.query.lowering.expressions import filter_tree
 from omnigraph.query.lowering.keys import seeds_of
-from omnigraph.query.lowering.operands import Scope, filter_tree
+from omnigraph.query.lowering.operands import Scope
+from omnigraph.query.lowering.optional import (
+    bound_in,
+    is_only_summed,
+    stands_alone,
+    without_optionals,
+)
 from omnigraph.query.lowering.searching import passes, search_of
 from omnigraph.query.lowering.state import LoweringState
 from omnigraph.query.lowering.usage import Use, uses_of_block
 from omnigraph.query.lowering.walks import (
     FROM,
     TO,
+    EndPlace,
     Ends,
     Start,
     edge_ends,
+    localized,
     pair_ends,
+    stored_column,
+    typed_column,
+    union,
     walk_ends,
 )
-from omnigraph.query.lowering.weights import WEIGHT, own, passed_on, product, sum_weights
+from omnigraph.query.lowering.weights import (
+    WEIGHT,
+    or_one,
+    own,
+    passed_on,
+    product,
+    sum_weights,
+)
 from omnigraph.relational.plans import Place
-from omnigraph.relational.trees import column, named, subquery, table
+from omnigraph.relational.trees import column, named, named_column, subquery, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +65,8 @@ class Rows:
         weight: The column with the number of rows that each row stands for; None for 1.
         carried: The columns with sums over those rows.
         scores: The columns with the scores of rankings.
+        optional: The variables that may be null.
+        is_distinct: Whether no two rows have the same values.
     """
 
     table: str
@@ -46,6 +75,8 @@ class Rows:
     weight: str | None = None
     carried: Mapping[ColumnSum, str] = field(default_factory=dict)
     scores: Mapping[ir.Ranking, str] = field(default_factory=dict)
+    optional: frozenset[str] = frozenset()
+    is_distinct: bool = False
 
     def scope(self, alias: str) -> Scope:
         """The values of variables as columns of this table under an alias."""
@@ -57,8 +88,40 @@ class Rows:
         values = [column(name, "o") for name in columns.values()]
         query = exp.select(*values).from_(table(self.table, "o")).distinct()
         variables = {variable for variable, _ in columns}
-        places = {name: self.places.get(name, ()) for name in variables}
-        return Rows(state.builder.define(query, reused=True), columns, places)
+        places = places_of(variables, self.places)
+        table_ = state.builder.define(query, reused=True)
+        return Rows(table_, columns, places, optional=self.optional & variables)
+
+    def same(self, ids: Iterable[Use], other: Rows, *, ours: str, theirs: str) -> exp.Expr:
+        """Whether a row of this table and one of another have these ids in common."""
+        return exp.and_(
+            *(
+                (exp.NullSafeEQ if use[0] in self.optional else exp.EQ)(
+                    this=column(self.columns[use], ours),
+                    expression=column(other.columns[use], theirs),
+                )
+                for use in ids
+            )
+        )
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The columns of values, weights and sums."""
+        weights = () if self.weight is None else (self.weight, *self.carried.values())
+        return *self.columns.values(), *weights
+
+
+def places_of(
+    variables: Iterable[str], places: Mapping[str, tuple[Place, ...]]
+) -> dict[str, tuple[Place, ...]]:
+    """The places of some variables; those of a variable of several types are by type, too."""
+    names = set(variables)
+    return {key: each for key, each in places.items() if key.partition(":")[0] in names}
+
+
+def place_key(variable: str, label: str | None) -> str:
+    """The key of a variable's places, of the nodes of one type if it has several."""
+    return variable if label is None else f"{variable}:{label}"
 
 
 def block_rows(
@@ -67,18 +130,32 @@ def block_rows(
     uses: frozenset[Use],
     *,
     outer: Rows | None = None,
-    elimination: Elimination | None = None,
+    around: Mapping[str, tuple[Place, ...]] | None = None,
+    summary: Summary | None = None,
 ) -> Rows:
     """The rows of a block, for each row of the variables outside it.
 
     Args:
         uses: The columns that the block and later steps use of the variables bound here.
-        elimination: Of this block: which variables are left, and the messages for the others.
+        around: The places that the ids of variables outside are from, if not those of `outer`.
+        summary: What later steps use of the rows; None if they need each by itself.
     """
-    joins = _Joins(state, block, uses, outer, elimination)
+    elimination = None if summary is None else eliminate(block, summary)
+    block = block if elimination is None else elimination.block
+    early, late = without_optionals(block)
+    joins = _Joins(state, early, uses, outer, elimination, around or {})
     joins.run()
     rows = joins.rows()
-    for negation in block.negations:
+    for negation in early.negations:
+        rows = _subtract(state, rows, negation)
+    for part in block.optionals:
+        if summary is not None and is_only_summed(part, block, summary):
+            rows = _weigh_by(state, rows, part, uses, summary)
+        else:
+            rows = _extend(state, rows, part, uses)
+    if late.filters:
+        rows = _keep(state, rows, late.filters)
+    for negation in late.negations:
         rows = _subtract(state, rows, negation)
     return rows
 
@@ -87,22 +164,145 @@ def _subtract(state: LoweringState, rows: Rows, negation: ir.Negation) -> Rows:
     """The rows for which the negated block has none."""
     inner_uses = frozenset(uses_of_block(negation.block))
     ids = [(variable, "id") for variable in negation.outer]
-    needed_uses = {use for use in inner_uses if use[0] in negation.outer} | set(ids)
-    outer = rows.distinct_columns(needed_uses, state)
-    inner_rows = block_rows(state, negation.block, inner_uses, outer=outer)
-    ids_found = [named(column(inner_rows.columns[use], "f"), rows.columns[use]) for use in ids]
-    hits = exp.select(*ids_found).from_(table(inner_rows.table, "f")).distinct()
-    on = exp.and_(
-        *(
-            exp.EQ(this=column(rows.columns[use], "k"), expression=column(rows.columns[use], "x"))
-            for use in ids
-        )
-    )
-    weights = () if rows.weight is None else (rows.weight, *rows.carried.values())
-    columns = [column(name, "k") for name in (*rows.columns.values(), *weights)]
-    query = exp.select(*columns).from_(table(rows.table, "k"))
+    inner = _inner_rows(state, rows, negation, inner_uses)
+    ids_found = [named(column(inner.columns[use], "f"), rows.columns[use]) for use in ids]
+    hits = exp.select(*ids_found).from_(table(inner.table, "f")).distinct()
+    query = exp.select(*(column(name, "k") for name in rows.values)).from_(table(rows.table, "k"))
+    on = rows.same(ids, rows, ours="k", theirs="x")
     query = query.join(subquery(hits, "x"), on=on, join_type="anti")
     return replace(rows, table=state.builder.define(query))
+
+
+def _extend(state: LoweringState, rows: Rows, part: ir.OptionalPart, uses: frozenset[Use]) -> Rows:
+    """The rows, each with those of the optional block, or with nulls if there are none."""
+    bound = bound_in(part.block)
+    inner = _optional_rows(state, rows, part, uses, None)
+    added = {use: name for use, name in inner.columns.items() if use[0] in bound}
+    first = len(rows.columns)
+    columns = {use: f"v{first + place}" for place, use in enumerate(added)}
+    query = exp.select(
+        *(column(name, "k") for name in rows.values),
+        *(named(column(added[use], "x"), name) for use, name in columns.items()),
+    ).from_(table(rows.table, "k"))
+    on = rows.same([(variable, "id") for variable in part.outer], inner, ours="k", theirs="x")
+    query = query.join(table(inner.table, "x"), on=on, join_type="left")
+    return replace(
+        rows,
+        table=state.builder.define(query),
+        columns={**rows.columns, **columns},
+        places={**places_of(bound, inner.places), **rows.places},
+        optional=rows.optional | bound,
+        is_distinct=False,
+    )
+
+
+def _weigh_by(
+    state: LoweringState,
+    rows: Rows,
+    part: ir.OptionalPart,
+    uses: frozenset[Use],
+    summary: Summary,
+) -> Rows:
+    """The rows, each with the number of those that the optional block adds, and their sums."""
+    bound = bound_in(part.block)
+    inner_summary = summary.within(bound, part.outer)
+    inner = _optional_rows(state, rows, part, uses, inner_summary)
+    ids = [(variable, "id") for variable in part.outer]
+    sums = group_sums(state, inner, ids, inner_summary.sums)
+    first = len(rows.carried)
+    added = {what: f"s{first + place}" for place, what in enumerate(sums.carried)}
+    weight = None if rows.weight is None else column(rows.weight, "k")
+    # Without a row of the optional block, there is one of nulls.
+    times = or_one(column(WEIGHT, "x"))
+    query = exp.select(
+        *(column(name, "k") for name in rows.columns.values()),
+        named(product([each for each in (weight, times) if each is not None]) or times, WEIGHT),
+        *(
+            named(passed_on(what, column(name, "k"), times), name)
+            for what, name in rows.carried.items()
+        ),
+        *(
+            named(passed_on(what, column(sums.carried[what], "x"), weight), name)
+            for what, name in added.items()
+        ),
+    ).from_(table(rows.table, "k"))
+    on = rows.same(ids, sums, ours="k", theirs="x")
+    query = query.join(table(sums.table, "x"), on=on, join_type="left")
+    return replace(
+        rows,
+        table=state.builder.define(query),
+        weight=WEIGHT,
+        carried={**rows.carried, **added},
+    )
+
+
+def _optional_rows(
+    state: LoweringState,
+    rows: Rows,
+    part: ir.OptionalPart,
+    uses: frozenset[Use],
+    summary: Summary | None,
+) -> Rows:
+    """The rows of an optional block, by themselves or for the rows that it extends."""
+    bound = bound_in(part.block)
+    inner_uses = frozenset([*uses_of_block(part.block), *(use for use in uses if use[0] in bound)])
+    if stands_alone(part, inner_uses):
+        return block_rows(state, part.block, inner_uses, around=rows.places, summary=summary)
+    return _inner_rows(state, rows, part, inner_uses, summary)
+
+
+def group_sums(
+    state: LoweringState, rows: Rows, keys: Sequence[Use], sums: Sequence[ColumnSum]
+) -> Rows:
+    """For each combination of keys: the number of rows, and sums over them."""
+    if rows.is_distinct:
+        return rows
+    weight = None if rows.weight is None else column(rows.weight, "g")
+    names = {use: f"v{place}" for place, use in enumerate(keys)}
+    carried = {what: f"s{place}" for place, what in enumerate(sums)}
+    query = exp.select(
+        *(named(column(rows.columns[use], "g"), name) for use, name in names.items()),
+        named(sum_weights(weight), WEIGHT),
+    ).from_(table(rows.table, "g"))
+    for what, name in carried.items():
+        if what in rows.carried:
+            value: exp.Expr = column(rows.carried[what], "g")
+        else:
+            use = what.argument.variable, what.argument.column
+            value = own(what, column(rows.columns[use], "g"), weight)
+        query = query.select(named(exp.Sum(this=value), name))
+    query = query.group_by(*(column(rows.columns[use], "g") for use in keys))
+    return Rows(state.builder.define(query), names, {}, WEIGHT, carried)
+
+
+def _inner_rows(
+    state: LoweringState,
+    rows: Rows,
+    part: ir.Negation | ir.OptionalPart,
+    inner_uses: frozenset[Use],
+    summary: Summary | None = None,
+) -> Rows:
+    """The rows of a block for the values that variables outside it have."""
+    ids = {(variable, "id") for variable in part.outer}
+    needed_uses = {use for use in inner_uses if use[0] in part.outer} | ids
+    outer = rows.distinct_columns(needed_uses, state)
+    return block_rows(state, part.block, inner_uses, outer=outer, summary=summary)
+
+
+def _keep(state: LoweringState, rows: Rows, filters: Sequence[ir.Filter]) -> Rows:
+    """The rows that pass filters."""
+    query = exp.select(*(column(name, "k") for name in rows.values)).from_(table(rows.table, "k"))
+    conditions = (filter_on(state, condition, rows.scope("k")) for condition in filters)
+    return replace(rows, table=state.builder.define(query.where(*conditions)))
+
+
+def filter_on(state: LoweringState, condition: ir.Filter, scope: Scope) -> exp.Expr:
+    """A condition that is true for exactly the rows the filter keeps."""
+
+    def find(test: ir.TextMatch) -> exp.Expr:
+        return passes(state, test, scope[test.text.variable, "id"])
+
+    return filter_tree(condition, scope, state.given, state.builder.bindings, find)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +335,7 @@ class _Joins:
     uses: frozenset[Use]
     outer: Rows | None
     elimination: Elimination | None
+    around: Mapping[str, tuple[Place, ...]]
     query: exp.Select = field(default_factory=exp.Select)
     scope: dict[Use, exp.Expr] = field(default_factory=dict)
     places: dict[str, list[Place]] = field(default_factory=dict)
@@ -144,6 +345,8 @@ class _Joins:
     conditions: list[exp.Expr] = field(default_factory=list)
     far_ends: list[tuple[str, Place]] = field(default_factory=list)
     """Variables at the far end of a walk, and the places that contain their ids among others."""
+    followers: dict[str, list[Place]] = field(default_factory=dict)
+    """Places that hold only some ids of a variable: others reduce them."""
     weighings: dict[str | None, list[_Weighing]] = field(default_factory=dict)
     """The messages to each variable, and to none."""
     factors: list[_Factor] = field(default_factory=list)
@@ -162,6 +365,7 @@ class _Joins:
             traversals = list(self.elimination.traversals)
             nodes = [node.variable for node in self.block.nodes]
             nodes = [node for node in nodes if self._is_joined_by_itself(node, traversals)]
+            nodes += self._join_outer_messages(traversals)
         while traversals or any(node not in self.joined_variables for node in nodes):
             connected = [traversal for traversal in traversals if self._touches(traversal)]
             waiting = [node for node in nodes if node not in self.joined_variables]
@@ -192,8 +396,20 @@ class _Joins:
             values = [named(exp.Literal.number(1), "v0")]
         places = {name: tuple(columns) for name, columns in self.places.items()}
         outer_places = dict(self.outer.places) if self.outer else {}
+        optional = frozenset[str]() if self.outer is None else self.outer.optional
         table_ = self.state.builder.define(self.query.select(*values))
-        return Rows(table_, columns, outer_places | places, weight, carried)
+        # Each message has a variable's id once, and nothing else is joined with them.
+        elimination = self.elimination
+        has_messages_only = elimination is not None and not elimination.kept and not self.outer
+        return Rows(
+            table_,
+            columns,
+            outer_places | places,
+            weight,
+            carried,
+            optional=optional,
+            is_distinct=has_messages_only,
+        )
 
     def _define_messages(self, elimination: Elimination) -> list[ir.Filter]:
         """Define the table of each message; return the filters of edges that are in them."""
@@ -219,8 +435,8 @@ class _Joins:
             is_forward = message.traversal.destination == message.leaf
             (parent_end, parent_places), (leaf_end, leaf_places) = sides[:: 1 if is_forward else -1]
             assert message.parent is not None, "a traversal leads to it"
-            self.places.setdefault(message.parent, []).extend(parent_places)
-            self.places.setdefault(message.leaf, []).extend(leaf_places)
+            self._take_places(message.parent, parent_places)
+            self._take_places(message.leaf, leaf_places)
             query = query.from_(table(ends.table, "l"))
             key, leaf_id = column(parent_end, "l"), column(leaf_end, "l")
             for place, name in enumerate(ends.edge_columns):
@@ -275,6 +491,20 @@ class _Joins:
         else:
             query = query.select(named(key, FROM)).group_by(key.copy())
         return _Weighing(self.state.builder.define(query), columns)
+
+    def _join_outer_messages(self, traversals: Sequence[ir.Traversal]) -> list[str]:
+        """Join messages to variables from outside; return those that only messages bind."""
+        bound = bound_in(self.block)
+        others = [name for name in self.weighings if name is not None and name not in bound]
+        for name in others:
+            if name in self.joined_variables:
+                self._join_messages(name)
+        return [
+            name
+            for name in others
+            if name not in self.joined_variables
+            and not any(name in (each.source, each.destination) for each in traversals)
+        ]
 
     def _is_joined_by_itself(self, variable: str, traversals: Sequence[ir.Traversal]) -> bool:
         """Whether no traversal that is left binds a variable that is left."""
@@ -333,22 +563,48 @@ class _Joins:
     def _define_node(
         self, node: ir.NodeBinding, columns: list[str], filters: list[ir.Filter]
     ) -> None:
-        relation = self.state.builder.scan(TableKey(TableKind.NODE, node.type_name), columns)
-        scope = {(node.variable, name): column(name, "n") for name in columns}
-        query = exp.select(*(column(name, "n") for name in dict.fromkeys(columns)))
+        parts = [self._nodes_of(node, name, columns, filters) for name in node.type_names]
+        self.nodes[node.variable] = self.state.builder.define(union(parts, distinct=False))
+
+    def _nodes_of(
+        self,
+        node: ir.NodeBinding,
+        type_name: TypeName,
+        columns: list[str],
+        filters: list[ir.Filter],
+    ) -> exp.Select:
+        """The nodes of one type that a variable can be, as far as its own filters say."""
+        label = type_name if node.other_types else None
+        stored = [name for name in map(stored_column, columns) if name is not None]
+        relation = self.state.builder.scan(TableKey(TableKind.NODE, type_name), stored)
+        scope = {(node.variable, name): typed_column(name, "n", label) for name in columns}
+        values = {name: scope[node.variable, name].copy() for name in columns}
+        query = exp.select(
+            *(
+                value if label is None else named_column(value, name)
+                for name, value in values.items()
+            )
+        )
         query = query.from_(table(relation, "n"))
         for condition in filters:
             query = query.where(self._filter(condition, scope))
-        self.nodes[node.variable] = self.state.builder.define(query)
-        self.places.setdefault(node.variable, []).append(Place(relation, "id"))
-        type_ = self.state.catalog.node_type(node.type_name)
-        self.state.seeds.extend(seeds_of(type_, relation, filters, self.state.given))
+        self.places.setdefault(place_key(node.variable, label), []).append(Place(relation, "id"))
+        type_ = self.state.catalog.node_type(type_name)
+        local = filters if label is None else [each for each in map(localized, filters) if each]
+        self.state.seeds.extend(seeds_of(type_, relation, local, self.state.given))
         for condition in filters:
             if isinstance(condition, ir.TextMatch):
                 search = search_of(condition, self.state.given)
                 if search is not None:
                     found = Place(self.state.search(search), "id")
                     self.state.builder.link([found], [Place(relation, "id")])
+        return query
+
+    def _take_places(self, end: str, places: Sequence[EndPlace]) -> None:
+        """Let the places of an end reduce others and be reduced by them."""
+        for each in places:
+            kept = self.places if each.decides else self.followers
+            kept.setdefault(place_key(end, each.label), []).append(each.place)
 
     def _join_traversal(self, traversal: ir.Traversal) -> None:
         ends = self._ends(traversal)
@@ -362,7 +618,7 @@ class _Joins:
         for end, name, places in sides:
             if not isinstance(end, str):
                 continue
-            self.places.setdefault(end, []).extend(places)
+            self._take_places(end, places)
             value = column(name, alias)
             if (end, "id") in self.scope:
                 on.append(exp.EQ(this=self.scope[end, "id"].copy(), expression=value))
@@ -393,25 +649,29 @@ class _Joins:
             return edge_ends(self.state, traversal, names, filters)
         if traversal.hops_max == 1:
             return pair_ends(self.state, traversal)
-        start, far = self._start(traversal.source), traversal.destination
-        backward = start is None
-        if backward:
-            start, far = self._start(traversal.destination), traversal.source
-        ends = walk_ends(self.state, traversal, start, backward=backward and start is not None)
-        if ends.reached is not None and start is not None and isinstance(far, str):
-            self.far_ends.append((far, ends.reached))
+        first = traversal.steps[0]
+        forward = traversal.source, first.source
+        backward = traversal.destination, first.destination
+        start, far = self._start(*forward), backward
+        is_backward = start is None
+        if is_backward:
+            start, far = self._start(*backward), forward
+        ends = walk_ends(self.state, traversal, start, backward=is_backward and start is not None)
+        if ends.reached is not None and start is not None and isinstance(far[0], str):
+            self.far_ends.append((place_key(far[0], far[1]), ends.reached))
         return ends
 
-    def _start(self, end: str | ir.Anonymous) -> Start | None:
+    def _start(self, end: str | ir.Anonymous, label: str | None) -> Start | None:
         """The start of a walk from this end, if it is restricted to some nodes of its type."""
         if not isinstance(end, str):
             return None
         if self.outer is not None and (end, "id") in self.outer.columns:
-            places = self.outer.places.get(end, ())
+            places = self.outer.places.get(place_key(end, label), ())
             return Start(self.outer.table, self.outer.columns[end, "id"], places)
         has_filter = any(variables_in(filter_) == {end} for filter_ in self.block.filters)
         if end in self.nodes and has_filter:
-            return Start(self.nodes[end], "id", tuple(self.places[end][:1]))
+            places = tuple(self.places.get(place_key(end, label), [])[:1])
+            return Start(self.nodes[end], "id", places)
         return None
 
     def _join_node(self, variable: str, on: list[exp.Expr]) -> None:
@@ -444,19 +704,19 @@ class _Joins:
         )
 
     def _filter(self, condition: ir.Filter, scope: Scope) -> exp.Expr:
-        if isinstance(condition, ir.TextMatch):
-            return passes(self.state, condition, scope[condition.text.variable, "id"])
-        return filter_tree(condition, scope, self.state.given, self.state.builder.bindings)
+        return filter_on(self.state, condition, scope)
 
     def _link_places(self) -> None:
         """Let the ids of a variable in one place reduce what is read from its other places."""
-        for variable, place in self.far_ends:
-            self.state.builder.link([place], self.places.get(variable, ()))
-        for variable, places in self.places.items():
+        link = self.state.builder.link
+        for key, place in self.far_ends:
+            link([place], self.places.get(key, ()))
+        outside = self.around if self.outer is None else self.outer.places
+        for key in dict.fromkeys([*self.places, *self.followers]):
+            places, followers = self.places.get(key, []), self.followers.get(key, [])
             for place in places:
-                self.state.builder.link([place], [other for other in places if other != place])
-            if self.outer is not None:
-                self.state.builder.link(self.outer.places.get(variable, ()), places)
+                link([place], [other for other in (*places, *followers) if other != place])
+            link(outside.get(key, ()), [*places, *followers])
 
 
 def _pass_on(carried: ColumnSum, factors: Sequence[_Factor]) -> exp.Expr | None:

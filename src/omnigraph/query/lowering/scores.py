@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlglot import exp
 
+from omnigraph.limits import RRF_WINDOW
 from omnigraph.model.types import Scalar
 from omnigraph.query import ir
 from omnigraph.query.lowering.rows import Rows
 from omnigraph.query.lowering.searching import search_of
 from omnigraph.query.lowering.state import LoweringState
 from omnigraph.relational.expressions import sql_type
-from omnigraph.relational.plans import IsFoundBy, Reduction
+from omnigraph.relational.plans import (
+    Best,
+    Cut,
+    IsFoundBy,
+    MatchesColumn,
+    OutputColumn,
+    Plan,
+    Reduction,
+)
 from omnigraph.relational.searches import SCORE
 from omnigraph.relational.trees import column, named, subquery, table
-from omnigraph.search.fusion import RRF_WINDOW
 
 _ID: Final = "i"
 _RANK: Final = "n"
@@ -46,6 +54,86 @@ def score_rows(query: ir.ReadQuery, state: LoweringState, rows: Rows, limit: int
 
 
 @dataclass(frozen=True, slots=True)
+class ScopeOfBest:
+    """The rows of a match of which a result is the best by one ranking, before they are ranked.
+
+    Attributes:
+        plan: That of the ids that are ranked.
+    """
+
+    ranking: ir.Nearest | ir.Bm25
+    rows: Rows
+    limit: int
+    plan: Plan
+
+    @classmethod
+    def of(
+        cls, query: ir.ReadQuery, state: LoweringState, rows: Rows, limit: int | None
+    ) -> ScopeOfBest | None:
+        """The scope, if there is such a ranking and the scope is not a whole type."""
+        rankings = rankings_of(query)
+        if limit is None or len(rankings) != 1 or _is_whole_type(query.match):
+            return None
+        if query.skip is not None or query.is_grouped or query.match.optionals:
+            # The first rows of the result are not those of the first that are ranked.
+            return None
+        (ranking,) = rankings
+        if isinstance(ranking, ir.Rrf) or not _is_by_best(query, ranking):
+            return None
+        id_ = column(rows.columns[_variable(ranking), "id"], "q")
+        tree = exp.select(named(id_, "c0")).from_(table(rows.table, "q"))
+        if len(query.match.nodes) > 1 or query.match.traversals:
+            tree = tree.distinct()
+        plan = state.builder.plan(tree, [OutputColumn("id", Scalar.STRING, nullable=False)])
+        return cls(ranking, rows, limit, plan)
+
+    def cut(self, state: LoweringState, results: Callable[[Rows], Plan]) -> Cut | None:
+        """The cut; None if nothing is looked for.
+
+        Args:
+            results: The plan of the query's results over rows with scores.
+        """
+        search = search_of(self.ranking, state.given)
+        if search is None:
+            return None
+        relation, variable = state.search(search), _variable(self.ranking)
+        id_ = column(self.rows.columns[variable, "id"], "q")
+        on = exp.EQ(this=id_, expression=column("id", "s"))
+        names = self.rows.columns.values()
+        query = exp.select(*(column(name, "q") for name in names), named(column(SCORE, "s"), "r0"))
+        query = query.from_(table(self.rows.table, "q")).join(table(relation, "s"), on=on)
+        for place in self.rows.places[variable]:
+            by = MatchesColumn(relation, "id")
+            state.builder.reduce(Reduction(place.relation, place.column, by))
+        scored = replace(self.rows, table=state.builder.define(query), scores={self.ranking: "r0"})
+        return Cut(relation, self.limit, results(scored), self.plan)
+
+
+def best_of(
+    query: ir.ReadQuery, state: LoweringState, limit: int | None, skip: int | None
+) -> Best | None:
+    """The best of a type, if that is what the result is, in columns that need no computation."""
+    rankings = rankings_of(query)
+    is_of_type = _is_whole_type(query.match) and not query.is_grouped
+    if not limit or not is_of_type or len(rankings) != 1 or len(query.order) != 1:
+        return None
+    (ranking,) = rankings
+    values = [each.expression for each in query.columns]
+    if not _is_by_best(query, ranking) or not all(
+        isinstance(value, ir.ColumnValue) or value == ranking for value in values
+    ):
+        return None
+    searches = [search_of(part, state.given) for part in _parts(ranking)]
+    return Best(
+        tuple(state.search(search) for search in searches if search is not None),
+        limit,
+        skip or 0,
+        tuple(value.column if isinstance(value, ir.ColumnValue) else None for value in values),
+        state.given.known(ranking.k).value if isinstance(ranking, ir.Rrf) else 0,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class _Depth:
     """How far down its rankings a query looks, if every row of the type matches.
 
@@ -59,8 +147,7 @@ class _Depth:
 
     @classmethod
     def of(cls, query: ir.ReadQuery, rankings: Sequence[ir.Ranking], limit: int | None) -> _Depth:
-        block = query.match
-        if len(block.nodes) > 1 or block.traversals or block.filters or block.negations:
+        if not _is_whole_type(query.match):
             return cls()
         enough = limit if len(rankings) == 1 and _is_by_best(query, rankings[0]) else None
         if not all(isinstance(ranking, ir.Rrf) for ranking in rankings):
@@ -68,6 +155,10 @@ class _Depth:
         # A row beyond the window of every ranking has no score.
         has_scores = enough is not None and enough <= RRF_WINDOW
         return cls(RRF_WINDOW, enough if has_scores else None)
+
+
+def _is_whole_type(block: ir.Block) -> bool:
+    return not (len(block.nodes) > 1 or block.traversals or block.filters or block.parts)
 
 
 def _is_by_best(query: ir.ReadQuery, ranking: ir.Ranking) -> bool:

@@ -23,10 +23,22 @@ _SHOWN_MAX: Final = 100
 
 
 def searches_texts(block: ir.Block) -> bool:
-    """Whether a block, or a negation in it, tests texts."""
-    return any(isinstance(each, ir.TextMatch) for each in block.filters) or any(
-        searches_texts(negation.block) for negation in block.negations
+    """Whether a block, or one in it, tests texts."""
+    return any(map(_tests_texts, block.filters)) or any(
+        searches_texts(part.block) for part in block.parts
     )
+
+
+def _tests_texts(condition: ir.Filter) -> bool:
+    match condition:
+        case ir.TextMatch():
+            return True
+        case ir.Junction(_, conditions):
+            return any(map(_tests_texts, conditions))
+        case ir.Comparison() | ir.NullTest() | ir.Inverse():
+            return False
+        case _:
+            assert_never(condition)
 
 
 def rebind(relations: Mapping[str, Relation], given: Given) -> dict[str, Relation]:

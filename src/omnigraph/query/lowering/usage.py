@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import assert_never
 
 from omnigraph.query import ir
-from omnigraph.query.lowering.operands import id_of, operands_of
+from omnigraph.query.lowering.operands import id_of, operands_of, plain_operands
 
 Use = tuple[str, str]
 """A variable and a column of it."""
 
 
 def uses_of_block(block: ir.Block) -> Iterator[Use]:
-    """The columns that the filters of a block and of its negations use, and the joining ids."""
+    """The columns that the filters of a block and of those in it use, and the joining ids."""
     for condition in block.filters:
         yield from _uses(operands_of(condition))
-    for negation in block.negations:
-        yield from ((variable, "id") for variable in negation.outer)
-        yield from uses_of_block(negation.block)
+    for part in block.parts:
+        yield from ((variable, "id") for variable in part.outer)
+        yield from uses_of_block(part.block)
 
 
 def uses_of_results(query: ir.ReadQuery) -> Iterator[Use]:
@@ -26,23 +25,24 @@ def uses_of_results(query: ir.ReadQuery) -> Iterator[Use]:
     columns = [column.expression for column in query.columns]
     for expression in (*columns, *(key.expression for key in query.order)):
         yield from _uses(_operands(expression))
-    yield from _uses(query.tie_breakers)
+    yield from _uses(each for key in query.tie_breakers for each in plain_operands(key))
 
 
 def _operands(expression: ir.Expression) -> tuple[ir.Operand, ...]:
     match expression:
         case ir.Aggregate(_, argument):
-            return (argument,)
+            return plain_operands(argument)
         case ir.Nearest(vector):
             return (id_of(vector),)
         case ir.Bm25(text):
             return (id_of(text),)
+        case ir.ObjectValue(of, values):
+            operands = (of, *(value for _, value in values))
+            return tuple(each for operand in operands for each in plain_operands(operand))
         case ir.Rrf(rankings):
             return tuple(each for ranking in rankings for each in _operands(ranking))
-        case ir.ColumnValue() | ir.ParameterValue() | ir.Constant() | ir.Now():
-            return (expression,)
         case _:
-            assert_never(expression)
+            return plain_operands(expression)
 
 
 def _uses(operands: Iterable[ir.Operand]) -> Iterator[Use]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from sqlglot import exp
 
@@ -33,6 +35,20 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
+class EndPlace:
+    """A place that ids of one end of a traversal are read from.
+
+    Attributes:
+        label: The type of the nodes, if the end has several.
+        decides: Whether it holds all ids of nodes of that type, so that others may follow it.
+    """
+
+    place: Place
+    label: str | None
+    decides: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Ends:
     """A table of ends.
 
@@ -45,8 +61,8 @@ class Ends:
 
     table: str
     edge_columns: tuple[str, ...] = ()
-    source_places: tuple[Place, ...] = ()
-    destination_places: tuple[Place, ...] = ()
+    source_places: tuple[EndPlace, ...] = ()
+    destination_places: tuple[EndPlace, ...] = ()
     reached: Place | None = None
 
 
@@ -61,33 +77,33 @@ def edge_ends(
     Args:
         filters: Filters on the edge alone, which the caller applies: no row that fails matters.
     """
-    relation = state.builder.scan(_key(traversal), [*ENDPOINTS, "id", *columns])
-    type_ = state.catalog.edge_type(traversal.edge_type)
-    state.seeds.extend(seeds_of(type_, relation, filters, state.given))
     edge_columns = tuple(dict.fromkeys(["id", *columns]))
-    source, destination = _ends(traversal.direction)
-    forward = _edges(relation, source, destination, edge_columns)
-    if traversal.direction is not ir.Direction.BOTH:
-        places = Place(relation, source), Place(relation, destination)
-        return Ends(state.builder.define(forward), edge_columns, (places[0],), (places[1],))
-    backward = _edges(relation, destination, source, edge_columns).where(
-        exp.NEQ(this=column(source, "e"), expression=column(destination, "e"))
-    )
-    return Ends(state.builder.define(exp.union(forward, backward, distinct=False)), edge_columns)
+    is_labelled = len(traversal.steps) > 1
+    parts: list[exp.Query] = []
+    relations: list[str] = []
+    for step in traversal.steps:
+        stored = [stored_column(name) for name in columns]
+        names = [*ENDPOINTS, "id", *(name for name in stored if name is not None)]
+        relation = state.builder.scan(_key(step), names)
+        relations.append(relation)
+        type_ = state.catalog.edge_type(step.edge_type)
+        local = filters if not is_labelled else [each for each in map(localized, filters) if each]
+        state.seeds.extend(seeds_of(type_, relation, local, state.given))
+        label = step.edge_type if is_labelled else None
+        parts += _edge_rows(step, relation, edge_columns, label)
+    table_ = state.builder.define(union(parts, distinct=False))
+    return Ends(table_, edge_columns, *_places(traversal, relations))
 
 
 def pair_ends(state: LoweringState, traversal: ir.Traversal) -> Ends:
     """One row per pair of nodes that one hop connects."""
-    relation = state.builder.scan(_key(traversal), ENDPOINTS)
-    source, destination = _ends(traversal.direction)
-    step = state.builder.define(_step(state, traversal, relation, source, destination))
-    if traversal.direction is ir.Direction.BOTH:
-        return Ends(step)
-    return Ends(
-        step,
-        source_places=(Place(relation, source),),
-        destination_places=(Place(relation, destination),),
-    )
+    relations = [state.builder.scan(_key(step), ENDPOINTS) for step in traversal.steps]
+    parts = [
+        _pairs(state, step, relation)
+        for step, relation in zip(traversal.steps, relations, strict=True)
+    ]
+    table_ = state.builder.define(union(parts, distinct=_may_coincide(state, traversal)))
+    return Ends(table_, (), *_places(traversal, relations))
 
 
 def walk_ends(
@@ -103,63 +119,185 @@ def walk_ends(
         start: The ids to walk from; every node of the type when None.
         backward: Walk from the destination against the edges; the pairs are the same.
     """
-    relation = state.builder.scan(_key(traversal), ENDPOINTS)
-    source, destination = _ends(traversal.direction)
+    # All nodes of a walk have one type, so labels matter at its ends only.
+    plain = [replace(step, source=None, destination=None) for step in traversal.steps]
     if backward:
-        source, destination = destination, source
-    step = state.builder.define(_step(state, traversal, relation, source, destination), reused=True)
-    level = state.builder.define(_first_level(step, start))
+        plain = [replace(step, direction=_REVERSED[step.direction]) for step in plain]
+    relations = [state.builder.scan(_key(step), ENDPOINTS) for step in plain]
+    parts = [_pairs(state, step, relation) for step, relation in zip(plain, relations, strict=True)]
+    step_table = state.builder.define(union(parts, distinct=len(parts) > 1), reused=True)
+    first = traversal.steps[0]
+    labels = (first.destination, first.source) if backward else (first.source, first.destination)
+    level = state.builder.define(_first_level(step_table, start, labels[0]))
     for hops in range(2, traversal.hops_max + 1):
-        level = state.builder.define(_next_level(level, step, hops))
-    both_ways = traversal.direction is ir.Direction.BOTH
-    if start is not None:
+        level = state.builder.define(_next_level(level, step_table, hops))
+    both_ways = plain[0].direction is ir.Direction.BOTH
+    is_single = len(plain) == 1
+    source, destination = _ends(plain[0].direction)
+    if start is not None and is_single:
         for place in start.places:
             by = ReachedFrom(
                 place.relation, place.column, destination, traversal.hops_max, both_ways
             )
-            state.builder.reduce(Reduction(relation, source, by))
+            state.builder.reduce(Reduction(relations[0], source, by))
+    reached = None if both_ways or not is_single else Place(relations[0], destination)
     ends = (TO, FROM) if backward else (FROM, TO)
-    reached = None if both_ways else Place(relation, destination)
-    return Ends(
-        state.builder.define(_within_bounds(level, traversal.hops_min, ends)), reached=reached
+    within = _within_bounds(
+        level, traversal.hops_min, ends, labels=(first.source, first.destination)
     )
+    return Ends(state.builder.define(within), reached=reached)
 
 
-def _key(traversal: ir.Traversal) -> TableKey:
-    return TableKey(TableKind.EDGE, traversal.edge_type)
+_REVERSED: Final = {
+    ir.Direction.OUT: ir.Direction.IN,
+    ir.Direction.IN: ir.Direction.OUT,
+    ir.Direction.BOTH: ir.Direction.BOTH,
+}
+
+
+def stored_column(name: str) -> str | None:
+    """The stored column that a column of a variable of several types is; None for its type."""
+    if name == ir.TYPE:
+        return None
+    return "id" if name == ir.LOCAL_ID else name
+
+
+def labelled(id_: exp.Expr, label: str | None) -> exp.Expr:
+    """An id as a variable of several types has it."""
+    if label is None:
+        return id_
+    prefix = exp.Literal.string(f"{label}:")
+    return exp.Paren(this=exp.DPipe(this=prefix, expression=id_, safe=True))
+
+
+def typed_column(name: str, alias: str, label: str | None) -> exp.Expr:
+    """A column of a row of one of several types; without a label, of the only one."""
+    if label is None:
+        return column(name, alias)
+    if name == ir.TYPE:
+        return exp.Literal.string(label)
+    return labelled(column("id", alias), label) if name == "id" else typed_stored(name, alias)
+
+
+def typed_stored(name: str, alias: str) -> exp.Expr:
+    """A stored column, by the name that it has for a variable of several types."""
+    return column(stored_column(name) or name, alias)
+
+
+def localized(condition: ir.Filter) -> ir.Filter | None:
+    """A filter on a variable of several types as one on the rows of one; None if it is none."""
+
+    def local(operand: ir.Operand) -> ir.Operand:
+        if isinstance(operand, ir.ColumnValue) and operand.column == ir.LOCAL_ID:
+            return replace(operand, column="id")
+        return operand
+
+    if not isinstance(condition, ir.Comparison):
+        return None
+    sides = condition.left, condition.right
+    if any(isinstance(side, ir.ColumnValue) and side.column in ("id", ir.TYPE) for side in sides):
+        return None
+    return ir.Comparison(local(condition.left), condition.operator, local(condition.right))
+
+
+def union(parts: Sequence[exp.Query], *, distinct: bool) -> exp.Query:
+    """The rows of all parts."""
+    return parts[0] if len(parts) == 1 else exp.union(*parts, distinct=distinct)
+
+
+def _key(step: ir.EdgeStep) -> TableKey:
+    return TableKey(TableKind.EDGE, step.edge_type)
 
 
 def _ends(direction: ir.Direction) -> tuple[str, str]:
     return ("dst", "src") if direction is ir.Direction.IN else ("src", "dst")
 
 
-def _edges(relation: str, source: str, destination: str, edge_columns: Sequence[str]) -> exp.Select:
-    ends = named(column(source, "e"), FROM), named(column(destination, "e"), TO)
+def _edge_rows(
+    step: ir.EdgeStep, relation: str, edge_columns: Sequence[str], label: str | None
+) -> list[exp.Query]:
+    """The edges of a step, and if it is walked both ways, those walked backwards."""
+    source, destination = _ends(step.direction)
+    forward = _edges(step, relation, (source, destination), edge_columns, label)
+    if step.direction is not ir.Direction.BOTH:
+        return [forward]
+    backward = _edges(step, relation, (destination, source), edge_columns, label).where(
+        exp.NEQ(this=column(source, "e"), expression=column(destination, "e"))
+    )
+    return [forward, backward]
+
+
+def _edges(
+    step: ir.EdgeStep,
+    relation: str,
+    ends: tuple[str, str],
+    edge_columns: Sequence[str] = (),
+    label: str | None = None,
+) -> exp.Select:
+    source, destination = (column(name, "e") for name in ends)
+    columns = [
+        named(labelled(source, step.source), FROM),
+        named(labelled(destination, step.destination), TO),
+    ]
     # Edge columns are numbered, because a property may have the name of an end.
-    others = [named(column(name, "e"), f"c{place}") for place, name in enumerate(edge_columns)]
-    return exp.select(*ends, *others).from_(table(relation, "e"))
+    columns += [
+        named(typed_column(name, "e", label), f"c{place}")
+        for place, name in enumerate(edge_columns)
+    ]
+    return exp.select(*columns).from_(table(relation, "e"))
 
 
-def _step(
-    state: LoweringState, traversal: ir.Traversal, relation: str, source: str, destination: str
-) -> exp.Query:
-    forward = _edges(relation, source, destination, ())
-    if traversal.direction is ir.Direction.BOTH:
-        return exp.union(forward, _edges(relation, destination, source, ()), distinct=True)
-    edge_type = state.catalog.edge_type(traversal.edge_type)
+def _pairs(state: LoweringState, step: ir.EdgeStep, relation: str) -> exp.Query:
+    source, destination = _ends(step.direction)
+    forward = _edges(step, relation, (source, destination))
+    if step.direction is ir.Direction.BOTH:
+        return exp.union(forward, _edges(step, relation, (destination, source)), distinct=True)
+    edge_type = state.catalog.edge_type(step.edge_type)
     has_no_parallels = any(
         set(columns) <= set(ENDPOINTS) for columns in (edge_type.key, *edge_type.uniques) if columns
     )
     return forward if has_no_parallels else forward.distinct()
 
 
-def _first_level(step: str, start: Start | None) -> exp.Select:
+def _may_coincide(state: LoweringState, traversal: ir.Traversal) -> bool:
+    """Whether edges of two types may connect the same pair of nodes."""
+    ends = []
+    for step in traversal.steps:
+        edge = state.catalog.edge_type(step.edge_type)
+        pair = edge.source, edge.target
+        ends.append(pair[::-1] if step.direction is ir.Direction.IN else pair)
+    return len(set(ends)) < len(ends)
+
+
+def _places(
+    traversal: ir.Traversal, relations: Sequence[str]
+) -> tuple[tuple[EndPlace, ...], tuple[EndPlace, ...]]:
+    """The places of both ends; none where edges are walked both ways."""
+    if any(step.direction is ir.Direction.BOTH for step in traversal.steps):
+        return (), ()
+    walked = list(zip(traversal.steps, relations, strict=True))
+    labels = [step.source for step in traversal.steps]
+    others = [step.destination for step in traversal.steps]
+    return _end_places(walked, labels, 0), _end_places(walked, others, 1)
+
+
+def _end_places(
+    walked: Sequence[tuple[ir.EdgeStep, str]], labels: Sequence[str | None], end: int
+) -> tuple[EndPlace, ...]:
+    counts = Counter(labels)
+    return tuple(
+        EndPlace(Place(relation, _ends(step.direction)[end]), label, counts[label] == 1)
+        for (step, relation), label in zip(walked, labels, strict=True)
+    )
+
+
+def _first_level(step: str, start: Start | None, label: str | None) -> exp.Select:
     one = named(exp.Literal.number(1), HOPS)
     level = exp.select(column(FROM, "s"), column(TO, "s"), one).from_(table(step, "s"))
     if start is None:
         return level
     ids = exp.select(named(column(start.column, "i"), "x")).from_(table(start.table, "i"))
-    on = exp.EQ(this=column("x", "o"), expression=column(FROM, "s"))
+    on = exp.EQ(this=column("x", "o"), expression=labelled(column(FROM, "s"), label))
     return level.join(subquery(ids.distinct(), "o"), on=on)
 
 
@@ -189,13 +327,21 @@ def _next_level(level: str, step: str, hops: int) -> exp.Select:
     )
 
 
-def _within_bounds(level: str, hops_min: int, ends: tuple[str, str]) -> exp.Select:
+def _within_bounds(
+    level: str,
+    hops_min: int,
+    ends: tuple[str, str],
+    labels: tuple[str | None, str | None],
+) -> exp.Select:
     hops = column(HOPS, "l")
     is_far_enough = exp.GTE(this=hops, expression=exp.Literal.number(hops_min))
     leads_on = exp.NEQ(this=column(FROM, "l"), expression=column(TO, "l"))
     is_loop = exp.EQ(this=hops.copy(), expression=exp.Literal.number(1))
     return (
-        exp.select(named(column(ends[0], "l"), FROM), named(column(ends[1], "l"), TO))
+        exp.select(
+            named(labelled(column(ends[0], "l"), labels[0]), FROM),
+            named(labelled(column(ends[1], "l"), labels[1]), TO),
+        )
         .from_(table(level, "l"))
         .where(is_far_enough, exp.or_(leads_on, is_loop))
     )

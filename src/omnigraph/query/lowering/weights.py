@@ -7,13 +7,15 @@ from typing import Final
 
 from sqlglot import exp
 
-from omnigraph.model.types import PropertyType, Scalar
+from omnigraph.model.types import Scalar
+from omnigraph.query import ir
 from omnigraph.query.lowering.elimination import ColumnSum
+from omnigraph.relational.expressions import WIDE
 
 WEIGHT: Final = "w"
 """The column of a table of rows or of a message that holds the number of rows."""
 
-_WIDE: Final = "DECIMAL(38, 0)"
+_WIDE: Final = WIDE
 """The type of products and sums of weights: both engines refuse what does not fit it."""
 
 
@@ -35,10 +37,11 @@ def sum_weights(weight: exp.Expr | None) -> exp.Expr:
     return exp.Sum(this=_cast(weight, _WIDE))
 
 
-def summand(value: exp.Expr, type_: PropertyType, weight: exp.Expr | None) -> exp.Expr:
+def summand(value: exp.Expr, argument: ir.Operand, weight: exp.Expr | None) -> exp.Expr:
     """The value times a weight, in a type whose sums neither round nor wrap; null stays null."""
-    is_whole = isinstance(type_, Scalar) and type_.is_integer
-    tree = _cast(value, "DECIMAL(20, 0)" if is_whole else "DOUBLE")
+    is_whole = isinstance(argument.type, Scalar) and argument.type.is_integer
+    whole = _WIDE if isinstance(argument, ir.Computed) else "DECIMAL(20, 0)"
+    tree = _cast(value, whole if is_whole else "DOUBLE")
     if weight is None:
         return tree
     return exp.Mul(this=tree, expression=_cast(weight, _WIDE if is_whole else "DOUBLE"))
@@ -55,7 +58,7 @@ def own(carried: ColumnSum, value: exp.Expr, weight: exp.Expr | None) -> exp.Exp
     """What one row adds to what is carried, where its variable is."""
     if carried.counts:
         return counted(value, weight)
-    return summand(value, carried.argument.type, weight)
+    return summand(value, carried.argument, weight)
 
 
 def passed_on(carried: ColumnSum, total: exp.Expr, weight: exp.Expr | None) -> exp.Expr:
@@ -70,6 +73,11 @@ def passed_on(carried: ColumnSum, total: exp.Expr, weight: exp.Expr | None) -> e
 def or_zero(total: exp.Expr) -> exp.Expr:
     """A sum of counts: zero, not null, for no rows."""
     return exp.Coalesce(this=total, expressions=[exp.Literal.number(0)])
+
+
+def or_one(weight: exp.Expr) -> exp.Expr:
+    """The weight of what an optional part adds: one, not null, where it adds nothing."""
+    return exp.Coalesce(this=weight, expressions=[exp.Literal.number(1)])
 
 
 def _cast(tree: exp.Expr, kind: str) -> exp.Cast:

@@ -8,11 +8,15 @@ from typing import Final
 
 import numpy as np
 
+from omnigraph.engine.local.matching.memory import count_bytes
 from omnigraph.engine.local.matching.weights import add_by_group, plus
 from omnigraph.limits import MATCHED_BLOCK_STEPS
 
 _MERGED_ROWS_MIN: Final = 1 << 20
 """Rows that have been collected from which on their groups are merged."""
+
+_MERGED_BYTES_PER_ROW: Final = 48
+"""About what a row takes while it is merged with others."""
 
 _CODES_MAX: Final = 1 << 62
 
@@ -64,6 +68,15 @@ class Grouping:
         if not self.is_distinct and self.count > _MERGED_ROWS_MIN and len(self.parts) > 1:
             self.parts = [merge(self.parts)]
             self.count = self.parts[0][1]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it holds, and about as much as it takes to join what it holds."""
+        if self.dense is not None:
+            return count_bytes(self.dense.weight, self.dense.sums)
+        held = sum(count_bytes(columns, weight, sums) for columns, _, weight, sums in self.parts)
+        is_merged = not self.is_distinct and not self.may_repeat
+        return 2 * held + (_MERGED_BYTES_PER_ROW * self.count if is_merged else 0)
 
     def result(self) -> Groups:
         """The rows, with their weights and sums."""

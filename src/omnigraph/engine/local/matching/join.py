@@ -13,8 +13,9 @@ from typing import Final
 import numpy as np
 
 from omnigraph.engine.local.matching.grouping import Grouping, codes_of
-from omnigraph.engine.local.matching.hops import Hop, PairHop
+from omnigraph.engine.local.matching.hops import Hop, PairHop, WalkHop
 from omnigraph.engine.local.matching.match import PatternMatch
+from omnigraph.engine.local.matching.memory import Memory, count_bytes
 from omnigraph.engine.local.matching.messages import scatter
 from omnigraph.engine.local.matching.sources import UnmatchableError, take
 from omnigraph.engine.local.matching.weights import NodeWeights, multiply
@@ -30,6 +31,10 @@ _NUMBERS_PER_ROW_MAX: Final = 8
 """Numbers that nodes may have, for each row, up to which nodes are marked and not sorted."""
 
 
+_BYTES_PER_STEP: Final = 32
+"""About what a step takes beside the columns of its row."""
+
+
 @dataclass(frozen=True, slots=True)
 class MatchedRows:
     """Rows over the kept variables of a pattern: numbers, and what each row stands for."""
@@ -38,6 +43,11 @@ class MatchedRows:
     count: int
     weight: np.ndarray | None = None
     sums: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
+        return count_bytes(self.columns, self.weight, self.sums)
 
     def pick(self, rows: np.ndarray) -> MatchedRows:
         """Some of the rows, by position."""
@@ -60,6 +70,11 @@ class JoinBlock:
     columns: dict[str, np.ndarray]
     count: int
     factor: np.ndarray | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        return count_bytes(self.columns, self.factor)
 
     def pick(self, rows: np.ndarray) -> JoinBlock:
         """Rows by position, or by a mask."""
@@ -91,6 +106,7 @@ def collect(match: PatternMatch, *, with_weights: bool = True) -> MatchedRows:
         weight, sums = join.weigh(block)
         columns = {name: block.columns[name] for name in match.kept}
         grouping.add(columns, block.count, weight, sums)
+        join.require(grouping.nbytes)
         if grouping.count > MATCHED_ROWS_MAX:
             message = f"more than {MATCHED_ROWS_MAX:,} rows are found"
             raise UnmatchableError(message)
@@ -149,8 +165,26 @@ class _Join:
         default_factory=dict
     )
 
+    open_bytes: int = 0
+
     def __post_init__(self) -> None:
         self._plan()
+
+    def require(self, byte_count: int) -> None:
+        """Refuse to hold so many bytes beside what the join holds.
+
+        Raises:
+            UnmatchableError: they do not fit.
+        """
+        memory = self.match.graph.memory
+        if memory.is_limited:
+            memory.require(self.nbytes + byte_count)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it holds: of the match, of nodes, and of the blocks of its stages."""
+        weighed = sum(count_bytes(weight, sums) for weight, sums in self.weights.values())
+        return self.match.nbytes + weighed + count_bytes(self.masks) + self.open_bytes
 
     @property
     def is_distinct(self) -> bool:
@@ -211,8 +245,10 @@ class _Join:
             yield block
             return
         self.match.graph.check()
+        self.open_bytes += block.nbytes
         for part in self.stages[place](block):
             yield from self._run(part, place + 1)
+        self.open_bytes -= block.nbytes
 
     def _plan(self) -> None:
         """Choose the order: the fewest nodes first, then what keeps rows few."""
@@ -293,9 +329,16 @@ class _Join:
 
         def expand(block: JoinBlock) -> Iterator[JoinBlock]:
             for part in hop.blocks(block.columns[known]):
+                self._require_steps(hop, block, block.columns[known][part])
                 yield self._passing(_step(block, part, hop, link, known, new), new)
 
         return expand
+
+    def _require_steps(self, hop: Hop, block: JoinBlock, nodes: np.ndarray) -> None:
+        """Refuse to take all steps of these nodes at once, if one has very many."""
+        if self.match.graph.memory.is_limited and not isinstance(hop, WalkHop):
+            row_bytes = _BYTES_PER_STEP + 4 * len(block.columns)
+            self.require(row_bytes * hop.cost(nodes))
 
     def _passing(self, block: JoinBlock, variable: str) -> JoinBlock:
         """The rows whose new node can match."""
@@ -339,17 +382,19 @@ class _Join:
     def _check(self, link: Link) -> Stage:
         """Keep rows whose two nodes the link connects; once for each edge, if it is bound."""
         hop = self.match.way(link, link.start).there
+        memory = self.match.graph.memory
         if isinstance(hop, PairHop) and not hop.has_factor:
             there = hop.adjacency
 
             def is_linked(block: JoinBlock) -> Iterator[JoinBlock]:
                 pairs = block.columns[link.start], block.columns[link.end]
-                yield block.pick(are_linked(there, *pairs))
+                yield block.pick(are_linked(there, *pairs, memory=memory))
 
             return is_linked
 
         def step_and_compare(block: JoinBlock) -> Iterator[JoinBlock]:
             for part in hop.blocks(block.columns[link.start]):
+                self._require_steps(hop, block, block.columns[link.start][part])
                 # No variable has this name.
                 stepped = _step(block, part, hop, link, link.start, "")
                 reached = stepped.columns.pop("")
@@ -372,6 +417,7 @@ class _Join:
     def _exclude(self, negation: NegatedPattern) -> Stage:
         """Drop rows for which the negated pattern has a match."""
         link = _only_link(negation)
+        memory = self.match.graph.memory
         if link is not None:
             way = PatternMatch.of(self.match.graph, negation.pattern, (), outer=negation.outer).way(
                 link, link.start
@@ -381,15 +427,16 @@ class _Join:
 
                 def exclude_linked(block: JoinBlock) -> Iterator[JoinBlock]:
                     pairs = block.columns[link.start], block.columns[link.end]
-                    yield block.pick(~are_linked(there, *pairs))
+                    yield block.pick(~are_linked(there, *pairs, memory=memory))
 
                 return exclude_linked
 
         def exclude(block: JoinBlock) -> Iterator[JoinBlock]:
             names = list(negation.outer)
             nodes = {name: NodeWeights(self._distinct(block, name)) for name in names}
+            graph = self.match.graph.beside(self.nbytes)
             inner = PatternMatch.of(
-                self.match.graph, negation.pattern, names, outer=negation.outer, outer_nodes=nodes
+                graph, negation.pattern, names, outer=negation.outer, outer_nodes=nodes
             )
             found = collect(inner, with_weights=False).columns
             columns = [block.columns[name] for name in names]
@@ -450,11 +497,18 @@ def are_among(columns: Sequence[np.ndarray], found: Sequence[np.ndarray]) -> np.
     return are_in
 
 
-def are_linked(adjacency: Adjacency, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Whether each pair is in adjacency."""
+def are_linked(
+    adjacency: Adjacency, starts: np.ndarray, ends: np.ndarray, *, memory: Memory | None = None
+) -> np.ndarray:
+    """Whether each pair is in adjacency.
+
+    Args:
+        memory: What it may hold; anything when None.
+    """
     run_count = int(np.count_nonzero(starts[1:] != starts[:-1])) + 1
     if run_count * _ROWS_PER_RUN_MIN > len(starts):
-        return adjacency.are_pairs(starts, ends)
+        may_sketch = memory is None or memory.has_room(adjacency.sketch_bytes)
+        return adjacency.are_pairs(starts, ends, may_sketch=may_sketch)
     return _mark(adjacency, starts, ends)
 
 

@@ -6,8 +6,8 @@ Joins run in blocks of bounded size; between blocks a match can be interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from omnigraph.engine.local.matching.conditions import Run, holds
 from omnigraph.engine.local.matching.hops import EdgeHop, EitherHop, Hop, PairHop, WalkHop
+from omnigraph.engine.local.matching.memory import Memory, count_bytes
 from omnigraph.engine.local.matching.messages import MessagePath
 from omnigraph.engine.local.matching.sources import (
     EdgeSource,
@@ -37,7 +38,7 @@ from omnigraph.engine.protocol import Data
 from omnigraph.model.tables import TableKey
 from omnigraph.relational import patterns
 from omnigraph.relational.patterns import GraphPattern, Link, NegatedPattern, RowCondition, Sum
-from omnigraph.relational.plans import BoundValue
+from omnigraph.relational.plans import BoundValue, Plan
 
 _SMALL_ROWS_MAX: Final = 1 << 12
 """Rows of a table whose conditions are cheaper to test at once than to put off."""
@@ -49,15 +50,23 @@ class MatchedGraph:
 
     Attributes:
         values: Of the placeholders in conditions.
-        run: Runs a plan by SQL, for conditions that need it.
-        check: Raises where the match is to end early; called between blocks.
+        run: Runs a plan by SQL, for conditions and results that need it.
+        memory: What the match may hold.
     """
 
     data: Data
     topologies: Topologies
     values: Mapping[str, BoundValue]
     run: Run
-    check: Callable[[], None]
+    memory: Memory
+
+    def check(self) -> None:
+        """Raise where the match is to end early; called between blocks."""
+        self.data.budget.check()
+
+    def beside(self, byte_count: int) -> MatchedGraph:
+        """The same for a match inside of one that holds so many bytes."""
+        return replace(self, memory=self.memory.within(byte_count))
 
     def nodes(self, key: TableKey) -> NodeSource:
         """The nodes of a table.
@@ -82,11 +91,16 @@ class MatchedGraph:
         if topology is None:
             message = f"the arrays of {link.edges} do not fit into memory"
             raise UnmatchableError(message)
+        self.memory.use(topology)
         return topology
 
     def test(self, condition: RowCondition, columns: list[pa.ChunkedArray]) -> np.ndarray:
         """Whether a condition holds, for each row."""
-        return holds(condition, columns, self.values, self.run)
+        return holds(condition, columns, self.values, self._run_condition)
+
+    def _run_condition(self, plan: Plan, data: Data) -> pa.Table:
+        # It is a column of booleans, of rows that are there already.
+        return self.run(plan, data.within(replace(self.data.budget, memory=None, rows=None)))
 
 
 def tables_of(link: Link) -> EdgeTables:
@@ -104,6 +118,7 @@ class PatternMatch:
         candidates: The nodes that can match, by variable, as far as it is known.
         scalars: Weights and sums of variables that nothing connects with others.
         untested: The conditions and negations of single variables that are still to be tested.
+        edge_values: What sums over the edges of a link add up, for every edge.
     """
 
     graph: MatchedGraph
@@ -116,6 +131,7 @@ class PatternMatch:
     links: list[Link] = field(default_factory=list)
     scalars: list[NodeWeights] = field(default_factory=list)
     untested: dict[str, list[RowCondition | NegatedPattern]] = field(default_factory=dict)
+    edge_values: dict[Link, dict[str, np.ndarray]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -164,6 +180,12 @@ class PatternMatch:
             else:
                 self._send(leaf, link)
             del self.candidates[leaf]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it holds."""
+        nodes = sum(each.nbytes for each in (*self.candidates.values(), *self.scalars))
+        return nodes + sum(count_bytes(values) for values in self.edge_values.values())
 
     @property
     def core(self) -> list[str]:
@@ -252,8 +274,11 @@ class PatternMatch:
 
     def _send(self, leaf: str, link: Link) -> None:
         parent = link.other(leaf)
-        receiver = self.candidates[parent]
-        message = self.way(link, leaf).message(self.complete(leaf), receiver)
+        sender, receiver = self.complete(leaf), self.candidates[parent]
+        way = self.way(link, leaf)
+        if self.graph.memory.is_limited:
+            self.graph.memory.require(self.nbytes + way.count_bytes(sender, receiver))
+        message = way.message(sender, receiver)
         self.candidates[parent] = intersect(receiver, message)
         self.links.remove(link)
 
@@ -271,7 +296,7 @@ class PatternMatch:
         # Only which nodes they are matters for whether the negated pattern has a match.
         outer_nodes = {variable: NodeWeights(self.candidates[variable].numbers)}
         inner = PatternMatch.of(
-            self.graph,
+            self.graph.beside(self.nbytes),
             negation.pattern,
             [variable],
             outer=negation.outer,
@@ -287,6 +312,7 @@ class PatternMatch:
         if link.edge is not None and self.is_read(link.edge):
             return self._edge_hops(link, topology)
         if link.way is patterns.LinkWay.BOTH:
+            self.graph.memory.require(topology.symmetric_bytes)
             out = into = topology.symmetric
         elif link.way is patterns.LinkWay.IN:
             out, into = into, out
@@ -298,6 +324,7 @@ class PatternMatch:
 
     def _edge_hops(self, link: Link, topology: Topology) -> tuple[Hop, Hop]:
         assert link.edge is not None, "the edge has a name"
+        self.graph.memory.require(topology.rows_bytes)
         source = EdgeSource(topology.edges)
         self.sources[link.edge] = source
         chosen: np.ndarray | None = None
@@ -320,8 +347,11 @@ class PatternMatch:
         own = [each for each in self.sums if each.use[0] == link.edge]
         if link.edge is None or not own:
             return {}
-        source = self.sources[link.edge]
-        return {each.name: read_numbers(source, each, None) for each in own}
+        if link not in self.edge_values:
+            source = self.sources[link.edge]
+            self.graph.memory.require(self.nbytes + 16 * len(own) * source.size)
+            self.edge_values[link] = {each.name: read_numbers(source, each, None) for each in own}
+        return self.edge_values[link]
 
 
 def find_rows(match: PatternMatch) -> dict[str, np.ndarray]:

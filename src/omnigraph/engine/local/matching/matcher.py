@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from omnigraph.engine.budget import Budget
 from omnigraph.engine.local.matching.conditions import Run
 from omnigraph.engine.local.matching.match import MatchedGraph, tables_of
+from omnigraph.engine.local.matching.memory import Memory
 from omnigraph.engine.local.matching.results import answer
 from omnigraph.engine.local.matching.sources import UnmatchableError
 from omnigraph.engine.local.reduce import Reducer
-from omnigraph.engine.local.topology.topologies import EdgeTables, Topologies
+from omnigraph.engine.local.topology.topologies import ArrayCost, EdgeTables, Topologies
 from omnigraph.engine.protocol import Data
 from omnigraph.limits import KEYED_QUERIES_MAX
 from omnigraph.relational.patterns import GraphPattern
@@ -62,9 +64,8 @@ class PatternMatcher:
             self._count(matching.pattern, data)
         if not means.on_arrays:
             return None
-        graph = MatchedGraph(
-            data, self.topologies, matching.values, self._run_sql, data.budget.check
-        )
+        memory = Memory(data.budget.bytes_max)
+        graph = MatchedGraph(data, self.topologies, matching.values, self._run_sql, memory)
         try:
             return answer(matching, graph)
         except UnmatchableError:
@@ -73,9 +74,7 @@ class PatternMatcher:
     def choose(self, plan: Plan, data: Data) -> Means:
         """By what a plan is answered, as far as is known before it is run. Reads no rows."""
         if plan.matching is None:
-            return Means(on_arrays=False, why="it follows no edges")
-        if data.budget.bytes_max is not None:
-            return Means(on_arrays=False, why="its memory is limited")
+            return Means(on_arrays=False, why=plan.unmatched)
         every = edge_tables(plan.matching.pattern)
         # An index leads to a few rows, sooner than arrays and columns are read or built.
         if not self._is_due(every, data) and not all(
@@ -87,11 +86,14 @@ class PatternMatcher:
             if Reducer(plan, data).finds_few():
                 why = "an index finds the few rows it starts from, and arrays are not there"
                 return Means(on_arrays=False, why=why, is_early=True)
+        costs: list[ArrayCost] = []
         for tables in every:
-            if self.topologies.cost(data, tables) is None:
+            cost = self.topologies.cost(data, tables)
+            if cost is None:
                 why = f"the arrays of {tables.edges} do not fit into memory"
                 return Means(on_arrays=False, why=why)
-        return Means(on_arrays=True, why="its edges fit into memory")
+            costs.append(cost)
+        return _within(data.budget, costs)
 
     def _is_due(self, every: list[EdgeTables], data: Data) -> bool:
         """Whether queries that an index answers have come often enough to build arrays for them."""
@@ -105,6 +107,20 @@ class PatternMatcher:
         with self._lock:
             for tables in edge_tables(pattern):
                 self._keyed[data.table(tables.edges).address] += 1
+
+
+def _within(budget: Budget, costs: list[ArrayCost]) -> Means:
+    """Whether arrays fit into the memory of a query."""
+    if budget.memory is None:
+        return Means(on_arrays=True, why="its edges fit into memory")
+    # One after the other is made, beside those that are there.
+    extra = max((cost.bytes_made - cost.bytes_held for cost in costs), default=0)
+    byte_count = sum(cost.bytes_held for cost in costs) + extra
+    limit = f"the memory of {budget.memory.text} that it may hold"
+    if budget.has_room(byte_count):
+        return Means(on_arrays=True, why=f"its edges fit into {limit}")
+    millions = f"{byte_count / 1_000_000:,.0f}MB"
+    return Means(on_arrays=False, why=f"its arrays take {millions}, which do not fit into {limit}")
 
 
 def edge_tables(pattern: GraphPattern) -> list[EdgeTables]:

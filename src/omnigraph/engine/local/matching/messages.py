@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +16,11 @@ from omnigraph.engine.local.matching.weights import (
     multiply,
     plus,
 )
+from omnigraph.limits import MATCHED_BLOCK_STEPS
+
+_BYTES_PER_STEP: Final = 32
+_BYTES_PER_VALUE: Final = 16
+"""About what a step of a block takes, and each value of a step or of a node at either end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,16 @@ class MessagePath:
         if self._is_degree(sender):
             return self.sizes[1] if receiver.numbers is None else len(receiver.numbers)
         return min(self.there.cost(sender.numbers), self.back.cost(receiver.numbers))
+
+    def count_bytes(self, sender: NodeWeights, receiver: NodeWeights) -> int:
+        """About what a message takes while it is made."""
+        step_count = self.cost(sender, receiver)
+        node_count = min(step_count, sum(self.sizes))
+        at_once = min(step_count, MATCHED_BLOCK_STEPS)
+        value_count = 1 + len(sender.sums) + len(self.edge_values)
+        return (_BYTES_PER_VALUE * value_count + 8) * node_count + (
+            _BYTES_PER_VALUE * value_count + _BYTES_PER_STEP
+        ) * at_once
 
     def message(self, sender: NodeWeights, receiver: NodeWeights) -> NodeWeights:
         """The nodes that the sender's nodes lead to, at least those of the receiver's, weighed.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -13,11 +13,17 @@ import pyarrow.compute as pc
 from omnigraph.engine.local.matching.grouping import group_rows
 from omnigraph.engine.local.matching.join import MatchedRows, collect
 from omnigraph.engine.local.matching.match import MatchedGraph, PatternMatch
+from omnigraph.engine.local.matching.memory import Memory
 from omnigraph.engine.local.matching.sources import Source, UnmatchableError, take
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.results import conform
-from omnigraph.limits import MATCHED_ROWS_MAX
+from omnigraph.errors import ErrorCode, LimitExceededError
+from omnigraph.limits import MATCHED_ROWS_MAX, QUERY_BYTES_MIN
 from omnigraph.relational.patterns import Function, PatternPlan, PlainResults, Result, Total, Use
+from omnigraph.relational.plans import Plan
+
+_SHARES: Final = 4
+"""Parts of the memory of a query that what is left is rounded down to."""
 
 _SORTED_ROWS_MAX: Final = 1 << 17
 """Rows that are sorted here; DuckDB sorts more of them on all cores."""
@@ -34,17 +40,51 @@ def answer(matching: PatternPlan, graph: MatchedGraph) -> pa.Table:
         graph, matching.pattern, matching.kept, sums=matching.sums, ids=matching.ids
     )
     found = collect(match)
-    results = _Results(matching, match.sources, found)
     if matching.weight is None:
-        results = _Results(matching, match.sources, _repeat(found))
+        found = _repeat(found, graph.memory)
+    results = _Results(matching, match.sources, found)
     shape = matching.shape
     if shape is not None and results.are_plain(shape):
+        if graph.memory.is_limited:
+            graph.memory.require(2 * found.nbytes + results.count_bytes() + _sorted_bytes(found))
         return conform(results.table(shape), matching.results.columns)
-    (relation,) = matching.results.relations
-    return graph.run(matching.results, Data(graph.data.table, {relation: results.rows()}))
+    if graph.memory.is_limited:
+        graph.memory.require(found.nbytes + results.count_bytes())
+    return _by_sql(graph, matching.results, results.rows())
 
 
-def _repeat(found: MatchedRows) -> MatchedRows:
+def _by_sql(graph: MatchedGraph, plan: Plan, rows: pa.Table) -> pa.Table:
+    """The results that SQL makes of rows.
+
+    Raises:
+        UnmatchableError: the memory that is left does not suffice.
+    """
+    (relation,) = plan.relations
+    budget = graph.data.budget
+    left = graph.memory.left()
+    if budget.memory is not None and left is not None:
+        bytes_left = _round_down(left - rows.nbytes, int(budget.memory.value))
+        budget = replace(budget, memory=replace(budget.memory, value=bytes_left))
+    try:
+        return graph.run(plan, Data(graph.data.table, {relation: rows}, budget))
+    except LimitExceededError as error:
+        if error.code is not ErrorCode.QUERY_MEMORY:
+            raise
+        # There is more of it without arrays.
+        raise UnmatchableError(error.message) from error
+
+
+def _round_down(bytes_left: int, bytes_max: int) -> int:
+    """What SQL may hold. There are few such sizes, as a database is kept for each."""
+    share = bytes_max // _SHARES
+    rounded = bytes_left // share * share
+    if rounded < QUERY_BYTES_MIN:
+        message = "the rows that are found take nearly all memory of the query"
+        raise UnmatchableError(message)
+    return rounded
+
+
+def _repeat(found: MatchedRows, memory: Memory) -> MatchedRows:
     """A row for each match."""
     if found.weight is None:
         return found
@@ -53,6 +93,7 @@ def _repeat(found: MatchedRows) -> MatchedRows:
     if total > MATCHED_ROWS_MAX:
         message = f"more than {MATCHED_ROWS_MAX:,} rows are found"
         raise UnmatchableError(message)
+    memory.require(found.nbytes + 4 * len(found.columns) * total)
     columns = {name: np.repeat(each, found.weight) for name, each in found.columns.items()}
     return MatchedRows(columns, total)
 
@@ -82,6 +123,14 @@ class _Results:
             # The plan only wants to know how many rows there are.
             arrays["v0"] = pa.array(np.ones(found.count, np.int64))
         return pa.table(arrays)
+
+    def count_bytes(self) -> int:
+        """About what the rows for the plan of the results take."""
+        byte_count = 8 * (1 + len(self.matching.sums)) * self.found.count
+        for variable, name in self.matching.columns:
+            column = self.sources[variable].column(name)
+            byte_count += column.nbytes * self.found.count // max(1, len(column))
+        return byte_count
 
     def are_plain(self, shape: PlainResults) -> bool:
         """Whether numbers decide about groups and order, and rows are not too many to sort."""
@@ -181,6 +230,11 @@ class _Results:
             keys += _sort_keys(values[result], descending=down)
         order = np.lexsort(keys[::-1])
         return rows[order[: shape.limit]]
+
+
+def _sorted_bytes(found: MatchedRows) -> int:
+    """About what rows take while they are grouped and sorted."""
+    return 16 * (2 + len(found.columns)) * found.count
 
 
 def _weight(found: MatchedRows) -> np.ndarray:

@@ -34,6 +34,12 @@ class NodeWeights:
     sums: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        arrays = (self.numbers, self.weight, *self.sums.values())
+        return sum(array.nbytes for array in arrays if array is not None)
+
+    @property
     def is_untouched(self) -> bool:
         """Whether it is every node of the table, once."""
         return self.numbers is None and self.weight is None and not self.sums

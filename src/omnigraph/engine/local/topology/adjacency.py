@@ -101,8 +101,15 @@ class PairArrays:
 
     def to_keys(self) -> np.ndarray:
         """The pairs as `join_halves` makes numbers of them, in their order."""
-        nodes = np.repeat(np.arange(self.size, dtype=np.uint64), np.diff(self.offsets))
-        return join_halves(nodes, self.neighbours)
+        keys = np.repeat(np.arange(self.size, dtype=np.uint64), np.diff(self.offsets))
+        keys <<= _HALF
+        keys |= self.neighbours
+        return keys
+
+    def to_edge_keys(self) -> np.ndarray:
+        """The same, with a pair as often as it has edges."""
+        keys = self.to_keys()
+        return np.repeat(keys, self.to_counts()) if len(self.repeated) else keys
 
     def to_counts(self) -> np.ndarray:
         """How many edges each pair has."""
@@ -242,6 +249,19 @@ class Adjacency:
         return self.base
 
     @property
+    def nbytes(self) -> int:
+        """The memory that it takes, if nothing shares its arrays; a patch may copy them."""
+        copies = 2 if len(self.patch) else 1
+        return copies * self.base.nbytes + self.nbytes_added
+
+    @property
+    def sketch_bytes(self) -> int:
+        """About what it takes to make a sketch of its pairs; 0 if it was made before."""
+        if self.sketch is not None:
+            return 0
+        return PairSketch.count_bytes(self.base.pair_count + len(self.patch))
+
+    @property
     def nbytes_added(self) -> int:
         """The memory that it takes beside its arrays."""
         sketched = 0 if self.sketch is None else self.sketch.bits.nbytes
@@ -276,13 +296,19 @@ class Adjacency:
         counts[is_patched] = patch.counts[at[is_patched]]
         return counts
 
-    def are_pairs(self, nodes: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
+    def are_pairs(
+        self, nodes: np.ndarray, neighbours: np.ndarray, *, may_sketch: bool = True
+    ) -> np.ndarray:
         """Whether an edge leads from each of these nodes to a neighbour.
 
         Once there were many such questions, a sketch answers most of them that are not pairs.
+
+        Args:
+            may_sketch: Whether there is memory to make one.
         """
         self.tested_count += len(nodes)
-        if self.sketch is None and self.tested_count * _PAIRS_PER_TEST > self.base.pair_count:
+        is_asked_much = self.tested_count * _PAIRS_PER_TEST > self.base.pair_count
+        if self.sketch is None and is_asked_much and may_sketch:
             self.sketch = self._make_sketch()
         if self.sketch is None:
             return self.count_edges(nodes, neighbours) > 0
@@ -338,22 +364,17 @@ def adjacency_of(nodes: np.ndarray, neighbours: np.ndarray, *, size: int) -> Adj
     return Adjacency(from_keys(keys, size=size), size)
 
 
-def from_keys(keys: np.ndarray, *, size: int, counts: np.ndarray | None = None) -> PairArrays:
-    """The arrays of edges as `join_halves` makes numbers of them, ascending.
-
-    Args:
-        counts: How many edges each key stands for; one each when None.
-    """
-    is_first = np.ones(len(keys), np.bool_)
-    np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
-    kind = _position_kind(len(keys))
-    repeated, edge_counts = np.empty(0, kind), np.empty(0, np.uint32)
-    if len(keys) and (counts is not None or not is_first.all()):
-        at = np.flatnonzero(is_first)
-        each = np.diff(np.append(at, len(keys))) if counts is None else np.add.reduceat(counts, at)
-        places = np.flatnonzero(each > 1)
-        repeated, edge_counts = places.astype(kind), each[places].astype(np.uint32)
-        keys = keys[at]
+def from_keys(keys: np.ndarray, *, size: int) -> PairArrays:
+    """The arrays of edges as `join_halves` makes numbers of them, ascending, one for each edge."""
+    is_again = np.zeros(len(keys), np.bool_)
+    np.equal(keys[1:], keys[:-1], out=is_again[1:])
+    kind = position_kind(len(keys))
+    # What is the same pair again is usually little, and this holds nothing for the others.
+    again = np.flatnonzero(is_again)
+    pairs, counts = np.unique(again - np.arange(1, len(again) + 1), return_counts=True)
+    repeated, edge_counts = pairs.astype(kind), (counts + 1).astype(np.uint32)
+    if len(again):
+        keys = keys[~is_again]
     # Where the keys of each node start: this holds nothing for each pair, as counting them would.
     firsts = np.arange(size + 1, dtype=np.uint64) << _HALF
     offsets = np.searchsorted(keys, firsts).astype(kind)
@@ -427,7 +448,7 @@ def _insert(base: PairArrays, patch: Patch, size: int) -> PairArrays:
     degrees[: base.size] = np.diff(base.offsets)
     np.add.at(degrees, patch.nodes[added], 1)
     np.subtract.at(degrees, patch.nodes[removed], 1)
-    offsets = np.zeros(size + 1, _position_kind(int(degrees.sum())))
+    offsets = np.zeros(size + 1, position_kind(int(degrees.sum())))
     # An earlier version may have fewer nodes; the others have no neighbours any more.
     np.cumsum(degrees[:size], out=offsets[1:])
     # Positions to insert at count what is there before anything is removed.
@@ -457,5 +478,6 @@ def _count_again(pairs: PairArrays, base: PairArrays, patch: Patch) -> PairArray
     )
 
 
-def _position_kind(pair_count: int) -> type[np.unsignedinteger]:
+def position_kind(pair_count: int) -> type[np.unsignedinteger]:
+    """The kind of positions among so many pairs."""
     return np.uint32 if pair_count <= int(_LOW) else np.uint64

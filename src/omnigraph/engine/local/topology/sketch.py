@@ -14,6 +14,9 @@ _LOG_BITS_MIN: Final = 16
 _LOG_BITS_MAX: Final = 26
 """While it is made, a sketch takes a byte for each bit."""
 
+_MADE_BYTES_PER_PAIR: Final = 32
+"""About what a pair takes while its hash is computed."""
+
 _FACTORS: Final = np.uint32(0x9E37_79B1), np.uint32(0x85EB_CA77), np.uint32(0xC2B2_AE3D)
 """Odd numbers whose bits look random: a product of one depends on all bits of the other number."""
 
@@ -39,12 +42,16 @@ class PairSketch:
         >>> sketch.may_have(np.array([1, 1]), np.array([5, 6])).tolist()
         [True, False]
         """
-        wanted = max(1, len(nodes)) * _BITS_PER_PAIR
-        log_bits = min(max(int(wanted - 1).bit_length(), _LOG_BITS_MIN), _LOG_BITS_MAX)
+        log_bits = _log_bits(len(nodes))
         is_set = np.zeros(1 << log_bits, np.bool_)
         is_set[_hash(nodes, neighbours, log_bits)] = True
         capacity = max(2 * len(nodes), (1 << log_bits) // _BITS_PER_PAIR)
         return cls(np.packbits(is_set, bitorder="little"), log_bits, capacity)
+
+    @staticmethod
+    def count_bytes(pair_count: int) -> int:
+        """About what it takes to make one of so many pairs."""
+        return (1 << _log_bits(pair_count)) + _MADE_BYTES_PER_PAIR * pair_count
 
     def may_have(self, nodes: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
         """Whether each pair may be there; where it is false, the pair is not."""
@@ -61,6 +68,11 @@ class PairSketch:
         marks = np.left_shift(np.uint8(1), (hashes & np.uint32(7)).astype(np.uint8))
         np.bitwise_or.at(bits, hashes >> np.uint32(3), marks)
         return type(self)(bits, self.log_bits, self.capacity)
+
+
+def _log_bits(pair_count: int) -> int:
+    wanted = max(1, pair_count) * _BITS_PER_PAIR
+    return min(max(int(wanted - 1).bit_length(), _LOG_BITS_MIN), _LOG_BITS_MAX)
 
 
 def _hash(nodes: np.ndarray, neighbours: np.ndarray, log_bits: int) -> np.ndarray:

@@ -27,7 +27,7 @@ from omnigraph.model.tables import TableKey
 from omnigraph.storage.tables import Table, TableAddress, is_minted
 
 _BYTES_PER_EDGE: Final = 8
-"""What an edge takes in both directions, without what its nodes take."""
+"""What an edge takes in both directions; a node takes half of that for each type of its edges."""
 
 _BUILT_BYTES_PER_EDGE: Final = 32
 """About what an edge takes while arrays are built."""
@@ -46,6 +46,21 @@ class EdgeTables:
 
 
 @dataclass(frozen=True, slots=True)
+class ArrayCost:
+    """About what it takes to have the arrays of an edge table.
+
+    Attributes:
+        edge_count: The edges that are read.
+        bytes_held: The memory that the arrays take, and `bytes_made` what they take while they are
+            made.
+    """
+
+    edge_count: int
+    bytes_held: int
+    bytes_made: int
+
+
+@dataclass(frozen=True, slots=True)
 class _TableVersions:
     """The same tables at the versions of one snapshot."""
 
@@ -60,6 +75,17 @@ class _TableVersions:
     @property
     def versions(self) -> _Versions:
         return self.edges.address, self.source.address, self.target.address
+
+    @property
+    def array_bytes(self) -> int:
+        """What its arrays take."""
+        node_count = self.source.count_rows() + self.target.count_rows()
+        return _BYTES_PER_EDGE * self.edges.count_rows() + _BYTES_PER_EDGE // 2 * node_count
+
+    @property
+    def built_bytes(self) -> int:
+        """About what they take while they are built."""
+        return self.array_bytes + _BUILT_BYTES_PER_EDGE * self.edges.count_rows()
 
     @property
     def are_named_once(self) -> bool:
@@ -87,7 +113,7 @@ class Topologies:
         """The topology of an edge table: kept, or made from one that was kept, or built.
 
         None if it does not fit into memory, or not into that of the query's budget while it is
-        built, if node numbers are too sparse, or if an end of an edge does not exist, which only
+        made, if node numbers are too sparse, or if an end of an edge does not exist, which only
         happens in a damaged graph.
 
         Args:
@@ -117,18 +143,19 @@ class Topologies:
         pinned = _TableVersions.of(data, tables)
         return self._find(pinned.versions) is not None or any(True for _ in self._steps(pinned))
 
-    def cost(self, data: Data, tables: EdgeTables) -> int | None:
-        """About how many edges `of` would read; None if the arrays do not fit into memory."""
+    def cost(self, data: Data, tables: EdgeTables) -> ArrayCost | None:
+        """What `of` would take; None if the arrays do not fit into the memory of the handle."""
         pinned = _TableVersions.of(data, tables)
-        if self._find(pinned.versions) is not None:
-            return 0
-        edge_count = pinned.edges.count_rows()
-        if not self._fits(pinned, data.budget):
+        if (kept := self._find(pinned.versions)) is not None:
+            return ArrayCost(0, kept.nbytes, kept.nbytes)
+        edge_count, held = pinned.edges.count_rows(), pinned.array_bytes
+        if not self._fits(pinned):
             return None
         for _, step in self._steps(pinned):
-            return step.row_count
-        is_stored = edge_count >= STORED_EDGES_MIN and bool(find_files(pinned.edges))
-        return int(edge_count * ARRAY_FILE_SHARE) if is_stored else edge_count
+            return ArrayCost(step.row_count, held, held)
+        if edge_count >= STORED_EDGES_MIN and find_files(pinned.edges):
+            return ArrayCost(int(edge_count * ARRAY_FILE_SHARE), held, held)
+        return ArrayCost(edge_count, held, pinned.built_bytes)
 
     def numbers(self, table: Table) -> NodeNumbers | None:
         """The numbers of the nodes of a table; None where they are too sparse.
@@ -156,16 +183,15 @@ class Topologies:
                 self._kept.move_to_end(versions)
             return self._kept.get(versions)
 
-    def _fits(self, pinned: _TableVersions, budget: Budget) -> bool:
-        most = budget.bytes_max
-        if most is not None and _BUILT_BYTES_PER_EDGE * pinned.edges.count_rows() > most:
-            return False
+    def _fits(self, pinned: _TableVersions) -> bool:
         return _BYTES_PER_EDGE * pinned.edges.count_rows() <= self._bytes_max
 
     def _make(
         self, pinned: _TableVersions, edges_max: int | None, budget: Budget
     ) -> Topology | None:
-        if not pinned.are_named_once or not self._fits(pinned, budget):
+        if not pinned.are_named_once or not self._fits(pinned):
+            return None
+        if not budget.has_room(pinned.array_bytes):
             return None
         sources, targets = self.numbers(pinned.source), self.numbers(pinned.target)
         if sources is None or targets is None:
@@ -175,7 +201,8 @@ class Topologies:
         if topology is None and edges_max is None and edge_count >= STORED_EDGES_MIN:
             stored = find_stored(pinned.edges, pinned.source, pinned.target)
             topology = _follow(_steps_from(stored, pinned), sources, targets, edges_max)
-        if topology is None and (edges_max is None or edge_count <= edges_max):
+        may_build = edges_max is None or edge_count <= edges_max
+        if topology is None and may_build and budget.has_room(pinned.built_bytes):
             topology = _build(pinned.edges, sources, targets, budget)
         if topology is not None:
             self._keep(pinned.versions, topology)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from omnigraph.engine.local.topology.adjacency import (
     from_keys,
     join_halves,
     lower_half,
+    position_kind,
     upper_half,
 )
 from omnigraph.engine.local.topology.build import number_ends
@@ -19,6 +21,9 @@ from omnigraph.engine.local.topology.numbers import NodeNumbers
 from omnigraph.schema.catalog import ENDPOINTS
 from omnigraph.storage.columns import read_all_fragments
 from omnigraph.storage.tables import Table
+
+_SYMMETRIC_BYTES_PER_EDGE: Final = 48
+_ROWS_BYTES_PER_EDGE: Final = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +38,11 @@ class EdgeRows:
 
     rows: np.ndarray
     offsets: np.ndarray | None
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
+        return self.rows.nbytes + (0 if self.offsets is None else self.offsets.nbytes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +70,13 @@ class Topology:
         assert self.sources.table is self.targets.table, "edges between types have one direction"
         if self.known_symmetric is not None:
             return self.known_symmetric
-        forward, backward = self.out.whole.to_keys(), self.into.whole.to_keys()
-        is_other = upper_half(backward) != lower_half(backward)
-        keys = np.concatenate([forward, backward[is_other]])
-        counts = np.concatenate([self.out.whole.to_counts(), self.into.whole.to_counts()[is_other]])
-        # Both parts are sorted, which makes a stable sort a merge.
-        order = np.argsort(keys, kind="stable")
-        arrays = from_keys(keys[order], size=self.sources.size, counts=counts[order])
-        return Adjacency(arrays, self.sources.size)
+        backward = self.into.whole.to_edge_keys()
+        # A loop is in it once.
+        backward = backward[upper_half(backward) != lower_half(backward)]
+        keys = np.concatenate([self.out.whole.to_edge_keys(), backward])
+        del backward
+        keys.sort()
+        return Adjacency(from_keys(keys, size=self.sources.size), self.sources.size)
 
     @property
     def made_symmetric(self) -> Adjacency | None:
@@ -80,6 +89,26 @@ class Topology:
         """All that were made."""
         made = self.made_symmetric
         return (self.out, self.into) if made is None else (self.out, self.into, made)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes, without the numbers of nodes."""
+        made = (self.__dict__.get(name) for name in ("out_rows", "into_rows"))
+        rows: list[EdgeRows] = [each for each in made if each is not None]
+        arrays = sum(each.nbytes for each in self.adjacencies)
+        return arrays + sum(each.nbytes for each in rows)
+
+    @property
+    def symmetric_bytes(self) -> int:
+        """About what it takes to make `symmetric`; 0 if it was made before."""
+        is_made = self.made_symmetric is not None
+        return 0 if is_made else _SYMMETRIC_BYTES_PER_EDGE * self.edges.count_rows()
+
+    @property
+    def rows_bytes(self) -> int:
+        """About what it takes to make `out_rows` and `into_rows`; 0 if both were made before."""
+        is_made = {"out_rows", "into_rows"} <= self.__dict__.keys()
+        return 0 if is_made else _ROWS_BYTES_PER_EDGE * self.edges.count_rows()
 
     @cached_property
     def out_rows(self) -> EdgeRows:
@@ -109,4 +138,4 @@ def _edge_rows(nodes: np.ndarray, neighbours: np.ndarray) -> EdgeRows:
     rows = order.astype(np.uint32)
     if len(firsts) == len(keys):
         return EdgeRows(rows, None)
-    return EdgeRows(rows, np.append(firsts, len(keys)))
+    return EdgeRows(rows, np.append(firsts, len(keys)).astype(position_kind(len(keys))))

@@ -1,0 +1,1 @@
+"""Graph algorithms: what each computes, and how either engine does it."""

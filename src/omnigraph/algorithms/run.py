@@ -1,0 +1,79 @@
+"""Runs of algorithms: the selection, the choice of an engine, and the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from omnigraph.algorithms.requests import Algorithm, ShortestPaths
+from omnigraph.algorithms.results import AlgorithmResult, Rounds
+from omnigraph.algorithms.selection import EdgeSelection, select
+from omnigraph.choices import EngineName
+from omnigraph.engine.choose import Measure, by_size
+from omnigraph.errors import InvalidParameterError, NotFoundError
+from omnigraph.limits import ALGORITHM_LOCAL_EDGES_MAX
+from omnigraph.transaction.view import View
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from omnigraph.engine.spark.execute import Frame
+
+
+class AlgorithmRunner(Protocol):
+    """What an engine does for algorithms."""
+
+    def run_algorithm(
+        self, algorithm: Algorithm, selection: EdgeSelection
+    ) -> tuple[pa.Table | Frame, Rounds | None]:
+        """The rows of the result, where the engine has them, and how it ended.
+
+        Raises:
+            NotFoundError: a node to start from does not exist.
+            StorageError: a table could not be read.
+        """
+        ...
+
+
+def run_algorithm(
+    view: View,
+    algorithm: Algorithm,
+    edges: Iterable[str] | None,
+    engine: str | None,
+    runner: Callable[[EngineName], AlgorithmRunner],
+) -> AlgorithmResult:
+    """Run an algorithm on a graph at one commit. Nothing is written to the graph.
+
+    Args:
+        edges: The names of the edge types that it follows; all when None.
+
+    Raises:
+        TypeNotFoundError: the schema has no type of a name.
+        NotFoundError: a node to start from does not exist.
+        InvalidInputError: there is nothing to follow, or no such engine.
+        StorageError: a table could not be read.
+    """
+    selection = select(view, edges)
+    if isinstance(algorithm, ShortestPaths):
+        _require_sources(algorithm, selection)
+    words = "the algorithm follows {:,} edges"
+    measure = Measure(selection.edge_count, ALGORITHM_LOCAL_EDGES_MAX, words)
+    choice = by_size(engine, [measure])
+    rows, rounds = runner(choice.engine).run_algorithm(algorithm, selection)
+    types = tuple(node.name for node in selection.nodes)
+    return AlgorithmResult(algorithm, types, rows, rounds, choice.engine, choice.why)
+
+
+def _require_sources(paths: ShortestPaths, selection: EdgeSelection) -> None:
+    known = [node.name for node in selection.nodes]
+    for name in paths.sources:
+        if name not in known:
+            message = f"paths cannot start at nodes of type {name!r}, which no edge connects"
+            hint = f"the edges that are followed connect {', '.join(known)}"
+            raise InvalidParameterError(message, hint=hint, name="sources")
+
+
+def missing_source_error(type_name: str, id_: str) -> NotFoundError:
+    """The error for a node to start from that does not exist."""
+    message = f"there is no node {type_name}/{id_} to start from"
+    return NotFoundError(message, hint="sources are ids of nodes at this commit")

@@ -1,0 +1,1 @@
+"""Graph algorithms on Spark: iterations over DataFrames of numbers."""

@@ -1,0 +1,78 @@
+"""Diffs as data: how two commits differ, and some commits of the feed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from omnigraph.changes.rows import Changes, RowChange, row_changes
+from omnigraph.choices import EngineName, Op
+from omnigraph.model.commits import Commit
+from omnigraph.model.counts import Counts
+from omnigraph.schema.steps import SchemaStep
+
+
+@dataclass(frozen=True, slots=True)
+class GraphDiff:
+    """How a graph differs between two commits.
+
+    Attributes:
+        before: The earlier commit; `after` is the later one.
+        tables: The types that differ, in the order of the later catalog, then those that only the
+            earlier one has. Rows are those of the later type; a value that it cannot hold is null.
+        schema: How the schemas differ; empty if they do not, or if nobody compared them.
+        engine: The engine that compared them, and `why` it was chosen.
+    """
+
+    before: str
+    after: str
+    tables: tuple[Changes, ...]
+    ops: frozenset[Op] = frozenset(Op)
+    engine: EngineName = EngineName.LOCAL
+    why: str = ""
+    schema: tuple[SchemaStep, ...] = ()
+
+    @property
+    def counts(self) -> Mapping[str, Counts]:
+        """By type, how many rows were inserted, updated and deleted."""
+        counts: dict[str, Counts] = {}
+        for table in self.tables:
+            # A type that was dropped and another one that was added may have the same name.
+            name = table.type.name
+            counts[name] = counts.get(name, Counts()) + self._count_ops(table.counts)
+        return counts
+
+    def rows(self) -> Iterator[RowChange]:
+        """Every change, with the row before and after it; Spark returns them part by part."""
+        for table in self.tables:
+            yield from row_changes(table, self.ops)
+
+    def _count_ops(self, counts: Counts) -> Counts:
+        return Counts(
+            counts.inserted if Op.INSERT in self.ops else 0,
+            counts.updated if Op.UPDATE in self.ops else 0,
+            counts.deleted if Op.DELETE in self.ops else 0,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CommitChanges:
+    """One commit, and its changes since the commit before it on its branch."""
+
+    commit: Commit
+    diff: GraphDiff
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some commits of the feed, oldest first; maintenance, which changes no row, is left out.
+
+    Attributes:
+        cursor: Where to continue. It names a commit, so no commit is delivered in part, and is
+            valid for as long as that commit is in the branch's history.
+        is_newest: Whether there are no more commits.
+    """
+
+    commits: tuple[CommitChanges, ...]
+    cursor: str
+    is_newest: bool

@@ -1,0 +1,1 @@
+"""Documents: what a server and a client in Python send each other, without loss."""

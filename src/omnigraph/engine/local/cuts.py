@@ -1,0 +1,138 @@
+"""The best rows of a scope, without a ranking of every row of the type.
+
+Of a narrow scope, only the vectors of its own rows are read. Of a wide one, the best of the whole
+type are tried, and then more: as many as the share of them that is in the scope lets expect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.engine.local.searching import Searcher, properties_read
+from omnigraph.engine.protocol import Data
+from omnigraph.engine.search_parts import are_best, columns_of, measure_distances
+from omnigraph.limits import (
+    CUT_CANDIDATES_MAX,
+    CUT_CANDIDATES_PER_ROW,
+    CUT_GROWTH_MIN,
+    CUT_TABLE_ROWS_MIN,
+    LOOKED_UP_VECTORS_MAX,
+    SCOPED_SHARE_MAX,
+)
+from omnigraph.relational.plans import Cut, Plan, SearchRows
+from omnigraph.relational.searches import SCORE, Nearness
+from omnigraph.storage import lookups
+from omnigraph.storage.columns import read_all_fragments
+from omnigraph.storage.tables import Table
+
+Compute: TypeAlias = "Callable[[Plan, Data, int | None], pa.Table]"
+"""Runs a plan whose searches are answered; of more rows than so many, it returns one more."""
+
+
+@dataclass(frozen=True, slots=True)
+class CutRun:
+    """One run of a plan that has a cut.
+
+    Attributes:
+        data: With the rows of every search but that of the cut.
+    """
+
+    plan: Plan
+    cut: Cut
+    data: Data
+    searcher: Searcher
+    compute: Compute
+
+    def run(self) -> pa.Table:
+        """The rows of the plan.
+
+        Raises:
+            StorageError: an index or a table could not be read.
+            LimitExceededError: the budget does not suffice.
+            CancelledError: the caller cancelled the run.
+        """
+        rows = self._find_best() if self._is_worthwhile() else None
+        if rows is not None:
+            return rows
+        return self._compute(self.plan, self.searcher.find(self._relation, self.data))
+
+    def _is_worthwhile(self) -> bool:
+        return self.cut.limit > 0 and self._table.count_rows() >= CUT_TABLE_ROWS_MIN
+
+    def _find_best(self) -> pa.Table | None:
+        """The result by less than a ranking of all rows; None if that is not less."""
+        if (scoped := self._rank_scope()) is not None:
+            return scoped
+        limit, count = self.cut.limit, CUT_CANDIDATES_PER_ROW * self.cut.limit
+        while count <= CUT_CANDIDATES_MAX:
+            found = self._rank_by_index(count)
+            if found is None:
+                break
+            # Every row that is not among these is no better than the last of them.
+            rows = self._compute(self.cut.ranked, found)
+            if rows.num_rows >= limit:
+                return rows
+            # Twice as many as would do if rows further away are in the scope as often.
+            count *= max(2 * limit // max(rows.num_rows, 1), CUT_GROWTH_MIN)
+        return None
+
+    def _rank_by_index(self, count: int) -> pa.Table | None:
+        """The best of the type; None without an index, or if not so many rows have a score."""
+        beside = properties_read(self.cut.ranked, self.cut.search, self.data)
+        wanted = replace(self._relation, best=count)
+        found = self.searcher.find_by_index(wanted, self.data, beside)
+        return None if found is None or found.num_rows < count else found
+
+    def _rank_scope(self) -> pa.Table | None:
+        """The result by the vectors of the scope alone; None if it is not narrow."""
+        search = self._relation.search
+        if not isinstance(search, Nearness):
+            # An index of texts has scores without reading any row.
+            return None
+        most = int(SCOPED_SHARE_MAX * self._table.count_rows())
+        ids = self.compute(self.cut.scope, self.data, most).column(0)
+        if len(ids) > most:
+            return None
+        self.data.budget.check()
+        found = _rank_rows(self._table, search, ids)
+        if found.num_rows < self.cut.limit:
+            return self._compute(self.plan, found)
+        scores = found[SCORE].to_numpy()
+        best = are_best(scores, self.cut.limit, descending=False)
+        return self._compute(self.cut.ranked, found.filter(pa.array(best)))
+
+    def _compute(self, plan: Plan, found: pa.Table) -> pa.Table:
+        given = {**self.data.given, self.cut.search: found}
+        return self.compute(plan, replace(self.data, given=given), self.data.budget.rows_max)
+
+    @property
+    def _relation(self) -> SearchRows:
+        relation = self.plan.relations[self.cut.search]
+        assert isinstance(relation, SearchRows), "a cut is by a ranking"
+        return relation
+
+    @property
+    def _table(self) -> Table:
+        return self.data.table(self._relation.search.table)
+
+
+def _rank_rows(table: Table, search: Nearness, ids: pa.ChunkedArray) -> pa.Table:
+    """The distances of the rows with these ids that have one."""
+    names = ["id", *columns_of(search)]
+    if len(ids) <= LOOKED_UP_VECTORS_MAX:
+        rows = lookups.find(table, "id", ids, columns=names)
+    else:
+        every = read_all_fragments(table, ["id"])["id"]
+        is_wanted = pc.is_in(every, value_set=ids.combine_chunks())
+        places = np.flatnonzero(is_wanted.to_numpy())
+        rows = table.take(places.tolist(), names)
+    columns = [rows[name].combine_chunks() for name in names]
+    measured = measure_distances(search, columns[1], columns[2] if len(columns) > 2 else None)
+    has_distance = pa.array(~np.isnan(measured))
+    return pa.table({"id": columns[0], SCORE: measured}).filter(has_distance)

@@ -1,0 +1,17 @@
+"""Commits that were let go, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LetGo:
+    """When a commit was let go, and by which rule."""
+
+    at: datetime
+    rule: str
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M} by {self.rule}"

@@ -1,0 +1,98 @@
+"""Streams: micro-batches, and what a branch records of the newest one of each stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from omnigraph.errors import InvalidParameterError
+from omnigraph.limits import STREAM_NAME_LENGTH_MAX
+from omnigraph.model.arguments import require_text
+from omnigraph.model.ids import CommitId
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBatch:
+    """One micro-batch of a stream.
+
+    Attributes:
+        stream: The name of the stream.
+        checkpoint: The id of its checkpoint, which Spark makes with it: a checkpoint that was
+            deleted and made again has another one.
+        number: The batch's number in that checkpoint, from 0 on.
+        digest: Of the checkpoint's entry for the batch, which says what the batch has read.
+    """
+
+    stream: str
+    checkpoint: str
+    number: int
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.stream}, batch {self.number}"
+
+    def to_facts(self) -> dict[str, object]:
+        """The batch as values that JSON can express."""
+        return {
+            "stream": self.stream,
+            "checkpoint": self.checkpoint,
+            "batch": self.number,
+            "digest": self.digest,
+        }
+
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any]) -> Self:
+        """The batch that values of `to_facts` describe.
+
+        Raises:
+            KeyError: a value is missing.
+            TypeError: a value has another type.
+        """
+        stream, checkpoint, digest = (facts[name] for name in ("stream", "checkpoint", "digest"))
+        number = facts["batch"]
+        texts = (stream, checkpoint, digest)
+        if not all(isinstance(text, str) for text in texts) or type(number) is not int:
+            message = f"{facts!r} is no batch of a stream"
+            raise TypeError(message)
+        return cls(stream, checkpoint, number, digest)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRecord:
+    """The newest batch of a stream that made a commit on a branch.
+
+    Attributes:
+        ref: The ref of the branch. Branches that were created from it have the record, too, and
+            the stream does not write to them.
+    """
+
+    batch: StreamBatch
+    commit_id: CommitId
+    ref: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStep:
+    """A batch to be written.
+
+    Attributes:
+        after: The commit that the branch records as the newest of the stream; None if it has none.
+    """
+
+    batch: StreamBatch
+    after: CommitId | None
+
+
+def require_stream_name(name: object) -> str:
+    """A valid name of a stream.
+
+    Raises:
+        InvalidParameterError: it is not a text, or is blank, too long or not printable.
+    """
+    text = require_text(name, "stream")
+    if text.strip() and text.isprintable() and len(text) <= STREAM_NAME_LENGTH_MAX:
+        return text
+    message = f"{text[:STREAM_NAME_LENGTH_MAX]!r} is no name of a stream"
+    hint = f"a name is one line of at most {STREAM_NAME_LENGTH_MAX} characters"
+    raise InvalidParameterError(message, hint=hint, name="stream")

@@ -1,0 +1,308 @@
+"""Authority: what the actor of a handle may do. Without a policy, everything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from omnigraph.clock import is_ulid
+from omnigraph.errors import (
+    BranchNotFoundError,
+    CommitNotFoundError,
+    ErrorCode,
+    NotAllowedError,
+    TagNotFoundError,
+)
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.model.arguments import require_path
+from omnigraph.model.commits import RESERVED_ACTOR_PREFIX
+from omnigraph.model.names import BranchName
+from omnigraph.policy.actions import ACTIONS_OF_WRITES, Action
+from omnigraph.policy.questions import AccessQuestion, Resource
+from omnigraph.schema.stored_queries import STORED_QUERY
+
+# Most handles have no policy, and need not import what reads and answers one.
+if TYPE_CHECKING:
+    from omnigraph.engine.protocol import Data
+    from omnigraph.model.tables import TableKey
+    from omnigraph.policy.policies import AccessPolicy
+    from omnigraph.storage.tables import Table
+    from omnigraph.transaction.protocol import Order
+
+POLICY_VARIABLE: Final = "OMNIGRAPH_POLICY"
+ACTOR_VARIABLE: Final = "OMNIGRAPH_ACTOR"
+_SUFFIX: Final = ".omni"
+_CONCEALED: Final = (BranchNotFoundError, CommitNotFoundError, TagNotFoundError)
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """What one actor may do in one graph.
+
+    A branch that an actor may not read does not exist for it.
+
+    Attributes:
+        policy: None where everything is allowed.
+        graph: The graph as rules name it.
+        actor: None for an actor without a name.
+    """
+
+    policy: AccessPolicy | None = None
+    graph: str = ""
+    actor: str | None = None
+
+    @classmethod
+    def open(
+        cls,
+        uri: str,
+        policy: AccessPolicy | str | os.PathLike[str] | None,
+        actor: str | None,
+        graph: str | None = None,
+    ) -> Authority:
+        """The authority of an actor under a policy, or under that of `$OMNIGRAPH_POLICY`.
+
+        Args:
+            graph: The graph as rules name it; when None, the last part of its URI without `.omni`.
+
+        Raises:
+            NotFoundError: there is no such policy.
+            InvalidInputError: the policy is not valid.
+        """
+        if policy is None:
+            policy = os.environ.get(POLICY_VARIABLE) or None
+        if policy is None:
+            return cls()
+        from omnigraph.policy.policies import AccessPolicy
+
+        if not isinstance(policy, AccessPolicy):
+            policy = AccessPolicy.read(require_path(policy, "policy"))
+        name = graph_name(uri) if graph is None else graph
+        return cls(policy, name, actor or os.environ.get(ACTOR_VARIABLE) or None)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a policy."""
+        return self.policy is not None
+
+    def acting_as(self, actor: str | None) -> Authority:
+        """The authority of another actor; of this one when None."""
+        return self if actor is None else replace(self, actor=actor)
+
+    def allows(
+        self,
+        action: Action,
+        branch: str | None = None,
+        *,
+        type_name: str | None = None,
+        query_name: str | None = None,
+        source: str | None = None,
+        approvals: int = 0,
+    ) -> bool:
+        """Whether the actor may do something to the graph, a branch, a type or a stored query.
+
+        Args:
+            source: The branch that is merged, and `approvals` how many reviewers approved it.
+        """
+        if self.policy is None:
+            return True
+        resource = Resource(self.graph, branch, type_name, query_name)
+        return self._refusal((action,), resource, source, approvals) is None
+
+    def require(
+        self,
+        *actions: Action,
+        branch: str | None = None,
+        types: Iterable[str] = (),
+        source: str | None = None,
+        approvals: int = 0,
+    ) -> None:
+        """Refuse what the policy does not allow.
+
+        Args:
+            actions: One of these must be allowed.
+            branch: The branch that it is done to; the graph itself when None.
+            types: The types on the branch that it is done to.
+            source: The branch that is merged, or that a new branch starts at.
+            approvals: How many reviewers approved what is merged.
+
+        Raises:
+            NotAllowedError: the actor may not; the message names the rule. Nothing was done.
+        """
+        if self.policy is None:
+            return
+        for type_name in (None, *types):
+            resource = Resource(self.graph, branch, type_name)
+            if refusal := self._refusal(actions, resource, source, approvals):
+                raise refusal
+
+    def approvals_needed(self, branch: str) -> int:
+        """How many reviewers have to approve what is merged into a branch."""
+        return 0 if self.policy is None else self.policy.approvals_needed(branch)
+
+    def _refusal(
+        self,
+        actions: Sequence[Action],
+        resource: Resource,
+        source: str | None,
+        approvals: int,
+    ) -> NotAllowedError | None:
+        """Why none of the actions is allowed there; None if one is."""
+        assert self.policy is not None, "without a policy nobody asks"
+        questions = [
+            AccessQuestion(self.actor, action, resource, source, approvals) for action in actions
+        ]
+        answers = [self.policy.answer(question) for question in questions]
+        if any(answer.is_allowed for answer in answers):
+            return None
+        who = self.actor or "an actor without a name"
+        return NotAllowedError(
+            f"{who} may not {actions[0]} {resource}: {answers[0].why}",
+            hint=f"the policy is {self.policy.rules.name}: ask whoever keeps it",
+            code=ErrorCode.FORBIDDEN,
+            action=str(actions[0]),
+            actor=self.actor,
+            branch=resource.branch,
+            type=resource.type_name,
+        )
+
+    def admit(self, order: Order, types: Collection[str]) -> None:
+        """Refuse a write that the policy does not allow to its actor.
+
+        Args:
+            types: The types whose rows it changes; none before it is planned.
+
+        Raises:
+            NotAllowedError: the actor may not. Nothing was written.
+        """
+        if order.actor is not None and order.actor.startswith(RESERVED_ACTOR_PREFIX):
+            # Omnigraph itself: recovery, and the maintenance that follows a commit.
+            return
+        source = None if order.source is None else order.source.branch
+        self.acting_as(order.actor).require(
+            *ACTIONS_OF_WRITES[order.kind],
+            branch=order.branch,
+            types=types,
+            source=source,
+            approvals=order.approvals,
+        )
+
+    def require_readable(self, snapshot: Snapshot, tables: Iterable[TableKey]) -> None:
+        """Refuse to read rows of a type that the policy keeps from the actor.
+
+        Raises:
+            NotAllowedError: the actor may not read one of the types. Nothing was read.
+        """
+        if self.policy is not None:
+            types = sorted({key.type_name for key in tables})
+            self.require(Action.READ, branch=snapshot.branch, types=types)
+
+    def may_invoke(self, snapshot: Snapshot, query_name: str) -> bool:
+        """Whether the actor may see and run a stored query: by its name, or since it reads all."""
+        branch = snapshot.branch
+        return self.allows(Action.INVOKE, branch, query_name=query_name) or self.allows(
+            Action.READ, branch, type_name=STORED_QUERY
+        )
+
+    def admit_invocation(
+        self, snapshot: Snapshot, query_name: str, tables: Iterable[TableKey]
+    ) -> None:
+        """Refuse what a stored query reads, unless the actor may invoke it by its name.
+
+        Raises:
+            NotAllowedError: the actor may neither invoke it nor read one of the types.
+        """
+        if not self.allows(Action.INVOKE, snapshot.branch, query_name=query_name):
+            self.require_readable(snapshot, tables)
+
+    def limit(self, snapshot: Snapshot, data: Data) -> Data:
+        """The data of a snapshot, of which only tables that the actor may read can be opened."""
+        if self.policy is None:
+            return data
+
+        def open_table(key: TableKey) -> Table:
+            self.require_readable(snapshot, [key])
+            return data.table(key)
+
+        return replace(data, table=open_table)
+
+    @contextmanager
+    def conceal(self, text: str) -> Iterator[None]:
+        """Make what may not be read look like what does not exist.
+
+        Args:
+            text: How the caller named a branch, a commit or a tag. The error says no more: the
+                usual hints name what exists, and so what the actor may not see.
+
+        Raises:
+            NotFoundError: the block raised one, or `require_visible` did.
+        """
+        try:
+            yield
+        except _CONCEALED:
+            if self.policy is None:
+                raise
+            kind = CommitNotFoundError if is_ulid(text.upper()) else BranchNotFoundError
+            message = f"there is no branch, commit or tag {text[:200]}"
+            hint = "it does not exist, or you may not read it"
+            raise kind(message, hint=hint) from None
+
+    def require_visible(self, branch: BranchName) -> None:
+        """Raise what `conceal` waits for if the actor may not read a branch.
+
+        A commit is read by who may read the branch that it was made on, whichever way it is named.
+
+        Raises:
+            BranchNotFoundError: the actor may not.
+        """
+        if not self.allows(Action.READ, branch):
+            message = f"{self.actor} may not read branch {branch}"
+            raise BranchNotFoundError(message)
+
+    def visible(self, branches: Iterable[BranchName]) -> tuple[BranchName, ...]:
+        """Those of the branches that the actor may read."""
+        return tuple(name for name in branches if self.allows(Action.READ, name))
+
+
+def graph_name(uri: str) -> str:
+    """A graph as rules name it, unless they are told otherwise.
+
+    >>> graph_name("s3://lake/world.omni")
+    'world'
+    """
+    return PurePosixPath(uri).name.removesuffix(_SUFFIX)
+
+
+UNLIMITED: Final = Authority()
+"""The authority of everybody in a graph without a policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who acts, and the file of the policy that binds them: what other processes can be sent.
+
+    A process that has it reads the policy as it is then.
+    """
+
+    policy: str | None = None
+    actor: str | None = None
+
+    @classmethod
+    def parse(cls, policy: str | None, actor: str | None) -> Access:
+        """What a caller named, or else `$OMNIGRAPH_POLICY` and `$OMNIGRAPH_ACTOR`."""
+        policy = policy or os.environ.get(POLICY_VARIABLE) or None
+        if policy is None:
+            return cls(None, actor)
+        return cls(str(Path(policy).absolute()), actor or os.environ.get(ACTOR_VARIABLE) or None)
+
+    def authority(self, uri: str) -> Authority:
+        """What they may do in a graph.
+
+        Raises:
+            NotFoundError: there is no such policy.
+            InvalidInputError: the policy is not valid.
+        """
+        return UNLIMITED if self.policy is None else Authority.open(uri, self.policy, self.actor)

@@ -1,0 +1,142 @@
+"""Transitions of proposals: pure functions from one state to the next, or a refusal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from omnigraph.errors import (
+    ErrorCode,
+    InvalidInputError,
+    InvalidParameterError,
+    LimitExceededError,
+    NotAllowedError,
+)
+from omnigraph.limits import (
+    PROPOSAL_COMMENTS_MAX,
+    PROPOSAL_TEXT_LENGTH_MAX,
+    PROPOSAL_TITLE_LENGTH_MAX,
+)
+from omnigraph.model.arguments import require_text
+from omnigraph.model.ids import CommitId
+from omnigraph.model.proposals import (
+    Approval,
+    Comment,
+    Ending,
+    Proposal,
+    ProposalState,
+    RowPlace,
+)
+
+
+def require_title(title: object) -> str:
+    """A title: one line that is not blank.
+
+    Raises:
+        InvalidParameterError: it is something else, or too long.
+    """
+    text = require_text(title, "title").strip()
+    if not text or not text.isprintable():
+        message = f"the title {text[:100]!r} is blank, or more than one line of text"
+        raise InvalidParameterError(message, hint="say in one line what changes", name="title")
+    return _require_length(text, "title", PROPOSAL_TITLE_LENGTH_MAX)
+
+
+def require_remark(text: object, name: str) -> str:
+    """A description or a comment of acceptable length.
+
+    Raises:
+        InvalidParameterError: it is no text, or too long.
+    """
+    remark = require_text(text, name)
+    if not remark.isascii():
+        try:
+            remark.encode()
+        except UnicodeEncodeError as cause:
+            message = f"the {name} has characters that are no text"
+            raise InvalidParameterError(message, hint="write UTF-8", name=name) from cause
+    return _require_length(remark, name, PROPOSAL_TEXT_LENGTH_MAX)
+
+
+def _require_length(text: str, name: str, most: int) -> str:
+    if len(text) > most:
+        message = f"the {name} has {len(text)} characters; the limit is {most}"
+        raise InvalidParameterError(message, hint="shorten it", name=name)
+    return text
+
+
+def require_open(proposal: Proposal) -> None:
+    """Refuse to act on a proposal that has ended.
+
+    Raises:
+        InvalidInputError: it was merged or closed.
+    """
+    if proposal.state is not ProposalState.OPEN:
+        message = f"proposal {proposal.number} is {proposal.state}, and has to be open"
+        hint = "make another proposal of the branch"
+        raise InvalidInputError(message, hint=hint, code=ErrorCode.PROPOSAL_ENDED)
+
+
+def approve(proposal: Proposal, actor: str, head: CommitId, now: datetime) -> Proposal:
+    """Consent of a reviewer to the source as it is; it replaces the reviewer's earlier one.
+
+    Raises:
+        InvalidInputError: the proposal has ended.
+        NotAllowedError: the reviewer is the author.
+    """
+    require_open(proposal)
+    if actor == proposal.author:
+        message = f"{actor} made proposal {proposal.number}, and cannot approve it"
+        raise NotAllowedError(message, hint="ask another reviewer", code=ErrorCode.OWN_PROPOSAL)
+    others = [each for each in proposal.approvals if each.actor != actor]
+    return replace(proposal, approvals=(*others, Approval(actor, head, now)))
+
+
+def withdraw_approval(proposal: Proposal, actor: str) -> Proposal:
+    """The proposal without a reviewer's consent.
+
+    Raises:
+        InvalidInputError: the proposal has ended, or the reviewer did not approve it.
+    """
+    require_open(proposal)
+    others = tuple(each for each in proposal.approvals if each.actor != actor)
+    if len(others) == len(proposal.approvals):
+        message = f"{actor} has not approved proposal {proposal.number}"
+        raise InvalidInputError(message, hint="see 'omnigraph proposal show'")
+    return replace(proposal, approvals=others)
+
+
+def comment(
+    proposal: Proposal, actor: str, text: str, row: RowPlace | None, now: datetime
+) -> Proposal:
+    """The proposal with one more remark; a proposal that has ended takes remarks, too.
+
+    Raises:
+        InvalidParameterError: the remark is blank.
+        LimitExceededError: it has as many remarks as it can hold.
+    """
+    if not text.strip():
+        message = "the comment is blank"
+        raise InvalidParameterError(message, hint="write what you remark", name="text")
+    if len(proposal.comments) >= PROPOSAL_COMMENTS_MAX:
+        message = f"proposal {proposal.number} has {PROPOSAL_COMMENTS_MAX} comments, the limit"
+        raise LimitExceededError(message, hint="make another proposal of the branch")
+    remark = Comment(len(proposal.comments) + 1, actor, now, text, row)
+    return replace(proposal, comments=(*proposal.comments, remark))
+
+
+def close(proposal: Proposal, actor: str, now: datetime) -> Proposal:
+    """The proposal, ended without a merge.
+
+    Raises:
+        InvalidInputError: it has ended already.
+    """
+    require_open(proposal)
+    return replace(proposal, state=ProposalState.CLOSED, ending=Ending(actor, now))
+
+
+def finish(proposal: Proposal, ending: Ending) -> Proposal:
+    """The proposal, ended by a merge. A merge is a fact, also of one that was closed meanwhile."""
+    if proposal.state is ProposalState.MERGED:
+        return proposal
+    return replace(proposal, state=ProposalState.MERGED, ending=ending)

@@ -1,0 +1,1 @@
+"""Remote graphs: the facade of a graph over HTTP. Neither Lance nor DuckDB is imported here."""

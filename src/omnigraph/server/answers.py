@@ -1,0 +1,118 @@
+"""Answers: results in the form that a request accepts, streamed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+import pyarrow as pa
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from omnigraph.engine.query_results import QueryResult
+from omnigraph.errors import ErrorCode, InvalidInputError
+from omnigraph.formats.arrow_streams import arrow_pieces
+from omnigraph.formats.row_texts import csv_texts, json_texts, line_texts
+
+RESULT_HEADER: Final = "Omnigraph-Result"
+"""What is known of a result besides its rows, as JSON, where the body has only rows."""
+
+_ROWS_AT_ONCE_MAX: Final = 1_000
+
+
+class MediaType(StrEnum):
+    """The forms of a result."""
+
+    JSON = "application/json"
+    NDJSON = "application/x-ndjson"
+    CSV = "text/csv"
+    ARROW = "application/vnd.apache.arrow.stream"
+
+
+ROW_TYPES: Final = (MediaType.NDJSON, MediaType.CSV, MediaType.ARROW)
+"""The forms of rows besides JSON."""
+
+
+def choose_media_type(accept: str | None) -> MediaType:
+    """The form that a header `Accept` asks for; JSON unless it names another first.
+
+    >>> choose_media_type("application/x-ndjson;q=0.5"), choose_media_type("*/*")
+    (<MediaType.NDJSON: 'application/x-ndjson'>, <MediaType.JSON: 'application/json'>)
+
+    Raises:
+        InvalidInputError: it accepts none of them.
+    """
+    if accept is None or not accept.strip():
+        return MediaType.JSON
+    names = [part.partition(";")[0].strip().lower() for part in accept.split(",")]
+    for name in names:
+        if name in set(MediaType):
+            return MediaType(name)
+        if name in ("*/*", "application/*"):
+            return MediaType.JSON
+    message = f"the header Accept has {accept[:100]!r}, and there is none of that"
+    hint = f"use one of {', '.join(MediaType)}"
+    raise InvalidInputError(message, hint=hint, code=ErrorCode.UNSUPPORTED_MEDIA)
+
+
+def result_facts(result: QueryResult) -> dict[str, Any]:
+    """All of a result but its rows."""
+    return {
+        "commit_id": result.commit_id,
+        "engine": result.engine,
+        "why": result.why,
+        "notes": list(result.notes),
+    }
+
+
+def answer_query(result: QueryResult, wanted: MediaType) -> Response:
+    """The rows of a query."""
+    facts = result_facts(result)
+    # The same query at the same commit has the same rows, in this form.
+    headers = {RESULT_HEADER: json.dumps(facts), "Omnigraph-Commit": result.commit_id}
+    table = result.arrow()
+    pieces = _json_pieces(facts, table) if wanted is MediaType.JSON else _WRITERS[wanted](table)
+    if table.num_rows <= _ROWS_AT_ONCE_MAX:
+        # Made in the thread of the query: each piece of a stream costs a thread and a packet.
+        return Response(b"".join(pieces), media_type=wanted, headers=headers)
+    return StreamingResponse(pieces, media_type=wanted, headers=headers)
+
+
+def _json_pieces(facts: Mapping[str, Any], table: pa.Table) -> Iterator[bytes]:
+    head = json.dumps({**facts, "columns": table.column_names})
+    yield f'{head[:-1]}, "rows": '.encode()
+    for piece in json_texts(table):
+        yield piece.encode()
+    yield b"}"
+
+
+def _lines(table: pa.Table) -> Iterator[bytes]:
+    return (piece.encode() for piece in line_texts(table))
+
+
+def _csv(table: pa.Table) -> Iterator[bytes]:
+    return (piece.encode() for piece in csv_texts(table))
+
+
+_WRITERS: Final[Mapping[MediaType, Callable[[pa.Table], Iterator[bytes]]]] = {
+    MediaType.NDJSON: _lines,
+    MediaType.CSV: _csv,
+    MediaType.ARROW: arrow_pieces,
+}
+
+
+def answer_json(value: object, status: int = 200, **headers: str) -> Response:
+    """A small document."""
+    return JSONResponse(value, status, headers=headers)
+
+
+def answer_write(result: Mapping[str, Any]) -> Response:
+    """What a write changed; the ETag is that of its branch afterwards."""
+    commit_id = result["commit_id"]
+    return answer_json(result) if commit_id is None else answer_head(commit_id, result)
+
+
+def answer_head(commit_id: str, value: object, status: int = 200) -> Response:
+    """A small document about the head of a branch, which is its ETag."""
+    return answer_json(value, status, ETag=f'"{commit_id}"')

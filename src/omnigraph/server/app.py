@@ -1,0 +1,195 @@
+"""The application: routes, problems, request ids, logs, and the life of the service."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from omnigraph import __version__
+from omnigraph.documents.results import MEDIA_TYPE as RESULT_TYPE
+from omnigraph.errors import (
+    ErrorCode,
+    InternalError,
+    InvalidInputError,
+    NotFoundError,
+    OmnigraphError,
+)
+from omnigraph.server.context import service_of
+from omnigraph.server.problems import (
+    MEDIA_TYPE,
+    request_id_of,
+    retry_after,
+    status_of,
+    to_problem,
+)
+from omnigraph.server.routes import (
+    agents,
+    calls,
+    history,
+    loads,
+    names,
+    operations,
+    proposals,
+    rows,
+    schemas,
+    statements,
+)
+from omnigraph.server.routes.documents import PROBLEMS, describe
+from omnigraph.server.service import GraphService, upkeep
+
+_log: Final = logging.getLogger("omnigraph.server")
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+_ROUTERS: Final = (
+    statements.router,
+    rows.router,
+    loads.router,
+    names.router,
+    proposals.router,
+    history.router,
+    schemas.router,
+    agents.router,
+    operations.router,
+    calls.router,
+)
+
+
+def make_app(service: GraphService) -> FastAPI:
+    """The application that serves the graphs of a service."""
+
+    @asynccontextmanager
+    async def live(_: FastAPI) -> AsyncIterator[None]:
+        service.open()
+        async with upkeep(service):
+            yield
+        service.stop(service.settings.stop_seconds)
+
+    app = FastAPI(
+        title="Omnigraph",
+        version=__version__,
+        description="Branchable lakehouse graphs over HTTP.",
+        lifespan=live,
+        responses=PROBLEMS,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.service = service
+    for router in _ROUTERS:
+        app.include_router(router)
+    app.openapi = partial(describe, app)  # type: ignore[method-assign]
+    app.add_exception_handler(OmnigraphError, _answer_error)  # type: ignore[arg-type]
+    app.add_exception_handler(RequestValidationError, _answer_invalid)  # type: ignore[arg-type]
+    app.add_exception_handler(HTTPException, _answer_http)  # type: ignore[arg-type]
+    app.add_exception_handler(Exception, _answer_bug)
+    app.add_middleware(RequestLog, service=service)
+    return app
+
+
+async def _answer_error(request: Request, error: OmnigraphError) -> Response:
+    if status_of(error) >= 500:
+        _log.warning("request %s: %s", request_id_of(request), error)
+    headers = {}
+    if (seconds := retry_after(error)) is not None:
+        headers["Retry-After"] = str(seconds)
+    if error.code is ErrorCode.UNAUTHENTICATED:
+        headers["WWW-Authenticate"] = "Bearer"
+    if error.code is ErrorCode.RANGE_NOT_SATISFIABLE:
+        headers["Content-Range"] = f"bytes */{error.details['size']}"
+    typed = RESULT_TYPE in request.headers.get("accept", "")
+    problem = to_problem(error, request_id_of(request), typed=typed)
+    body = service_of(request).hide_places(json.dumps(problem))
+    return Response(body, problem["status"], headers, MEDIA_TYPE)
+
+
+async def _answer_invalid(request: Request, error: RequestValidationError) -> Response:
+    faults = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+    message = "\n".join(["the request is wrong", *(f"  {fault}" for fault in faults)])
+    hint = "see /openapi.json"
+    return await _answer_error(request, InvalidInputError(message, hint=hint, faults=faults))
+
+
+async def _answer_http(request: Request, error: HTTPException) -> Response:
+    """What the framework refuses by itself: addresses and methods that do not exist."""
+    failure: OmnigraphError = InvalidInputError(str(error.detail), hint="see /openapi.json")
+    if error.status_code == 404:
+        failure = NotFoundError("nothing has this address", hint="see /openapi.json")
+    problem = {**to_problem(failure, request_id_of(request)), "status": error.status_code}
+    return JSONResponse(problem, error.status_code, dict(error.headers or {}), MEDIA_TYPE)
+
+
+async def _answer_bug(request: Request, error: Exception) -> Response:
+    # The log has the stack; the client gets no part of it.
+    _log.error("request %s failed", request_id_of(request), exc_info=error)
+    message = "the server failed: this is a bug"
+    hint = f"report it with the log of request {request_id_of(request)}"
+    return await _answer_error(request, InternalError(message, hint=hint))
+
+
+class RequestLog:
+    """Gives each request an id, and writes one line about it: never a token, never a body."""
+
+    def __init__(self, app: ASGIApp, service: GraphService) -> None:
+        self._app = app
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and log how it was answered."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
+        own = given if _REQUEST_ID.fullmatch(given) else self._service.clock.ulid()
+        scope["omnigraph.request_id"] = own
+        begun, status = time.monotonic(), 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = [*message["headers"], (b"x-request-id", own.encode())]
+                message = {**message, "headers": [*headers, *_SAFE_HEADERS]}
+                self._count(scope, status, time.monotonic() - begun)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_id)
+        finally:
+            self._write(scope, own, status, time.monotonic() - begun)
+
+    def _count(self, scope: Scope, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "unknown")
+        self._service.metrics.requests.labels(route, scope["method"], str(status)).inc()
+        self._service.metrics.seconds.labels(route, scope["method"]).observe(seconds)
+
+    def _write(self, scope: Scope, own: str, status: int, seconds: float) -> None:
+        state = scope.get("state") or {}
+        line = {
+            "request_id": own,
+            "method": scope["method"],
+            "path": scope["path"],
+            "status": status,
+            "seconds": round(seconds, 4),
+            "actor": state.get("actor"),
+            "client": (scope.get("client") or ("",))[0],
+        }
+        _log.info("%s", json.dumps(line))
+
+
+_SAFE_HEADERS: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+)

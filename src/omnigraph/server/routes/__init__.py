@@ -1,0 +1,1 @@
+"""Routes: one module for each kind of request. Each route takes a request apart and delegates."""

@@ -1,0 +1,315 @@
+"""Routes for clients in Python: the methods of a graph, with its arguments, results and errors.
+
+`documents.operations` lists them. Arguments reach the facade as they were given, which checks them:
+so errors are those of an embedded graph. Nothing here names a file of the server.
+"""
+
+from __future__ import annotations
+
+import inspect
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import cache, partial
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from starlette.background import BackgroundTask
+from starlette.responses import Response, StreamingResponse
+
+from omnigraph.documents.archives import MEDIA_TYPE as ARCHIVE
+from omnigraph.documents.archives import folder_pieces, unpack_request
+from omnigraph.documents.changes import RowsRequest, chunk_pieces, find_changes
+from omnigraph.documents.loads import receive_inputs
+from omnigraph.documents.operations import OPERATIONS, CallKind, Operation, own_arguments
+from omnigraph.documents.results import MEDIA_TYPE, ResultBody, document_line, pack
+from omnigraph.documents.values import PLAIN, from_document
+from omnigraph.engine.budget import Cancellation
+from omnigraph.errors import ErrorCode, InvalidInputError, NotAllowedError, NotFoundError
+from omnigraph.graph import Graph, Target
+from omnigraph.lang.source import Source
+from omnigraph.load.results import LoadResult, Progress
+from omnigraph.load.sources import Inputs
+from omnigraph.server.bodies import save_body
+from omnigraph.server.context import Call, GraphCall, budget_of, read_json, refuse_key
+from omnigraph.server.routes.documents import gives, gives_bytes, takes, takes_bytes
+from omnigraph.server.routes.loads import find_job, job_answer, require_same, run_job
+from omnigraph.server.service import job_key
+from omnigraph.server.wire import CallBody, JobAnswer
+from omnigraph.transaction.requests import RequestKey
+
+router = APIRouter(prefix="/graphs/{graph}/calls")
+
+_ROWS_AT_ONCE_MAX: Final = 1_000
+_SPENDS: Final = {
+    "query": ("timeout", "memory", "max_rows"),
+    "mutate": ("timeout",),
+    "queries.run": ("timeout", "memory", "max_rows"),
+}
+"""By operation, the limits that the server's own bound."""
+
+_GUARDED: Final = ("_url", "_key")
+"""Settings that say where a server sends texts, and which secret of its own with them."""
+
+
+@router.post(
+    "/load",
+    openapi_extra=takes_bytes([ARCHIVE]),
+    responses={**gives_bytes(MEDIA_TYPE), **gives(JobAnswer, status=202)},
+)
+async def load(request: Request, call: Call) -> Response:
+    """Load the inputs of an archive in one commit: at once if it is small, else as a job (202)."""
+    service = call.service
+    limits = service.settings.limits
+    _require_archive(request)
+    folder = service.scratch / f"load-{service.clock.ulid()}"
+    folder.mkdir(parents=True)
+    try:
+        archive = folder / "archive"
+        size, digest = await save_body(
+            request,
+            archive,
+            bytes_max=limits.load_bytes,
+            seconds_max=limits.body_seconds,
+            expansion=limits.expansion,
+        )
+        asked, files = await call.write(partial(unpack_request, archive, folder))
+        archive.unlink()
+        header = request.headers.get("idempotency-key")
+        work = partial(_load, _handle(call, asked), asked, files, call.actor, folder)
+        waits = "respond-async" in request.headers.get("prefer", "").lower()
+        if size <= limits.direct_load_bytes and not waits:
+            key = None if header is None else RequestKey.parse(header, call.name, _LOAD, digest)
+            body = await call.write(lambda: ResultBody(work(key, None, None)))
+            return Response(b"".join(body.pieces()), media_type=MEDIA_TYPE)
+        if header is not None:
+            RequestKey.parse(header)
+            if (known := find_job(call, header)) is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                return job_answer(require_same(known, _LOAD, digest))
+        job = service.jobs.new(call.name, call.actor, key=header, request=_LOAD, digest=digest)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    rejects = service.jobs.rejects(job.job_id) if asked.get("rejects") is True else None
+
+    def run(progress: Progress | None) -> dict[str, Any]:
+        return work(job_key(job), rejects, progress).to_json()
+
+    service.start_job(lambda: run_job(service, job, run))
+    return job_answer(job)
+
+
+_LOAD: Final[dict[str, Any]] = {"call": "load"}
+"""What is recorded of a load besides the digest of its archive, which has all the rest."""
+
+
+def _require_archive(request: Request) -> None:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != ARCHIVE:
+        message = f"the body is {kind[:100]!r}, and has to be {ARCHIVE}"
+        hint = "POST load takes other forms"
+        raise InvalidInputError(message, hint=hint, code=ErrorCode.UNSUPPORTED_MEDIA)
+
+
+def _load(
+    handle: Graph,
+    asked: Mapping[str, Any],
+    files: list[Path],
+    actor: str | None,
+    folder: Path,
+    key: RequestKey | None,
+    rejects: Path | None,
+    progress: Progress | None,
+) -> LoadResult:
+    """Load what a client sent, and delete it."""
+    try:
+        with ExitStack() as stack:
+            inputs: Inputs = receive_inputs(asked.get("inputs"), files, stack)
+            arguments = {
+                **_arguments(asked),
+                "source": inputs,
+                "rejects": rejects,
+                "actor": actor,
+                "progress": progress,
+                "key": key,
+            }
+            _require_fitting(Graph.load, arguments)
+            return handle.load(**arguments)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@router.post("/export", openapi_extra=takes(CallBody), responses=gives_bytes(MEDIA_TYPE))
+async def export(request: Request, call: Call) -> Response:
+    """Write the rows that a handle reads to files, and send them as an archive."""
+    service = call.service
+    asked = (await read_json(request, CallBody)).model_dump()
+    folder = service.scratch / f"export-{service.clock.ulid()}"
+    arguments = _arguments(asked)
+    name = arguments.pop("target", None)
+    if not isinstance(name, str) or name in ("", "-", ".", "..") or "/" in name or "\0" in name:
+        message = f"{str(name)[:100]!r} is no name of a file"
+        raise InvalidInputError(message, hint="send the last part of the target's name")
+    _require_fitting(Graph.export, {**arguments, "target": name})
+    handle = _handle(call, asked)
+
+    def run(_: Cancellation) -> Any:
+        folder.mkdir(parents=True)
+        return handle.export(folder / name, **arguments)
+
+    def pieces() -> Iterator[bytes]:
+        yield document_line(result)
+        yield from folder_pieces(folder / name if (folder / name).is_dir() else folder)
+
+    remove = partial(shutil.rmtree, folder, ignore_errors=True)
+    try:
+        result = await call.read(run)
+    except BaseException:
+        remove()
+        raise
+    return StreamingResponse(pieces(), media_type=MEDIA_TYPE, background=BackgroundTask(remove))
+
+
+@router.post("/changed_rows", openapi_extra=takes(CallBody), responses=gives_bytes(MEDIA_TYPE))
+async def changed_rows(request: Request, call: Call) -> Response:
+    """The changed rows of one type that were too many to be sent with their diff."""
+    asked = (await read_json(request, CallBody)).model_dump()
+    arguments = _arguments(asked)
+    ops = arguments.pop("ops", None)
+    try:
+        wanted = RowsRequest(**arguments)
+    except TypeError as cause:
+        raise _unfitting_error(why=cause) from cause
+    handle = _handle(call, asked)
+
+    def run(_: Cancellation) -> Iterator[bytes]:
+        diff = handle.diff(
+            wanted.before, wanted.after, types=wanted.type_name, ops=ops, engine="local"
+        )
+        return chunk_pieces(find_changes(diff, wanted))
+
+    pieces = await call.read(run)
+    return StreamingResponse(pieces, media_type=MEDIA_TYPE)
+
+
+@router.post("/{operation}", openapi_extra=takes(CallBody), responses=gives_bytes(MEDIA_TYPE))
+async def call_method(request: Request, call: Call, operation: str) -> Response:
+    """Call a method of the graph, such as `branches.create`, for a client in Python."""
+    found = OPERATIONS.get(operation)
+    if found is None:
+        message = f"there is no operation {operation[:100]!r}"
+        raise NotFoundError(message, hint="use the same release of Omnigraph on both sides")
+    asked = (await read_json(request, CallBody)).model_dump()
+
+    def run(cancellation: Cancellation | None) -> Response:
+        method = attrgetter(found.name)(_handle(call, asked))
+        arguments = _checked_arguments(found, asked) | _limits(request, found, asked)
+        own = {"actor": call.actor, "cancel": cancellation, "key": _key(request, found, asked)}
+        takes = _signature(method.__func__).parameters
+        taken = own_arguments(found)
+        arguments |= {name: own[name] for name in taken if name in takes and name in own}
+        _require_fitting(method.__func__, arguments)
+        return _answer(method(**arguments))
+
+    if found.kind is CallKind.READ:
+        return await call.read(run)
+    return await call.write(lambda: run(None))
+
+
+@cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def _key(request: Request, operation: Operation, asked: Mapping[str, Any]) -> RequestKey | None:
+    if operation.kind is not CallKind.KEYED:
+        refuse_key(request)
+        return None
+    header = request.headers.get("idempotency-key")
+    described = (request.path_params["graph"], operation.name, asked)
+    return None if header is None else RequestKey.parse(header, *described)
+
+
+def _answer(result: Any) -> Response:
+    packed = pack(result)
+    if packed.rows is None or packed.rows.num_rows <= _ROWS_AT_ONCE_MAX:
+        # Made in the thread of the call: each piece of a stream costs a thread and a packet.
+        return Response(b"".join(packed.pieces()), media_type=MEDIA_TYPE)
+    return StreamingResponse(packed.pieces(), media_type=MEDIA_TYPE)
+
+
+def _handle(call: GraphCall, asked: Mapping[str, Any]) -> Graph:
+    """The handle that a client has: on its branch or commit, and read-only if that is.
+
+    Raises:
+        NotAllowedError: the client names an actor that is not the one of its token.
+    """
+    named = asked.get("actor")
+    if named is not None and named != call.actor:
+        who = "nobody" if call.actor is None else call.actor
+        message = f"this request acts as {who}, and not as {str(named)[:100]!r}"
+        hint = "the token says who acts: leave the actor out, or use another token"
+        raise NotAllowedError(message, hint=hint, code=ErrorCode.FORBIDDEN)
+    target = from_document(asked.get("target"), only=PLAIN)
+    if target is not None and not isinstance(target, Target):
+        raise _unfitting_error(why="target is none")
+    read_only = asked.get("read_only") is True
+    if target in (None, Target()) and not read_only:
+        return call.graph
+    return call.service.handle_at(call.graph, target or Target(), read_only=read_only)
+
+
+def _arguments(asked: Mapping[str, Any]) -> dict[str, Any]:
+    arguments = from_document(asked.get("arguments") or {}, only=PLAIN)
+    if not isinstance(arguments, dict):
+        raise _unfitting_error(why="arguments have names")
+    return arguments
+
+
+def _checked_arguments(operation: Operation, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call.
+
+    Raises:
+        InvalidInputError: they have a text that would be taken for the name of a file here.
+        NotAllowedError: they change where the server itself sends requests.
+    """
+    arguments = _arguments(asked)
+    if strange := own_arguments(operation) & arguments.keys():
+        raise _unfitting_error(why=f"{min(strange)} is the caller's own")
+    for name in operation.texts:
+        given = arguments.get(name)
+        is_point = operation.name == "schema.diff" and isinstance(given, str)
+        if isinstance(given, Source) or given is None or (is_point and not given.endswith(".pg")):
+            continue
+        raise _unfitting_error(why=f"{name} has to be a text with its name")
+    key = str(arguments.get("key", ""))
+    if operation.name in ("settings.set", "settings.unset") and key.endswith(_GUARDED):
+        message = f"{key} is set where the graph is stored, and not through a server"
+        hint = "it says where the server sends texts, and with which of its secrets"
+        raise NotAllowedError(message, hint=hint, code=ErrorCode.FORBIDDEN)
+    return arguments
+
+
+def _limits(request: Request, operation: Operation, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What a query may spend: as asked, and at most as the server allows."""
+    names = _SPENDS.get(operation.name, ())
+    if not names:
+        return {}
+    arguments = _arguments(asked)
+    given = {name: arguments.get(name) for name in names}
+    return {name: limit for name, limit in budget_of(request, **given).items() if name in names}
+
+
+def _require_fitting(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+    try:
+        _signature(function).bind(None, **arguments)
+    except TypeError as cause:
+        raise _unfitting_error(why=cause) from cause
+
+
+def _unfitting_error(*, why: object) -> InvalidInputError:
+    message = f"the call does not fit: {why}"
+    return InvalidInputError(message, hint="use the same release of Omnigraph on both sides")

@@ -1,0 +1,241 @@
+"""Routes of loads: rows in a body, at once or as jobs, and the jobs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import FileResponse, Response
+
+from omnigraph.choices import Mode, OnError
+from omnigraph.engine.budget import Cancellation
+from omnigraph.errors import ErrorCode, InvalidInputError, NotFoundError, OmnigraphError
+from omnigraph.load.results import Progress
+from omnigraph.policy.actions import Action
+from omnigraph.server import wire
+from omnigraph.server.answers import MediaType, answer_json, answer_write
+from omnigraph.server.bodies import save_body
+from omnigraph.server.context import Call, Cursor, GraphCall, Limit, Name, page_of
+from omnigraph.server.jobs import Job, JobCancelled, JobState
+from omnigraph.server.problems import to_problem
+from omnigraph.server.routes.documents import gives, gives_bytes, takes_bytes
+from omnigraph.server.service import GraphService, cancelled_error, job_key
+from omnigraph.transaction.requests import RequestKey
+
+_log: Final = logging.getLogger("omnigraph.server")
+
+router = APIRouter(prefix="/graphs/{graph}")
+
+_SUFFIXES: Final = {
+    "application/x-ndjson": ".jsonl",
+    "application/json": ".jsonl",
+    "text/csv": ".csv",
+    "application/vnd.apache.parquet": ".parquet",
+    "application/vnd.apache.arrow.file": ".arrow",
+}
+"""The name of a loaded file by the media type of its body; the load reads it by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadQuery:
+    """The parameters of a load."""
+
+    mode: Annotated[Mode, Query()] = Mode.APPEND
+    branch: Name = None
+    start: Annotated[str | None, Query(max_length=1_000, alias="from")] = None
+    type: Annotated[str | None, Query(max_length=200)] = None
+    ignore_unknown: Annotated[bool, Query()] = False
+    index: Annotated[bool, Query()] = True
+    embed: Annotated[str, Query(max_length=20)] = "auto"
+    message: Annotated[str | None, Query(max_length=10_000)] = None
+
+
+@router.post(
+    "/load",
+    openapi_extra=takes_bytes(_SUFFIXES),
+    responses={**gives(wire.WriteAnswer), **gives(wire.JobAnswer, status=202)},
+)
+async def load(request: Request, call: Call, how: Annotated[LoadQuery, Depends()]) -> Response:
+    """Write all rows of the body in one commit: at once if it is small, else as a job (202)."""
+    service = call.service
+    limits = service.settings.limits
+    header = request.headers.get("idempotency-key")
+    suffix = _suffix_of(request)
+    call.graph.require_writable()
+    source = service.scratch / f"load-{service.clock.ulid()}{suffix}"
+    asked = {**asdict(how), "mode": str(how.mode)}
+    try:
+        size, digest = await save_body(
+            request,
+            source,
+            bytes_max=limits.load_bytes,
+            seconds_max=limits.body_seconds,
+            expansion=limits.expansion,
+        )
+        wants_job = "respond-async" in request.headers.get("prefer", "").lower()
+        if size <= limits.direct_load_bytes and not wants_job:
+            key = None if header is None else RequestKey.parse(header, call.name, asked, digest)
+            run = _loader(call, source, asked, key)
+            return await call.write(lambda: answer_write(run(None)))
+        if header is not None:
+            RequestKey.parse(header)
+            if (known := find_job(call, header)) is not None:
+                source.unlink()
+                return job_answer(require_same(known, asked, digest))
+        job = service.jobs.new(call.name, call.actor, key=header, request=asked, digest=digest)
+    except BaseException:
+        source.unlink(missing_ok=True)
+        raise
+    run = _loader(call, source, asked, job_key(job))
+    service.start_job(lambda: run_job(service, job, run))
+    return job_answer(job)
+
+
+def _suffix_of(request: Request) -> str:
+    kind = request.headers.get("content-type", "application/x-ndjson").partition(";")[0].strip()
+    if (suffix := _SUFFIXES.get(kind.lower())) is not None:
+        return suffix
+    message = f"a load of {kind[:100]!r} is not possible"
+    hint = f"use one of {', '.join(_SUFFIXES)}"
+    raise InvalidInputError(message, hint=hint, code=ErrorCode.UNSUPPORTED_MEDIA)
+
+
+Load = Callable[[Progress | None], dict[str, Any]]
+
+
+def _loader(call: GraphCall, source: Path, asked: dict[str, Any], key: RequestKey | None) -> Load:
+    """What loads a file once, and deletes it."""
+
+    def run(progress: Progress | None) -> dict[str, Any]:
+        try:
+            given: Any = source if asked["type"] is None else {asked["type"]: source}
+            result = call.graph.load(
+                given,
+                mode=asked["mode"],
+                branch=asked["branch"],
+                start=asked["start"],
+                on_error=OnError.FAIL,
+                ignore_unknown=asked["ignore_unknown"],
+                engine="local",
+                index=asked["index"],
+                embed=asked["embed"],
+                actor=call.actor,
+                message=asked["message"],
+                progress=progress,
+                key=key,
+            )
+            return result.to_json()
+        finally:
+            source.unlink(missing_ok=True)
+
+    return run
+
+
+def find_job(call: GraphCall, key: str) -> Job | None:
+    """The newest job of a key, unless it is to be repeated."""
+    for job in call.service.jobs.list(call.name):
+        if (job.key, job.actor) == (key, call.actor):
+            return None if job.state in (JobState.INTERRUPTED, JobState.FAILED) else job
+    return None
+
+
+def require_same(job: Job, asked: dict[str, Any], digest: str) -> Job:
+    """The job of a key, if it is for the same request.
+
+    Raises:
+        InvalidInputError: the key was used for another one.
+    """
+    if (job.request, job.digest) != (asked, digest):
+        message = f"the key {job.key!r} was used for another request"
+        hint = "use a new key for each request, and the same one to repeat it as it was"
+        raise InvalidInputError(message, hint=hint, code=ErrorCode.REQUEST_MISMATCH)
+    return job
+
+
+def run_job(service: GraphService, job: Job, run: Load) -> None:
+    """Run the load of a job in a thread, and record how it ends."""
+    job = replace(job, state=JobState.RUNNING)
+    service.jobs.put(job)
+    problem: dict[str, Any] | None = None
+    result: dict[str, Any] | None = None
+    try:
+        result = run(partial(service.jobs.report, job.job_id))
+        state = JobState.DONE
+    except JobCancelled:
+        state, problem = JobState.CANCELLED, to_problem(cancelled_error(), job.job_id, typed=True)
+    except OmnigraphError as error:
+        state, problem = JobState.FAILED, to_problem(error, job.job_id, typed=True)
+    except Exception:  # noqa: BLE001  # the outermost frame of its thread: a bug must not be lost
+        _log.exception("job %s failed", job.job_id)
+        state = JobState.FAILED
+    progress = service.jobs.find(job.job_id).progress
+    ended = replace(job, state=state, progress=progress, result=result, problem=problem)
+    service.jobs.put(ended)
+
+
+def job_answer(job: Job) -> Response:
+    """The answer to a request that became a job."""
+    place = f"/graphs/{job.graph}/jobs/{job.job_id}"
+    return answer_json(job.to_json(), 202, Location=place)
+
+
+@router.get("/jobs", responses=gives(wire.JobsAnswer))
+async def jobs(call: Call, limit: Limit = 100, cursor: Cursor = None) -> Response:
+    """The jobs of a graph that the actor may see, newest first."""
+
+    def run(_: Cancellation) -> Response:
+        every = {job.job_id: job for job in call.service.jobs.list(call.name) if _sees(call, job)}
+        names, following = page_of(sorted(every, reverse=True), limit, cursor, descending=True)
+        return answer_json({"jobs": [every[name].to_json() for name in names], "cursor": following})
+
+    return await call.read(run)
+
+
+@router.get("/jobs/{job_id}", responses=gives(wire.JobAnswer))
+async def job(call: Call, job_id: str) -> Response:
+    """One job: its state, progress and result."""
+    return await call.read(lambda _: answer_json(_find(call, job_id).to_json()))
+
+
+@router.get("/jobs/{job_id}/rejects", responses=gives_bytes(MediaType.NDJSON))
+async def job_rejects(call: Call, job_id: str) -> Response:
+    """The rows that a job left out, with their reasons, for whoever sent them."""
+
+    def run(_: Cancellation) -> Response:
+        found = _find(call, job_id)
+        path = call.service.jobs.rejects(found.job_id)
+        if found.actor != call.actor or not path.is_file():
+            message = f"job {found.job_id} left no rows out"
+            raise NotFoundError(message, hint="a load with on_error=quarantine may")
+        return FileResponse(path, media_type=MediaType.NDJSON)
+
+    return await call.read(run)
+
+
+@router.post("/jobs/{job_id}/cancel", responses=gives(wire.JobAnswer))
+async def cancel_job(call: Call, job_id: str) -> Response:
+    """End a job before it commits; one that has ended stays as it is."""
+
+    def run(_: Cancellation) -> Response:
+        found = _find(call, job_id)
+        return answer_json(call.service.jobs.cancel(found.job_id).to_json())
+
+    return await call.read(run)
+
+
+def _sees(call: GraphCall, job: Job) -> bool:
+    """Whether a job is of the graph, and is the actor's own, or the actor keeps the graph."""
+    if job.graph != call.name:
+        return False
+    return job.actor == call.actor or call.graph.authority.allows(Action.MAINTAIN)
+
+
+def _find(call: GraphCall, job_id: str) -> Job:
+    found = call.service.jobs.find(job_id)
+    # An id that no job has: the same error as for jobs that do not exist.
+    return found if _sees(call, found) else call.service.jobs.find("")

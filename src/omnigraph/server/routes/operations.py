@@ -1,0 +1,79 @@
+"""Routes for operators: life, readiness, counters, the served graphs, and interrupted writes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from omnigraph.engine.budget import Cancellation
+from omnigraph.server import wire
+from omnigraph.server.answers import answer_json
+from omnigraph.server.context import Actor, Call, Limit, service_of
+from omnigraph.server.routes.documents import gives, gives_bytes
+
+router = APIRouter()
+
+
+@router.get("/healthz", responses=gives(wire.StatusAnswer))
+async def healthz() -> Response:
+    """Whether the process lives."""
+    return answer_json({"status": "alive"})
+
+
+@router.get(
+    "/readyz", responses={**gives(wire.StatusAnswer), **gives(wire.StatusAnswer, status=503)}
+)
+async def readyz(request: Request) -> Response:
+    """Whether it takes requests."""
+    ready = service_of(request).is_ready
+    return answer_json({"status": "ready" if ready else "not ready"}, 200 if ready else 503)
+
+
+@router.get("/metrics", responses=gives_bytes("text/plain"))
+async def metrics(request: Request) -> Response:
+    """Counters, for Prometheus."""
+    service = service_of(request)
+    for kind, gate in (("read", service.reads), ("write", service.writes)):
+        service.metrics.running.labels(kind).set(gate.inside)
+        service.metrics.waiting.labels(kind).set(gate.waiting)
+    return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+@router.get("/graphs", responses=gives(wire.GraphNamesAnswer))
+async def graphs(request: Request, actor: Actor) -> Response:
+    """The served graphs of which the actor may read something."""
+    service = service_of(request)
+
+    def run(_: Cancellation) -> Response:
+        names = [name for name in service.graph_names if service.shows(name, actor)]
+        return answer_json({"graphs": names})
+
+    return await service.read(request, actor, run)
+
+
+@router.get("/graphs/{graph}/recovery", responses=gives(wire.RecoveryAnswer))
+async def recovery(call: Call, limit: Limit = 100) -> Response:
+    """Writes that run or were interrupted, and what became of earlier ones."""
+
+    def run(_: Cancellation) -> Response:
+        recoveries = call.graph.recoveries
+        pending = recoveries.pending()
+        entries = recoveries.list()[::-1][:limit]
+        return answer_json(
+            {
+                "live": [str(intent.operation_id) for intent in pending.live],
+                "interrupted": [str(intent.operation_id) for intent in pending.interrupted],
+                "unreadable": [each.path for each in pending.unreadable],
+                "recoveries": [_plain_fields(entry) for entry in entries],
+            }
+        )
+
+    return await call.read(run)
+
+
+def _plain_fields(value: Any) -> Any:
+    return json.loads(json.dumps(asdict(value), default=str))

@@ -1,0 +1,90 @@
+"""Serving: the application on uvicorn, until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+
+from omnigraph.errors import InvalidInputError
+from omnigraph.policy.authority import ACTOR_VARIABLE, POLICY_VARIABLE
+from omnigraph.server.app import make_app
+from omnigraph.server.identity import require_safe_address
+from omnigraph.server.service import GraphService
+from omnigraph.server.settings import ServerSettings
+
+_HEADER_BYTES_MAX: Final = 32 << 10
+_IDLE_SECONDS: Final = 30
+
+
+def serve(settings: ServerSettings, *, started: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM; then finish what has begun, within the time to stop.
+
+    Args:
+        started: Called with the server's address, right before it takes requests.
+
+    Raises:
+        InvalidInputError: no graph is named, the address is taken, or would be open to everybody.
+        OmnigraphError: a graph cannot be opened.
+    """
+    require_safe_address(settings)
+    # The server itself is bound by no policy, and is no actor: its requests are.
+    policy = os.environ.pop(POLICY_VARIABLE, None)
+    os.environ.pop(ACTOR_VARIABLE, None)
+    if policy and settings.policy is None:
+        settings = settings.model_copy(update={"policy": Path(policy)})
+    if not settings.graphs:
+        message = "there is no graph to serve"
+        raise InvalidInputError(message, hint="name one, or some in the file of --config")
+    service = GraphService(settings)
+    listener = listen(settings.host, settings.port)
+    _log_to_standard_error()
+    config = uvicorn.Config(
+        make_app(service),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        h11_max_incomplete_event_size=_HEADER_BYTES_MAX,
+        timeout_keep_alive=_IDLE_SECONDS,
+        timeout_graceful_shutdown=round(settings.stop_seconds),
+        lifespan="on",
+    )
+    host, port = listener.getsockname()[:2]
+    started(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    server = uvicorn.Server(config)
+    try:
+        server.run(sockets=[listener])
+    except KeyboardInterrupt:
+        # It raises the signal again that it has obeyed: to stop when asked to is no failure.
+        if not server.should_exit:
+            raise
+
+
+def _log_to_standard_error() -> None:
+    """One line for each request, as JSON; warnings of all rooms beside them."""
+    log = logging.getLogger("omnigraph")
+    log.addHandler(logging.StreamHandler())
+    logging.getLogger("omnigraph.server").setLevel(logging.INFO)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that takes connections.
+
+    Raises:
+        InvalidInputError: the address is taken, or is none of this machine.
+    """
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        # With the protocol named, asyncio sends small answers at once, and not after 40 ms.
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+    except OSError as cause:
+        message = f"{host}:{port} cannot be listened on: {cause.strerror or cause}"
+        raise InvalidInputError(message, hint="choose another --host or --port") from cause
+    return listener

@@ -1,0 +1,315 @@
+"""The service: served graphs, and how requests run on them in bounded threads."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import shutil
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from starlette.requests import Request
+
+from omnigraph import graph as graphs
+from omnigraph.clock import Clock, SystemClock
+from omnigraph.engine.budget import Cancellation
+from omnigraph.errors import (
+    CancelledError,
+    ErrorCode,
+    GraphNotFoundError,
+    OmnigraphError,
+    StorageError,
+)
+from omnigraph.graph import Graph, Target
+from omnigraph.policy.files import PolicyFile
+from omnigraph.server.admission import Gate, GateLimits
+from omnigraph.server.identity import Identities
+from omnigraph.server.jobs import Job, JobFolder
+from omnigraph.server.metrics import Metrics
+from omnigraph.server.settings import ServerSettings
+from omnigraph.transaction.requests import RequestKey
+
+_log: Final = logging.getLogger("omnigraph.server")
+_HANDLES_MAX: Final = 64
+"""Actors of graphs with a policy whose handles are kept open."""
+
+T = TypeVar("T")
+
+
+class GraphService:
+    """All that requests share: graphs, gates, threads, jobs, identities and counters."""
+
+    def __init__(self, settings: ServerSettings, clock: Clock | None = None) -> None:
+        limits = settings.limits
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self.identities = Identities(settings, self.clock)
+        self.metrics = Metrics()
+        settings.state.mkdir(parents=True, exist_ok=True)
+        self.scratch = settings.state / "scratch"
+        self.jobs = JobFolder(settings.state / "jobs", self.clock)
+        self.reads = Gate(
+            "read",
+            GateLimits(limits.reads, limits.reads_per_actor, limits.waiting, limits.wait_seconds),
+        )
+        self.writes = Gate(
+            "write",
+            GateLimits(limits.writes, limits.writes_per_actor, limits.waiting, limits.wait_seconds),
+        )
+        self._graphs: Mapping[str, Graph] = {}
+        self._policies = _read_policies(settings)
+        self._readers = ThreadPoolExecutor(limits.reads, thread_name_prefix="read")
+        self._writers = ThreadPoolExecutor(limits.writes, thread_name_prefix="write")
+        self._loaders = ThreadPoolExecutor(2, thread_name_prefix="load")
+        self._cancellations: set[Cancellation] = set()
+        self._lock = threading.Lock()
+        self._handle = lru_cache(maxsize=_HANDLES_MAX)(self._bind)
+        self._handle_at = lru_cache(maxsize=_HANDLES_MAX)(_handle_at)
+        self.is_stopping = False
+
+    def open(self) -> None:
+        """Open every graph, which recovers interrupted writes; then settle interrupted jobs.
+
+        Raises:
+            OmnigraphError: a graph cannot be opened. Nothing is served.
+        """
+        self._graphs = {
+            name: graphs.open(section.uri, read_only=section.read_only, clock=self.clock)
+            for name, section in self.settings.graphs.items()
+        }
+        _empty(self.scratch)
+        if count := self.jobs.settle_interrupted(self._landed):
+            _log.warning("%s jobs were interrupted", count)
+
+    def _landed(self, job: Job) -> Mapping[str, Any] | None:
+        handle = self._graphs.get(job.graph)
+        if handle is None:
+            return None
+        return handle.requests.landed(job_key(job), job.actor)
+
+    def graph(self, name: str, actor: str | None) -> Graph:
+        """The handle through which an actor uses a graph.
+
+        Raises:
+            GraphNotFoundError: no graph of that name is served.
+        """
+        found = self._graphs.get(name)
+        if found is None:
+            raise unknown_graph_error(name)
+        policy = self._policies.get(name)
+        if policy is None:
+            return found
+        # Policy is enforced below, by the facade, for the actor of a handle.
+        edition, _ = policy.current()
+        return self._handle(name, actor, edition)
+
+    def _bind(self, name: str, actor: str | None, _: int) -> Graph:
+        return self._graphs[name].acting_as(actor, self._policies[name].current()[1])
+
+    def shows(self, name: str, actor: str | None) -> bool:
+        """Whether an actor may read any branch of a graph; if not, there is none for it."""
+        return name not in self._policies or bool(self.graph(name, actor).branches.list())
+
+    def handle_at(self, graph: Graph, target: Target, *, read_only: bool) -> Graph:
+        """A handle on a branch or commit, kept open for its next request."""
+        return self._handle_at(graph, target, read_only)
+
+    def own_graph(self, name: str) -> Graph:
+        """The handle of the server itself, which no policy binds: for recovery and upkeep."""
+        return self._graphs[name]
+
+    def hide_places(self, text: str) -> str:
+        """A text with the names of graphs in place of where they are stored."""
+        for name, handle in self._graphs.items():
+            text = text.replace(json.dumps(handle.uri)[1:-1], name)
+        return text.replace(json.dumps(str(self.scratch))[1:-1], "upload")
+
+    @property
+    def graph_names(self) -> tuple[str, ...]:
+        """The names of the served graphs."""
+        return tuple(self._graphs)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it takes requests."""
+        return bool(self._graphs) and not self.is_stopping
+
+    async def read(
+        self, request: Request | None, actor: str | None, work: Callable[[Cancellation], T]
+    ) -> T:
+        """Run a read in a thread; a client that leaves, and a server that stops, cancel it.
+
+        Args:
+            request: None if somebody else watches whether the client leaves.
+
+        Raises:
+            LimitExceededError: too many requests run and wait.
+            CancelledError: it was cancelled.
+        """
+        async with self.reads.enter(actor):
+            self._require_running()
+            with self._cancellation() as cancellation:
+                loop = asyncio.get_running_loop()
+                reading = loop.run_in_executor(self._readers, work, cancellation)
+                if request is None:
+                    return await reading
+                watch = loop.create_task(_cancel_when_left(request, cancellation))
+                try:
+                    return await reading
+                finally:
+                    watch.cancel()
+
+    async def write(self, actor: str | None, work: Callable[[], T]) -> T:
+        """Run a write in a thread, to its end: no client that leaves interrupts it.
+
+        Raises:
+            LimitExceededError: too many requests run and wait. Nothing was changed.
+        """
+        async with self.writes.enter(actor):
+            self._require_running()
+            running = asyncio.get_running_loop().run_in_executor(self._writers, work)
+            try:
+                return await asyncio.shield(running)
+            except asyncio.CancelledError:
+                # Its place is free when it has ended, and not before.
+                await asyncio.wait([running])
+                raise
+
+    def start_job(self, work: Callable[[], None]) -> None:
+        """Run a job in a thread of its own kind: large loads must not keep small writes waiting."""
+        self._loaders.submit(work)
+
+    def stop(self, seconds: float) -> None:
+        """Take no more work, cancel reads, and wait for writes that have begun.
+
+        Args:
+            seconds: How long to wait. What runs longer is interrupted by the end of the process,
+                and recovered by the next one, as after a crash.
+        """
+        self.is_stopping = True
+        with self._lock:
+            running = tuple(self._cancellations)
+        for cancellation in running:
+            cancellation.cancel()
+        pools = (self._writers, self._loaders, self._readers)
+        for pool in pools:
+            pool.shutdown(wait=False, cancel_futures=True)
+        waiter = threading.Thread(target=_join, args=(pools,), daemon=True)
+        waiter.start()
+        waiter.join(seconds)
+        if waiter.is_alive():
+            _log.warning("writes still run after %s s: they are interrupted", seconds)
+
+    def _require_running(self) -> None:
+        if self.is_stopping:
+            message = "the server stops"
+            raise StorageError(message, hint="try again, with the next one", retry_after=1)
+
+    def _cancellation(self) -> _CancellationScope:
+        return _CancellationScope(self._cancellations, self._lock)
+
+
+def _read_policies(settings: ServerSettings) -> Mapping[str, PolicyFile]:
+    """The policies of the graphs that have one, by the name of the graph."""
+    paths = {name: section.policy or settings.policy for name, section in settings.graphs.items()}
+    files = {path: PolicyFile(path) for path in set(paths.values()) if path is not None}
+    return {name: files[path] for name, path in paths.items() if path is not None}
+
+
+def unknown_graph_error(name: str) -> GraphNotFoundError:
+    """The error about a graph that is not served, or of which the actor may read nothing."""
+    message = f"this server has no graph {name[:100]!r}"
+    return GraphNotFoundError(message, hint="see /graphs for those it has")
+
+
+def _join(pools: Sequence[ThreadPoolExecutor]) -> None:
+    for pool in pools:
+        pool.shutdown(wait=True)
+
+
+class _CancellationScope:
+    """A cancellation that the service knows for the block."""
+
+    def __init__(self, known: set[Cancellation], lock: threading.Lock) -> None:
+        self._known, self._lock = known, lock
+        self._own = Cancellation()
+
+    def __enter__(self) -> Cancellation:
+        with self._lock:
+            self._known.add(self._own)
+        return self._own
+
+    def __exit__(self, *failure: object) -> None:
+        with self._lock:
+            self._known.discard(self._own)
+
+
+async def _cancel_when_left(request: Request, cancellation: Cancellation) -> None:
+    # The body was read, so that the next message is that the client has left.
+    while not await request.is_disconnected():
+        await asyncio.sleep(0.1)
+    cancellation.cancel()
+
+
+def job_key(job: Job) -> RequestKey:
+    """The key under which the load of a job lands once."""
+    return RequestKey.parse(job.key, job.graph, job.request, job.digest)
+
+
+def _handle_at(graph: Graph, target: Target, read_only: bool) -> Graph:  # noqa: FBT001  # a cache's key
+    return graph.reading(target, read_only=read_only)
+
+
+def _empty(folder: Path) -> None:
+    """Delete what an earlier server left in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+@asynccontextmanager
+async def upkeep(service: GraphService) -> AsyncIterator[None]:
+    """Recover, optimize and clean up in the background, as the settings say."""
+    section = service.settings.background
+    plans: list[tuple[float, Callable[[Graph], object]]] = [
+        (section.recovery_seconds, lambda handle: handle.refresh()),
+        (section.optimize_seconds, lambda handle: handle.optimize(if_needed=True)),
+        (section.cleanup_seconds, lambda handle: handle.cleanup()),
+    ]
+    tasks = [asyncio.create_task(_repeat(service, *plan)) for plan in plans if plan[0]]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+async def _repeat(service: GraphService, seconds: float, work: Callable[[Graph], object]) -> None:
+    while True:
+        await asyncio.sleep(seconds)
+        for name in service.graph_names:
+            handle = service.own_graph(name)
+            if handle.read_only:
+                continue
+            try:
+                await service.write(None, lambda handle=handle: work(handle))  # type: ignore[misc]
+            except OmnigraphError as failure:
+                _log.warning("upkeep of graph %s failed: %s", name, failure)
+
+
+def cancelled_error() -> CancelledError:
+    """The error of a job that was cancelled."""
+    message = "the job was cancelled; nothing was loaded"
+    return CancelledError(message, code=ErrorCode.CANCELLED)

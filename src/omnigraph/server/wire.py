@@ -1,0 +1,510 @@
+"""Wire shapes: bodies of requests, which pydantic checks, and answers, as the document has them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel
+
+Name = Annotated[str, Field(max_length=1_000)]
+Text = Annotated[str, Field(max_length=1 << 20)]
+Decisions = Literal["ours", "theirs"] | list[dict[str, Any]] | None
+"""How conflicts of a merge are decided: by side, or one by one."""
+Version = Annotated[int, Field(ge=0, le=1 << 53)]
+Count = Annotated[int, Field(ge=0, le=1 << 53)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _PointBody(_Body):
+    """A body that names a point of history: a branch, a commit, or a version of a branch."""
+
+    branch: Name | None = None
+    commit: Name | None = None
+    version: Version | None = None
+
+    @property
+    def point(self) -> dict[str, Any]:
+        """The point as arguments of the facade."""
+        return {"branch": self.branch, "commit": self.commit, "version": self.version}
+
+
+class _BudgetBody(_PointBody):
+    """A body of what runs a query, and what it may spend; the server's own limits hold anyway."""
+
+    engine: Name | None = None
+    timeout: Name | float | None = None
+    memory: Name | int | None = None
+    max_rows: Count | None = None
+
+
+class QueryBody(_BudgetBody):
+    """A read query."""
+
+    query: Text
+    params: dict[str, Any] | None = None
+    name: Name | None = None
+    exact: bool | None = None
+    embedding_model: Name | None = None
+
+
+class ExplainBody(_PointBody):
+    """A read query to explain."""
+
+    query: Text
+    params: dict[str, Any] | None = None
+    name: Name | None = None
+    engine: Name | None = None
+    exact: bool | None = None
+    memory: Name | int | None = None
+
+
+class CallBody(_Body):
+    """A call of a method by a client in Python, as `documents.values` writes its values.
+
+    Attributes:
+        target: The branch or commit of the client's handle.
+    """
+
+    target: dict[str, Any] | None = None
+    read_only: bool = False
+    actor: Name | None = None
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class MutateBody(_Body):
+    """A query that inserts, updates or deletes."""
+
+    query: Text
+    params: dict[str, Any] | None = None
+    name: Name | None = None
+    branch: Name | None = None
+    message: Text | None = None
+    expect_head: Name | None = None
+    timeout: Name | float | None = None
+    embed: Name = "auto"
+
+
+class StoreBody(_Body):
+    """Queries to store, as text."""
+
+    query: Text
+    branch: Name | None = None
+    message: Text | None = None
+
+
+class InvokeBody(_BudgetBody):
+    """How to run a stored query; `message` and `expect_head` are for one that changes the graph."""
+
+    params: dict[str, Any] | None = None
+    message: Text | None = None
+    expect_head: Name | None = None
+
+
+class BranchBody(_PointBody):
+    """A branch to create."""
+
+    name: Name
+
+
+class TagBody(_PointBody):
+    """A tag to create."""
+
+    name: Name
+    message: Text | None = None
+
+
+class MergeBody(_Body):
+    """Two branches to merge; decisions as `ours`, `theirs`, or a list of them."""
+
+    source: Name
+    into: Name | None = None
+    resolve: Decisions = None
+    strict_rows: bool = False
+    dry_run: bool = False
+    delete_branch: bool = False
+    engine: Name | None = None
+    message: Text | None = None
+
+
+class ProposalBody(_Body):
+    """A proposal to make."""
+
+    source: Name
+    title: Name
+    into: Name = "main"
+    description: Text = ""
+
+
+class ApprovalBody(_Body):
+    """The commit of the source that was reviewed."""
+
+    commit: Name | None = None
+
+
+class CommentBody(_Body):
+    """A comment; `type` and `id` name a row that it is about."""
+
+    text: Text
+    type: Name | None = None
+    id: Name | None = None
+    property: Name | None = None
+
+
+class PreviewBody(_Body):
+    """How conflicts would be decided."""
+
+    resolve: Decisions = None
+
+
+class ProposalMergeBody(_Body):
+    """How to merge a proposal."""
+
+    resolve: Decisions = None
+    delete_branch: bool = False
+    engine: Name | None = None
+    message: Text | None = None
+
+
+class SchemaBody(_Body):
+    """A schema to plan or to apply, as text."""
+
+    schema_text: Text = Field(alias="schema")
+    branch: Name | None = None
+    fill: list[Text] | None = None
+    convert: list[Name] | None = None
+    engine: Name | None = None
+    message: Text | None = None
+    expect_head: Name | None = None
+
+
+class Problem(BaseModel):
+    """What went wrong: RFC 9457, with our code, hint and details."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    hint: str
+    request_id: str
+
+
+class CountsAnswer(BaseModel):
+    """How many rows of a type."""
+
+    inserted: int
+    updated: int
+    deleted: int
+
+
+class StatusAnswer(BaseModel):
+    """Whether a server lives, or takes requests."""
+
+    status: str
+
+
+class GraphNamesAnswer(BaseModel):
+    """The served graphs."""
+
+    graphs: list[str]
+
+
+class QueryAnswer(BaseModel):
+    """The rows of a query, and where they were read."""
+
+    commit_id: str
+    engine: str
+    why: str
+    notes: list[str]
+    columns: list[str]
+    rows: list[dict[str, Any]]
+
+
+class ExplainAnswer(BaseModel):
+    """How a query would run."""
+
+    engine: str
+    why: str
+    means: str
+    sql: str
+    reads: dict[str, str]
+    looks_up: list[str]
+    searches: dict[str, str]
+
+
+class WriteAnswer(BaseModel):
+    """What a write changed; no commit if nothing."""
+
+    model_config = ConfigDict(extra="allow")
+
+    commit_id: str | None
+    branch: str
+    changes: dict[str, CountsAnswer]
+    warnings: list[dict[str, Any]]
+
+
+class CommitAnswer(BaseModel):
+    """One commit."""
+
+    model_config = ConfigDict(extra="allow")
+
+    commit_id: str
+    branch: str
+    parent: str | None
+    merged_parent: str | None
+    actor: str | None
+    created_at: str
+    operation: str
+    message: str | None
+
+
+class CommitsAnswer(BaseModel):
+    """Some commits, newest first."""
+
+    commits: list[CommitAnswer]
+    cursor: str | None
+
+
+class BranchAnswer(BaseModel):
+    """A branch, and its newest commit."""
+
+    branch: str
+    head: CommitAnswer
+
+
+class BranchesAnswer(BaseModel):
+    """Some branches."""
+
+    branches: list[BranchAnswer]
+    cursor: str | None
+
+
+class DeletedBranchAnswer(BaseModel):
+    """A branch that was deleted, or would be."""
+
+    branch: str
+    deleted: bool
+
+
+class TagAnswer(BaseModel):
+    """A name of a commit."""
+
+    tag: str
+    commit_id: str
+    branch: str
+    created_at: str
+    actor: str | None
+    message: str | None
+
+
+class TagsAnswer(BaseModel):
+    """Some tags."""
+
+    tags: list[TagAnswer]
+    cursor: str | None
+
+
+class DeletedTagAnswer(BaseModel):
+    """A tag that was deleted."""
+
+    tag: str
+    deleted: bool
+
+
+class MergeAnswer(BaseModel):
+    """What a merge did, or would do."""
+
+    model_config = ConfigDict(extra="allow")
+
+    outcome: str
+    source: str
+    target: str
+    commit_id: str | None
+    changes: dict[str, CountsAnswer]
+    conflict_count: int
+    merge_conflicts: list[dict[str, Any]]
+    dry_run: bool
+
+
+class ProposalAnswer(BaseModel):
+    """A proposal; one that is shown alone says where it stands, too."""
+
+    model_config = ConfigDict(extra="allow")
+
+    number: int
+    title: str
+    description: str
+    source: str
+    target: str
+    author: str
+    created_at: str
+    state: Literal["open", "merged", "closed"]
+    approvals: list[dict[str, Any]]
+    comments: list[dict[str, Any]]
+
+
+class ProposalsAnswer(BaseModel):
+    """Some proposals, newest first."""
+
+    proposals: list[ProposalAnswer]
+    cursor: str | None
+
+
+class DifferenceAnswer(BaseModel):
+    """How two points of history differ; with `rows` if they were asked for."""
+
+    before: str
+    after: str
+    engine: str
+    why: str
+    # `schema` is a name of pydantic's own.
+    schema_steps: list[dict[str, Any]] = Field(alias="schema")
+    changes: dict[str, CountsAnswer]
+    rows: list[dict[str, Any]] | None = None
+
+
+class ChangedCommitAnswer(BaseModel):
+    """A commit of the feed, and what it changed."""
+
+    model_config = ConfigDict(extra="allow")
+
+    commit: CommitAnswer
+    changes: dict[str, CountsAnswer]
+    rows: list[dict[str, Any]] | None = None
+
+
+class ChangesAnswer(BaseModel):
+    """Some commits of the feed, and the cursor after them."""
+
+    commits: list[ChangedCommitAnswer]
+    cursor: str
+    is_newest: bool
+
+
+class EntityAnswer(BaseModel):
+    """One node or edge, by column."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+
+
+class EntityHistoryAnswer(BaseModel):
+    """The changes of one node or edge."""
+
+    changes: list[dict[str, Any]]
+    cursor: str | None
+
+
+class SnapshotAnswer(BaseModel):
+    """The tables at one commit."""
+
+    branch: str
+    manifest_version: int
+    commit: dict[str, Any]
+    schema_digest: str
+    tables: list[dict[str, Any]]
+
+
+class SchemaAnswer(BaseModel):
+    """A schema, as text."""
+
+    schema_text: str = Field(alias="schema")
+    digest: str
+
+
+class SchemaPlanAnswer(BaseModel):
+    """The steps of a schema change."""
+
+    model_config = ConfigDict(extra="allow")
+
+    allowed: bool
+    seconds_estimated: float
+    steps: list[dict[str, Any]]
+    findings: list[dict[str, Any]]
+
+
+class SchemaChangeAnswer(SchemaPlanAnswer):
+    """A schema change that was made."""
+
+    commit_id: str | None
+    engine: str
+    why: str
+
+
+class StoredParameterAnswer(BaseModel):
+    """A parameter of a stored query."""
+
+    name: str
+    type: str
+    nullable: bool
+
+
+class StoredQueryAnswer(BaseModel):
+    """A stored query."""
+
+    name: str
+    text: str
+    description: str | None
+    instruction: str | None
+    parameters: list[StoredParameterAnswer]
+    changes: bool | None
+    fault: str | None
+
+
+InvokeAnswer = RootModel[QueryAnswer | WriteAnswer]
+"""What a stored query reads, or changed."""
+
+
+class StoredQueriesAnswer(BaseModel):
+    """Some stored queries."""
+
+    queries: list[StoredQueryAnswer]
+    cursor: str | None
+
+
+class PutQueriesAnswer(BaseModel):
+    """The queries that were stored."""
+
+    queries: list[StoredQueryAnswer]
+
+
+class DeletedQueryAnswer(BaseModel):
+    """A stored query that was deleted."""
+
+    query: str
+    deleted: bool
+
+
+class JobAnswer(BaseModel):
+    """A load that outlasts its request."""
+
+    job_id: str
+    graph: str
+    actor: str | None
+    created_at: str
+    state: Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
+    progress: dict[str, list[int | None]]
+    result: dict[str, Any] | None
+    problem: dict[str, Any] | None
+
+
+class JobsAnswer(BaseModel):
+    """Some jobs, newest first."""
+
+    jobs: list[JobAnswer]
+    cursor: str | None
+
+
+class RecoveryAnswer(BaseModel):
+    """Writes that run or were interrupted, and what became of earlier ones."""
+
+    live: list[str]
+    interrupted: list[str]
+    unreadable: list[str]
+    recoveries: list[dict[str, Any]]

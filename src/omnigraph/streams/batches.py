@@ -1,0 +1,201 @@
+"""Batches of a stream: each is loaded in one commit, exactly once."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Final, Self
+
+from omnigraph.choices import EmbedWhen, EngineName, Mode, OnError
+from omnigraph.clock import Clock, back_off
+from omnigraph.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    InvalidParameterError,
+    OutcomeUnknownError,
+    StorageError,
+)
+from omnigraph.failpoints import Failpoint, hit
+from omnigraph.limits import STREAM_ATTEMPTS_MAX, STREAM_BACKOFF_SECONDS_MAX
+from omnigraph.load.loads import LoadRequest, Loads
+from omnigraph.load.results import LoadResult
+from omnigraph.load.routes import ByColumn, ByEnvelope, Route, RoutedRows
+from omnigraph.load.sources import Source
+from omnigraph.manifest.reader import Manifest
+from omnigraph.model.arguments import require_choice, require_path, require_text
+from omnigraph.model.streams import StreamBatch, require_stream_name
+from omnigraph.streams.standing import Repeat, judge
+from omnigraph.transaction.protocol import Order
+
+_log: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """How the batches of a stream are loaded.
+
+    Attributes:
+        name: The name of the stream; that of its checkpoint unless the caller gave one.
+        of: The type of its rows, or how each row says its own.
+        rejects: The directory for rows that break rules, a file for each batch; None where they
+            stop the stream.
+        adopts: Whether a checkpoint that has done batches may begin on a branch that has none.
+    """
+
+    name: str
+    of: str | Route
+    mode: Mode = Mode.APPEND
+    rejects: Path | None = None
+    ignore_unknown: bool = False
+    embed: EmbedWhen = EmbedWhen.AUTO
+    adopts: bool = False
+
+    @classmethod
+    def parse(
+        cls,
+        name: str,
+        *,
+        type_name: str | None,
+        router: str | None,
+        envelope: str | None,
+        mode: str,
+        on_error: str,
+        rejects: str | PathLike[str] | None,
+        ignore_unknown: bool,
+        embed: str,
+        adopts: bool,
+    ) -> Self:
+        """Validate what a caller gave.
+
+        Raises:
+            InvalidParameterError: a value is of the wrong kind or not known, or two contradict
+                each other.
+            AlreadyExistsError: there is a file where the directory of rejects would be.
+        """
+        chosen = require_choice(mode, Mode, "mode")
+        if chosen is Mode.OVERWRITE:
+            message = "a stream cannot overwrite: each batch would replace the one before it"
+            raise InvalidParameterError(message, hint="use append or merge", name="mode")
+        is_kept = require_choice(on_error, OnError, "on_error") is OnError.QUARANTINE
+        if is_kept != (rejects is not None):
+            message = "rows that break rules are written to rejects when on_error is quarantine"
+            raise InvalidParameterError(message, hint="give both, or neither", name="rejects")
+        return cls(
+            require_stream_name(name),
+            _parse_route(type_name, router, envelope),
+            chosen,
+            None if rejects is None else _require_directory(rejects),
+            ignore_unknown,
+            require_choice(embed, EmbedWhen, "embed"),
+            adopts,
+        )
+
+    def source(self, rows: object) -> Source:
+        """Rows of a batch as what a load reads."""
+        if isinstance(self.of, str):
+            return {self.of: rows}
+        return RoutedRows(rows, self.of)
+
+
+def _parse_route(type_name: str | None, router: str | None, envelope: str | None) -> str | Route:
+    given = {"type": type_name, "router": router, "envelope": envelope}
+    named = {name: text for name, text in given.items() if text is not None}
+    if len(named) != 1:
+        message = f"the types of rows are said by {' and '.join(named) or 'nothing'}"
+        hint = "give one of type, the router (a column of names) or the envelope (a column of JSON)"
+        raise InvalidParameterError(message, hint=hint, name="type")
+    [(name, text)] = named.items()
+    text = require_text(text, name)
+    return text if name == "type" else ByColumn(text) if name == "router" else ByEnvelope(text)
+
+
+def _require_directory(given: str | PathLike[str]) -> Path:
+    path = Path(require_path(given, "rejects"))
+    if path.exists() and not path.is_dir():
+        message = f"{path} is a file, and the rejected rows of a stream are files in a directory"
+        raise AlreadyExistsError(message, hint="name a directory", path=str(path))
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class StreamWriter:
+    """Writes the batches of one stream to a branch.
+
+    Attributes:
+        order: Branch, actor and message of the commits.
+    """
+
+    manifest: Manifest
+    loads: Loads
+    clock: Clock
+    order: Order
+    settings: StreamSettings
+
+    def write(
+        self, batch: StreamBatch, rows: object, engine: EngineName | None = None
+    ) -> LoadResult | None:
+        """Load a batch in one commit; None if the branch has it already.
+
+        What has been written of a stream is in the manifest's first fragment, so the cost of
+        looking it up does not depend on the length of the history. The publish checks it again:
+        of two processes that run one stream, one writes the batch.
+
+        Args:
+            rows: A DataFrame, or an Arrow table; read once, and again after a conflict.
+
+        Raises:
+            StreamError: the checkpoint and the branch contradict each other. Nothing was written.
+            IntegrityError: rows break rules of the schema. Nothing became visible.
+            NotFoundError: the branch was deleted, or the schema lost the type.
+            ConflictError: others kept changing the same tables. Nothing became visible.
+            OutcomeUnknownError: whether the commit landed is unknown; the next run finds out.
+        """
+        attempt = 0
+        while True:
+            standing = judge(
+                batch, self.manifest.current(self.order.branch), adopts=self.settings.adopts
+            )
+            hit(Failpoint.STREAM_AFTER_LOOKUP)
+            if isinstance(standing, Repeat):
+                commit_id = standing.record.commit_id
+                _log.info("batch %s of %s is commit %s", batch.number, batch.stream, commit_id)
+                return None
+            try:
+                result = self.loads.run(
+                    replace(self.order, stream=standing.step), self._request(batch, rows, engine)
+                )
+            except (ConflictError, OutcomeUnknownError):
+                # What was lost is looked up again; a batch that landed is found then.
+                attempt += 1
+                if attempt == STREAM_ATTEMPTS_MAX:
+                    raise
+                back_off(self.clock, attempt, seconds_max=STREAM_BACKOFF_SECONDS_MAX)
+            else:
+                hit(Failpoint.STREAM_AFTER_BATCH)
+                return result
+
+    def _request(self, batch: StreamBatch, rows: object, engine: EngineName | None) -> LoadRequest:
+        settings = self.settings
+        return LoadRequest(
+            settings.source(rows),
+            mode=settings.mode,
+            on_error=OnError.FAIL if settings.rejects is None else OnError.QUARANTINE,
+            rejects=None if settings.rejects is None else _rejects_file(settings.rejects, batch),
+            ignore_unknown=settings.ignore_unknown,
+            engine=engine,
+            embed=settings.embed,
+        )
+
+
+def _rejects_file(directory: Path, batch: StreamBatch) -> Path:
+    """The file for the rejected rows of a batch; what an interrupted run of it left is deleted."""
+    path = directory / f"{batch.checkpoint}-{batch.number:09}.jsonl"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+    except OSError as cause:
+        message = f"the rejected rows cannot be written to {directory}: {cause.strerror}"
+        raise StorageError(message, hint="give another directory; nothing was loaded") from cause
+    return path

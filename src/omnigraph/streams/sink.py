@@ -1,0 +1,100 @@
+"""The sink behind `df.writeStream.format("omnigraph")`: each micro-batch is one load.
+
+Executors write their rows beside the tables. When all of them are done, the process in which Spark
+commits loads these rows, as the writer of the connector does, unless the branch has the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from omnigraph.clock import SystemClock
+from omnigraph.connector.writer import PartitionRows, open_loads, open_stored, store_partition
+from omnigraph.load.spark.scratch import Scratch
+from omnigraph.manifest.reader import Manifest
+from omnigraph.storage.store import Store
+from omnigraph.streams.batches import StreamWriter
+from omnigraph.streams.options import SinkOptions, parse_sink
+
+
+@dataclass(frozen=True, slots=True)
+class SinkTask:
+    """What executors and the process that commits need.
+
+    Attributes:
+        columns: Those of the stream.
+        scratch: Where executors store rows.
+    """
+
+    options: SinkOptions
+    columns: StructType
+    scratch: Scratch
+
+
+class StreamSink(DataSourceStreamArrowWriter):
+    """Makes one commit of each micro-batch, exactly once."""
+
+    def __init__(self, task: SinkTask) -> None:
+        self._task = task
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> PartitionRows:
+        """Store one partition's rows. Runs in an executor; safe to run twice."""
+        return store_partition(self._task.scratch, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Load the stored rows unless the branch has the batch, and delete their files.
+
+        Raises:
+            StreamError: the checkpoint and the branch contradict each other. Nothing was written.
+            IntegrityError: rows break rules of the schema. Nothing became visible.
+            ConflictError: others kept changing the same tables. Nothing became visible.
+            NotAllowedError: the policy does not allow it. Nothing became visible.
+        """
+        task, options = self._task, self._task.options
+        scratch = self._scratch_of(messages)
+        with (
+            scratch.hold(),
+            open_stored(scratch, task.columns, messages) as (rows, engine),
+        ):
+            batch = options.checkpoint.batch(options.settings.name, batchId)
+            if rows is None:
+                rows = to_arrow_schema(task.columns, timezone="UTC").empty_table()
+            self._writer().write(batch, rows, engine)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002
+        """Delete the files with rows."""
+        self._scratch_of(messages).clear()
+
+    def _scratch_of(self, messages: list[WriterCommitMessage | None]) -> Scratch:
+        """Where the tasks of a batch stored their rows.
+
+        Spark makes a sink for tasks and another one to commit (docs/substrate.md).
+        """
+        ids = {part.load_id for part in messages if isinstance(part, PartitionRows)}
+        own = self._task.scratch
+        return replace(own, load_id=ids.pop()) if len(ids) == 1 else own
+
+    def _writer(self) -> StreamWriter:
+        options, clock = self._task.options, SystemClock()
+        manifest = Manifest(Store.open(options.graph))
+        loads = open_loads(manifest, clock, options.access)
+        return StreamWriter(manifest, loads, clock, options.order, options.settings)
+
+
+def open_sink(options: Mapping[str, str], columns: StructType) -> StreamSink:
+    """A sink that loads the micro-batches of a stream.
+
+    Raises:
+        InvalidParameterError: the options do not say where to, or contradict each other.
+        NotFoundError: there is no such graph, branch or type.
+        NotAllowedError: the policy does not allow to load on the branch.
+    """
+    parsed = parse_sink(options)
+    root = Store.open(parsed.graph).root
+    return StreamSink(SinkTask(parsed, columns, Scratch(root, SystemClock().ulid())))

@@ -1,0 +1,223 @@
+"""One table of decisions, asked in Python, by commands and over HTTP: the answers are the same."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+
+import omnigraph
+from omnigraph.cli.main import main
+from omnigraph.errors import NotAllowedError, NotFoundError
+from omnigraph.graph import Graph
+from omnigraph.policy.actions import Action
+from omnigraph.policy.policies import AccessPolicy
+from omnigraph.policy.questions import AccessQuestion, Resource
+from tests.support.served import Served, serving, settings_for
+
+SCHEMA: Final = "node Person { name: String @key }\nnode Salary { of: String @key }"
+RULES: Final = """
+@id("staff reads") permit(
+  principal in Group::"staff", action == Action::"read", resource in Graph::"world"
+);
+@id("secrets") forbid(principal, action, resource) when {
+  (resource is Branch && resource.name like "secret/*") ||
+  (resource is Type && resource.branch like "secret/*")
+} unless { principal == Actor::"hal" };
+@id("salaries") forbid(principal, action, resource == Type::"Salary")
+unless { principal == Actor::"hal" };
+@id("drafts") permit(
+  principal == Actor::"ada",
+  action in [Action::"mutate", Action::"load", Action::"branch_create"],
+  resource in Graph::"world"
+) when {
+  (resource is Branch && resource.name like "draft/*") ||
+  (resource is Type && resource.branch like "draft/*")
+};
+@id("reviews") permit(
+  principal == Actor::"rex", action == Action::"merge", resource in Branch::"main"
+);
+@id("hal") permit(principal == Actor::"hal", action, resource in Graph::"world");
+@id("archive") permit(
+  principal == Actor::"ada", action == Action::"read", resource in Graph::"archive"
+);
+"""
+POLICY: Final = 'rules = "rules.cedar"\n[groups]\nstaff = ["ada", "rex"]\n'
+PEOPLE: Final = "query q() { match { $p: Person } return { $p.name } }"
+PAID: Final = "query q() { match { $s: Salary } return { $s.of } }"
+ACTORS: Final = ("ada", "rex", "hal", "eve")
+OK, NO, ABSENT = "ok", "no", "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What is tried, in each form; the question that it comes down to; and who may do it.
+
+    Attributes:
+        is_read: Whether the command opens the graph to read, which needs the right to read main.
+    """
+
+    action: Action
+    branch: str | None
+    python: Callable[[Graph], object]
+    command: tuple[str, ...]
+    request: tuple[str, str, Any]
+    world: tuple[str, str, str, str]
+    archive: tuple[str, str, str, str]
+    type: str | None = None
+    is_read: bool = False
+
+
+def query(text: str, branch: str) -> dict[str, Any]:
+    return {
+        "python": lambda g: g.query(text, branch=branch),
+        "command": ("query", "-e", text, "--branch", branch),
+        "request": ("POST", "query", {"query": text, "branch": branch}),
+    }
+
+
+def delete(branch: str) -> dict[str, Any]:
+    text = 'query q() { delete Person where name = "nobody" }'
+    return {
+        "python": lambda g: g.mutate(text, branch=branch),
+        "command": ("mutate", "-e", text, "--branch", branch),
+        "request": ("POST", "mutate", {"query": text, "branch": branch}),
+    }
+
+
+# fmt: off
+#                                         ada     rex     hal    eve
+DEEDS: Final = {
+    "read main": Deed(
+        Action.READ, "main", **query(PEOPLE, "main"),
+        world=(                           OK,     OK,     OK,    ABSENT),
+        archive=(                         OK,     ABSENT, ABSENT, ABSENT)),
+    "read a secret": Deed(
+        Action.READ, "secret/1", **query(PEOPLE, "secret/1"),
+        world=(                           ABSENT, ABSENT, OK,    ABSENT),
+        archive=(                         ABSENT, ABSENT, ABSENT, ABSENT)),
+    "read salaries": Deed(
+        Action.READ, "main", **query(PAID, "main"), type="Salary",
+        world=(                           NO,     NO,     OK,    ABSENT),
+        archive=(                         NO,     ABSENT, ABSENT, ABSENT)),
+    "write main": Deed(
+        Action.MUTATE, "main", **delete("main"),
+        world=(                           NO,     NO,     OK,    NO),
+        archive=(                         NO,     NO,     NO,    NO)),
+    "write a draft": Deed(
+        Action.MUTATE, "draft/1", **delete("draft/1"),
+        world=(                           OK,     NO,     OK,    NO),
+        archive=(                         NO,     NO,     NO,    NO)),
+    "preview a merge": Deed(
+        Action.MERGE, "main",
+        lambda g: g.merge("draft/1", dry_run=True),
+        ("branch", "merge", "draft/1", "--dry-run"),
+        ("POST", "merge", {"source": "draft/1", "into": "main", "dry_run": True}),
+        world=(                           NO,     OK,     OK,    ABSENT),
+        archive=(                         NO,     ABSENT, ABSENT, ABSENT)),
+    "keep the graph": Deed(
+        Action.MAINTAIN, None,
+        lambda g: g.recoveries.list(),
+        ("recovery", "list"),
+        ("GET", "recovery", None),
+        world=(                           NO,     NO,     OK,    ABSENT),
+        archive=(                         NO,     ABSENT, ABSENT, ABSENT),
+        is_read=True),
+}
+# fmt: on
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("surfaces")
+    (folder / "rules.cedar").write_text(RULES)
+    (folder / "policy.toml").write_text(POLICY)
+    places = {}
+    for name in ("world", "archive"):
+        graph = omnigraph.init(folder / f"{name}.omni", SCHEMA)
+        for branch in ("draft/1", "secret/1"):
+            graph.branches.create(branch)
+        places[name] = graph.uri
+    with serving(settings_for(folder, places, policy=folder / "policy.toml")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def clients(served: Served) -> Iterator[dict[str, httpx.Client]]:
+    made = {actor: served.client(served.tokens().create(actor)[0]) for actor in ACTORS}
+    yield made
+    for client in made.values():
+        client.close()
+
+
+def in_python(deed: Deed, graph: Path, actor: str, policy: Path) -> str:
+    try:
+        opened = omnigraph.open(graph, actor=actor, policy=policy, read_only=deed.is_read)
+        deed.python(opened)
+    except NotAllowedError:
+        return NO
+    except NotFoundError:
+        return ABSENT
+    return OK
+
+
+def by_command(deed: Deed, graph: Path, actor: str, policy: Path, patch: Any, capsys: Any) -> str:
+    patch.setenv("OMNIGRAPH_POLICY", str(policy))
+    patch.setenv("OMNIGRAPH_ACTOR", actor)
+    patch.setenv("OMNIGRAPH_STORE", str(graph))
+    code = main(deed.command)
+    told = str(capsys.readouterr().err)
+    if code == 0:
+        return OK
+    [found] = re.findall(r"error\[(\w+)\]", told)
+    return {"forbidden": NO, "branch_not_found": ABSENT}.get(found, told)
+
+
+def over_http(deed: Deed, graph: str, client: httpx.Client) -> str:
+    method, path, body = deed.request
+    answer = client.request(method, f"/graphs/{graph}/{path}", json=body)
+    return {200: OK, 403: NO, 404: ABSENT}.get(answer.status_code, answer.text)
+
+
+@pytest.mark.parametrize("actor", ACTORS)
+@pytest.mark.parametrize("graph", ["world", "archive"])
+def test_the_answers_are_the_same_everywhere(graph, actor, served, clients, monkeypatch, capsys):
+    folder = served.service.settings.policy.parent
+    place, policy = folder / f"{graph}.omni", folder / "policy.toml"
+    found, expected = {}, {}
+    for name, deed in DEEDS.items():
+        answer = getattr(deed, graph)[ACTORS.index(actor)]
+        # Over HTTP, a graph of which an actor may read nothing does not exist.
+        reads = DEEDS["read main"]
+        hidden = getattr(reads, graph)[ACTORS.index(actor)] == ABSENT
+        expected[name] = (answer, answer, ABSENT if hidden else answer)
+        found[name] = (
+            in_python(deed, place, actor, policy),
+            by_command(deed, place, actor, policy, monkeypatch, capsys),
+            over_http(deed, graph, clients[actor]),
+        )
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("deed", "actor", "rule"),
+    [
+        ("read a secret", "ada", "secrets"),
+        ("read salaries", "rex", "salaries"),
+        ("write a draft", "ada", "drafts"),
+        ("preview a merge", "rex", "reviews"),
+        ("write main", "hal", "hal"),
+        ("write main", "ada", None),
+    ],
+)
+def test_the_rule_behind_an_answer_is_named(deed, actor, rule, served):
+    asked = DEEDS[deed]
+    policy = AccessPolicy.read(served.service.settings.policy)
+    resource = Resource("world", asked.branch, asked.type)
+    answer = policy.answer(AccessQuestion(actor, asked.action, resource))
+    named = [label.partition(" (line")[0] for label in answer.rules]
+    assert answer.is_allowed is (asked.world[ACTORS.index(actor)] == OK)
+    assert (rule in named) if rule else (answer.why == "no rule permits it")

@@ -1,0 +1,106 @@
+"""One stream through many drivers, each killed somewhere else: every row is there exactly once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph.failpoints import Failpoint
+from omnigraph.graph import Graph
+from tests.support import spark_drivers
+from tests.support.crashes import Cut, at_rest
+from tests.support.streams import batches_in, names_in
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
+
+SCHEMA = "node Person { name: String @key  note: String? }"
+ROWS = 20
+"""Rows of each file, which is a batch."""
+
+POINTS = (
+    Failpoint.STREAM_AFTER_LOOKUP,
+    Failpoint.WRITE_AFTER_HEAL,
+    Failpoint.WRITE_AFTER_PLAN,
+    Failpoint.WRITE_AFTER_STAGE,
+    Failpoint.CLAIM_AFTER_PUT,
+    Failpoint.CLAIM_AFTER_LIST,
+    Failpoint.WRITE_AFTER_CHECK,
+    Failpoint.APPLY_AFTER_COMMIT,
+    Failpoint.WRITE_AFTER_EACH_APPLY,
+    Failpoint.PUBLISH_AFTER_READ,
+    Failpoint.PUBLISH_AFTER_STAGE,
+    Failpoint.PUBLISH_AFTER_COMMIT,
+    Failpoint.WRITE_AFTER_PUBLISH,
+    Failpoint.WRITE_AFTER_SETTLE,
+    Failpoint.STREAM_AFTER_BATCH,
+)
+"""From the look-up of a batch to Spark's own record that it is done, in their order."""
+
+
+def follow(uri: str, inbox: str, checkpoint: str, mode: str) -> None:
+    """A driver that reads what there is, a file at a time."""
+    from omnigraph.engine.spark.session import open_session
+
+    reader = open_session().readStream.schema("name string, note string")
+    stream = reader.option("maxFilesPerTrigger", 1).json(inbox)
+    graph = omnigraph.open(uri)
+    graph.ingest(stream, type="Person", checkpoint=checkpoint, mode=mode, available_now=True).wait()
+
+
+def files(inbox: Path) -> Iterator[Path]:
+    """Files with rows of their own, each put there whole when it is asked for."""
+    inbox.mkdir()
+    number = 0
+    while True:
+        number += 1
+        rows = [
+            {
+                "name": f"p{number:03}-{row:03}",
+                "note": sha256(f"{number} {row}".encode()).hexdigest(),
+            }
+            for row in range(ROWS)
+        ]
+        hidden = inbox / f".{number}"
+        hidden.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        yield hidden.rename(inbox / f"{number:03}.json")
+
+
+def digest(rows: list[tuple[str, str]]) -> str:
+    return sha256(repr(sorted(rows)).encode()).hexdigest()
+
+
+def rows_in(graph: Graph) -> list[tuple[str, str]]:
+    table = graph._view().data.table(graph._view().catalog.type_named("Person").table_key).read()
+    return [(row["name"], row["note"]) for row in table.to_pylist()]
+
+
+@pytest.mark.parametrize("mode", ["append", "merge"])
+def test_every_row_is_written_once_however_often_drivers_of_spark_are_killed(
+    tmp_path: Path, mode: str
+) -> None:
+    graph = omnigraph.init(tmp_path / "graph.omni", SCHEMA)
+    inbox = tmp_path / "inbox"
+    arrivals = files(inbox)
+    arguments = (graph.uri, str(inbox), str(tmp_path / "checkpoint"), mode)
+    next(arrivals)
+    for point in POINTS:
+        # Each driver runs the last batch again, or skips it if it landed, and dies on its way.
+        next(arrivals)
+        spark_drivers.kill_at(Cut(point), follow, *arguments)
+    with spark_drivers.run_driver() as drive:
+        drive(follow, *arguments)
+    texts = (file.read_text() for file in inbox.glob("*.json"))
+    lines = [json.loads(line) for text in texts for line in text.splitlines()]
+    given = [(row["name"], row["note"]) for row in lines]
+    graph = omnigraph.open(graph.uri)
+    stored = rows_in(graph)
+    assert len(stored) == len(given) == (1 + len(POINTS)) * ROWS
+    assert digest(stored) == digest(given)
+    assert set(names_in(graph).values()) == {1}
+    assert [number for _, number in batches_in(graph)] == list(range(1 + len(POINTS)))
+    at_rest(graph.uri)

@@ -1,0 +1,85 @@
+"""A program that uses a graph through Spark Connect, and prints what it saw as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import omnigraph
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from omnigraph.graph import Graph
+
+SCHEMA = "node Person { name: String @key  age: I64 }\nedge Knows: Person -> Person"
+SETTINGS = {"spark.sql.caseSensitive": "true", "spark.sql.session.timeZone": "UTC"}
+FRIENDS = "query q() { match { $p: Person  $p knows $q } return { $p.name, $q.name } }"
+
+
+def begin(spark: SparkSession, graph: Graph) -> dict[str, Any]:
+    """Load, query, and a refused row."""
+    people = [{"name": "Ada", "age": 36}, {"name": "Bob", "age": 7}]
+    rows = {"Person": people, "Knows": [{"from": "Ada", "to": "Bob"}]}
+    seen: dict[str, Any] = {"loaded": graph.load(rows, engine="spark").inserted}
+    seen["friends"] = graph.query(FRIENDS, engine="spark").rows()
+    seen["kind"] = type(spark).__module__
+    try:
+        graph.load({"Person": graph.frame("Person", spark=spark)}, mode="append")
+    except omnigraph.errors.IntegrityError as error:
+        seen["refused"] = str(error.code)
+    return seen
+
+
+def go_on(spark: SparkSession, graph: Graph, folder: Path) -> dict[str, Any]:
+    """Branch, diff, merge, export, and the connector both ways."""
+    seen: dict[str, Any] = {}
+    frame = graph.frame("Person", spark=spark)
+    graph.branches.create("draft")
+    draft = graph.at(branch="draft")
+    older = frame.withColumn("age", frame.age + 1)
+    seen["updated"] = draft.load({"Person": older}, mode="merge").updated
+    difference = graph.diff("main", "draft", engine="spark")
+    seen["differs"] = sorted(str(change.id) for change in difference.rows())
+    # Otherwise the branch would only be moved.
+    graph.load({"Person": [{"name": "Dan", "age": 1}]})
+    graph.merge("draft", engine="spark")
+
+    source = spark.read.format("omnigraph").option("graph", graph.uri)
+    seen["read"] = sorted(map(list, source.load("Person").select("name", "age").collect()))
+    more = spark.createDataFrame([("Cyd", 3)], "name string, age long")
+    more.write.format("omnigraph").option("graph", graph.uri).mode("append").save("Person")
+    joined = graph.vertices(spark=spark).join(more, "name").select("name", "type").collect()
+    seen["joined"] = list(map(list, joined))
+
+    exported = graph.export(folder / "out", engine="spark")
+    texts = [(folder / "out" / name).read_text() for name in exported.files]
+    lines = [json.loads(line) for text in texts for line in text.splitlines()]
+    seen["exported"] = sorted(line["data"]["name"] for line in lines if "type" in line)
+    return seen
+
+
+def tour(address: str, folder: Path, *, is_long: bool) -> dict[str, Any]:
+    """What a program sees: at first its session lacks the settings that plans rely on."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.remote(address).getOrCreate()
+    graph = omnigraph.init(folder / "world.omni", SCHEMA)
+    seen: dict[str, Any] = {}
+    try:
+        seen |= begin(session, graph)
+    except omnigraph.errors.InvalidInputError as failure:
+        seen["said"] = f"{failure.code} {failure}"
+        if failure.code is not omnigraph.errors.ErrorCode.ENGINE_UNAVAILABLE:
+            return seen
+    for name, value in SETTINGS.items():
+        session.conf.set(name, value)
+    seen |= begin(session, graph)
+    return seen | go_on(session, graph, folder) if is_long else seen
+
+
+if __name__ == "__main__":
+    found = tour(sys.argv[1], Path(sys.argv[2]), is_long="long" in sys.argv[3:])
+    sys.stdout.write(json.dumps(found))

@@ -1,0 +1,101 @@
+"""A server in a process of its own, which can be killed and started again at the same address."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from omnigraph.clock import SystemClock
+from omnigraph.server.tokens import TokenFile
+
+START_SECONDS_MAX = 90
+
+
+class ServerProcess:
+    """`omnigraph serve` of one graph, called world, until the block ends."""
+
+    def __init__(self, graph: Path, folder: Path, settings: str = "") -> None:
+        self._folder = folder
+        self.port = _free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._config = folder / "server.toml"
+        state = folder / "state"
+        self._config.write_text(
+            f'port = {self.port}\nstate = "{state}"\nstop_seconds = 20\n'
+            f'[graphs.world]\nuri = "{graph}"\n{settings}'
+        )
+        self.token, _ = TokenFile(state / "tokens.json", SystemClock()).create("ada")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process that runs now."""
+        assert self._process is not None, "it is started"
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it, and wait until it takes requests."""
+        command = [sys.executable, "-m", "omnigraph", "serve", "--config", str(self._config)]
+        environment = {**os.environ, "OMNIGRAPH_WARM": "off"}
+        with (self._folder / "server.log").open("ab") as log:
+            self._process = subprocess.Popen(command, stderr=log, stdout=log, env=environment)
+        give_up = time.monotonic() + START_SECONDS_MAX
+        while time.monotonic() < give_up:
+            assert self._process.poll() is None, self.log()
+            try:
+                if httpx.get(f"{self.url}/readyz", timeout=5).status_code == 200:
+                    return
+            except httpx.TransportError:
+                time.sleep(0.05)
+        raise AssertionError(self.log())
+
+    def kill(self) -> None:
+        """End it without warning."""
+        assert self._process is not None, "it is started"
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait(30)
+
+    def stop(self) -> int:
+        """Ask it to end, and wait; its exit code."""
+        assert self._process is not None, "it is started"
+        self._process.terminate()
+        try:
+            return self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+    def resident_bytes(self) -> int:
+        """The memory that it holds."""
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def log(self) -> str:
+        """All that it has written."""
+        return (self._folder / "server.log").read_text(errors="replace")[-4_000:]
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self.stop() if kind is None else self.kill()
+
+
+def _free_port() -> int:
+    with socket.socket() as own:
+        own.bind(("127.0.0.1", 0))
+        return int(own.getsockname()[1])
