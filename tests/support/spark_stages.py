@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 
@@ -27,17 +28,31 @@ def stages_since(spark: SparkSession, job: int) -> list[Stage]:
         if each.jobId() <= job:
             continue
         assert str(each.status()) == "SUCCEEDED"
-        for number in _listed(each.stageIds()):
-            stage = store.lastStageAttempt(number)
-            if str(stage.status()) == "COMPLETE":
-                assert stage.numFailedTasks() == 0
-                found[number] = Stage(
-                    stage.numTasks(),
-                    stage.inputRecords(),
-                    stage.resultSize(),
-                    stage.shuffleWriteBytes(),
-                )
+        completed = {
+            number: stage
+            for number in _listed(each.stageIds())
+            if (stage := _completed(store, number)) is not None
+        }
+        assert len(completed) == each.numCompletedStages()
+        found |= completed
     return [found[number] for number in sorted(found)]
+
+
+def _completed(store: Any, number: int) -> Stage | None:
+    """What Spark counted of a stage; None of one that it skipped."""
+    try:
+        stage = store.lastStageAttempt(number)
+    except Py4JJavaError as error:
+        # Spark keeps a thousand stages (`spark.ui.retainedStages`) and forgets skipped ones first.
+        if "NoSuchElementException" not in str(error.java_exception):
+            raise
+        return None
+    if str(stage.status()) != "COMPLETE":
+        return None
+    assert stage.numFailedTasks() == 0
+    return Stage(
+        stage.numTasks(), stage.inputRecords(), stage.resultSize(), stage.shuffleWriteBytes()
+    )
 
 
 def last_job(spark: SparkSession) -> int:
