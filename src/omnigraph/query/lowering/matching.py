@@ -24,7 +24,7 @@ from omnigraph.query.lowering.expressions import filter_tree
 from omnigraph.query.lowering.keys import FixedKey, fixed_key, fixes
 from omnigraph.query.lowering.operands import Given, columns_in, operands_of
 from omnigraph.query.lowering.optional import has_optionals, has_several_types
-from omnigraph.query.lowering.rows import Rows
+from omnigraph.query.lowering.row_tables import Rows
 from omnigraph.query.lowering.state import LoweringState
 from omnigraph.query.lowering.usage import Use, uses_of_results
 from omnigraph.query.lowering.weights import WEIGHT

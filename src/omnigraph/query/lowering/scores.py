@@ -11,7 +11,7 @@ from sqlglot import exp
 from omnigraph.limits import RRF_WINDOW
 from omnigraph.model.types import Scalar
 from omnigraph.query import ir
-from omnigraph.query.lowering.rows import Rows
+from omnigraph.query.lowering.row_tables import Rows
 from omnigraph.query.lowering.searching import search_of
 from omnigraph.query.lowering.state import LoweringState
 from omnigraph.relational.expressions import sql_type
