@@ -29,7 +29,7 @@ from omnigraph.errors import ErrorCode, InvalidInputError
 from omnigraph.model.tables import TableKey
 from omnigraph.query import ir
 from omnigraph.query.compile import compile_queries
-from omnigraph.query.lowering import expressions, plan, rows
+from omnigraph.query.lowering import expressions, plan, row_tables, rows
 from omnigraph.query.parameters import bind
 from omnigraph.relational.trees import column
 from omnigraph.schema.catalog import Catalog
@@ -213,7 +213,7 @@ def test_spark_agrees_with_the_reference(spark_engine: SparkEngine, question: Qu
         ),
         pytest.param(
             BY_SQL,
-            rows.Rows,
+            row_tables.Rows,
             "same",
             lambda self, ids, other, *, ours, theirs: and_(
                 *(
