@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from contextlib import AbstractContextManager
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -205,16 +206,17 @@ def _skewed(barrier: Any, uri: str, role: str, rounds: int) -> list[str]:
         name = f"target{number}"
         if role == "founder":
             insert(graph, name)
-        # A handle that has written plans on the state it left, and again if that was not current.
-        # These plans check no rule, so they must be made once.
-        writer = omnigraph.open(uri)
         barrier.wait(60)
+        # A handle that has written plans on the state it left, and again if that was not current.
+        # These plans check no rule, so they must be made once, and before either is carried out.
+        writer, planned = omnigraph.open(uri), partial(barrier.wait, 60)
         try:
             if role == "founder":
                 rows = upserts(knows("ada", name))
-                write(writer, {KNOWS: rows}, reads=frozenset({PERSON}))
+                write(writer, {KNOWS: rows}, reads=frozenset({PERSON}), planned=planned)
             else:
-                write(writer, {PERSON: deletes(name)}, guards=frozenset({KNOWS}))
+                gone = deletes(name)
+                write(writer, {PERSON: gone}, guards=frozenset({KNOWS}), planned=planned)
             outcomes.append("landed")
         except ConflictError as told:
             outcomes.append(told.code.value)

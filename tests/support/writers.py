@@ -104,13 +104,19 @@ def write(
     actor: str | None = None,
     branch: str = MAIN,
     kind: OperationKind = OperationKind.MUTATION,
+    planned: Callable[[], object] = lambda: None,
 ) -> TransactionResult[None]:
-    """Run one write, planned without reading anything. Types are named as they were introduced."""
+    """Run one write, planned without reading anything. Types are named as they were introduced.
+
+    Args:
+        planned: Called each time that the write has been planned.
+    """
 
     def plan(view: View) -> Work[None]:
         def now(key: TableKey) -> TableKey:
             return current_key(view.snapshot, key)
 
+        planned()
         return Work(
             None,
             {now(key): stage for key, stage in changes.items()},
