@@ -22,7 +22,7 @@ from omnigraph.accessors.schema import Schema, accept_schema
 from omnigraph.accessors.settings import GraphSettings
 from omnigraph.accessors.streams import StreamList
 from omnigraph.accessors.tags import TagList
-from omnigraph.choices import EmbedWhen
+from omnigraph.choices import EmbedWhen, EngineName
 from omnigraph.clock import Clock, SystemClock
 from omnigraph.engine.budget import Budget, BudgetRequest, Cancellation
 from omnigraph.engine.choose import by_size, follow_up
@@ -73,8 +73,8 @@ if TYPE_CHECKING:
     from omnigraph.accessors.stored_queries import StoredQueries
     from omnigraph.changes.diffs import Batch, GraphDiff
     from omnigraph.changes.feed import Feed
-    from omnigraph.changes.graphs import Side
-    from omnigraph.choices import EngineName
+    from omnigraph.changes.graphs import Comparer, Side
+    from omnigraph.changes.kept import KeptComparisons
     from omnigraph.embedding.writes import WriteEmbedding
     from omnigraph.engine.choose import Choice
     from omnigraph.engine.protocol import Data
@@ -280,6 +280,7 @@ class Graph:
         self._target = target or Target()
         # Handles on other branches share it, so that a new handle reads no settings again.
         self._settings = settings or StoredSettings(store.objects, clock)
+        self._comparisons: KeptComparisons | None = None
         self.authority = authority
         self.read_only = read_only
 
@@ -407,6 +408,7 @@ class Graph:
         )
         other._catalogs = self._catalogs  # a handle of the same class
         other._queries = self._queries
+        other._comparisons = self._comparisons
         return other
 
     def on(self, branch: BranchName) -> Graph:
@@ -424,7 +426,7 @@ class Graph:
         return self._at(target, read_only=read_only)
 
     def _at(self, target: Target, *, read_only: bool = False) -> Graph:
-        return Graph(
+        other = Graph(
             self._store,
             self._clock,
             read_only=read_only or self.read_only or target.is_past,
@@ -433,6 +435,17 @@ class Graph:
             settings=self._settings,
             authority=self.authority,
         )
+        other._comparisons = self._comparisons
+        return other
+
+    def keep_comparisons(self) -> None:
+        """Keep in memory what this handle compares, for a server that reads diffs page by page.
+
+        Handles that are made from this one share it.
+        """
+        from omnigraph.changes.kept import KeptComparisons
+
+        self._comparisons = KeptComparisons()
 
     @property
     def target(self) -> Target:
@@ -1391,9 +1404,11 @@ class Graph:
         with self._detect_removal(old.snapshot, new.snapshot):
             sizes = (moved.size for moved in moved_types(self._catalogs.of, old, new, wanted))
             choice = by_size(engine, measure_differences(sizes))
-            backend = self._backends.of(choice.engine)
+            comparer: Comparer = self._backends.of(choice.engine)
+            if self._comparisons is not None and choice.engine is EngineName.LOCAL:
+                comparer = self._comparisons.by(comparer)
             diff = compare_graphs(
-                self._catalogs.of, old, new, backend, wanted, steps=self._schema_steps
+                self._catalogs.of, old, new, comparer, wanted, steps=self._schema_steps
             )
         return replace(diff, why=choice.why)
 

@@ -150,6 +150,9 @@ KEPT_TABLE_BYTES_MAX: Final = 256 << 20
 KEPT_COLUMNS_BYTES_MAX: Final = 512 << 20
 """Columns that a graph handle keeps in memory for the next query."""
 
+KEPT_COMPARISONS_BYTES_MAX: Final = 256 << 20
+"""Memory that a server spends on differences of tables, whose pages are read one after another."""
+
 KEPT_DELETIONS_BYTES_MAX: Final = 32 << 20
 """Memory that a graph handle spends on knowing which rows of fragments are deleted."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, assert_never
 
 from omnigraph.clock import Clock
 from omnigraph.errors import (
@@ -12,6 +12,7 @@ from omnigraph.errors import (
     ErrorCode,
     InvalidInputError,
     InvalidParameterError,
+    OmnigraphError,
     ProposalNotFoundError,
     StaleHeadError,
 )
@@ -20,7 +21,14 @@ from omnigraph.model.arguments import require_choice, require_number, require_te
 from omnigraph.model.commits import require_actor, require_message
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
-from omnigraph.model.proposals import Ending, Proposal, ProposalState, Review, RowPlace
+from omnigraph.model.proposals import (
+    Ending,
+    Proposal,
+    ProposalState,
+    Review,
+    ReviewAction,
+    RowPlace,
+)
 from omnigraph.policy.actions import Action
 from omnigraph.proposals import transitions
 
@@ -140,8 +148,11 @@ class ProposalList:
         may = self._graph.authority.allows
         return may(Action.READ, proposal.source) and may(Action.READ, proposal.target)
 
-    def show(self, number: int) -> Review:
-        """One proposal, and where it stands.
+    def show(self, number: int, *, actor: str | None = None) -> Review:
+        """One proposal, where it stands, and what the actor may do to it.
+
+        Args:
+            actor: Who looks: `refusals` of the result are about this actor.
 
         Raises:
             ProposalNotFoundError: the graph has no such proposal, or the actor may not read a
@@ -156,7 +167,84 @@ class ProposalList:
             head, base = proposal.ending.source_commit, proposal.ending.base_commit
         elif theirs is not None:
             head, base = theirs.head.commit_id, self._base(proposal, theirs)
-        return Review(proposal, head, base, proposal.approvals_of(head), needed)
+        who = require_actor(actor) or self._actor
+        refusals = dict(self._refusals(proposal, theirs, who))
+        approvals = proposal.approvals_of(head)
+        return Review(proposal, head, base, approvals, needed, who, refusals)
+
+    def _refusals(
+        self, proposal: Proposal, theirs: Snapshot | None, who: str | None
+    ) -> Iterator[tuple[str, str]]:
+        """Why an actor may not do something to a proposal, by action.
+
+        The same functions refuse the action itself.
+        """
+        for action in ReviewAction:
+            try:
+                self._graph.require_writable()
+                self._require_action(action, proposal, theirs, self._require_actor(who))
+            except OmnigraphError as refusal:
+                yield str(action), refusal.message
+
+    def _require_action(
+        self, action: ReviewAction, proposal: Proposal, theirs: Snapshot | None, who: str
+    ) -> None:
+        """Refuse what an actor may not do to a proposal.
+
+        Raises:
+            OmnigraphError: the actor may not, or it makes no sense now.
+        """
+        match action:
+            case ReviewAction.COMMENT:
+                transitions.require_room(proposal)
+            case ReviewAction.WITHDRAW_APPROVAL:
+                transitions.withdraw_approval(proposal, who)
+            case ReviewAction.APPROVE:
+                head = self._require_known(proposal, theirs).head.commit_id
+                self._require_reviewer(proposal, who, head)
+                transitions.approve(proposal, who, head, proposal.created_at)
+            case ReviewAction.CLOSE:
+                self._require_closer(proposal, who)
+                transitions.require_open(proposal)
+            case ReviewAction.MERGE:
+                transitions.require_open(proposal)
+                self._require_merger(proposal, self._require_known(proposal, theirs), who)
+            case _:
+                assert_never(action)
+
+    def _require_reviewer(self, proposal: Proposal, who: str, head: CommitId) -> None:
+        approvals = len(proposal.approvals_of(head)) + 1
+        # Who may not merge has no say, whatever is still missing.
+        enough = max(approvals, self._graph.authority.approvals_needed(proposal.target))
+        self._graph.authority.acting_as(who).require(
+            Action.MERGE, branch=proposal.target, source=proposal.source, approvals=enough
+        )
+
+    def _require_closer(self, proposal: Proposal, who: str) -> None:
+        if who == proposal.author:
+            return
+        needed = self._graph.authority.approvals_needed(proposal.target)
+        self._graph.authority.acting_as(who).require(
+            Action.MERGE, branch=proposal.target, source=proposal.source, approvals=needed
+        )
+
+    def _require_merger(self, proposal: Proposal, theirs: Snapshot, who: str) -> None:
+        merging = self._graph.authority.acting_as(who)
+        if not merging.is_limited:
+            return
+        from omnigraph.changes.graphs import moved_pins
+
+        ours = self._graph.snapshot(branch=proposal.target)
+        base = self._manifest.at(self._merges().base_of(theirs, ours))
+        pins = (pin for pair in moved_pins(base, theirs) for pin in pair)
+        types = {pin.key.type_name for pin in pins if pin is not None}
+        merging.require(
+            Action.MERGE,
+            branch=proposal.target,
+            types=sorted(types),
+            source=proposal.source,
+            approvals=len(proposal.approvals_of(theirs.head.commit_id)),
+        )
 
     def _find(self, number: int) -> Proposal:
         proposal = self._records.find(require_number(number, "number"))
@@ -174,7 +262,9 @@ class ProposalList:
         return theirs if theirs.ref == proposal.source_ref else None
 
     def _require_source(self, proposal: Proposal) -> Snapshot:
-        theirs = self._source(proposal)
+        return self._require_known(proposal, self._source(proposal))
+
+    def _require_known(self, proposal: Proposal, theirs: Snapshot | None) -> Snapshot:
         if theirs is None:
             message = f"branch {proposal.source} of proposal {proposal.number} was deleted"
             hint = f"'omnigraph proposal close {proposal.number}' closes the proposal"
@@ -237,16 +327,8 @@ class ProposalList:
         """
         reviewer, proposal = self._begin(number, actor)
         head = self._require_source(proposal).head.commit_id
-        if commit is not None and CommitId.parse(commit) != head:
-            message = f"branch {proposal.source} is at {head}, and {commit} was reviewed"
-            hint = "look at what was written to it since, and approve that"
-            raise StaleHeadError(message, hint=hint, expected=commit, actual=head)
-        approvals = len(proposal.approvals_of(head)) + 1
-        # Who may not merge has no say, whatever is still missing.
-        enough = max(approvals, self._graph.authority.approvals_needed(proposal.target))
-        self._graph.authority.acting_as(reviewer).require(
-            Action.MERGE, branch=proposal.target, source=proposal.source, approvals=enough
-        )
+        _require_reviewed(proposal, commit, head)
+        self._require_reviewer(proposal, reviewer, head)
         now = self._clock.now()
         return self._records.change(
             proposal.number, lambda known: transitions.approve(known, reviewer, head, now)
@@ -298,11 +380,7 @@ class ProposalList:
             NotAllowedError: the actor neither made it nor may merge into the target.
         """
         who, proposal = self._begin(number, actor)
-        if who != proposal.author:
-            needed = self._graph.authority.approvals_needed(proposal.target)
-            self._graph.authority.acting_as(who).require(
-                Action.MERGE, branch=proposal.target, source=proposal.source, approvals=needed
-            )
+        self._require_closer(proposal, who)
         now = self._clock.now()
         return self._records.change(
             proposal.number, lambda known: transitions.close(known, who, now)
@@ -312,6 +390,7 @@ class ProposalList:
         self,
         number: int,
         *,
+        commit: str | None = None,
         resolve: str | None = None,
         delete_branch: bool = False,
         engine: str | None = None,
@@ -324,13 +403,16 @@ class ProposalList:
         ends as merged by that commit.
 
         Args:
+            commit: The commit of the source that was reviewed; if the source has moved since, the
+                merge is refused. As it is now when None.
             resolve: As for `Graph.merge`; so are `delete_branch` and `engine`.
 
         Raises:
             ProposalNotFoundError: the graph has no such proposal.
             InvalidInputError: it has ended.
             NotAllowedError: the actor may not merge, or approvals are missing. Nothing changed.
-            StaleHeadError: the source was written to meanwhile. Nothing changed.
+            StaleHeadError: the source is not at `commit`, or was written to meanwhile. Nothing
+                changed.
             MergeConflictError: there are conflicts that `resolve` does not decide. Nothing changed.
         """
         from omnigraph.merge.run import Options
@@ -339,6 +421,7 @@ class ProposalList:
         transitions.require_open(proposal)
         theirs = self._require_source(proposal)
         head = theirs.head.commit_id
+        _require_reviewed(proposal, commit, head)
         base = self._base(proposal, theirs)
         options = Options(
             None if resolve is None else require_text(resolve, "resolve"),
@@ -385,6 +468,14 @@ class ProposalList:
             hint = "open the graph with actor=..., or set OMNIGRAPH_ACTOR"
             raise InvalidParameterError(message, hint=hint, name="actor")
         return named
+
+
+def _require_reviewed(proposal: Proposal, commit: str | None, head: CommitId) -> None:
+    if commit is None or CommitId.parse(require_text(commit, "commit")) == head:
+        return
+    message = f"branch {proposal.source} is at {head}, and {commit} was reviewed"
+    hint = "look at what was written to it since"
+    raise StaleHeadError(message, hint=hint, expected=commit, actual=head)
 
 
 def _row_place(type_name: str | None, id_: str | None, property_: str | None) -> RowPlace | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from omnigraph.changes.pages import count_ops, page_tables
 from omnigraph.changes.rows import Changes, RowChange, row_changes
 from omnigraph.choices import EngineName, Op
+from omnigraph.model.arguments import misfit_error, require_number
 from omnigraph.model.commits import Commit
 from omnigraph.model.counts import Counts
 from omnigraph.schema.steps import SchemaStep
@@ -39,7 +41,7 @@ class GraphDiff:
         for table in self.tables:
             # A type that was dropped and another one that was added may have the same name.
             name = table.type.name
-            counts[name] = counts.get(name, Counts()) + self._count_ops(table.counts)
+            counts[name] = counts.get(name, Counts()) + count_ops(table.counts, self.ops)
         return counts
 
     def rows(self) -> Iterator[RowChange]:
@@ -47,12 +49,22 @@ class GraphDiff:
         for table in self.tables:
             yield from row_changes(table, self.ops)
 
-    def _count_ops(self, counts: Counts) -> Counts:
-        return Counts(
-            counts.inserted if Op.INSERT in self.ops else 0,
-            counts.updated if Op.UPDATE in self.ops else 0,
-            counts.deleted if Op.DELETE in self.ops else 0,
-        )
+    def page(self, offset: int, limit: int) -> GraphDiff:
+        """The same diff with some of its changes alone, by their position in `rows`.
+
+        Raises:
+            InvalidParameterError: a number is negative.
+        """
+        start, count = _require_position(offset, "offset"), _require_position(limit, "limit")
+        tables = page_tables(self.tables, self.ops, start, start + count)
+        return replace(self, tables=tuple(tables))
+
+
+def _require_position(value: object, name: str) -> int:
+    number = require_number(value, name)
+    if number < 0:
+        raise misfit_error(value, name, "at least 0")
+    return number
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,7 @@ _BY_MODULE: Final = {
         "Proposal",
         "ProposalState",
         "Review",
+        "ReviewAction",
         "RowPlace",
     ),
     "model.settings": ("Setting", "SettingKey", "SettingSource"),

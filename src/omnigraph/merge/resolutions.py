@@ -138,7 +138,7 @@ def read_resolutions(text: str | None) -> Resolutions:
 
     The file is a list of `{"type", "id", "property"?, "take": "ours"|"theirs"}` or, with `"value"`
     instead of `"take"`, a value of neither side. A decision about schemas has no `"id"`:
-    `{"type", "property"?, "facet", "take"}`.
+    `{"type", "property"?, "facet", "take"}`. One entry that has only `"take"` decides all others.
 
     Raises:
         InvalidInputError: it is none of these; the message names the entry.
@@ -155,7 +155,7 @@ def read_resolutions(text: str | None) -> Resolutions:
     if not isinstance(entries, list):
         message = "the resolutions are not a list"
         raise InvalidInputError(message, hint='write [{"type": …, "id": …, "take": "ours"}]')
-    numbered = list(enumerate(entries, start=1))
+    numbered = [each for each in enumerate(entries, start=1) if not _is_about_the_rest(each[1])]
     about_schemas = [(number, entry) for number, entry in numbered if _is_about_schema(entry)]
     about_rows = [(number, entry) for number, entry in numbered if not _is_about_schema(entry)]
     named: dict[_Place, Decision] = {}
@@ -168,7 +168,19 @@ def read_resolutions(text: str | None) -> Resolutions:
         if schema_place in schema:
             raise _repetition(_format_schema_place(schema_place))
         schema[schema_place] = choice
-    return Resolutions(named=named, schema=schema)
+    return Resolutions(_decision_about_the_rest(entries), named=named, schema=schema)
+
+
+def _is_about_the_rest(entry: object) -> bool:
+    return isinstance(entry, dict) and entry.keys() == {"take"} and entry["take"] in list(Choice)
+
+
+def _decision_about_the_rest(entries: Iterable[Any]) -> Choice | None:
+    found = [Choice(entry["take"]) for entry in entries if _is_about_the_rest(entry)]
+    if len(found) > 1:
+        rest = "all others"
+        raise _repetition(rest)
+    return found[0] if found else None
 
 
 def _repetition(place: str) -> InvalidInputError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Self
@@ -18,6 +18,16 @@ class ProposalState(StrEnum):
     OPEN = "open"
     MERGED = "merged"
     CLOSED = "closed"
+
+
+class ReviewAction(StrEnum):
+    """What an actor can do to a proposal."""
+
+    APPROVE = "approve"
+    WITHDRAW_APPROVAL = "withdraw_approval"
+    COMMENT = "comment"
+    CLOSE = "close"
+    MERGE = "merge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +178,8 @@ class Review:
         base_commit: What the source is compared with: the newest commit that both sides have.
         approvals: Those that count: of the source as it is now.
         approvals_needed: How many the target requires.
+        actor: Who looks; None for an actor without a name.
+        refusals: Why the actor may not do some of `ReviewAction`, by action. It may do the others.
     """
 
     proposal: Proposal
@@ -175,6 +187,13 @@ class Review:
     base_commit: CommitId | None
     approvals: tuple[Approval, ...]
     approvals_needed: int
+    actor: str | None = None
+    refusals: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def stale_approvals(self) -> tuple[Approval, ...]:
+        """The approvals of an earlier commit of the source, which count no more."""
+        return tuple(each for each in self.proposal.approvals if each not in self.approvals)
 
     @property
     def is_approved(self) -> bool:
@@ -190,6 +209,9 @@ class Review:
             "approved_by": [approval.actor for approval in self.approvals],
             "approvals_needed": self.approvals_needed,
             "is_approved": self.is_approved,
+            "actor": self.actor,
+            "may": {str(action): action not in self.refusals for action in ReviewAction},
+            "refusals": dict(self.refusals),
         }
 
     @classmethod
@@ -202,7 +224,9 @@ class Review:
         )
         counted = set(fields["approved_by"])
         approvals = tuple(each for each in proposal.approvals if each.actor in counted)
-        return cls(proposal, head, base, approvals, int(fields["approvals_needed"]))
+        needed = int(fields["approvals_needed"])
+        actor, refusals = fields.get("actor"), fields.get("refusals", {})
+        return cls(proposal, head, base, approvals, needed, actor, refusals)
 
 
 def _time(text: str) -> datetime:

@@ -106,6 +106,17 @@ def withdraw_approval(proposal: Proposal, actor: str) -> Proposal:
     return replace(proposal, approvals=others)
 
 
+def require_room(proposal: Proposal) -> None:
+    """Refuse a remark on a proposal that has as many as it can hold.
+
+    Raises:
+        LimitExceededError: it has.
+    """
+    if len(proposal.comments) >= PROPOSAL_COMMENTS_MAX:
+        message = f"proposal {proposal.number} has {PROPOSAL_COMMENTS_MAX} comments, the limit"
+        raise LimitExceededError(message, hint="make another proposal of the branch")
+
+
 def comment(
     proposal: Proposal, actor: str, text: str, row: RowPlace | None, now: datetime
 ) -> Proposal:
@@ -118,9 +129,7 @@ def comment(
     if not text.strip():
         message = "the comment is blank"
         raise InvalidParameterError(message, hint="write what you remark", name="text")
-    if len(proposal.comments) >= PROPOSAL_COMMENTS_MAX:
-        message = f"proposal {proposal.number} has {PROPOSAL_COMMENTS_MAX} comments, the limit"
-        raise LimitExceededError(message, hint="make another proposal of the branch")
+    require_room(proposal)
     remark = Comment(len(proposal.comments) + 1, actor, now, text, row)
     return replace(proposal, comments=(*proposal.comments, remark))
 

@@ -39,6 +39,7 @@ NOT_REMOTE: Final[Mapping[str, str]] = {
     "edges": "Spark reads where the graph is stored",
     "frame": "Spark reads where the graph is stored",
     "ingest": "a stream of Spark writes where the graph is stored",
+    "keep_comparisons": "it is for servers",
     "on": "it is for parts of a graph that know a branch; `at` is for callers",
     "reading": "it is for servers",
     "requests": "it is for servers; a key is an argument of writes",

@@ -83,6 +83,8 @@ class GraphService:
             name: graphs.open(section.uri, read_only=section.read_only, clock=self.clock)
             for name, section in self.settings.graphs.items()
         }
+        for handle in self._graphs.values():
+            handle.keep_comparisons()
         _empty(self.scratch)
         if count := self.jobs.settle_interrupted(self._landed):
             _log.warning("%s jobs were interrupted", count)

@@ -154,14 +154,16 @@ class CommentBody(_Body):
 
 
 class PreviewBody(_Body):
-    """How conflicts would be decided."""
+    """How conflicts would be decided, and how many of the others to list."""
 
     resolve: Decisions = None
+    limit: Count = 1_000
 
 
 class ProposalMergeBody(_Body):
-    """How to merge a proposal."""
+    """How to merge a proposal, and the commit of the source that was reviewed."""
 
+    commit: Name | None = None
     resolve: Decisions = None
     delete_branch: bool = False
     engine: Name | None = None
@@ -346,6 +348,14 @@ class ProposalAnswer(BaseModel):
     state: Literal["open", "merged", "closed"]
     approvals: list[dict[str, Any]]
     comments: list[dict[str, Any]]
+    source_commit: str | None = None
+    base_commit: str | None = None
+    approved_by: list[str] | None = None
+    approvals_needed: int | None = None
+    is_approved: bool | None = None
+    actor: str | None = None
+    may: dict[str, bool] | None = None
+    refusals: dict[str, str] | None = None
 
 
 class ProposalsAnswer(BaseModel):
@@ -366,6 +376,17 @@ class DifferenceAnswer(BaseModel):
     schema_steps: list[dict[str, Any]] = Field(alias="schema")
     changes: dict[str, CountsAnswer]
     rows: list[dict[str, Any]] | None = None
+
+
+class ChangedRowsAnswer(BaseModel):
+    """Some changed rows, and how many there are in all: `total`, and by type in `changes`."""
+
+    before: str
+    after: str
+    offset: int
+    total: int
+    changes: dict[str, CountsAnswer]
+    rows: list[dict[str, Any]]
 
 
 class ChangedCommitAnswer(BaseModel):

@@ -263,6 +263,17 @@ def test_what_is_left_undecided_is_told_alone(graph):
     assert conflict_keys(error.conflicts) == {("divergent_update", "P", "y", "mail")}
 
 
+def test_one_entry_decides_all_that_the_others_do_not(graph):
+    both(
+        graph,
+        ours={"P": {"x": ruled("x", mail="a"), "y": ruled("y", mail="c")}},
+        theirs={"P": {"x": ruled("x", mail="b"), "y": ruled("y", mail="d")}},
+    )
+    graph.merge("draft", resolve=decisions(at("x", property="mail", value="v"), {"take": "theirs"}))
+    rows = rows_of(graph)["P"]
+    assert (rows["x"]["mail"], rows["y"]["mail"]) == ("v", "d")
+
+
 TYPED = """
 node T { name: String @key  d: Date?  t: DateTime?  f: F32?  big: I64?  words: [String]?
          v: Vector(2)?  blob: Blob?  e: enum(on, off)?  yes: Bool? }
@@ -347,6 +358,8 @@ BAD = {
     "a side that is no text": decisions(at("x", take=["ours"])),
     "a value for a row": decisions(at("x", value=1)),
     "twice": decisions(at("x", take="ours"), at("x", take="theirs")),
+    "all others, twice": decisions({"take": "ours"}, {"take": "theirs"}),
+    "all others, by no side": decisions({"take": "mine"}),
     "deep": "[" * 100_000,
 }
 

@@ -21,7 +21,7 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.limits import PROPOSAL_COMMENTS_MAX
-from omnigraph.model.proposals import Proposal, Review
+from omnigraph.model.proposals import Proposal, Review, ReviewAction
 from omnigraph.proposals import transitions
 from omnigraph.storage.objects import Objects
 
@@ -112,6 +112,63 @@ def test_a_later_write_to_the_source_voids_an_approval(graph: Graph) -> None:
     assert graph.proposals.show(1).approvals == ()
     with pytest.raises(InvalidInputError, match="has not approved"):
         graph.proposals.withdraw_approval(1, actor="grace")
+
+
+def test_a_review_says_what_its_actor_may_do(graph: Graph, policy: Path) -> None:
+    ada = omnigraph.open(graph.uri, actor="ada", policy=policy)
+    ada.proposals.create("draft", "Add Bob")
+
+    def may(actor: str) -> set[str]:
+        review = ada.proposals.show(1, actor=actor)
+        assert Review.from_json(review.to_json()).refusals == review.refusals
+        assert review.actor == actor
+        said = review.to_json()["may"]
+        assert {action for action in said if not said[action]} == set(review.refusals)
+        return {action for action in said if said[action]}
+
+    assert may("ada") == {"comment", "close"}
+    assert may("mallory") == {"comment"}
+    assert may("grace") == {"approve", "comment", "close"}
+    ada.proposals.approve(1, actor="grace")
+    ada.proposals.approve(1, actor="hal")
+    assert may("grace") == {"approve", "withdraw_approval", "comment", "close", "merge"}
+    assert may("ada") == {"comment", "close", "merge"}
+    assert "no rule permits" in ada.proposals.show(1, actor="mallory").refusals["merge"]
+    ada.at(branch="draft").mutate(ADD, {"n": "Cy"})
+    stale = ada.proposals.show(1)
+    assert (len(stale.stale_approvals), "merge" in stale.refusals) == (2, True)
+    ada.proposals.close(1)
+    assert may("grace") == {"comment"}
+    nobody = omnigraph.open(graph.uri, read_only=True).proposals.show(1)
+    assert set(nobody.refusals) == set(ReviewAction)
+
+
+def test_a_right_to_merge_that_excludes_a_type_is_none_to_merge_it(
+    graph: Graph, tmp_path: Path
+) -> None:
+    rules = tmp_path / "types.cedar"
+    rules.write_text(
+        "permit(principal, action, resource);"
+        'forbid(principal == Actor::"eve", action == Action::"merge", resource)'
+        ' when { resource is Type && resource.name == "Person" };'
+    )
+    eve = omnigraph.open(graph.uri, actor="eve", policy=rules)
+    eve.proposals.create("draft", "Add Bob")
+    assert "merge" in eve.proposals.show(1).refusals
+    with pytest.raises(NotAllowedError):
+        eve.proposals.merge(1)
+    assert "merge" not in eve.proposals.show(1, actor="ada").refusals
+
+
+def test_a_source_that_moved_since_it_was_reviewed_is_not_merged(graph: Graph) -> None:
+    graph.proposals.create("draft", "Add Bob")
+    seen = graph.proposals.show(1).source_commit
+    graph.at(branch="draft").mutate(ADD, {"n": "Cy"})
+    with pytest.raises(StaleHeadError, match="was reviewed"):
+        graph.proposals.merge(1, commit=seen)
+    assert people(graph) == 1
+    graph.proposals.merge(1, commit=graph.proposals.show(1).source_commit)
+    assert people(graph) == 3
 
 
 def test_a_protected_branch_takes_approved_proposals_alone(graph: Graph, policy: Path) -> None:

@@ -1,5 +1,9 @@
 """Proposals over HTTP: a whole review, by the actors of two tokens, and its refusals."""
 
+from typing import Any
+
+from omnigraph.backends.local import LocalBackend
+from omnigraph.schema.catalog import SchemaType
 from tests.contract.server.test_http import ADD, mutate, problem
 
 PLACE = "/graphs/world/proposals"
@@ -24,11 +28,18 @@ def test_a_branch_is_proposed_reviewed_and_merged(client, served):
         assert grace.delete(f"{own}/approval").status_code == 200
         stale = grace.post(f"{own}/approval", json={"commit": "0" * 26})
         problem(stale, 412, "stale_head")
-    assert client.get(own).json()["approved_by"] == []
+        may = grace.get(own).json()["may"]
+        assert (may["approve"], may["withdraw_approval"], may["merge"]) == (True, False, True)
+    shown = client.get(own).json()
+    assert (shown["approved_by"], shown["actor"], shown["may"]["approve"]) == ([], "ada", False)
+    assert "cannot approve" in shown["refusals"]["approve"]
     preview = client.post(f"{own}/preview", json={}).json()
     assert preview["changes"]["Person"]["inserted"] == 1
     assert client.get(PLACE, params={"state": "open"}).json()["proposals"][0]["number"] == 1
-    merged = client.post(f"{own}/merge", json={"delete_branch": True})
+    stale = client.post(f"{own}/merge", json={"commit": "0" * 26})
+    problem(stale, 412, "stale_head")
+    seen = {"commit": shown["source_commit"], "delete_branch": True}
+    merged = client.post(f"{own}/merge", json=seen)
     assert merged.json()["deleted_source"], merged.text
     again = client.post(f"{own}/merge", json={})
     problem(again, 400, "proposal_ended")
@@ -52,3 +63,61 @@ def test_proposals_are_listed_page_by_page(client):
     closed = client.post(f"{PLACE}/{numbers[0]}/close")
     assert closed.json()["state"] == "closed"
     problem(client.get(PLACE, params={"state": "done"}), 400, "invalid_input")
+
+
+def test_changed_rows_are_read_by_position_and_compared_once(client, monkeypatch):
+    client.post("/graphs/world/branches", json={"name": "wide"})
+    for index in range(3):
+        mutate(client, ADD, {"n": f"Row {index}"}, branch="wide")
+    mutate(client, "query q() { insert Badge { number: 900 } }", branch="wide")
+    made = client.post(PLACE, json={"source": "wide", "title": "Three rows"}).json()
+    review = client.get(f"{PLACE}/{made['number']}").json()
+    points = {"before": review["base_commit"], "after": review["source_commit"]}
+
+    compared: list[str] = []
+    compare = LocalBackend.compare
+
+    def count(backend: LocalBackend, type_: SchemaType, *given: Any) -> Any:
+        compared.append(type_.name)
+        return compare(backend, type_, *given)
+
+    monkeypatch.setattr(LocalBackend, "compare", count)
+    counts = client.get("/graphs/world/diff", params=points).json()["changes"]
+    assert (counts["Person"]["inserted"], counts["Badge"]["inserted"]) == (3, 1)
+    ids = []
+    for offset in (0, 2, 4):
+        page = client.get(
+            "/graphs/world/diff/rows",
+            params={**points, "types": "Person", "offset": offset, "limit": 2},
+        ).json()
+        assert (page["total"], page["offset"], page["before"]) == (3, offset, points["before"])
+        ids += [row["id"] for row in page["rows"]]
+    assert ids == ["Row 0", "Row 1", "Row 2"]
+    every = client.get("/graphs/world/diff/rows", params={**points, "offset": 1}).json()["rows"]
+    assert [(row["type"], row["op"]) for row in every] == [("Person", "insert")] * 3
+    assert sorted(compared) == ["Badge", "Person"]
+    none = client.get("/graphs/world/diff/rows", params={**points, "ops": "delete"}).json()
+    assert (none["total"], none["rows"]) == (0, [])
+
+
+def test_a_conflict_is_listed_decided_by_a_value_and_merged(client):
+    mutate(client, ADD, {"n": "Contested"})
+    client.post("/graphs/world/branches", json={"name": "rival"})
+    older = 'query q($a: I64) { update Person set { age: $a } where name = "Contested" }'
+    mutate(client, older, {"a": 1}, branch="rival")
+    mutate(client, older, {"a": 2**60})
+    number = client.post(PLACE, json={"source": "rival", "title": "Rival"}).json()["number"]
+    preview = client.post(f"{PLACE}/{number}/preview", json={}).json()
+    [conflict] = preview["merge_conflicts"]
+    assert (conflict["kind"], conflict["property"]) == ("divergent_update", "age")
+    assert (conflict["base"], conflict["ours"], conflict["theirs"]) == (None, 2**60, 1)
+    bounded = client.post(f"{PLACE}/{number}/preview", json={"limit": 0}).json()
+    assert (bounded["merge_conflicts"], bounded["conflict_count"]) == ([], 1)
+    problem(client.post(f"{PLACE}/{number}/merge", json={}), 409, "merge_conflicts")
+
+    cell = {"type": "Person", "id": "Contested", "property": "age", "value": 2**61}
+    decided = client.post(f"{PLACE}/{number}/preview", json={"resolve": [cell]}).json()
+    assert (decided["conflict_count"], decided["changes"]["Person"]["updated"]) == (0, 1)
+    merged = client.post(f"{PLACE}/{number}/merge", json={"resolve": [cell]})
+    assert merged.status_code == 200, merged.text
+    assert client.get("/graphs/world/entities/Person/Contested").json()["age"] == 2**61

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -18,7 +18,14 @@ group = typer.Typer(
     no_args_is_help=True,
 )
 
+_OF_ACTORS: Final = frozenset({"actor", "may", "refusals"})
 Number = Annotated[int, typer.Argument(metavar="NUMBER", help="The proposal's number.", min=1)]
+
+
+Reviewed = Annotated[
+    str | None,
+    typer.Option("--commit", metavar="ID", help="The commit of the source that you have reviewed."),
+]
 
 
 @group.command("create")
@@ -98,7 +105,9 @@ def show_proposal(
     preview = proposals.preview(number) if is_open else None
     if json:
         merge = None if preview is None else preview.to_json()
-        render.show_json({**review.to_json(), "merge": merge})
+        facts = {**review.to_json(), "merge": merge}
+        # The handle is read-only, and would name that as the reason for every refusal.
+        render.show_json({name: facts[name] for name in facts if name not in _OF_ACTORS})
         return
     _show_review(review)
     if preview is not None:
@@ -109,12 +118,7 @@ def show_proposal(
 def approve_proposal(
     number: Number,
     *,
-    commit: Annotated[
-        str | None,
-        typer.Option(
-            "--commit", metavar="ID", help="The commit of the source that you have reviewed."
-        ),
-    ] = None,
+    commit: Reviewed = None,
     withdraw: Annotated[bool, typer.Option("--withdraw", help="Take your approval back.")] = False,
     store: options.Store = None,
     actor: options.Actor = None,
@@ -177,6 +181,7 @@ def close_proposal(
 def merge_proposal(
     number: Number,
     *,
+    commit: Reviewed = None,
     resolve: merges.Resolve = None,
     delete_branch: merges.DeleteBranch = False,
     engine: options.OnEngine = None,
@@ -193,6 +198,7 @@ def merge_proposal(
     with quick_spark(), render.show_notes_on_interrupt():
         outcome = proposals.merge(
             number,
+            commit=commit,
             resolve=resolutions,
             delete_branch=delete_branch,
             engine=engine,

@@ -122,6 +122,40 @@ async def diff(
     return await call.read(run)
 
 
+@router.get("/diff/rows", responses=gives(wire.ChangedRowsAnswer))
+async def diff_rows(
+    call: Call,
+    *,
+    before: Point,
+    after: Point,
+    types: Words = None,
+    ops: Words = None,
+    offset: Annotated[int, Query(ge=0, le=1 << 53, description="How many rows to skip.")] = 0,
+    limit: Limit = 100,
+) -> Response:
+    """Some of the rows in which two points of history differ, by their position.
+
+    Rows are ordered by type, by kind of change and by id. Commits never change, so that pages of
+    two commits fit together; the server compares them once.
+    """
+
+    def run(_: Cancellation) -> Response:
+        found = call.graph.diff(before, after, types=types, ops=ops, engine="local")
+        counts = facts.counts(found)
+        page = found.page(offset, limit)
+        answer = {
+            "before": found.before,
+            "after": found.after,
+            "offset": offset,
+            "total": sum(sum(count.values()) for count in counts.values()),
+            "changes": counts,
+            "rows": list(facts.row_objects(page)),
+        }
+        return Response(to_json(answer), media_type=MediaType.JSON)
+
+    return await call.read(run)
+
+
 def _answer_diff(diff: Any, wanted: MediaType, *, rows: bool) -> Response:
     head = {
         "before": diff.before,

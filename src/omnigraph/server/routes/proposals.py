@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
@@ -85,7 +86,7 @@ async def proposal(call: Call, number: Number) -> Response:
     """One proposal, and where it stands."""
 
     def run(_: object) -> Response:
-        return answer_json(call.graph.proposals.show(number).to_json())
+        return answer_json(call.graph.proposals.show(number, actor=call.actor).to_json())
 
     return await call.read(run)
 
@@ -94,11 +95,13 @@ async def proposal(call: Call, number: Number) -> Response:
     "/{number}/preview", openapi_extra=takes(wire.PreviewBody), responses=gives(wire.MergeAnswer)
 )
 async def preview(request: Request, call: Call, number: Number) -> Response:
-    """What the merge of a proposal would do, with every conflict. Nothing changes."""
+    """What the merge of a proposal would do, and its conflicts. Nothing changes."""
     body = await read_json(request, wire.PreviewBody)
 
     def run(_: object) -> Response:
         outcome = call.graph.proposals.preview(number, resolve=_decisions(body.resolve))
+        # `conflict_count` says how many there are.
+        outcome = replace(outcome, conflicts=outcome.conflicts[: body.limit])
         return answer_json({**outcome.to_json(), "dry_run": True})
 
     return await call.read(run)
@@ -171,6 +174,7 @@ async def merge(request: Request, call: Call, number: Number) -> Response:
     def run() -> Response:
         outcome = call.graph.proposals.merge(
             number,
+            commit=body.commit,
             resolve=_decisions(body.resolve),
             delete_branch=body.delete_branch,
             engine=body.engine,
