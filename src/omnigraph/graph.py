@@ -22,7 +22,7 @@ from omnigraph.accessors.schema import Schema, accept_schema
 from omnigraph.accessors.settings import GraphSettings
 from omnigraph.accessors.streams import StreamList
 from omnigraph.accessors.tags import TagList
-from omnigraph.choices import EmbedWhen, EngineName
+from omnigraph.choices import EmbedWhen
 from omnigraph.clock import Clock, SystemClock
 from omnigraph.engine.budget import Budget, BudgetRequest, Cancellation
 from omnigraph.engine.choose import by_size, follow_up
@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from omnigraph.changes.feed import Feed
     from omnigraph.changes.graphs import Comparer, Side
     from omnigraph.changes.kept import KeptComparisons
+    from omnigraph.choices import EngineName
     from omnigraph.embedding.writes import WriteEmbedding
     from omnigraph.engine.choose import Choice
     from omnigraph.engine.protocol import Data
@@ -1405,7 +1406,7 @@ class Graph:
             sizes = (moved.size for moved in moved_types(self._catalogs.of, old, new, wanted))
             choice = by_size(engine, measure_differences(sizes))
             comparer: Comparer = self._backends.of(choice.engine)
-            if self._comparisons is not None and choice.engine is EngineName.LOCAL:
+            if self._comparisons is not None:
                 comparer = self._comparisons.by(comparer)
             diff = compare_graphs(
                 self._catalogs.of, old, new, comparer, wanted, steps=self._schema_steps

@@ -153,6 +153,9 @@ KEPT_COLUMNS_BYTES_MAX: Final = 512 << 20
 KEPT_COMPARISONS_BYTES_MAX: Final = 256 << 20
 """Memory that a server spends on differences of tables, whose pages are read one after another."""
 
+KEPT_COMPARISONS_MAX: Final = 1 << 10
+"""Differences of tables that a server keeps, however small they are."""
+
 KEPT_DELETIONS_BYTES_MAX: Final = 32 << 20
 """Memory that a graph handle spends on knowing which rows of fragments are deleted."""
 

@@ -13,7 +13,7 @@ from omnigraph.changes.records import TableChanges
 from omnigraph.changes.rows import Changes
 from omnigraph.choices import EngineName
 from omnigraph.engine.protocol import Data
-from omnigraph.limits import KEPT_COMPARISONS_BYTES_MAX
+from omnigraph.limits import KEPT_COMPARISONS_BYTES_MAX, KEPT_COMPARISONS_MAX
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.tables import Table, TableAddress
 
@@ -22,7 +22,7 @@ _Key: TypeAlias = tuple[SchemaType, TableAddress | None, TableAddress | None, Li
 
 @dataclass(slots=True)
 class _Entry:
-    """One comparison: made once by the first thread that holds the lock."""
+    """One comparison, made by the first thread that holds the lock."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     changes: Changes | None = None
@@ -66,7 +66,9 @@ class KeptComparisons:
         """Drop the oldest comparisons beyond the limit."""
         with self._lock:
             total = sum(entry.byte_count for entry in self._entries.values())
-            while total > self._byte_count_max and len(self._entries) > 1:
+            while len(self._entries) > 1 and (
+                total > self._byte_count_max or len(self._entries) > KEPT_COMPARISONS_MAX
+            ):
                 _, oldest = self._entries.popitem(last=False)
                 total -= oldest.byte_count
 
@@ -95,15 +97,16 @@ class _KeepingComparer:
         addresses = [None if table is None else table.address for table in (before, after)]
         entry = self.kept.entry((type_, addresses[0], addresses[1], lifts))
         with entry.lock:
-            if entry.changes is None:
-                entry.changes = self.comparer.compare(type_, before, after, data, lifts)
-                entry.byte_count = _size_of(entry.changes)
-                self.kept.trim()
-            return entry.changes
+            if entry.changes is not None:
+                return entry.changes
+            changes = self.comparer.compare(type_, before, after, data, lifts)
+            if isinstance(changes, TableChanges):
+                # Rows that another process has are not kept here.
+                entry.changes, entry.byte_count = changes, _size_of(changes)
+            self.kept.trim()
+            return changes
 
 
-def _size_of(changes: Changes) -> int:
-    if not isinstance(changes, TableChanges):
-        return 0
+def _size_of(changes: TableChanges) -> int:
     parts = (changes.inserted, changes.deleted, changes.before, changes.after)
     return sum(part.nbytes for part in parts)

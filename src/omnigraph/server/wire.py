@@ -318,6 +318,23 @@ class DeletedTagAnswer(BaseModel):
     deleted: bool
 
 
+class ConflictAnswer(BaseModel):
+    """What two branches changed in ways that exclude each other, or a rule they break together.
+
+    `base`, `ours` and `theirs` are values of a property, or rows.
+    """
+
+    kind: str
+    type: str
+    id: str | None
+    property: str | None
+    base: Any
+    ours: Any
+    theirs: Any
+    message: str
+    facet: str | None = None
+
+
 class MergeAnswer(BaseModel):
     """What a merge did, or would do."""
 
@@ -329,14 +346,48 @@ class MergeAnswer(BaseModel):
     commit_id: str | None
     changes: dict[str, CountsAnswer]
     conflict_count: int
-    merge_conflicts: list[dict[str, Any]]
+    merge_conflicts: list[ConflictAnswer]
     dry_run: bool
 
 
-class ProposalAnswer(BaseModel):
-    """A proposal; one that is shown alone says where it stands, too."""
+class ApprovalAnswer(BaseModel):
+    """The consent of a reviewer to the source as it was at a commit."""
 
-    model_config = ConfigDict(extra="allow")
+    actor: str
+    commit_id: str
+    at: str
+
+
+class RowPlaceAnswer(BaseModel):
+    """What a comment is about: a row, or one property of it."""
+
+    type_name: str
+    id: str
+    property: str | None
+
+
+class CommentAnswer(BaseModel):
+    """A comment on a proposal, or on a row of it."""
+
+    number: int
+    actor: str
+    at: str
+    text: str
+    row: RowPlaceAnswer | None
+
+
+class EndingAnswer(BaseModel):
+    """Who merged or closed a proposal, and when."""
+
+    actor: str | None
+    at: str
+    commit_id: str | None
+    source_commit: str | None
+    base_commit: str | None
+
+
+class ProposalAnswer(BaseModel):
+    """A proposal; one that is shown alone says where it stands, and what the actor may do."""
 
     number: int
     title: str
@@ -346,8 +397,9 @@ class ProposalAnswer(BaseModel):
     author: str
     created_at: str
     state: Literal["open", "merged", "closed"]
-    approvals: list[dict[str, Any]]
-    comments: list[dict[str, Any]]
+    approvals: list[ApprovalAnswer]
+    comments: list[CommentAnswer]
+    ending: EndingAnswer | None
     source_commit: str | None = None
     base_commit: str | None = None
     approved_by: list[str] | None = None
@@ -378,6 +430,17 @@ class DifferenceAnswer(BaseModel):
     rows: list[dict[str, Any]] | None = None
 
 
+class ChangedRowAnswer(BaseModel):
+    """How one row changed: the row before it, unless it was inserted, and after it."""
+
+    kind: str
+    type: str
+    op: Literal["insert", "update", "delete"]
+    id: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
 class ChangedRowsAnswer(BaseModel):
     """Some changed rows, and how many there are in all: `total`, and by type in `changes`."""
 
@@ -386,7 +449,7 @@ class ChangedRowsAnswer(BaseModel):
     offset: int
     total: int
     changes: dict[str, CountsAnswer]
-    rows: list[dict[str, Any]]
+    rows: list[ChangedRowAnswer]
 
 
 class ChangedCommitAnswer(BaseModel):
