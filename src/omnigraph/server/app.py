@@ -41,6 +41,7 @@ from omnigraph.server.routes import (
     loads,
     names,
     operations,
+    pages,
     proposals,
     rows,
     schemas,
@@ -63,6 +64,7 @@ _ROUTERS: Final = (
     agents.router,
     operations.router,
     calls.router,
+    pages.router,
 )
 
 
@@ -159,7 +161,7 @@ class RequestLog:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = [*message["headers"], (b"x-request-id", own.encode())]
-                message = {**message, "headers": [*headers, *_SAFE_HEADERS]}
+                message = {**message, "headers": [*headers, *_missing_headers(headers)]}
                 self._count(scope, status, time.monotonic() - begun)
             await send(message)
 
@@ -185,6 +187,12 @@ class RequestLog:
             "client": (scope.get("client") or ("",))[0],
         }
         _log.info("%s", json.dumps(line))
+
+
+def _missing_headers(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """The safe headers that a route has no other value for."""
+    own = {name.lower() for name, _ in headers}
+    return [header for header in _SAFE_HEADERS if header[0] not in own]
 
 
 _SAFE_HEADERS: Final = (

@@ -210,6 +210,14 @@ class StatusAnswer(BaseModel):
     status: str
 
 
+class SessionAnswer(BaseModel):
+    """Who a request is from, the graphs that they may read something of, and the release here."""
+
+    actor: str | None
+    graphs: list[str]
+    version: str
+
+
 class GraphNamesAnswer(BaseModel):
     """The served graphs."""
 

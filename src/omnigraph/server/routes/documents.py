@@ -69,7 +69,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     for path, methods in document["paths"].items():
         for operation in methods.values():
-            if path.startswith("/graphs"):
+            if path.startswith(("/graphs", "/session")):
                 operation["security"] = [{"token": []}]
     app.openapi_schema = document
     return document

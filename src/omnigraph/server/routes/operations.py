@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from omnigraph import __version__
 from omnigraph.engine.budget import Cancellation
 from omnigraph.server import wire
 from omnigraph.server.answers import answer_json
@@ -41,6 +42,18 @@ async def metrics(request: Request) -> Response:
         service.metrics.running.labels(kind).set(gate.inside)
         service.metrics.waiting.labels(kind).set(gate.waiting)
     return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+@router.get("/session", responses=gives(wire.SessionAnswer))
+async def session(request: Request, actor: Actor) -> Response:
+    """Who the request is from, and which graphs that actor may read something of."""
+    service = service_of(request)
+
+    def run(_: Cancellation) -> Response:
+        names = [name for name in service.graph_names if service.shows(name, actor)]
+        return answer_json({"actor": actor, "graphs": names, "version": __version__})
+
+    return await service.read(request, actor, run)
 
 
 @router.get("/graphs", responses=gives(wire.GraphNamesAnswer))

@@ -1,0 +1,87 @@
+/** The app: who is here, which page is asked for, and the layout around it. */
+
+import type { FunctionComponent, JSX } from "preact";
+import { useCallback, useEffect, useState } from "preact/hooks";
+import { request, whenUnauthenticated } from "./api/client";
+import { useLoad } from "./api/hooks";
+import type { SessionAnswer } from "./api/wire";
+import { Layout } from "./layout";
+import { BranchesPage } from "./pages/branches";
+import { CommitPage } from "./pages/commit";
+import { EntityPage } from "./pages/entity";
+import { GraphsPage } from "./pages/graphs";
+import { HistoryPage } from "./pages/history";
+import { LoginPage } from "./pages/login";
+import type { PageProps } from "./pages/props";
+import { ProposalPage } from "./pages/proposal";
+import { ProposalsPage } from "./pages/proposals";
+import { QueryPage } from "./pages/query";
+import { SchemaPage } from "./pages/schema";
+import { SearchPage } from "./pages/search";
+import { type Place, usePlace } from "./router";
+import { forgetToken } from "./session";
+import { Empty, Failure, Loading } from "./ui/status";
+
+/** The pages of a graph, by the segment of the address after its name. */
+const PAGES: Record<string, FunctionComponent<PageProps>> = {
+  history: HistoryPage,
+  commits: CommitPage,
+  schema: SchemaPage,
+  query: QueryPage,
+  entities: EntityPage,
+  branches: BranchesPage,
+  search: SearchPage,
+  proposals: ProposalsPage,
+};
+
+export function App(): JSX.Element {
+  const [needsToken, setNeedsToken] = useState(false);
+  const place = usePlace();
+  useEffect(() => whenUnauthenticated(() => setNeedsToken(true)), []);
+  const session = useLoad((signal) => request<SessionAnswer>("session", { signal }), []);
+  const onLogin = useCallback(() => {
+    setNeedsToken(false);
+    session.reload();
+  }, []);
+  if (needsToken) return <LoginPage onLogin={onLogin} />;
+  if (session.state === "failed") {
+    return (
+      <main class="alone">
+        <Failure error={session.error} retry={session.reload} />
+      </main>
+    );
+  }
+  if (session.value === undefined) return <Loading />;
+  const logOut = (): void => {
+    forgetToken();
+    location.reload();
+  };
+  return <Page place={place} session={session.value} logOut={logOut} />;
+}
+
+function Page({ place, session, logOut }: { place: Place; session: SessionAnswer; logOut: () => void }): JSX.Element {
+  const [root, graph, page = "history", ...path] = place.path;
+  const branch = place.query.get("branch") ?? "main";
+  useEffect(() => {
+    document.title = graph === undefined ? "Omnigraph" : `${[page, ...path].join(" ")} · ${graph}`;
+  }, [place.path.join("/")]);
+  if (root !== "graphs" || graph === undefined) {
+    return (
+      <Layout session={session} logOut={logOut}>
+        <GraphsPage session={session} />
+      </Layout>
+    );
+  }
+  const Shown = page === "proposals" && path.length > 0 ? ProposalPage : PAGES[page];
+  const props = { graph, branch, path, query: place.query };
+  return (
+    <Layout session={session} logOut={logOut} graph={graph} page={page} branch={branch}>
+      {Shown === undefined ? (
+        <Empty>There is no page {page}.</Empty>
+      ) : (
+        // Another graph or commit is another page: nothing of the former one stays.
+        <Shown key={`${graph} ${page} ${path.join("/")}`} {...props} />
+      )}
+    </Layout>
+  );
+}

@@ -1,0 +1,14 @@
+/** Branches. */
+
+import type { JSX } from "preact";
+import { Empty } from "../ui/status";
+import type { PageProps } from "./props";
+
+export function BranchesPage(_props: PageProps): JSX.Element {
+  return (
+    <>
+      <h1>Branches</h1>
+      <Empty>This page is being built.</Empty>
+    </>
+  );
+}
