@@ -94,7 +94,7 @@ def counted(home: Home, commands: int) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("arguments", "settings"),
     [
-        pytest.param(["version"], {}, id="version"),
+        pytest.param(["version"], {}, id="version", marks=pytest.mark.soak),
         pytest.param(["--help"], {}, id="help"),
         pytest.param(["no-such-command"], {}, id="usage"),
         pytest.param(["query", "--store", "graph", "-e", ONE, "-p", "n=p7"], {}, id="query"),
@@ -102,11 +102,15 @@ def counted(home: Home, commands: int) -> Iterator[None]:
             ["query", "-e", ONE, "-p", "n=p7", "--json"],
             {"OMNIGRAPH_STORE": "graph"},
             id="variable",
+            marks=pytest.mark.soak,
         ),
         pytest.param(["query", "--store", "graph", "-e", "query q("], {}, id="diagnostics"),
         pytest.param(["snapshot", "--store", "nowhere"], {}, id="not found"),
         pytest.param(
-            ["query", "--store", "graph", "-e", ALL], {"OMNIGRAPH_ENGINE": "x"}, id="bad engine"
+            ["query", "--store", "graph", "-e", ALL],
+            {"OMNIGRAPH_ENGINE": "x"},
+            id="bad engine",
+            marks=pytest.mark.soak,
         ),
         pytest.param(
             ["query", "--store", "graph", "--query", "-"], {"given": ALL.encode()}, id="stdin"
@@ -119,7 +123,12 @@ def counted(home: Home, commands: int) -> Iterator[None]:
         pytest.param(["mutate", "--store", "graph", "-e", ADD], {}, id="mutate"),
         pytest.param(["branch", "create", "new", "--store", "graph"], {}, id="branch"),
         pytest.param(["branch", "merge", "side", "--store", "graph"], {}, id="merge"),
-        pytest.param(["branch", "delete", "side", "--store", "graph"], {}, id="preview"),
+        pytest.param(
+            ["branch", "delete", "side", "--store", "graph"],
+            {},
+            id="preview",
+            marks=pytest.mark.soak,
+        ),
         pytest.param(
             [],
             {
@@ -128,6 +137,7 @@ def counted(home: Home, commands: int) -> Iterator[None]:
                 "COMP_CWORD": "1",
             },
             id="completion",
+            marks=pytest.mark.soak,
         ),
     ],
 )

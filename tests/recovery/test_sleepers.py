@@ -82,7 +82,15 @@ def settled(uri: str) -> None:
     at_rest(uri)
 
 
-RARE = {"embed", "index", "optimize words", "insert by a warm handle", "update"}
+RARE = {
+    "embed",
+    "index",
+    "optimize words",
+    "insert one",
+    "insert by a warm handle",
+    "update",
+    "delete",
+}
 """Writers whose steps are those of others at the gate: they sleep in soak."""
 
 GATED = [

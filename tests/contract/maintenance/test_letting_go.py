@@ -27,6 +27,7 @@ from omnigraph.storage.objects import Objects
 from tests.support.clocks import LaterClock
 from tests.support.crashes import (
     Cut,
+    as_other_machine,
     assert_next_writes_work,
     at_rest,
     copied,
@@ -500,7 +501,9 @@ def test_a_handle_that_saw_an_old_version_last_still_finds_the_newest(graph):
     at_rest(graph.uri)
 
 
-def test_a_publish_that_slept_while_its_version_number_was_freed_does_not_land_unseen(graph):
+def test_a_publish_that_slept_while_its_version_number_was_freed_does_not_land_unseen(
+    graph, monkeypatch
+):
     class Slow(LaterClock):
         def sleep_over(self) -> None:
             self._ahead += timedelta(days=5)
@@ -516,7 +519,11 @@ def test_a_publish_that_slept_while_its_version_number_was_freed_does_not_land_u
         clock.sleep_over()
 
     has_landed = True
-    with sleeping_at(Cut(Failpoint.PUBLISH_AFTER_STAGE), meanwhile):
+    # On this machine the others would wait for the turn of the writer that sleeps.
+    with (
+        as_other_machine(monkeypatch),
+        sleeping_at(Cut(Failpoint.PUBLISH_AFTER_STAGE), meanwhile),
+    ):
         try:
             insert(writer, "late")
         except ConflictError:
