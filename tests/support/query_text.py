@@ -28,6 +28,14 @@ def _read(query: ir.ReadQuery) -> Iterator[str]:
         yield f"description {query.description!r}"
     if query.instruction is not None:
         yield f"instruction {query.instruction!r}"
+    for stage in query.stages:
+        yield "stage"
+        yield from _indent(_results(stage))
+    yield from _results(query)
+    yield f"reads {', '.join(sorted(map(str, query.reads)))}"
+
+
+def _results(query: ir.Selection) -> Iterator[str]:
     yield from _block(query.match)
     yield f"variables {', '.join(query.variables)}"
     for column in query.columns:
@@ -43,7 +51,9 @@ def _read(query: ir.ReadQuery) -> Iterator[str]:
         yield f"skip {query.skip if isinstance(query.skip, int) else _value(query.skip)}"
     if query.limit is not None:
         yield f"limit {query.limit if isinstance(query.limit, int) else _value(query.limit)}"
-    yield f"reads {', '.join(sorted(map(str, query.reads)))}"
+    if isinstance(query, ir.Stage):
+        names = [f"{each.name}{'?' * each.is_optional}" for each in query.kept]
+        yield f"keeps {', '.join(names) or 'values only'}"
 
 
 def _block(block: ir.Block) -> Iterator[str]:

@@ -135,15 +135,22 @@ def by_model(plan: Plan, model: str | None) -> Plan:
         else relation
         for name, relation in plan.relations.items()
     }
-    return replace(plan, relations=relations)
+    stages = plan.stages
+    if stages is not None:
+        before = [replace(each, plan=by_model(each.plan, model)) for each in stages.before]
+        stages = replace(stages, before=tuple(before), last=by_model(stages.last, model))
+    return replace(plan, relations=relations, stages=stages)
 
 
 def nearest_parts(query: ir.ReadQuery) -> tuple[ir.Nearest, ...]:
     """The searches of a query among vectors."""
-    expressions = [column.expression for column in query.columns]
+    expressions: list[ir.Expression] = []
+    for selection in query.selections:
+        expressions += [column.expression for column in selection.columns]
+        expressions += [key.expression for key in selection.order]
     return tuple(
         part
-        for expression in (*expressions, *(key.expression for key in query.order))
+        for expression in expressions
         for part in (expression.rankings if isinstance(expression, ir.Rrf) else (expression,))
         if isinstance(part, ir.Nearest)
     )

@@ -129,5 +129,13 @@ class StructType:
         return f"{{{', '.join(map(str, self.fields))}}}"
 
 
-ResultType = PropertyType | StructType
+@dataclass(frozen=True, slots=True)
+class WideType:
+    """Whole numbers of up to 38 digits: what one part of a plan gives to another, and no caller."""
+
+    def __str__(self) -> str:
+        return "a whole number"
+
+
+ResultType = PropertyType | StructType | WideType
 """Every type that a column of a result may have."""

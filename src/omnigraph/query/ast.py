@@ -449,8 +449,31 @@ class Ordering:
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """`match { … } with distinct { … } order { … } skip … limit … where …`.
+
+    Attributes:
+        clauses: Those of the match before it; none if it follows another stage directly.
+        condition: That of `where`, on what the stage keeps.
+    """
+
+    clauses: tuple[Clause, ...]
+    projections: tuple[Projection, ...]
+    orderings: tuple[Ordering, ...]
+    limit: Integer | Variable | None
+    skip: Integer | Variable | None
+    distinct: bool
+    condition: Condition | None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Read:
-    """`match { … } return distinct { … } order { … } skip … limit …`."""
+    """`match { … } return distinct { … } order { … } skip … limit …`, perhaps after stages.
+
+    Attributes:
+        clauses: Those of the last match; none if `return` follows a stage directly.
+    """
 
     clauses: tuple[Clause, ...]
     projections: tuple[Projection, ...]
@@ -458,6 +481,7 @@ class Read:
     limit: Integer | Variable | None
     skip: Integer | Variable | None = None
     distinct: bool = False
+    stages: tuple[Stage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,17 @@ from omnigraph.query.several import is_node, names_of
 from omnigraph.query.traversals import resolve_traversals
 
 
-def resolve_block(syntax: Sequence[ast.Clause], scope: Scope) -> ir.Block:
+def resolve_block(
+    syntax: Sequence[ast.Clause], scope: Scope, required: Sequence[ir.Filter] = ()
+) -> ir.Block:
     """Resolve clauses to a block; the scope then has every variable they bind.
 
     Clauses may be in any order: bindings are resolved first, then traversals, then the clauses
     that read them; only optional parts keep their order. If an error was reported, the block serves
     only to find further errors.
+
+    Args:
+        required: Filters of the block that are not among its clauses.
     """
     clauses = [_reinterpret(clause, scope) for clause in syntax]
     for clause in clauses:
@@ -28,7 +33,10 @@ def resolve_block(syntax: Sequence[ast.Clause], scope: Scope) -> ir.Block:
     optionals = [
         _optional(clause, scope) for clause in clauses if isinstance(clause, ast.OptionalPart)
     ]
-    filters = [filter_ for clause in clauses for filter_ in _filters(clause, scope)]
+    filters = [
+        *required,
+        *(filter_ for clause in clauses for filter_ in _filters(clause, scope)),
+    ]
     negations = [
         _negation(clause, scope)
         for clause in clauses

@@ -47,6 +47,10 @@ class QueryCode(StrEnum):
     FIXED = "T22", "What identifies a row cannot be assigned: key, id, and an edge's from and to."
     MISSING = "T23", "An insert must give every property that is neither nullable nor defaulted."
     MIXED_MUTATION = "T24", "A query inserts and updates, or it deletes; it does not do both."
+    STAGE = (
+        "T25",
+        "A stage keeps variables under their own names, and values under names that 'as' gives.",
+    )
     NEVER_NULL = "W1", "A test for null on a property that is never null has only one outcome."
     UNUSED_PARAMETER = "W2", "A parameter that is declared should be used."
 

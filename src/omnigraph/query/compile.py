@@ -22,9 +22,9 @@ from omnigraph.query.codes import QueryCode
 from omnigraph.query.filters import value_condition
 from omnigraph.query.mutations import resolve_mutation
 from omnigraph.query.parser import read
+from omnigraph.query.reads import resolve_read
 from omnigraph.query.report import Report
-from omnigraph.query.results import resolve_read
-from omnigraph.query.scope import Scope, Uses, negated_names
+from omnigraph.query.scope import Scope, Uses
 from omnigraph.schema.catalog import Catalog
 
 
@@ -96,7 +96,6 @@ def _query(query: ast.QueryNode, catalog: Catalog, report: Report) -> ir.Query:
     resolved: ir.Query
     match query.body:
         case ast.Read() as body:
-            scope.hidden = negated_names(body.clauses)
             resolved = resolve_read(query, body, parameters, scope)
         case statements:
             resolved = resolve_mutation(query, statements, parameters, scope)

@@ -16,6 +16,9 @@ _MAGNITUDE_MAX: Final = 10**38 - 1
 _FLOATABLE_MAX: Final = 2**64
 """Whole numbers up to this one become the nearest float on both engines."""
 
+_ROWS_MAX: Final = 2**40
+"""No sum has more summands."""
+
 _SIGNS: Final = {
     ast.ArithmeticSign.PLUS: ir.ValueFunction.ADD,
     ast.ArithmeticSign.MINUS: ir.ValueFunction.SUBTRACT,
@@ -275,9 +278,31 @@ def _can_be_floats(
     return False
 
 
+def kept_magnitude(expression: ir.Expression) -> int | None:
+    """The magnitude of a value that a stage keeps (`ir.ColumnValue`)."""
+    match expression:
+        case ir.Aggregate(ir.AggregateFunction.SUM, argument) if is_whole(expression.type):
+            return min(_magnitude(argument) * _ROWS_MAX, _MAGNITUDE_MAX)
+        case ir.Aggregate(ir.AggregateFunction.MIN | ir.AggregateFunction.MAX, argument):
+            return _magnitude(argument) if is_wide(argument) else None
+        case ir.ColumnValue() | ir.Call() | ir.Case():
+            return _magnitude(expression) if is_wide(expression) else None
+        case _:
+            return None
+
+
+def is_wide(operand: ir.Operand) -> bool:
+    """Whether it is a whole number that was computed, and may exceed the range of its type."""
+    if isinstance(operand, ir.ColumnValue):
+        return operand.magnitude is not None
+    return isinstance(operand, ir.Computed) and is_whole(operand.type)
+
+
 def _magnitude(operand: ir.Operand) -> int:
     """The greatest distance from zero that a whole number may have; 0 for other values."""
     match operand:
+        case ir.ColumnValue(magnitude=int() as magnitude):
+            return magnitude
         case ir.Constant(int() as value):
             return abs(value)
         case ir.Call(function, arguments, type_) if is_whole(type_):

@@ -9,7 +9,7 @@ from omnigraph.lang.source import Span
 from omnigraph.model.types import ListType, PropertyType, Scalar
 from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
-from omnigraph.query.expressions import is_whole
+from omnigraph.query.expressions import is_wide
 from omnigraph.query.literals import compared_items
 from omnigraph.query.operands import are_comparable, has_order, operand
 from omnigraph.query.scope import Scope
@@ -169,7 +169,7 @@ def _literal_type(other: ir.Operand | None) -> PropertyType | None:
 
     A whole number that is computed may be any, so what it is compared with need not fit its type.
     """
-    if other is None or (isinstance(other, ir.Computed) and is_whole(other.type)):
+    if other is None or is_wide(other):
         return None
     return other.type
 

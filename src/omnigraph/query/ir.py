@@ -21,7 +21,7 @@ from datetime import date, datetime
 from enum import StrEnum
 from typing import Final
 
-from omnigraph.choices import Analyzer, Metric
+from omnigraph.choices import Analyzer, Metric, TableKind
 from omnigraph.model.names import TypeName
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import ObjectMember, PropertyType, Scalar, StructType
@@ -49,6 +49,9 @@ and the name of its type. Ids are unique within a type, so its `id` is `Type:id`
 ROW: Final = "_"
 """The variable of a mutation's predicate: the row it tests. No query can bind this name."""
 
+KEPT: Final = "with()"
+"""The variable whose columns are the values that a stage kept. No query can bind this name."""
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnValue:
@@ -60,13 +63,16 @@ class ColumnValue:
         variable: The name without `$`; `ROW` in a mutation.
         column: A property, or `id`; for an edge also `src` and `dst`, which are ids of nodes. Of
             a variable of several types, a property that all of them share, or one of the columns
-            `LOCAL_ID` and `TYPE`.
+            `LOCAL_ID` and `TYPE`. Of `KEPT`, the name of a column of the stage before.
+        magnitude: Of a whole number that a stage computed: the greatest distance from zero that it
+            may have, which may exceed the range of its type. None for any other value.
     """
 
     variable: str
     column: str
     type: PropertyType
     nullable: bool
+    magnitude: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -604,20 +610,79 @@ class OrderKey:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptVariable:
+    """A variable that a stage keeps, so that later blocks use it as one from outside.
+
+    Attributes:
+        is_optional: Whether it may be null.
+    """
+
+    name: str
+    kind: TableKind
+    type_names: tuple[TypeName, ...]
+    is_optional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A match whose rows are grouped, sorted and limited as those of a query are.
+
+    The rows that it results in are those outside of the next block: of the variables in `kept`, and
+    of `KEPT`, whose columns are the other columns. They are a bag, and have no order. Whole numbers
+    among them are exact, whatever their type.
+
+    Attributes:
+        variables: As for a query.
+        columns: Those of `kept` are ids under the names of the variables. Grouped as for a query.
+        order: As for a query, with `tie_breakers`; it has a meaning with a limit or a skip only.
+        follows_stage: Whether there is another before it: variables of the match may be from there.
+    """
+
+    match: Block
+    variables: tuple[str, ...]
+    columns: tuple[Column, ...]
+    order: tuple[OrderKey, ...]
+    tie_breakers: tuple[Operand, ...]
+    limit: int | ParameterValue | None
+    skip: int | ParameterValue | None
+    is_distinct: bool
+    kept: tuple[KeptVariable, ...]
+    follows_stage: bool
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether rows are grouped before they are kept."""
+        return _is_grouped(self)
+
+    @property
+    def group_keys(self) -> tuple[Operand, ...]:
+        """The columns that rows are grouped by, in order; empty if they are not grouped."""
+        return _group_keys(self)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether some rows may be left out."""
+        return self.limit is not None or self.skip is not None
+
+
+@dataclass(frozen=True, slots=True)
 class ReadQuery:
     """A query that returns rows and changes nothing.
 
     Attributes:
-        variables: Every variable the match binds, nodes and edges, in the order of their names;
-            those of negations are not among them.
+        match: That of the query, or the last one if it has stages.
+        variables: Every variable that the match binds or the last stage keeps, nodes and edges, in
+            the order of their names; those of negations are not among them.
         columns: If one is an Aggregate, rows are grouped by the others (`group_keys`), null being
             a value like any other; without others there is one group, even of no rows. The same
             if `is_distinct`: rows that are equal are one.
         order: Then `tie_breakers`, ascending: together they define a total order.
-        tie_breakers: The ids of all `variables`; in a grouped query, the group keys.
+        tie_breakers: The ids of all `variables`, then the values of the last stage in the order of
+            their names; in a grouped query, the group keys.
         limit: How many rows to keep, from the first; None for all.
         skip: How many rows to leave out before those; None for none.
-        reads: The tables of all node variables and edges, negations and optionals included.
+        reads: The tables of all node variables and edges, negations, optionals and stages included.
+        stages: What is matched and kept before `match`, in order.
     """
 
     name: str
@@ -633,21 +698,44 @@ class ReadQuery:
     reads: frozenset[TableKey]
     skip: int | ParameterValue | None = None
     is_distinct: bool = False
+    stages: tuple[Stage, ...] = ()
 
     @property
     def is_grouped(self) -> bool:
         """Whether rows are grouped before they are returned."""
-        return self.is_distinct or any(
-            isinstance(column.expression, Aggregate) for column in self.columns
-        )
+        return _is_grouped(self)
 
     @property
     def group_keys(self) -> tuple[Operand, ...]:
         """The columns that rows are grouped by, in order; empty if they are not grouped."""
-        if not self.is_grouped:
-            return ()
-        expressions = (column.expression for column in self.columns)
-        return tuple(expression for expression in expressions if isinstance(expression, Operand))
+        return _group_keys(self)
+
+    @property
+    def follows_stage(self) -> bool:
+        """Whether there is a stage before the match."""
+        return bool(self.stages)
+
+    @property
+    def selections(self) -> tuple[Selection, ...]:
+        """Its stages and itself: everything that matches and has results."""
+        return (*self.stages, self)
+
+
+Selection = ReadQuery | Stage
+"""A match, and what becomes of its rows."""
+
+
+def _is_grouped(selection: Selection) -> bool:
+    return selection.is_distinct or any(
+        isinstance(column.expression, Aggregate) for column in selection.columns
+    )
+
+
+def _group_keys(selection: Selection) -> tuple[Operand, ...]:
+    if not selection.is_grouped:
+        return ()
+    expressions = (column.expression for column in selection.columns)
+    return tuple(expression for expression in expressions if isinstance(expression, Operand))
 
 
 @dataclass(frozen=True, slots=True)

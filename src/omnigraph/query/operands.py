@@ -34,10 +34,7 @@ def operand(
         case ast.Alias(name) if scope.row is not None:
             return row_column(scope.row, name, scope.report)
         case ast.Alias(name):
-            message = f"{name.text[:200]} is not a variable"
-            hint = f"a property is written $x.{name.text[:100]}"
-            scope.report.add(QueryCode.UNKNOWN_NAME, name.span, message, hint)
-            return None
+            return scope.kept_value(name)
         case ast.Arithmetic() | ast.FunctionCall() | ast.Case():
             return computed(syntax, scope, operand)
         case ast.AggregateCall(function) | ast.SearchCall(function):

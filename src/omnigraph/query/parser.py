@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import isinf
@@ -78,6 +78,7 @@ _GRAMMAR: Final = Grammar(
         ";": "clauses and statements need no ';'",
         "==": "equality is written =",
         "'": 'a text stands between " and "',
+        "where": "a condition is a clause of match { … }, or follows with { … }",
         "end": "a case is: case when … then … else … end",
     },
 )
@@ -138,6 +139,15 @@ def _query_spans(text: str) -> Iterator[Span]:
     yield from (Span(start, end) for start, end in pairwise([0, *starts, len(text)]))
 
 
+@dataclass(frozen=True, slots=True)
+class _ResultParts:
+    """What `return` and `with` have in common; `counts` has a limit and a skip, if there are."""
+
+    projections: tuple[ast.Projection, ...]
+    orderings: tuple[ast.Ordering, ...]
+    counts: Mapping[str, ast.Integer | ast.Variable]
+
+
 @dataclass(slots=True)
 class _Builder:
     """Converts lark's trees to ours, and collects errors that the grammar cannot refuse."""
@@ -194,7 +204,43 @@ class _Builder:
         return ast.ParameterNode(_variable(variable), node, bool(nullable))
 
     def _read(self, tree: Tree[Token]) -> ast.Read:
-        clauses, projections, *rest = _trees(tree)
+        first, *rest = _trees(tree)
+        clauses = self._clauses(first)
+        stages: list[ast.Stage] = []
+        for part in rest:
+            if part.data == "stage":
+                stages.append(self._stage(part, clauses))
+                matches = [each for each in _trees(part) if each.data == "clauses"]
+                clauses = next(map(self._clauses, matches), ())
+        results = self._results([part for part in rest if part.data != "stage"])
+        return ast.Read(
+            clauses,
+            results.projections,
+            results.orderings,
+            results.counts.get("limit"),
+            results.counts.get("skip"),
+            distinct=bool(_tokens(tree)),
+            stages=tuple(stages),
+        )
+
+    def _stage(self, tree: Tree[Token], clauses: tuple[ast.Clause, ...]) -> ast.Stage:
+        """A stage, after the clauses of the match before it."""
+        parts = [part for part in _trees(tree) if part.data != "clauses"]
+        results = self._results([part for part in parts if part.data != "where"])
+        conditions = [part.children[0] for part in parts if part.data == "where"]
+        return ast.Stage(
+            clauses,
+            results.projections,
+            results.orderings,
+            results.counts.get("limit"),
+            results.counts.get("skip"),
+            bool(_tokens(tree)),
+            next(map(self._condition, conditions), None),
+            span_of(tree),
+        )
+
+    def _results(self, parts: Sequence[Tree[Token]]) -> _ResultParts:
+        projections, *rest = parts
         orderings: tuple[ast.Ordering, ...] = ()
         counts: dict[str, ast.Integer | ast.Variable] = {}
         for part in rest:
@@ -204,14 +250,8 @@ class _Builder:
                 (token,) = _tokens(part)
                 is_variable = token.type == "VAR"
                 counts[part.data] = _variable(token) if is_variable else self._integer(token)
-        return ast.Read(
-            self._clauses(clauses),
-            tuple(map(self._projection, _trees(projections))),
-            orderings,
-            counts.get("limit"),
-            counts.get("skip"),
-            distinct=bool(_tokens(tree)),
-        )
+        columns = tuple(map(self._projection, _trees(projections)))
+        return _ResultParts(columns, orderings, counts)
 
     def _clauses(self, tree: Tree[Token]) -> tuple[ast.Clause, ...]:
         return tuple(map(self._clause, tree.children))

@@ -122,15 +122,24 @@ def _parameter(parameter: ast.ParameterNode) -> str:
 
 
 def _read(read: ast.Read) -> Iterator[str]:
-    yield from _block("match", _clauses(read.clauses))
-    head = "return distinct" if read.distinct else "return"
-    yield from _block(head, map(_projection, read.projections))
-    if read.orderings:
-        yield f"order {{ {', '.join(map(_ordering, read.orderings))} }}"
-    if read.skip is not None:
-        yield f"skip {print_expression(read.skip)}"
-    if read.limit is not None:
-        yield f"limit {print_expression(read.limit)}"
+    for stage in read.stages:
+        yield from _part_of_read(stage, "with")
+        if stage.condition is not None:
+            yield f"where {_condition(stage.condition)}"
+    yield from _part_of_read(read, "return")
+
+
+def _part_of_read(part: ast.Stage | ast.Read, word: str) -> Iterator[str]:
+    if part.clauses:
+        yield from _block("match", _clauses(part.clauses))
+    head = f"{word} distinct" if part.distinct else word
+    yield from _block(head, map(_projection, part.projections))
+    if part.orderings:
+        yield f"order {{ {', '.join(map(_ordering, part.orderings))} }}"
+    if part.skip is not None:
+        yield f"skip {print_expression(part.skip)}"
+    if part.limit is not None:
+        yield f"limit {print_expression(part.limit)}"
 
 
 def _clauses(clauses: Iterable[ast.Clause]) -> Iterator[str]:

@@ -3,87 +3,91 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
-from omnigraph.model.tables import TableKey
 from omnigraph.model.types import ListType, Scalar, StructType
 from omnigraph.query import ast, ir
-from omnigraph.query.blocks import resolve_block
 from omnigraph.query.codes import QueryCode
 from omnigraph.query.objects import object_of, properties_of
 from omnigraph.query.operands import can_be_sorted, has_order, operand
 from omnigraph.query.printer import print_expression
 from omnigraph.query.scope import Scope
 from omnigraph.query.searches import ranking
-from omnigraph.schema.catalog import Catalog
 
 _LIMIT_MAX: Final = 2**63 - 1
 _NEEDS_LIMIT: Final = frozenset({ast.SearchName.NEAREST, ast.SearchName.RRF})
 
 
-def resolve_read(
-    query: ast.QueryNode, read: ast.Read, parameters: tuple[ir.Parameter, ...], scope: Scope
-) -> ir.ReadQuery:
-    """Resolve a read query; if an error was reported, the result serves only to find more."""
-    match = resolve_block(read.clauses, scope)
-    if scope.optional == scope.variables.keys():
-        message = "the match binds no variable"
-        hint = "write $x: Type outside of the optional" if scope.variables else "write $x: Type"
-        scope.report.add(QueryCode.NOTHING_BOUND, query.name.span, message, hint)
-    projections = [each for syntax in read.projections for each in _expanded(syntax, scope)]
-    columns = _columns(projections, scope, distinct=read.distinct)
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What `return` and `with` have in common: what becomes of the rows of a match.
+
+    Attributes:
+        projections: The columns as they are written, one for each of `columns` unless an error was
+            reported.
+    """
+
+    projections: tuple[PlainProjection, ...]
+    columns: tuple[ir.Column, ...]
+    order: tuple[ir.OrderKey, ...]
+    tie_breakers: tuple[ir.Operand, ...]
+    limit: int | ir.ParameterValue | None
+    skip: int | ir.ParameterValue | None
+
+
+def resolve_results(part: ast.Read | ast.Stage, scope: Scope) -> Results:
+    """Resolve what follows a match; if an error was reported, it serves only to find more."""
+    projections = [each for syntax in part.projections for each in _expanded(syntax, scope)]
+    columns = _columns(projections, scope, distinct=part.distinct)
+    word = "with" if isinstance(part, ast.Stage) else "return"
     order = [
         key
-        for ordering in read.orderings
-        if (key := _order_key(ordering, columns, scope, distinct=read.distinct))
+        for ordering in part.orderings
+        if (key := _order_key(ordering, columns, scope, distinct=part.distinct, word=word))
     ]
-    if read.limit is None:
-        _check_unlimited(read, scope)
-    limit, skip = _count(read.limit, scope), _count(read.skip, scope)
-    variables = tuple(sorted(scope.variables))
-    ids = map(scope.id_of, variables)
-    read_query = ir.ReadQuery(
-        query.name.text,
-        query.description,
-        query.instruction,
-        parameters,
-        match,
-        variables,
+    if part.limit is None:
+        _check_unlimited(part, scope)
+    ids = map(scope.id_of, scope.all_variables())
+    return Results(
+        tuple(projections),
         columns,
         tuple(order),
-        tuple(ids),
-        limit,
-        frozenset(_tables(match, scope.catalog)),
-        skip,
-        read.distinct,
+        _tie_breakers(columns, (*ids, *scope.kept_values()), distinct=part.distinct),
+        _count(part.limit, scope),
+        _count(part.skip, scope),
     )
-    return _break_ties_by_group(read_query) if read_query.is_grouped else read_query
 
 
-def _break_ties_by_group(query: ir.ReadQuery) -> ir.ReadQuery:
-    return replace(query, tie_breakers=query.group_keys)
+def _tie_breakers(
+    columns: Sequence[ir.Column], values: tuple[ir.Operand, ...], *, distinct: bool
+) -> tuple[ir.Operand, ...]:
+    """The values that tell rows apart: of groups, their keys."""
+    expressions = [column.expression for column in columns]
+    if distinct or any(isinstance(each, ir.Aggregate) for each in expressions):
+        return tuple(each for each in expressions if isinstance(each, ir.Operand))
+    return values
 
 
 @dataclass(frozen=True, slots=True)
-class _Projection:
+class PlainProjection:
     """One column as it is written."""
 
     expression: ast.Expression | ast.ObjectOf
     alias: ast.Name | None
 
 
-def _expanded(projection: ast.Projection, scope: Scope) -> Iterator[_Projection]:
+def _expanded(projection: ast.Projection, scope: Scope) -> Iterator[PlainProjection]:
     """The column, or those that `$x.*` stands for."""
     if not isinstance(projection.expression, ast.AllOf):
-        yield _Projection(projection.expression, projection.alias)
+        yield PlainProjection(projection.expression, projection.alias)
         return
     for value in properties_of(projection.expression, scope):
-        yield _Projection(value, None)
+        yield PlainProjection(value, None)
 
 
 def _columns(
-    projections: Sequence[_Projection], scope: Scope, *, distinct: bool
+    projections: Sequence[PlainProjection], scope: Scope, *, distinct: bool
 ) -> tuple[ir.Column, ...]:
     has_keys = any(
         not isinstance(projection.expression, ast.AggregateCall) for projection in projections
@@ -156,8 +160,9 @@ def _expression(
 def _aggregate(call: ast.AggregateCall, scope: Scope, *, has_keys: bool) -> ir.Aggregate | None:
     if isinstance(call.argument, ast.Star):
         # Each row has a value for each variable that is not optional, so any of them counts rows.
-        name = min(scope.variables.keys() - scope.optional, default="")
-        argument: ir.Operand | None = scope.id_of(name)
+        names = [name for name in scope.all_variables() if not scope.is_optional(name)]
+        some = ir.Constant(1, Scalar.I64)
+        argument: ir.Operand | None = scope.id_of(names[0]) if names else some
     else:
         argument = operand(call.argument, scope)
     if argument is None:
@@ -195,10 +200,15 @@ def _result_type(function: ir.AggregateFunction, argument: ir.Operand) -> Scalar
 
 
 def _order_key(
-    syntax: ast.Ordering, columns: tuple[ir.Column, ...], scope: Scope, *, distinct: bool
+    syntax: ast.Ordering,
+    columns: tuple[ir.Column, ...],
+    scope: Scope,
+    *,
+    distinct: bool,
+    word: str,
 ) -> ir.OrderKey | None:
     is_grouped = distinct or any(isinstance(column.expression, ir.Aggregate) for column in columns)
-    expression = _order_expression(syntax.expression, columns, scope)
+    expression = _order_expression(syntax.expression, columns, scope, word)
     if expression is None:
         return None
     descending = syntax.direction is ast.SortDirection.DESC
@@ -206,13 +216,14 @@ def _order_key(
     if isinstance(expression.type, StructType) or not can_be_sorted(expression.type):
         fault = f"rows cannot be sorted by {expression.type}", ""
     elif isinstance(expression, ir.Aggregate) and not _has_aggregate(columns):
-        fault = "return has no aggregate, so there are no groups", "return an aggregate"
+        verb = "keep" if word == "with" else "return"
+        fault = f"{word} has no aggregate, so there are no groups", f"{verb} an aggregate"
     elif (
         is_grouped
         and not isinstance(expression, ir.Aggregate)
         and not _is_column(expression, columns)
     ):
-        fault = "a group has no such value", "order by a column of return, or by an aggregate"
+        fault = "a group has no such value", f"order by a column of {word}, or by an aggregate"
     elif isinstance(expression, ir.Ranking) and syntax.direction is None:
         descending = not isinstance(expression, ir.Nearest)
     if fault is not None:
@@ -230,14 +241,16 @@ def _is_column(expression: ir.Expression, columns: tuple[ir.Column, ...]) -> boo
 
 
 def _order_expression(
-    syntax: ast.Expression, columns: tuple[ir.Column, ...], scope: Scope
+    syntax: ast.Expression, columns: tuple[ir.Column, ...], scope: Scope, word: str
 ) -> ir.Expression | None:
     if isinstance(syntax, ast.Alias):
         for column in columns:
             if column.name == syntax.name.text:
                 return column.expression
         name = syntax.name.text
-        message = f"return has no column {name[:200]}"
+        if any(value.column == name for value in scope.kept_values()):
+            return scope.kept_value(syntax.name)
+        message = f"{word} has no column {name[:200]}"
         known = (column.name for column in columns)
         scope.report.add_unknown_name(QueryCode.UNKNOWN_NAME, name, syntax.span, message, known)
         return None
@@ -273,19 +286,10 @@ def _count(
     return None
 
 
-def _check_unlimited(read: ast.Read, scope: Scope) -> None:
+def _check_unlimited(read: ast.Read | ast.Stage, scope: Scope) -> None:
     projections = [projection.expression for projection in read.projections]
     for expression in [*projections, *(key.expression for key in read.orderings)]:
         if isinstance(expression, ast.SearchCall) and expression.function in _NEEDS_LIMIT:
             message = f"{expression.function} needs a limit: every row is near to some degree"
             scope.report.add(QueryCode.LIMIT, expression.span, message, "write limit 10")
             return
-
-
-def _tables(block: ir.Block, catalog: Catalog) -> Iterator[TableKey]:
-    for node in block.nodes:
-        yield from (catalog.node_type(name).table_key for name in node.type_names)
-    for traversal in block.traversals:
-        yield from (catalog.edge_type(step.edge_type).table_key for step in traversal.steps)
-    for part in block.parts:
-        yield from _tables(part.block, catalog)

@@ -49,6 +49,8 @@ class Scope:
         optional: Those of `variables` that an optional part binds, and that may so be null.
         hidden: Names that only inner negations bind, for hints.
         row: The type of the row that a mutation tests: bare words are its columns.
+        values: The values that the stage before kept: bare words are their names.
+        dropped: Names that the stage before could have kept, and did not, for hints.
         condition: Resolves the conditions inside values; None if an error was reported.
     """
 
@@ -62,6 +64,8 @@ class Scope:
     optional: set[str] = field(default_factory=set)
     hidden: frozenset[str] = frozenset()
     row: SchemaType | None = None
+    values: Mapping[str, ir.ColumnValue] = field(default_factory=dict)
+    dropped: frozenset[str] = frozenset()
     condition: Callable[[ast.Condition, Scope], ir.Filter | None] | None = None
 
     def inner(self, clauses: Iterable[ast.Clause]) -> Scope:
@@ -76,6 +80,66 @@ class Scope:
             row=self.row,
             condition=self.condition,
         )
+
+    def after_stage(
+        self,
+        variables: Iterable[str],
+        values: Mapping[str, ir.ColumnValue],
+        clauses: Iterable[ast.Clause],
+    ) -> tuple[Scope, Scope]:
+        """The scope of what a stage of this block keeps, and the one of the block after it."""
+        kept = {name: self.bound_type(name) for name in variables}
+        before = {*self._names(), *(f"${name}" for name in self.all_variables())}
+        after = {*values, *(f"${name}" for name in kept)}
+        outside = Scope(
+            self.catalog,
+            self.report,
+            self.parameters,
+            self.uses,
+            kept,
+            optional={name for name in kept if self.is_optional(name)},
+            values=values,
+            dropped=frozenset(before - after),
+            condition=self.condition,
+        )
+        return outside, outside.inner(clauses)
+
+    def all_variables(self) -> tuple[str, ...]:
+        """The variables of this block and of those around it, in the order of their names."""
+        return tuple(sorted({name for scope in self._outward() for name in scope.variables}))
+
+    def kept_values(self) -> tuple[ir.ColumnValue, ...]:
+        """The values that the stage before kept, in the order of their names."""
+        values = {name: value for scope in self._outward() for name, value in scope.values.items()}
+        return tuple(values[name] for name in sorted(values))
+
+    def kept_value(self, name: ast.Name) -> ir.ColumnValue | None:
+        """A value that the stage before kept, recording its use; None if an error was reported."""
+        crossed: list[Scope] = []
+        for scope in self._outward():
+            if name.text in scope.values:
+                for inner in crossed:
+                    inner.outer.add(ir.KEPT)
+                return scope.values[name.text]
+            crossed.append(scope)
+        shown = name.text[:200]
+        if any(name.text in scope.dropped for scope in self._outward()):
+            message = f"{shown} is not kept by the stage before"
+            hint = f"add {shown} to its with {{ … }}"
+            self.report.add(QueryCode.UNKNOWN_NAME, name.span, message, hint)
+        elif known := self._names():
+            message = f"the stage before keeps no value {shown}"
+            self.report.add_unknown_name(
+                QueryCode.UNKNOWN_NAME, name.text, name.span, message, known
+            )
+        else:
+            hint = f"a property is written $x.{name.text[:100]}"
+            message = f"{shown} is not a variable"
+            self.report.add(QueryCode.UNKNOWN_NAME, name.span, message, hint)
+        return None
+
+    def _names(self) -> list[str]:
+        return [value.column for value in self.kept_values()]
 
     def binds(self, name: str) -> bool:
         """Whether this block, or an enclosing one, binds the variable."""
@@ -130,7 +194,14 @@ class Scope:
 
     def _report_unknown(self, variable: ast.Variable) -> None:
         message = f"${variable.name} is neither a parameter nor bound here"
-        if variable.name in self.hidden:
+        if any(f"${variable.name}" in scope.dropped for scope in self._outward()):
+            message = f"${variable.name} is not kept by the stage before"
+            hint = f"add ${variable.name} to its with {{ … }}"
+            self.report.add(QueryCode.UNKNOWN_NAME, variable.span, message, hint)
+        elif any(variable.name in scope.values for scope in self._outward()):
+            hint = f"write {variable.name}, which is a value that the stage before kept"
+            self.report.add(QueryCode.UNKNOWN_NAME, variable.span, message, hint)
+        elif variable.name in self.hidden:
             hint = "a variable of a 'not' or an 'exists' cannot be seen outside it"
             self.report.add(QueryCode.UNKNOWN_NAME, variable.span, message, hint)
         else:

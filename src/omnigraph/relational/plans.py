@@ -209,6 +209,7 @@ class Plan:
         unmatched: Why there is no `matching`, if there is none.
         cut: Set if the result is the best rows of a scope: an engine need not rank all others.
         best: Set if the result is the best rows of a type: what its searches find may be enough.
+        stages: Set if the result can be found stage by stage: an engine may run these instead.
     """
 
     tree: exp.Query
@@ -221,6 +222,33 @@ class Plan:
     unmatched: str = "it follows no edges"
     cut: Cut | None = None
     best: Best | None = None
+    stages: Stages | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    """The plan of one stage.
+
+    Attributes:
+        relation: The given relation of the plan after it that its rows are, by the names of its
+            columns.
+    """
+
+    plan: Plan
+    relation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Plans that together have the result of another, each with the rows of the one before it.
+
+    Attributes:
+        before: One or more.
+        last: The one whose result it is.
+    """
+
+    before: tuple[StagePlan, ...]
+    last: Plan
 
 
 @dataclass(frozen=True, slots=True)

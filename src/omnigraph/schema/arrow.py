@@ -21,6 +21,7 @@ from omnigraph.model.types import (
     Scalar,
     StructType,
     VectorType,
+    WideType,
 )
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, NodeType, Property, SchemaType
 
@@ -85,6 +86,8 @@ def value_field(name: str, type_: ResultType, *, nullable: bool) -> pa.Field:
         case StructType(fields):
             values = [value_field(each.name, each.type, nullable=each.nullable) for each in fields]
             return pa.field(name, pa.struct(values), nullable=nullable)
+        case WideType():
+            return pa.field(name, pa.decimal128(38, 0), nullable=nullable)
         case Scalar():
             return pa.field(name, _SCALARS[type_], nullable=nullable)
         case EnumType():

@@ -25,6 +25,7 @@ _ValueT = TypeVar("_ValueT")
 
 _NOWHERE: Final = Span(0, 0)
 _DEPTH_MAX: Final = 2
+_STAGES_MAX: Final = 2
 _EQUALITY: Final = (ast.Sign.EQ, ast.Sign.NE)
 _ORDER_SIGNS: Final = (ast.Sign.LT, ast.Sign.LE, ast.Sign.GT, ast.Sign.GE)
 _TOO_WIDE: Final = ({Scalar.U64}, {Scalar.U64, Scalar.I64})
@@ -122,6 +123,13 @@ def read_queries(catalog: Catalog) -> st.SearchStrategy[QueryCase]:
 def _cases(draw: st.DrawFn, catalog: Catalog) -> QueryCase:
     builder = _Query(draw, catalog)
     clauses = builder.block({}, depth=0)
+    stages: list[ast.Stage] = []
+    # None is the simplest, which is what true is for Hypothesis.
+    while len(stages) < _STAGES_MAX and not builder.chance(75):
+        stages.append(builder.stage(clauses))
+        clauses = builder.block(builder.scope, depth=0) if builder.chance(80) else ()
+        if not builder.scope:
+            clauses = builder.block({}, depth=0)
     is_grouped = draw(st.booleans())
     distinct = builder.chance(15)
     projections = builder.grouped_columns() if is_grouped else builder.columns(distinct=distinct)
@@ -132,7 +140,7 @@ def _cases(draw: st.DrawFn, catalog: Catalog) -> QueryCase:
         tuple(builder.parameters),
         draw(st.none() | st.sampled_from(("", 'say "hi"\n'))),
         None,
-        ast.Read(clauses, projections, orderings, limit, skip, distinct),
+        ast.Read(clauses, projections, orderings, limit, skip, distinct, tuple(stages)),
     )
     return QueryCase(query, builder.values)
 
@@ -147,6 +155,7 @@ class _Query:
     Attributes:
         scope: The types of the variables of the outermost block, once it is complete.
         optional: The variables that optional parts bind.
+        kept: The types of the values that the stage before kept.
     """
 
     draw: st.DrawFn
@@ -155,6 +164,7 @@ class _Query:
     values: dict[str, object] = field(default_factory=dict)
     scope: dict[str, BoundType] = field(default_factory=dict)
     optional: set[str] = field(default_factory=set)
+    kept: dict[str, PropertyType] = field(default_factory=dict)
     names: int = 0
 
     def chance(self, percent: int) -> bool:
@@ -178,7 +188,7 @@ class _Query:
         """The clauses, and all variables that are known after them."""
         scope: dict[str, BoundType] = dict(outer)
         clauses: list[ast.Clause] = []
-        if outer:
+        if _nodes(outer):
             name = self.choose(_nodes(outer))
             clauses.append(
                 self._condition({name: outer[name]}) or self._walk({name: outer[name]}, scope)
@@ -219,12 +229,14 @@ class _Query:
             distinct: Only what rows can be made distinct by.
         """
         expressions: list[ast.Expression] = [_variable(self.choose(sorted(self.scope)))]
-        readable = [
+        readable: list[ast.Expression] = [
             column
             for column, type_, _ in _columns(self.scope)
             if type_ not in (BlobType(), ListType(BlobType()))
             and (can_be_sorted(type_) or not distinct)
         ]
+        if self.kept and self.chance(60):
+            readable = self.kept_words(sortable=distinct) or readable
         if distinct and self.chance(70):
             expressions = [self.choose(readable)]
         for _ in range(self.draw(st.integers(0, 3))):
@@ -255,7 +267,10 @@ class _Query:
 
     def grouped_columns(self) -> tuple[ast.Projection, ...]:
         """Columns of which at least one is an aggregate."""
-        keys = [column for column, type_, _ in _columns(self.scope) if can_be_sorted(type_)]
+        keys: list[ast.Expression] = [
+            column for column, type_, _ in _columns(self.scope) if can_be_sorted(type_)
+        ]
+        keys += self.kept_words(sortable=True)
         chosen: list[ast.Expression] = []
         for _ in range(self.draw(st.integers(0, 2))):
             value, type_ = self._computed(self.scope)
@@ -272,7 +287,10 @@ class _Query:
         self, projections: Sequence[ast.Projection], *, grouped: bool, distinct: bool = False
     ) -> tuple[ast.Ordering, ...]:
         """Order keys: columns by name or by value, other values of the rows, other aggregates."""
-        sortable = [column for column, type_, _ in _columns(self.scope) if can_be_sorted(type_)]
+        sortable: list[ast.Expression] = [
+            column for column, type_, _ in _columns(self.scope) if can_be_sorted(type_)
+        ]
+        sortable += self.kept_words(sortable=True)
         candidates = [
             projection
             for projection in projections
@@ -446,6 +464,8 @@ class _Query:
 
     def _filter(self, scope: _Scope) -> ast.Condition | None:
         """A condition on a column of the scope; None if no operator fits the drawn column."""
+        if self.kept and self.chance(30):
+            return self._kept_condition(scope)
         if self.chance(20):
             return self._compared(scope)
         if not self.chance(92):
@@ -463,6 +483,96 @@ class _Query:
                 return self._comparison(column, type_, scope)
             case _:
                 return None
+
+    def stage(self, clauses: tuple[ast.Clause, ...]) -> ast.Stage:
+        """A stage after the block of these clauses; the scope is then what it keeps."""
+        before, is_grouped = dict(self.scope), self.draw(st.booleans())
+        distinct = self.chance(15)
+        names = [name for name in sorted(before) if self.chance(60)]
+        values: dict[str, tuple[ast.Expression, PropertyType]] = {}
+        for _ in range(self.draw(st.integers(0 if names and not is_grouped else 1, 2))):
+            drawn = self._kept_value(sortable=is_grouped or distinct)
+            values[self._name()] = drawn
+        if is_grouped:
+            values[self._name()] = self._kept_aggregate()
+        projections = [ast.Projection(_variable(name), None) for name in names]
+        projections += [
+            ast.Projection(value, ast.Name(name, _NOWHERE)) for name, (value, _) in values.items()
+        ]
+        sortable = [name for name, (_, type_) in values.items() if can_be_sorted(type_)]
+        orderings = [
+            ast.Ordering(_word(name), self.choose((None, ast.SortDirection.DESC)))
+            for name in sortable
+            if self.chance(40)
+        ]
+        limit, skip = self.limit(), self.skip()
+        self.scope = {name: before[name] for name in names}
+        self.kept = {name: type_ for name, (_, type_) in values.items()}
+        condition = None
+        if self.kept and self.chance(30):
+            condition = self._kept_condition(self.scope)
+        ordered = tuple(orderings)
+        kept = tuple(projections)
+        return ast.Stage(clauses, kept, ordered, limit, skip, distinct, condition, _NOWHERE)
+
+    def _kept_value(self, *, sortable: bool) -> tuple[ast.Expression, PropertyType]:
+        """A value that a stage can keep, and its type."""
+        options: list[tuple[ast.Expression, PropertyType]] = [
+            (column, type_)
+            for column, type_, _ in _columns(self.scope)
+            if can_be_sorted(type_)
+            or (isinstance(type_, ListType) and type_.item is not BlobType() and not sortable)
+        ]
+        options += [
+            (_word(name), type_)
+            for name, type_ in self.kept.items()
+            if can_be_sorted(type_) or not sortable
+        ]
+        if options and self.chance(30):
+            value, type_ = self._computed(self.scope)
+            if isinstance(type_, Scalar):
+                return value, type_
+        options.append((_literal(self.draw(values(Scalar.I64))), Scalar.I64))
+        return self.choose(options)
+
+    def _kept_aggregate(self) -> tuple[ast.Expression, PropertyType]:
+        """An aggregate that a stage can keep, and its type; none that rounds."""
+        function = self.choose((*_SORTABLE_AGGREGATES, ast.AggregateName.COLLECT))
+        options: list[tuple[ast.Expression, PropertyType]] = [
+            *((column, type_) for column, type_, _ in _columns(self.scope)),
+            *((_word(name), type_) for name, type_ in self.kept.items()),
+        ]
+        fitting = [option for option in options if _accepts_exactly(function, option[1])]
+        if not fitting:
+            star = ast.Star(_NOWHERE)
+            count = ast.AggregateName.COUNT
+            return ast.AggregateCall(count, False, star, _NOWHERE), Scalar.I64  # noqa: FBT003
+        argument, type_ = self.choose(fitting)
+        distinct = can_be_sorted(type_) and self.chance(30)
+        call = ast.AggregateCall(function, distinct, argument, _NOWHERE)
+        return call, _aggregated_type(function, type_)
+
+    def kept_words(self, *, sortable: bool) -> list[ast.Expression]:
+        """The values that the stage before kept; on demand, those that rows are sorted by."""
+        return [
+            _word(name) for name, type_ in self.kept.items() if can_be_sorted(type_) or not sortable
+        ]
+
+    def _kept_condition(self, scope: _Scope) -> ast.Condition:
+        """A condition on a value that the stage before kept."""
+        name = self.choose(sorted(self.kept))
+        type_, word = self.kept[name], _word(name)
+        if not isinstance(type_, Scalar | EnumType) or not self.chance(85):
+            return ast.NullTest(word, negated=self.draw(st.booleans()))
+        sign = self.choose((*_EQUALITY, *_ORDER_SIGNS) if has_order(type_) else _EQUALITY)
+        others = [
+            column
+            for column, other, _ in _columns(scope)
+            if are_comparable(type_, other) and (sign in _EQUALITY or has_order(other))
+        ]
+        if others and self.chance(60):
+            return _comparison(word, sign, self.choose(others))
+        return _comparison(word, sign, self.value(type_, null=True))
 
     def _identity(self, scope: _Scope) -> ast.Comparison:
         """A comparison of two variables that may be the same, or of the type of one."""
@@ -647,6 +757,9 @@ class _Query:
             value, kind = self._computed(self.scope)
             if _accepts(function, kind) and can_be_sorted(kind):
                 return ast.AggregateCall(function, self.chance(30), value, _NOWHERE)
+        words = [name for name, type_ in self.kept.items() if _accepts(function, type_)]
+        if words and self.chance(40):
+            return ast.AggregateCall(function, False, _word(self.choose(words)), _NOWHERE)  # noqa: FBT003
         argument, type_, _ = self.choose(columns)
         distinct = can_be_sorted(type_) and self.chance(30)
         bare = argument.property.text == "id" and self.chance(70)
@@ -727,8 +840,34 @@ def _accepts(function: ast.AggregateName, type_: PropertyType) -> bool:
             return isinstance(type_, Scalar) and type_.is_numeric
 
 
+def _accepts_exactly(function: ast.AggregateName, type_: PropertyType) -> bool:
+    """Whether an aggregate of such values is the same in whichever order they are added."""
+    is_float = isinstance(type_, Scalar) and type_.is_float
+    if function is ast.AggregateName.AVG or (function is ast.AggregateName.SUM and is_float):
+        return False
+    if function is ast.AggregateName.COLLECT and is_float:
+        return False
+    return _accepts(function, type_)
+
+
+def _aggregated_type(function: ast.AggregateName, type_: PropertyType) -> PropertyType:
+    match function:
+        case ast.AggregateName.COUNT:
+            return Scalar.I64
+        case ast.AggregateName.COLLECT:
+            return ListType(type_ if isinstance(type_, Scalar) else Scalar.STRING)
+        case ast.AggregateName.SUM:
+            return Scalar.U64 if type_ in (Scalar.U32, Scalar.U64) else Scalar.I64
+        case _:
+            return type_
+
+
 def _property(variable: str, name: str) -> ast.PropertyOf:
     return ast.PropertyOf(_variable(variable), ast.Name(name, _NOWHERE), _NOWHERE)
+
+
+def _word(name: str) -> ast.Alias:
+    return ast.Alias(ast.Name(name, _NOWHERE))
 
 
 def _variable(name: str) -> ast.Variable:

@@ -75,36 +75,64 @@ def evaluate(
         SumTooLargeError: a sum of integers that is returned does not fit its type.
     """
     run = _Run(graph, values, now)
-    assignments = list(_solutions(query.match, {}, run))
+    outer: list[Assignment] = [{}]
+    for stage in query.stages:
+        outer = [_kept(stage, row) for row in _results(stage, outer, run)]
+    types = {column.name: column.expression.type for column in query.columns}
+    # The limit applies first: sorting uses exact sums, and only returned sums have to fit.
+    return [
+        {name: require_fit(value, types[name]) for name, value in result.columns.items()}
+        for result in _results(query, outer, run)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """A row of a result: its columns, the keys it is sorted by, and what it was made of."""
+
+    columns: Mapping[str, Value]
+    keys: Sequence[SortKey]
+    origin: Assignment | _Group
+
+
+def _results(query: ir.Selection, outer: Sequence[Assignment], run: _Run) -> list[_Result]:
+    """The rows that a match has for each of those outside: grouped, sorted and limited."""
+    assignments = [each for row in outer for each in _solutions(query.match, row, run)]
     run = replace(run, scope=assignments)
     rows: Sequence[Assignment | _Group] = assignments
     if query.is_grouped:
         rows = _groups(query, assignments, run)
-    results: list[tuple[dict[str, Value], list[SortKey]]] = []
+    results: list[_Result] = []
     for row in rows:
         columns = {
             column.name: _value(column.expression, row, query, run) for column in query.columns
         }
         keys = [_sort_key(key, row, query, run) for key in _order_keys(query)]
-        results.append((columns, keys))
+        results.append(_Result(columns, keys, row))
     # The last key first, since sorting is stable; reversed sorting is stable too.
     directions = [key.descending for key in _order_keys(query)]
     for place in reversed(range(len(directions))):
-        results.sort(key=lambda result: result[1][place], reverse=directions[place])
-    types = {column.name: column.expression.type for column in query.columns}
-    # The limit applies first: sorting uses exact sums, and only returned sums have to fit.
-    return [
-        {name: require_fit(value, types[name]) for name, value in columns.items()}
-        for columns, _ in results[_count(query.skip, run) or 0 :][: _count(query.limit, run)]
-    ]
+        results.sort(key=lambda result: result.keys[place], reverse=directions[place])
+    return results[_count(query.skip, run) or 0 :][: _count(query.limit, run)]
 
 
-def _order_keys(query: ir.ReadQuery) -> list[ir.OrderKey]:
+def _kept(stage: ir.Stage, result: _Result) -> Assignment:
+    """What later matches see of a row: the variables that are kept, and the values."""
+    names = {variable.name for variable in stage.kept}
+    values = {name: value for name, value in result.columns.items() if name not in names}
+    origin = result.origin
+    if isinstance(origin, _Group):
+        # All members of a group have the same variables; a group of nothing has none.
+        origin = next(iter(origin.members), {})
+    return {**{name: origin[name] for name in names}, ir.KEPT: values}
+
+
+def _order_keys(query: ir.Selection) -> list[ir.OrderKey]:
     return [*query.order, *(ir.OrderKey(each, descending=False) for each in query.tie_breakers)]
 
 
 def _sort_key(
-    key: ir.OrderKey, row: Assignment | _Group, query: ir.ReadQuery, run: _Run
+    key: ir.OrderKey, row: Assignment | _Group, query: ir.Selection, run: _Run
 ) -> SortKey:
     value = _value(key.expression, row, query, run)
     if value is None and isinstance(key.expression, ir.Ranking) and not key.descending:
@@ -353,7 +381,7 @@ def _operand(operand: ir.Operand, assignment: Assignment, run: _Run) -> Value:
             assert_never(operand)
 
 
-def _groups(query: ir.ReadQuery, assignments: Sequence[Assignment], run: _Run) -> list[_Group]:
+def _groups(query: ir.Selection, assignments: Sequence[Assignment], run: _Run) -> list[_Group]:
     """The assignments by their group keys; without keys one group, even of nothing."""
     groups = [] if query.group_keys else [_Group((), [])]
     for assignment in assignments:
@@ -370,7 +398,7 @@ def _groups(query: ir.ReadQuery, assignments: Sequence[Assignment], run: _Run) -
 def _value(
     expression: ir.Expression,
     row: Assignment | _Group,
-    query: ir.ReadQuery,
+    query: ir.Selection,
     run: _Run,
 ) -> Value:
     """The value of an expression for a row of the result."""

@@ -23,6 +23,7 @@ from tests.support.query_cases import (
     results,
     scalars,
     several,
+    stages,
     traversals,
     walks,
 )
@@ -41,6 +42,7 @@ CASES: tuple[QueryCase, ...] = (
     *lists.CASES,
     *scalars.CASES,
     *several.CASES,
+    *stages.CASES,
 )
 
 __all__ = ["CASES", "NOW", "Answer", "CaseGraph", "QueryCase", "TooLarge"]

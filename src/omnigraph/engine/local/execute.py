@@ -27,7 +27,7 @@ from omnigraph.engine.results import conform
 from omnigraph.errors import ErrorCode, InternalError, InvalidInputError, StorageError
 from omnigraph.limits import BRIEF_COMBINATIONS_MAX, COMPILED_QUERIES_MAX, RESULT_BATCH_ROWS
 from omnigraph.relational.caps import cap_rows
-from omnigraph.relational.plans import GivenRows, Plan, Relation, SearchRows, TableRows
+from omnigraph.relational.plans import GivenRows, Plan, Relation, SearchRows, Stages, TableRows
 from omnigraph.storage.index_damage import warn_of_damage
 from omnigraph.storage.streams import Relay
 
@@ -73,6 +73,9 @@ class LocalEngine:
             return "a lookup, because it wants one row by its key"
         if not self._uses_arrays:
             return "SQL, because arrays are switched off"
+        if plan.stages is not None:
+            plans = (*(stage.plan for stage in plan.stages.before), plan.stages.last)
+            return "; then ".join(self.means(each, data) for each in plans)
         return str(self._matcher.choose(plan, data))
 
     def searches(self, plan: Plan, data: Data) -> Mapping[str, str]:
@@ -104,6 +107,8 @@ class LocalEngine:
         budget.check()
         if (rows := look_up(plan, data)) is not None:
             return conform(rows, plan.columns)
+        if plan.stages is not None and self._uses_arrays:
+            return self._run_stages(plan.stages, data)
         if plan.matching is not None and self._uses_arrays:
             rows = self._matcher.run(plan, data)
             if rows is not None:
@@ -111,6 +116,16 @@ class LocalEngine:
                 budget.require_bytes(rows.nbytes)
                 return rows
         return self._run_sql(plan, data)
+
+    def _run_stages(self, stages: Stages, data: Data) -> pa.Table:
+        """Run stage after stage: what one keeps is usually little, and leads to few rows."""
+        # Only what is returned may not have too many rows.
+        between = data.within(replace(data.budget, rows=None))
+        given = data.given
+        for stage in stages.before:
+            rows = self._run(stage.plan, replace(between, given=given))
+            given = {**data.given, stage.relation: rows}
+        return self._run(stages.last, replace(data, given=given))
 
     @property
     def topologies(self) -> Topologies:

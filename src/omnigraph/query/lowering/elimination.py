@@ -40,7 +40,7 @@ class Summary:
     sums: tuple[ColumnSum, ...]
 
     @classmethod
-    def of(cls, query: ir.ReadQuery) -> Summary | None:
+    def of(cls, query: ir.Selection) -> Summary | None:
         """What a query uses of its match; None where rows have to be enumerated.
 
         That is so if the result has one row, or a list one item, for each match.
@@ -131,7 +131,7 @@ def name_ends(block: ir.Block, prefix: str = "") -> ir.Block:
     return replace(block, nodes=tuple(nodes), traversals=tuple(traversals))
 
 
-def aggregates_of(query: ir.ReadQuery) -> Iterator[ir.Aggregate]:
+def aggregates_of(query: ir.Selection) -> Iterator[ir.Aggregate]:
     """The aggregates that a query returns or sorts by."""
     expressions = [column.expression for column in query.columns]
     for expression in (*expressions, *(key.expression for key in query.order)):
@@ -139,7 +139,7 @@ def aggregates_of(query: ir.ReadQuery) -> Iterator[ir.Aggregate]:
             yield expression
 
 
-def lists_rows(query: ir.ReadQuery) -> bool:
+def lists_rows(query: ir.Selection) -> bool:
     """Whether a list of the result has an item for each match: weights do not repeat items."""
     return any(
         each.function is ir.AggregateFunction.COLLECT and not each.distinct
@@ -147,7 +147,7 @@ def lists_rows(query: ir.ReadQuery) -> bool:
     )
 
 
-def grouped_values(query: ir.ReadQuery) -> Iterator[ir.Operand]:
+def grouped_values(query: ir.Selection) -> Iterator[ir.Operand]:
     """The values that groups are made of one by one: messages do not add these up."""
     yield from query.group_keys
     for each in aggregates_of(query):
@@ -185,7 +185,7 @@ def _needed(block: ir.Block, summary: Summary) -> Iterator[str]:
         yield from part.outer
 
 
-def _sums(query: ir.ReadQuery) -> Iterator[ColumnSum]:
+def _sums(query: ir.Selection) -> Iterator[ColumnSum]:
     sums: dict[ColumnSum, None] = {}
     for each in aggregates_of(query):
         argument = each.argument

@@ -119,7 +119,8 @@ class _Trees:
         """An operand over the columns of a row."""
         match operand:
             case ir.ColumnValue(variable, name, type_):
-                return Typed(self._scope[variable, name], type_)
+                is_wide = operand.magnitude is not None
+                return Typed(self._scope[variable, name], type_, is_wide=is_wide)
             case ir.Call():
                 return _CallTree(
                     operand.type, [*map(self.side, operand.arguments)], self._bindings

@@ -98,10 +98,12 @@ def _key_seed(relation: str, key: FixedKey, given: Given) -> Reduction:
 
 
 def key_lookup(
-    query: ir.ReadQuery, catalog: Catalog, given: Given
+    query: ir.Selection, catalog: Catalog, given: Given
 ) -> Callable[[Given], Lookup] | None:
     """A lookup that answers the query, if it selects one node by its key and nothing else."""
     block = query.match
+    if query.follows_stage:
+        return None
     is_plain = len(block.nodes) == 1 and not block.traversals and not block.parts
     columns = [column.expression for column in query.columns]
     if not is_plain or query.limit is not None or query.skip is not None or query.is_grouped:

@@ -83,7 +83,7 @@ NO_EDGES: Final = NoPattern("it follows no edges")
 
 
 def match_pattern(
-    query: ir.ReadQuery,
+    query: ir.Selection,
     state: LoweringState,
     limit: int | None,
     results: Callable[[LoweringState, Rows], Plan],
@@ -94,6 +94,8 @@ def match_pattern(
         state: For this alone: its values are those of the pattern.
         results: Makes a plan over a table of rows.
     """
+    if query.follows_stage:
+        return NoPattern("it continues from a stage")
     block = name_ends(query.match)
     if not block.traversals:
         return NO_EDGES
@@ -126,7 +128,7 @@ def match_pattern(
     return MatchingTemplate(matching, keys)
 
 
-def _uses_of_groups(query: ir.ReadQuery) -> list[Use]:
+def _uses_of_groups(query: ir.Selection) -> list[Use]:
     """The values that groups are made of, one by one; what is added up is summed before."""
     return [
         (each.variable, each.column)
@@ -135,7 +137,7 @@ def _uses_of_groups(query: ir.ReadQuery) -> list[Use]:
     ]
 
 
-def _sums(query: ir.ReadQuery) -> list[tuple[ColumnSum, Sum]]:
+def _sums(query: ir.Selection) -> list[tuple[ColumnSum, Sum]]:
     wanted: dict[ColumnSum, None] = {}
     for each in aggregates_of(query):
         argument = each.argument
@@ -244,7 +246,7 @@ def _condition(condition: ir.Filter, state: LoweringState) -> RowCondition:
     return RowCondition(uses, filter_tree(condition, scope, state.given, state.builder.bindings))
 
 
-def _shape(query: ir.ReadQuery, limit: int | None) -> PlainResults | None:
+def _shape(query: ir.Selection, limit: int | None) -> PlainResults | None:
     if query.skip is not None:
         return None
     columns = [_result(each.expression) for each in query.columns]

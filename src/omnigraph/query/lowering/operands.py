@@ -99,7 +99,8 @@ def unconverted_parameters(query: ir.ReadQuery) -> frozenset[str]:
     are only looked for.
     """
     all_uses = Counter(_parameters_in(query))
-    compared = Counter(_parameters_in([*_exact_comparisons(query.match)]))
+    exact = [each for part in query.selections for each in _exact_comparisons(part.match)]
+    compared = Counter(_parameters_in(exact))
     vectors = Counter(_vectors_looked_for(query))
     names = {
         parameter.name
@@ -113,11 +114,15 @@ def unconverted_parameters(query: ir.ReadQuery) -> frozenset[str]:
 
 def _vectors_looked_for(query: ir.ReadQuery) -> Iterator[str]:
     """The name of each parameter that is a vector, once per search for it."""
-    expressions = [column.expression for column in query.columns]
-    for expression in (*expressions, *(key.expression for key in query.order)):
+    for expression in (each for selection in query.selections for each in _results(selection)):
         for part in expression.rankings if isinstance(expression, ir.Rrf) else (expression,):
             if isinstance(part, ir.Nearest) and isinstance(part.query, ir.ParameterValue):
                 yield part.query.name
+
+
+def _results(selection: ir.Selection) -> Iterator[ir.Expression]:
+    yield from (column.expression for column in selection.columns)
+    yield from (key.expression for key in selection.order)
 
 
 def _exact_comparisons(block: ir.Block) -> Iterator[ir.Comparison]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,9 +18,24 @@ from omnigraph.query.lowering.row_tables import Rows
 from omnigraph.query.lowering.rows import block_rows
 from omnigraph.query.lowering.scores import ScopeOfBest, best_of, rankings_of, score_rows
 from omnigraph.query.lowering.searching import rebind, searches_texts
+from omnigraph.query.lowering.stages import (
+    convert_columns,
+    given_rows,
+    is_boundary,
+    kept_rows,
+    output_columns,
+    uses_after,
+)
 from omnigraph.query.lowering.state import LoweringState
-from omnigraph.query.lowering.usage import uses_of_block, uses_of_results
-from omnigraph.relational.plans import Lookup, OutputColumn, Plan, Reduction
+from omnigraph.query.lowering.usage import Use, uses_of_block, uses_of_results
+from omnigraph.relational.plans import (
+    Lookup,
+    OutputColumn,
+    Plan,
+    Reduction,
+    StagePlan,
+    Stages,
+)
 from omnigraph.relational.trees import table
 from omnigraph.schema.catalog import Catalog
 
@@ -38,6 +53,7 @@ class Template:
     seeds: tuple[Callable[[Given], Reduction | None], ...]
     lookup: Callable[[Given], Lookup] | None = None
     matching: MatchingTemplate | NoPattern = NO_EDGES
+    stages: StageTemplates | None = None
 
     def plan(self, given: Given) -> Plan:
         """The plan whose rows are the query's answer, in its order.
@@ -52,6 +68,8 @@ class Template:
                 plan = replace(plan, unmatched=why)
             case matching:
                 plan = replace(plan, matching=matching.matching(given))
+        if self.stages is not None:
+            plan = replace(plan, stages=self.stages.plans(given))
         cut = self.unseeded.cut
         if cut is None:
             return plan
@@ -69,11 +87,70 @@ class Template:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class StageTemplates:
+    """The lowered stages of a query, each with the relation of the next one that its rows are."""
+
+    before: tuple[tuple[Template, str], ...]
+    last: Template
+
+    def plans(self, given: Given) -> Stages:
+        """The plans for these values."""
+        before = [StagePlan(template.plan(given), relation) for template, relation in self.before]
+        return Stages(tuple(before), self.last.plan(given))
+
+
 def lower(query: ir.ReadQuery, catalog: Catalog, given: Given) -> Template:
     """Lower a query for all values that have the shape of the given ones."""
     state = LoweringState(catalog, given)
+    outer: Rows | None = None
+    later = uses_after(query)
+    for stage, uses in zip(query.stages, later, strict=True):
+        outer = _stage_rows(stage, state, outer, uses)
+    template = _lower_selection(query, state, outer)
+    if any(map(is_boundary, query.stages)):
+        return replace(template, stages=_lower_stages(query, catalog, given, later))
+    return template
+
+
+def _stage_rows(
+    stage: ir.Stage, state: LoweringState, outer: Rows | None, later: frozenset[Use]
+) -> Rows:
+    """The rows that a stage keeps, as a part of the plan that is built."""
+    uses = [*uses_of_block(stage.match), *uses_of_results(stage)]
+    if not is_boundary(stage):
+        uses += later
+    summary = Summary.of(stage)
+    rows = block_rows(state, stage.match, frozenset(uses), outer=outer, summary=summary)
+    values = state.given.values
+    limit, skip = _count(stage.limit, values), _count(stage.skip, values)
+    rows = score_rows(stage, state, rows, None if limit is None else limit + (skip or 0))
+    return kept_rows(state, stage, rows, _select(stage, state, rows, limit, skip), later)
+
+
+def _lower_stages(
+    query: ir.ReadQuery, catalog: Catalog, given: Given, later: Sequence[frozenset[Use]]
+) -> StageTemplates:
+    """A plan for each stage that has other rows than its match, and one for what is after them."""
+    state = LoweringState(catalog, given)
+    outer: Rows | None = None
+    before: list[tuple[Template, str]] = []
+    for stage, uses in zip(query.stages, later, strict=True):
+        if is_boundary(stage):
+            template = _lower_selection(stage, state, outer)
+            state = LoweringState(catalog, given)
+            relation, outer = given_rows(state, stage, uses)
+            before.append((template, relation))
+        else:
+            outer = _stage_rows(stage, state, outer, uses)
+    return StageTemplates(tuple(before), _lower_selection(query, state, outer))
+
+
+def _lower_selection(query: ir.Selection, state: LoweringState, outer: Rows | None) -> Template:
+    """Lower a match and its results, for rows that are outside of it."""
+    catalog, given = state.catalog, state.given
     uses = frozenset([*uses_of_block(query.match), *uses_of_results(query)])
-    rows = block_rows(state, query.match, uses, summary=Summary.of(query))
+    rows = block_rows(state, query.match, uses, outer=outer, summary=Summary.of(query))
     limit, skip = _count(query.limit, given.values), _count(query.skip, given.values)
     scope = ScopeOfBest.of(query, state, rows, limit)
     rows = score_rows(query, state, rows, None if limit is None else limit + (skip or 0))
@@ -91,9 +168,24 @@ def lower(query: ir.ReadQuery, catalog: Catalog, given: Given) -> Template:
 
 
 def _results_plan(
-    query: ir.ReadQuery, state: LoweringState, rows: Rows, limit: int | None, skip: int | None
+    query: ir.Selection, state: LoweringState, rows: Rows, limit: int | None, skip: int | None
 ) -> Plan:
     """The plan of the query's results over a table of its rows."""
+    tree = _select(query, state, rows, limit, skip)
+    if isinstance(query, ir.Stage):
+        convert_columns(query, tree)
+        return state.builder.plan(tree, output_columns(query))
+    columns = (
+        OutputColumn(column_.name, column_.expression.type, column_.expression.nullable)
+        for column_ in query.columns
+    )
+    return state.builder.plan(tree, columns)
+
+
+def _select(
+    query: ir.Selection, state: LoweringState, rows: Rows, limit: int | None, skip: int | None
+) -> exp.Select:
+    """The query's results over a table of its rows."""
     results = Results(state, rows)
     source = exp.Select().from_(table(rows.table, ROWS))
     tree = (
@@ -101,15 +193,14 @@ def _results_plan(
         if query.is_grouped
         else results.plain_select(query, source)
     )
+    if isinstance(query, ir.Stage) and not query.is_cut:
+        # What is kept has no order.
+        tree.set("order", None)
     if limit is not None:
         tree = tree.limit(limit)
     if skip is not None:
         tree = tree.offset(skip)
-    columns = (
-        OutputColumn(column_.name, column_.expression.type, column_.expression.nullable)
-        for column_ in query.columns
-    )
-    return state.builder.plan(tree, columns)
+    return tree
 
 
 def _count(count: int | ir.ParameterValue | None, values: Mapping[str, ir.Value]) -> int | None:

@@ -9,7 +9,7 @@ from typing import Final, assert_never
 from sqlglot import exp
 
 from omnigraph.query import ir
-from omnigraph.query.expressions import is_whole
+from omnigraph.query.expressions import is_wide
 from omnigraph.query.lowering.elimination import ColumnSum, adds_up
 from omnigraph.query.lowering.expressions import value_tree
 from omnigraph.query.lowering.operands import Scope
@@ -68,14 +68,14 @@ class Results:
         ]
         return if_there(exp.Struct(expressions=members))
 
-    def plain_select(self, query: ir.ReadQuery, source: exp.Select) -> exp.Select:
+    def plain_select(self, query: ir.Selection, source: exp.Select) -> exp.Select:
         """One result row per row."""
         columns = [self.operand(column.expression) for column in query.columns]
         order = self._order(query, self.operand)
         tree = source.select(*map(_number_column, range(len(columns)), columns))
         return tree.order_by(*order) if order else tree
 
-    def grouped_select(self, query: ir.ReadQuery, source: exp.Select) -> exp.Select:
+    def grouped_select(self, query: ir.Selection, source: exp.Select) -> exp.Select:
         """Group rows by the plain columns.
 
         Group keys and aggregated values are computed first, under generated names: a constant is
@@ -102,7 +102,7 @@ class Results:
         return tree.order_by(*order) if keys and order else tree
 
     def _order(
-        self, query: ir.ReadQuery, value: Callable[[ir.Expression], exp.Expr]
+        self, query: ir.Selection, value: Callable[[ir.Expression], exp.Expr]
     ) -> list[exp.Ordered]:
         keys = [(key.expression, key.descending) for key in query.order]
         keys += [(operand, False) for operand in query.tie_breakers]
@@ -187,7 +187,7 @@ def _aggregate(aggregate: ir.Aggregate, value: exp.Expr) -> exp.Expr:
             is_value = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
             items = exp.Filter(this=over(exp.ArrayAgg, value), expression=exp.Where(this=is_value))
             nothing = exp.Cast(this=exp.Array(), to=sql_type(aggregate.type))
-            if isinstance(argument, ir.Computed) and is_whole(argument.type):
+            if is_wide(argument):
                 nothing = exp.Cast(this=exp.Array(), to=exp.DataType.build(f"ARRAY<{WIDE}>"))
             listed = exp.Coalesce(this=items, expressions=[nothing])
             return exp.Anonymous(this="LIST_SORT", expressions=[listed])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -94,10 +94,20 @@ def block_rows(
     return rows
 
 
+def keys_of(part: ir.Negation | ir.OptionalPart, uses: Iterable[Use]) -> list[Use]:
+    """The columns by which the rows of an inner block belong to those outside.
+
+    Args:
+        uses: What the inner block uses.
+    """
+    ids = [(variable, "id") for variable in part.outer if variable != ir.KEPT]
+    return [*ids, *sorted(use for use in set(uses) if use[0] == ir.KEPT)]
+
+
 def _subtract(state: LoweringState, rows: Rows, negation: ir.Negation) -> Rows:
     """The rows for which the negated block has none."""
     inner_uses = frozenset(uses_of_block(negation.block))
-    ids = [(variable, "id") for variable in negation.outer]
+    ids = keys_of(negation, inner_uses)
     inner = _inner_rows(state, rows, negation, inner_uses)
     ids_found = [named(column(inner.columns[use], "f"), rows.columns[use]) for use in ids]
     hits = exp.select(*ids_found).from_(table(inner.table, "f")).distinct()
@@ -118,7 +128,7 @@ def _extend(state: LoweringState, rows: Rows, part: ir.OptionalPart, uses: froze
         *(column(name, "k") for name in rows.values),
         *(named(column(added[use], "x"), name) for use, name in columns.items()),
     ).from_(table(rows.table, "k"))
-    on = rows.same([(variable, "id") for variable in part.outer], inner, ours="k", theirs="x")
+    on = rows.same(keys_of(part, uses_of_block(part.block)), inner, ours="k", theirs="x")
     query = query.join(table(inner.table, "x"), on=on, join_type="left")
     return replace(
         rows,
@@ -141,7 +151,7 @@ def _weigh_by(
     bound = bound_in(part.block)
     inner_summary = summary.within(bound, part.outer)
     inner = _optional_rows(state, rows, part, uses, inner_summary)
-    ids = [(variable, "id") for variable in part.outer]
+    ids = keys_of(part, uses_of_block(part.block))
     sums = group_sums(state, inner, ids, inner_summary.sums)
     first = len(rows.carried)
     added = {what: f"s{first + place}" for place, what in enumerate(sums.carried)}
@@ -217,8 +227,8 @@ def _inner_rows(
     summary: Summary | None = None,
 ) -> Rows:
     """The rows of a block for the values that variables outside it have."""
-    ids = {(variable, "id") for variable in part.outer}
-    needed_uses = {use for use in inner_uses if use[0] in part.outer} | ids
+    needed_uses = {use for use in inner_uses if use[0] in part.outer}
+    needed_uses.update(keys_of(part, inner_uses))
     outer = rows.distinct_columns(needed_uses, state)
     return block_rows(state, part.block, inner_uses, outer=outer, summary=summary)
 

@@ -32,14 +32,14 @@ _RANK: Final = "n"
 """The columns of a table of ranks."""
 
 
-def rankings_of(query: ir.ReadQuery) -> tuple[ir.Ranking, ...]:
+def rankings_of(query: ir.Selection) -> tuple[ir.Ranking, ...]:
     """The rankings that a query returns or sorts by, each once."""
     expressions = [each.expression for each in query.columns]
     expressions += [key.expression for key in query.order]
     return tuple(dict.fromkeys(each for each in expressions if isinstance(each, ir.Ranking)))
 
 
-def score_rows(query: ir.ReadQuery, state: LoweringState, rows: Rows, limit: int | None) -> Rows:
+def score_rows(query: ir.Selection, state: LoweringState, rows: Rows, limit: int | None) -> Rows:
     """The same rows with a column for each ranking of the query."""
     rankings = rankings_of(query)
     if not rankings:
@@ -68,11 +68,11 @@ class ScopeOfBest:
 
     @classmethod
     def of(
-        cls, query: ir.ReadQuery, state: LoweringState, rows: Rows, limit: int | None
+        cls, query: ir.Selection, state: LoweringState, rows: Rows, limit: int | None
     ) -> ScopeOfBest | None:
         """The scope, if there is such a ranking and the scope is not a whole type."""
         rankings = rankings_of(query)
-        if limit is None or len(rankings) != 1 or _is_whole_type(query.match):
+        if limit is None or len(rankings) != 1 or _is_whole_type(query):
             return None
         if query.skip is not None or query.is_grouped or query.match.optionals:
             # The first rows of the result are not those of the first that are ranked.
@@ -82,7 +82,7 @@ class ScopeOfBest:
             return None
         id_ = column(rows.columns[_variable(ranking), "id"], "q")
         tree = exp.select(named(id_, "c0")).from_(table(rows.table, "q"))
-        if len(query.match.nodes) > 1 or query.match.traversals:
+        if len(query.match.nodes) > 1 or query.match.traversals or query.follows_stage:
             tree = tree.distinct()
         plan = state.builder.plan(tree, [OutputColumn("id", Scalar.STRING, nullable=False)])
         return cls(ranking, rows, limit, plan)
@@ -102,7 +102,7 @@ class ScopeOfBest:
         names = self.rows.columns.values()
         query = exp.select(*(column(name, "q") for name in names), named(column(SCORE, "s"), "r0"))
         query = query.from_(table(self.rows.table, "q")).join(table(relation, "s"), on=on)
-        for place in self.rows.places[variable]:
+        for place in self.rows.places.get(variable, ()):
             by = MatchesColumn(relation, "id")
             state.builder.reduce(Reduction(place.relation, place.column, by))
         scored = replace(self.rows, table=state.builder.define(query), scores={self.ranking: "r0"})
@@ -110,11 +110,11 @@ class ScopeOfBest:
 
 
 def best_of(
-    query: ir.ReadQuery, state: LoweringState, limit: int | None, skip: int | None
+    query: ir.Selection, state: LoweringState, limit: int | None, skip: int | None
 ) -> Best | None:
     """The best of a type, if that is what the result is, in columns that need no computation."""
     rankings = rankings_of(query)
-    is_of_type = _is_whole_type(query.match) and not query.is_grouped
+    is_of_type = _is_whole_type(query) and not query.is_grouped
     if not limit or not is_of_type or len(rankings) != 1 or len(query.order) != 1:
         return None
     (ranking,) = rankings
@@ -146,8 +146,8 @@ class _Depth:
     enough: int | None = None
 
     @classmethod
-    def of(cls, query: ir.ReadQuery, rankings: Sequence[ir.Ranking], limit: int | None) -> _Depth:
-        if not _is_whole_type(query.match):
+    def of(cls, query: ir.Selection, rankings: Sequence[ir.Ranking], limit: int | None) -> _Depth:
+        if not _is_whole_type(query):
             return cls()
         enough = limit if len(rankings) == 1 and _is_by_best(query, rankings[0]) else None
         if not all(isinstance(ranking, ir.Rrf) for ranking in rankings):
@@ -157,11 +157,13 @@ class _Depth:
         return cls(RRF_WINDOW, enough if has_scores else None)
 
 
-def _is_whole_type(block: ir.Block) -> bool:
-    return not (len(block.nodes) > 1 or block.traversals or block.filters or block.parts)
+def _is_whole_type(query: ir.Selection) -> bool:
+    block = query.match
+    restricts = block.traversals or block.filters or block.parts or query.follows_stage
+    return not (len(block.nodes) > 1 or restricts)
 
 
-def _is_by_best(query: ir.ReadQuery, ranking: ir.Ranking) -> bool:
+def _is_by_best(query: ir.Selection, ranking: ir.Ranking) -> bool:
     """Whether rows are sorted by a ranking first, the best before others."""
     if not query.order or query.order[0].expression != ranking:
         return False

@@ -16,11 +16,12 @@ def uses_of_block(block: ir.Block) -> Iterator[Use]:
     for condition in block.filters:
         yield from _uses(operands_of(condition))
     for part in block.parts:
-        yield from ((variable, "id") for variable in part.outer)
+        # What a stage kept has no id: its values are used one by one.
+        yield from ((variable, "id") for variable in part.outer if variable != ir.KEPT)
         yield from uses_of_block(part.block)
 
 
-def uses_of_results(query: ir.ReadQuery) -> Iterator[Use]:
+def uses_of_results(query: ir.Selection) -> Iterator[Use]:
     """The columns that the result, the order and its tie breakers use."""
     columns = [column.expression for column in query.columns]
     for expression in (*columns, *(key.expression for key in query.order)):

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from omnigraph.model.types import Scalar
 from omnigraph.query import ir
+from omnigraph.query.expressions import is_wide
 from omnigraph.query.lowering.elimination import ColumnSum
 from omnigraph.relational.expressions import WIDE
 
@@ -40,7 +41,7 @@ def sum_weights(weight: exp.Expr | None) -> exp.Expr:
 def summand(value: exp.Expr, argument: ir.Operand, weight: exp.Expr | None) -> exp.Expr:
     """The value times a weight, in a type whose sums neither round nor wrap; null stays null."""
     is_whole = isinstance(argument.type, Scalar) and argument.type.is_integer
-    whole = _WIDE if isinstance(argument, ir.Computed) else "DECIMAL(20, 0)"
+    whole = _WIDE if is_wide(argument) else "DECIMAL(20, 0)"
     tree = _cast(value, whole if is_whole else "DOUBLE")
     if weight is None:
         return tree
