@@ -230,6 +230,14 @@ def test_spark_agrees_with_the_reference(spark_engine: SparkEngine, question: Qu
         pytest.param(BY_SQL, plan, "_count", lambda *_: None, id="limits"),
         pytest.param(
             BY_SQL,
+            rows,
+            "keys_of",
+            lambda part, _: [(each, "id") for each in part.outer if each != ir.KEPT],
+            id="values that a stage kept",
+            marks=pytest.mark.soak,
+        ),
+        pytest.param(
+            BY_SQL,
             expressions._Trees,
             "_inverse",
             lambda self, condition: Not(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ FRAGMENTS = st.sampled_from(
     ["query ", "a", "(", ")", "{", "}", "[", "]", "match ", "return ", "order ", "limit ", "not ",
      "$", "$p", "$_", ":", "Person", "knows", "contains ", "<", ">", "=", "!=", "is null", "as ",
      "count(", "now()", "date(", "nearest(", "rrf(", "insert ", "update ", "delete ", "set ",
-     "where ", "and ", "or ", "in ", "is not null", "not $p.age", "[1, 2]", "(", ".", ",",
+     "with ", "where ", "and ", "or ", "in ", "is not null", "not $p.age", "[1, 2]", "(", ".", ",",
      '"', "\\", "//", "/*", "*/", "#", "\n", "-1", "2.5", "{1,3}",
      "\x00", "\ud800", "é", "\u2028", "@description(", "Vector(3)", "?", "null", "true"]
 )  # fmt: skip
@@ -89,13 +90,20 @@ def test_queries_compile_over_any_schema(catalog, data):
 def test_every_name_of_a_typed_query_is_resolved(case):
     (query,) = compile_queries(case.text, CATALOG)
     assert isinstance(query, ir.ReadQuery)
-    check_block(query.match, {})
-    assert list(query.variables) == sorted(query.variables)
-    assert len({each.name for each in query.columns}) == len(query.columns)
-    if query.is_grouped:
-        expressions = [each.expression for each in query.columns]
-        for key in query.order:
-            assert isinstance(key.expression, ir.Aggregate) or key.expression in expressions
+    types: dict[str, tuple[str, ...]] = {}
+    for part in query.selections:
+        check_block(part.match, types)
+        assert list(part.variables) == sorted(part.variables)
+        assert len({each.name for each in part.columns}) == len(part.columns)
+        if part.is_grouped:
+            expressions = [each.expression for each in part.columns]
+            for key in part.order:
+                assert isinstance(key.expression, ir.Aggregate) or key.expression in expressions
+        if isinstance(part, ir.Stage):
+            assert {each.name for each in part.kept} <= set(part.variables)
+            types = {each.name: each.type_names for each in part.kept}
+            # The values that are kept are columns of no type.
+            types[ir.KEPT] = ()
 
 
 def check_block(block: ir.Block, outer: dict[str, tuple[str, ...]]) -> None:
@@ -188,7 +196,7 @@ def test_the_order_of_clauses_does_not_matter_where_every_node_is_bound(case, ra
         optionals.pop(0) if isinstance(each, ast.OptionalPart) else each
         for each in random.sample(body.clauses, len(body.clauses))
     )
-    shuffled = ast.Read(clauses, body.projections, body.orderings, body.limit)
+    shuffled = replace(body, clauses=clauses)
     node = ast.QueryNode(case.query.name, case.query.parameters, None, None, shuffled)
     (other,) = compile_queries(print_queries([node]), CATALOG)
     assert isinstance(other, ir.ReadQuery)
