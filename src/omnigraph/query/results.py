@@ -20,7 +20,7 @@ _NEEDS_LIMIT: Final = frozenset({ast.SearchName.NEAREST, ast.SearchName.RRF})
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class ResolvedResults:
     """What `return` and `with` have in common: what becomes of the rows of a match.
 
     Attributes:
@@ -36,7 +36,7 @@ class Results:
     skip: int | ir.ParameterValue | None
 
 
-def resolve_results(part: ast.Read | ast.Stage, scope: Scope) -> Results:
+def resolve_results(part: ast.Read | ast.Stage, scope: Scope) -> ResolvedResults:
     """Resolve what follows a match; if an error was reported, it serves only to find more."""
     projections = [each for syntax in part.projections for each in _expanded(syntax, scope)]
     columns = _columns(projections, scope, distinct=part.distinct)
@@ -49,7 +49,7 @@ def resolve_results(part: ast.Read | ast.Stage, scope: Scope) -> Results:
     if part.limit is None:
         _check_unlimited(part, scope)
     ids = map(scope.id_of, scope.all_variables())
-    return Results(
+    return ResolvedResults(
         tuple(projections),
         columns,
         tuple(order),

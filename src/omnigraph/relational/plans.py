@@ -222,7 +222,7 @@ class Plan:
     unmatched: str = "it follows no edges"
     cut: Cut | None = None
     best: Best | None = None
-    stages: Stages | None = None
+    stages: StagedPlans | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ class StagePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Stages:
+class StagedPlans:
     """Plans that together have the result of another, each with the rows of the one before it.
 
     Attributes:

@@ -27,7 +27,7 @@ from omnigraph.engine.results import conform
 from omnigraph.errors import ErrorCode, InternalError, InvalidInputError, StorageError
 from omnigraph.limits import BRIEF_COMBINATIONS_MAX, COMPILED_QUERIES_MAX, RESULT_BATCH_ROWS
 from omnigraph.relational.caps import cap_rows
-from omnigraph.relational.plans import GivenRows, Plan, Relation, SearchRows, Stages, TableRows
+from omnigraph.relational.plans import GivenRows, Plan, Relation, SearchRows, StagedPlans, TableRows
 from omnigraph.storage.index_damage import warn_of_damage
 from omnigraph.storage.streams import Relay
 
@@ -117,7 +117,7 @@ class LocalEngine:
                 return rows
         return self._run_sql(plan, data)
 
-    def _run_stages(self, stages: Stages, data: Data) -> pa.Table:
+    def _run_stages(self, stages: StagedPlans, data: Data) -> pa.Table:
         """Run stage after stage: what one keeps is usually little, and leads to few rows."""
         # Only what is returned may not have too many rows.
         between = data.within(replace(data.budget, rows=None))

@@ -33,8 +33,8 @@ from omnigraph.relational.plans import (
     OutputColumn,
     Plan,
     Reduction,
+    StagedPlans,
     StagePlan,
-    Stages,
 )
 from omnigraph.relational.trees import table
 from omnigraph.schema.catalog import Catalog
@@ -94,10 +94,10 @@ class StageTemplates:
     before: tuple[tuple[Template, str], ...]
     last: Template
 
-    def plans(self, given: Given) -> Stages:
+    def plans(self, given: Given) -> StagedPlans:
         """The plans for these values."""
         before = [StagePlan(template.plan(given), relation) for template, relation in self.before]
-        return Stages(tuple(before), self.last.plan(given))
+        return StagedPlans(tuple(before), self.last.plan(given))
 
 
 def lower(query: ir.ReadQuery, catalog: Catalog, given: Given) -> Template:
