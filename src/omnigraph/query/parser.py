@@ -65,7 +65,7 @@ _GRAMMAR: Final = Grammar(
             name.upper(): f"'{name}'"
             for name in (
                 *("and", "or", "is", "as", "insert", "update", "delete"),
-                *("when", "then", "else", "end"),
+                *("when", "then", "else", "end", "match", "return", "with"),
             )
         },
     },

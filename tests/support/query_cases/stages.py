@@ -164,7 +164,7 @@ CASES = (
         ("bell", 1),
     ),
     staged(
-        "a binding again is no null",
+        "a binding after a stage is no null",
         "match { $p: Person optional { $p worksAt $c } } with { $p, $c } "
         "match { $c: Company } return { count(*) as n }",
         "n",

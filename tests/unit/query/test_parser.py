@@ -10,7 +10,8 @@ from omnigraph.query.parser import read
 from omnigraph.query.printer import print_expression, print_queries
 
 KEYWORDS = [
-    "query", "match", "return", "order", "limit", "not", "as", "asc", "desc", "insert", "update",
+    "query", "match", "with", "return", "order", "limit", "skip", "not", "as", "asc", "desc",
+    "insert", "update",
     "delete", "set", "where", "and", "is", "null", "true", "false", "contains", "starts_with",
     "distinct", "count", "sum", "avg", "min", "max", "now", "date", "datetime", "nearest", "bm25",
     "search", "fuzzy", "match_text", "rrf", "from", "to", "type", "kind", "when", "id",
