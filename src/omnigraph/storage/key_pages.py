@@ -135,5 +135,6 @@ def _read_outline(folder: str) -> _Outline | None:
 def _read_page(outline: _Outline, number: int) -> _Page:
     start = number * outline.page_rows
     count = min(outline.page_rows, outline.reader.num_rows() - start)
-    rows = outline.reader.read_range(start, count).to_table().combine_chunks()
+    # In one batch: of several, each takes a while by itself.
+    rows = outline.reader.read_range(start, count, batch_size=count).to_table().combine_chunks()
     return _Page(rows["values"].chunk(0), rows["ids"].to_numpy())
