@@ -343,6 +343,14 @@ class ConflictAnswer(BaseModel):
     facet: str | None = None
 
 
+class FollowUpAnswer(BaseModel):
+    """What failed after a write, which has landed all the same."""
+
+    model_config = ConfigDict(extra="allow")
+
+    message: str
+
+
 class MergeAnswer(BaseModel):
     """What a merge did, or would do."""
 
@@ -355,6 +363,7 @@ class MergeAnswer(BaseModel):
     changes: dict[str, CountsAnswer]
     conflict_count: int
     merge_conflicts: list[ConflictAnswer]
+    warnings: list[FollowUpAnswer]
     dry_run: bool
 
 

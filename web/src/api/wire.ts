@@ -205,6 +205,12 @@ export interface ExplainBody {
   memory?: string | number | null;
 }
 
+/** What failed after a write, which has landed all the same. */
+export interface FollowUpAnswer {
+  message: string;
+  [name: string]: unknown;
+}
+
 /** The served graphs. */
 export interface GraphNamesAnswer {
   graphs: string[];
@@ -251,6 +257,7 @@ export interface MergeAnswer {
   changes: Record<string, CountsAnswer>;
   conflict_count: number;
   merge_conflicts: ConflictAnswer[];
+  warnings: FollowUpAnswer[];
   dry_run: boolean;
   [name: string]: unknown;
 }
