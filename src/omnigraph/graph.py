@@ -763,6 +763,7 @@ class Graph:
         embed: str = "auto",
         actor: str | None = None,
         message: str | None = None,
+        expect_head: str | None = None,
         progress: Progress | None = None,
         key: str | RequestKey | None = None,
     ) -> LoadResult:
@@ -788,6 +789,8 @@ class Graph:
                 the load has landed all the same, and the result has a warning.
             embed: `now` embeds texts whose vectors are not given, `later` leaves that to `embed`,
                 and `auto` leaves it if they are many, or on Spark.
+            expect_head: The commit, or a tag of it, that the branch must be at, or the load is
+                refused.
             progress: Called with how far each stage is.
             key: Names this load for a day, as for `mutate`. A text stands for the names of files
                 and not for their contents.
@@ -799,7 +802,8 @@ class Graph:
             NotFoundError: there is no such file, type or branch.
             NotAllowedError: the handle is on a point of history, or was opened read-only.
             IntegrityError: rows break rules of the schema; its report lists them. Nothing changed.
-            ConflictError: others changed the same tables meanwhile. Nothing changed.
+            ConflictError: others changed the same tables meanwhile, or the branch is not at
+                `expect_head`. Nothing changed.
             RecoveryNeededError: an earlier write cannot be recovered without a person. Nothing
                 changed.
             OutcomeUnknownError: whether the commit landed is unknown; look for it before a retry.
@@ -810,7 +814,7 @@ class Graph:
         if start is not None and branch is None:
             fault = "start makes a branch, and branch names it: give both"
             raise InvalidParameterError(fault, name="start")
-        order = self._order(OperationKind.LOAD, branch, actor, message)
+        order = self._order(OperationKind.LOAD, branch, actor, message, expect_head)
         request = LoadRequest(
             source,
             mode=require_text(mode, "mode"),
@@ -825,7 +829,8 @@ class Graph:
         check = partial(self._loads.require_possible, request)
         with self._branch_for_load(order.branch, start, check):
             if key is not None and not isinstance(key, RequestKey):
-                key = RequestKey.parse(key, order.branch, mode, repr(source), message)
+                asked = (order.branch, mode, repr(source), message, expect_head)
+                key = RequestKey.parse(key, *asked)
             result = self._loads.run(order, request, key)
         if not index or result.commit_id is None:
             return result
@@ -1230,6 +1235,7 @@ class Graph:
         actor: str | None = None,
         message: str | None = None,
         expect_source: str | None = None,
+        expect_head: str | None = None,
     ) -> MergeOutcome:
         """Merge what one branch changed into another, in one commit with two parents.
 
@@ -1252,11 +1258,12 @@ class Graph:
             engine: `local`, `spark` or `auto`, by how much differs; `$OMNIGRAPH_ENGINE` when None.
             expect_source: The commit, or a tag of it, that the source must be at, or the merge is
                 refused.
+            expect_head: The same of the branch that changes.
 
         Raises:
             MergeConflictError: there are conflicts that `resolve` does not decide. Nothing changed.
-            ConflictError: the target kept moving meanwhile, or the source is not at
-                `expect_source`. Nothing changed.
+            ConflictError: the target kept moving meanwhile, or a branch is not where it is expected
+                to be. Nothing changed.
             BranchNotFoundError: the graph has no such branch.
             InvalidInputError: source and target are one branch, `resolve` is invalid, or Spark
                 cannot merge schemas that differ in this way. Nothing changed.
@@ -1275,6 +1282,7 @@ class Graph:
             strict_rows,
             engine,
             None if expect_source is None else self._points.locate(expect_source).commit_id,
+            expect_head=None if expect_head is None else self._points.locate(expect_head).commit_id,
         )
         who, why = require_actor(actor) or self._actor, require_message(message)
         if dry_run:

@@ -12,8 +12,7 @@ import httpx
 import uvicorn
 
 from omnigraph.clock import SystemClock
-from omnigraph.server.app import make_app
-from omnigraph.server.serve import listen
+from omnigraph.server.serve import configure, listen
 from omnigraph.server.service import GraphService
 from omnigraph.server.settings import ServerSettings, read_settings
 from omnigraph.server.tokens import TokenFile
@@ -50,8 +49,7 @@ def serving(settings: ServerSettings) -> Iterator[Served]:
     token, _ = TokenFile(settings.token_file, SystemClock()).create("ada")
     service = GraphService(settings)
     listener = listen("127.0.0.1", 0)
-    config = uvicorn.Config(make_app(service), log_config=None, access_log=False)
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(configure(service))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     give_up = time.monotonic() + 30

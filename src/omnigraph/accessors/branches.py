@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from omnigraph.clock import Clock
+from omnigraph.model.arguments import require_text
+from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 from omnigraph.policy.actions import Action
 
@@ -57,14 +59,16 @@ class BranchList:
         lifecycle.create(self._manifest, self._clock, new, source, tip_since=now)
         return self._graph.on(new)
 
-    def delete(self, name: str, *, dry_run: bool = False) -> None:
+    def delete(self, name: str, *, dry_run: bool = False, expect_head: str | None = None) -> None:
         """Delete a branch, and its commits but for those that were merged or have tags.
 
         Args:
             dry_run: Raise the errors of a deletion, and write nothing.
+            expect_head: The commit that the branch must be at, or it is not deleted.
 
         Raises:
             BranchNotFoundError: the graph has no such branch.
+            StaleHeadError: it is not at `expect_head`. It is unchanged.
             NotAllowedError: it is main, other branches build on it, or the policy forbids it.
         """
         from omnigraph.branching import lifecycle
@@ -74,8 +78,15 @@ class BranchList:
             # A branch that the actor may not read must look as if there were none.
             self._graph.snapshot(branch=wanted)
             self._graph.authority.require(Action.BRANCH_DELETE, branch=wanted)
+        head = None if expect_head is None else CommitId(require_text(expect_head, "expect_head"))
         if dry_run:
             lifecycle.require_deletable(self._manifest, wanted)
+            if head is not None:
+                lifecycle.require_head(self._manifest.current(wanted), head)
             return
         self._graph.require_writable()
-        lifecycle.delete(self._manifest, self._clock, wanted)
+        if head is None:
+            lifecycle.delete(self._manifest, self._clock, wanted)
+            return
+        branch = lifecycle.require_deletable(self._manifest, wanted)
+        lifecycle.delete_unmoved(self._manifest, self._clock, branch, head)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from threading import Lock
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from omnigraph.accessors.stored_queries import StoredQuery
 from omnigraph.changes.facts import counts, row_objects
@@ -17,11 +17,13 @@ from omnigraph.errors import (
     TypeNotFoundError,
 )
 from omnigraph.formats.cells import plain_value
-from omnigraph.graph import Graph
 from omnigraph.limits import AGENT_CHANGES_MAX, AGENT_ROWS_MAX
 from omnigraph.model.arguments import require_number, require_text
 from omnigraph.model.names import BranchName
 from omnigraph.model.types import Scalar, VectorType
+
+if TYPE_CHECKING:
+    from omnigraph.remote.graph import AnyGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Workspace:
         limits: What each query may spend, as arguments of `Graph.query`.
     """
 
-    graph: Graph
+    graph: AnyGraph
     branch: BranchName
     writes: bool = True
     limits: Mapping[str, Any] = field(default_factory=dict)
@@ -44,7 +46,7 @@ class Workspace:
     @classmethod
     def open(
         cls,
-        graph: Graph,
+        graph: AnyGraph,
         branch: str,
         *,
         writes: bool = True,
@@ -67,7 +69,7 @@ class Workspace:
         """The branch that the agent starts from."""
         return str(self.graph.snapshot().branch)
 
-    def reader(self, at: str | None = None) -> Graph:
+    def reader(self, at: str | None = None) -> AnyGraph:
         """A handle on a branch, a commit or a tag; on the agent's own branch once there is one.
 
         Raises:
@@ -83,7 +85,7 @@ class Workspace:
             return self.graph.at(branch=self.branch)
         return self.graph
 
-    def writer(self) -> Graph:
+    def writer(self) -> AnyGraph:
         """A handle on the agent's branch, which is created if there is none.
 
         Raises:

@@ -125,7 +125,7 @@ def delete_unmoved(manifest: Manifest, clock: Clock, branch: Branch, head: Commi
     if manifest.names.ref_of(branch.name) != branch.ref:
         message = f"branch {branch.name} was deleted, and another has its name by now"
         raise BranchNotFoundError(message, hint="see 'omnigraph branch list'")
-    _require_head(manifest.current(branch.name), head)
+    require_head(manifest.current(branch.name), head)
     _delete(manifest, clock, branch, head)
 
 
@@ -255,7 +255,12 @@ def _require_unused(manifest: Manifest, branch: Branch) -> None:
         raise NotAllowedError(message, hint=hint, code=ErrorCode.BRANCH_IN_USE)
 
 
-def _require_head(snapshot: Snapshot, expected: CommitId) -> None:
+def require_head(snapshot: Snapshot, expected: CommitId) -> None:
+    """Refuse to delete a branch that is not at a commit.
+
+    Raises:
+        StaleHeadError: it is at another one.
+    """
     actual = snapshot.head.commit_id
     if expected != actual:
         message = f"branch {snapshot.branch} is at {actual}, and not at {expected}: it stays"

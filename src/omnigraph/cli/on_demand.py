@@ -11,6 +11,8 @@ import typer
 from typer._click.exceptions import UsageError as UsageError  # typer has no name for it
 from typer.core import TyperCommand, TyperGroup
 
+from omnigraph.cli.profiles import add_profile_option
+
 
 class CommandsOnDemand(TyperGroup):
     """A group that imports and builds a command when that command is first used.
@@ -95,9 +97,12 @@ def _build(name: str, offered: Callable[..., None] | typer.Typer) -> Any:
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     if isinstance(offered, typer.Typer):
         app.add_typer(offered, name=name)
-        return typer.main.get_group(app).commands[name]
-    app.command(name)(offered)
-    return typer.main.get_command(app)
+        command: Any = typer.main.get_group(app).commands[name]
+    else:
+        app.command(name)(offered)
+        command = typer.main.get_command(app)
+    add_profile_option(command)
+    return command
 
 
 def _help(offered: Callable[..., None] | typer.Typer) -> str | None:

@@ -78,7 +78,7 @@ Store = Annotated[
         "--store",
         envvar="OMNIGRAPH_STORE",
         metavar="URI",
-        help="The graph: a directory, file:///directory or s3://bucket/prefix.",
+        help="The graph: a directory, s3://bucket/prefix, or https://host/graphs/NAME.",
         show_default=False,
     ),
 ]
@@ -145,6 +145,10 @@ ServerState = Annotated[
         metavar="FOLDER",
         help="Where a server keeps tokens, jobs and uploads; ./omnigraph-server by default.",
     ),
+]
+Yes = Annotated[
+    bool,
+    typer.Option("--yes", "-y", help="Do not ask, at a terminal, if the graph is a served one."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 

@@ -9,12 +9,16 @@ import typer
 from omnigraph.choices import EngineRequest
 
 
-def check_master(master: str | None, engine: EngineRequest | None) -> None:
+def check_master(master: str | None, engine: EngineRequest | None, *, is_served: bool) -> None:
     """Refuse a master that nothing would use.
 
     Raises:
-        typer.BadParameter: the command line names a master and an engine that has none.
+        typer.BadParameter: the command line names a master and an engine that has none, or a graph
+            that a server loads into.
     """
+    if master is not None and is_served:
+        message = "--master is for Spark here, and the server of the graph loads it there"
+        raise typer.BadParameter(message, param_hint="--master")
     if master is not None and engine is EngineRequest.LOCAL:
         message = "--master is for Spark, and --engine local does without"
         raise typer.BadParameter(message, param_hint="--master")

@@ -24,6 +24,7 @@ _BY_MODULE: Final = {
         "EmbedScope",
         "EmbedWhen",
         "EngineName",
+        "EngineRequest",
         "ExportFormat",
         "IndexKind",
         "IndexSource",

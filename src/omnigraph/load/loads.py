@@ -52,7 +52,7 @@ class LoadRequest:
     source: Source
     mode: str = "append"
     on_error: str = "fail"
-    rejects: str | Path | None = None
+    rejects: str | Path | RejectsFile | None = None
     ignore_unknown: bool = False
     engine: str | None = None
     progress: Progress | None = None
@@ -154,7 +154,7 @@ class Loads:
             ),
             self._rule_set(view.catalog),
             view.snapshot.schema_digest,
-            None if request.rejects is None else RejectsFile(Path(request.rejects)),
+            None if request.rejects is None else RejectsFile.of(request.rejects),
             Stages(self._clock, request.progress),
             self._begin_embedding(EmbedWhen(request.embed)),
         )
@@ -244,5 +244,5 @@ def require_valid(request: LoadRequest) -> LoadRequest:
         message = "rows that break rules are written to rejects when on_error is quarantine"
         raise InvalidParameterError(message, hint="give both, or neither", name="rejects")
     if request.rejects is not None:
-        require_new(Path(request.rejects))
+        require_new(RejectsFile.of(request.rejects).path)
     return request

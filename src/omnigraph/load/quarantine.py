@@ -188,10 +188,20 @@ def _to_rejects(
 
 @dataclass(slots=True)
 class RejectsFile:
-    """The file for the rows that one load leaves out."""
+    """The file for the rows that one load leaves out.
+
+    Attributes:
+        name: What whoever loads calls it, if that is not the name of its path.
+    """
 
     path: Path
+    name: str | None = None
     is_written: bool = False
+
+    @classmethod
+    def of(cls, given: str | Path | RejectsFile) -> RejectsFile:
+        """The file of a path, or the file itself."""
+        return given if isinstance(given, RejectsFile) else cls(Path(given))
 
     def write(self, rejects: Iterable[Reject]) -> None:
         """Write one line of JSON for each row; the file of an earlier plan is replaced.
@@ -213,7 +223,7 @@ class RejectsFile:
         if not count:
             return ""
         rows = "1 row" if count == 1 else f"{count:,} rows"
-        return f"{rows} rejected, see {self.path.name}"
+        return f"{rows} rejected, see {self.name or self.path.name}"
 
 
 def require_new(path: Path) -> None:

@@ -53,6 +53,7 @@ class Options:
         strict_rows: Whether rows that both sides changed conflict even in different properties.
         engine: `local`, `spark` or `auto`.
         expect_source: The commit that the source must be at.
+        expect_head: The commit that the target must be at.
         approvals: How many reviewers approved the source as it is at that commit.
     """
 
@@ -61,6 +62,7 @@ class Options:
     engine: str | None = None
     expect_source: CommitId | None = None
     approvals: int = 0
+    expect_head: CommitId | None = None
 
 
 RowMergers: TypeAlias = Callable[[EngineName], RowMerger]
@@ -117,6 +119,7 @@ class Merges:
             message=f"merge {source} into {target}" if message is None else message,
             source=theirs,
             approvals=options.approvals,
+            expect_head=options.expect_head,
         )
         with ExitStack() as cleanup:
             plan = partial(self._plan, theirs, options, cleanup)
@@ -132,6 +135,11 @@ class Merges:
         """
         theirs = self._mergeable(source, target, options)
         view = view_of(self._manifest, self._catalogs, target)
+        ours, expected = view.snapshot.head, options.expect_head
+        if expected not in (None, ours.commit_id, ours.rows_from):
+            message = f"branch {target} is at {ours.commit_id}, and was expected at {expected}"
+            hint = "look at what was written to it since"
+            raise StaleHeadError(message, hint=hint, expected=expected, actual=ours.commit_id)
         with (
             ExitStack() as cleanup,
             detect_removal(self._manifest.store, theirs, view.snapshot),

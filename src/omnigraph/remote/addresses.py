@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from typing import Final, Self
 from urllib.parse import quote, unquote, urlsplit
@@ -75,6 +74,9 @@ def is_address(text: str) -> bool:
 
 
 def _is_loopback(host: str) -> bool:
+    # Imported here: every command asks whether its graph has an address, and most have none.
+    import ipaddress
+
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

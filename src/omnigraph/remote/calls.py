@@ -31,11 +31,16 @@ _JSON: Final = {"Content-Type": "application/json"}
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """What a remote graph is: a connection, what it reads, and whether it may write."""
+    """What a remote graph is: a connection, what it reads, and whether it may write.
+
+    Attributes:
+        actor: Who has to be the actor of the token; None leaves it to the token.
+    """
 
     connection: Connection
     target: Target
     read_only: bool = False
+    actor: str | None = None
 
     def at(self, target: Target) -> Handle:
         """The same graph at another branch or commit."""
@@ -74,8 +79,9 @@ class Handle:
             asked["target"] = self.target
         if self.read_only:
             asked["read_only"] = True
-        if actor is not None:
-            asked["actor"] = require_text(actor, "actor")
+        named = self.actor if actor is None else actor
+        if named is not None:
+            asked["actor"] = require_text(named, "actor")
         return asked
 
     @staticmethod

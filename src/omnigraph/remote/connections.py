@@ -107,6 +107,8 @@ class Connection:
         self._transport = transport
         self._lock = threading.Lock()
         self._client: httpx.Client | None = None
+        self.has_written = False
+        """Whether a request that changes something was answered by success."""
 
     def close(self) -> None:
         """Close what is open. The next request opens it again."""
@@ -169,11 +171,13 @@ class Connection:
                     response.read()
                     response.close()
                     raise self._refusal(sending, response)
-                return take(response)
+                taken = take(response)
             except httpx.TransportError as cause:
                 if sending.cancel is not None and sending.cancel.is_cancelled:
                     raise _cancelled_error() from cause
                 raise self._loss(sending, cause) from cause
+            self.has_written |= sending.kind is not CallKind.READ
+            return taken
 
     def _headers(self, sending: Sending) -> dict[str, str]:
         headers = {

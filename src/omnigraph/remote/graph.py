@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from types import TracebackType
-from typing import Any, Final, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeAlias
 
 from omnigraph.accessors.algorithms import Algorithms
 from omnigraph.accessors.branches import BranchList
@@ -26,10 +27,14 @@ from omnigraph.export.results import ExportResult
 from omnigraph.graph import Graph, Target
 from omnigraph.load.results import LoadResult
 from omnigraph.model.arguments import require_text
+from omnigraph.model.commits import require_actor
 from omnigraph.remote.addresses import Address
 from omnigraph.remote.calls import Handle
 from omnigraph.remote.extras import require_client
 from omnigraph.remote.methods import like, remote
+
+if TYPE_CHECKING:
+    from omnigraph.maintenance.checking.report import CheckReport
 
 TOKEN_VARIABLE: Final = "OMNIGRAPH_TOKEN"  # the name of a variable
 
@@ -52,6 +57,7 @@ def connect(
     address: str,
     token: str | None = None,
     *,
+    actor: str | None = None,
     read_only: bool = False,
     timeout: float = 300.0,
     retry_for: float = 60.0,
@@ -63,6 +69,7 @@ def connect(
     Args:
         token: Who acts: the actor of the token. When None, `$OMNIGRAPH_TOKEN`, then what
             `omnigraph login` stored for the server.
+        actor: Who has to be the actor of the token; requests are refused if another one is.
         read_only: Refuse all writes through this handle.
         timeout: How many seconds to wait for an answer, or for its next piece.
         retry_for: For how many seconds requests are repeated that the server could not take, or
@@ -70,7 +77,7 @@ def connect(
 
     Raises:
         GraphNotFoundError: the server has no such graph, or the actor may not see it.
-        NotAllowedError: the token is not accepted.
+        NotAllowedError: the token is not accepted, or is of another actor.
         InvalidInputError: it is no address of a served graph, a token would be sent unencrypted,
             or the extra `client` is not installed.
         StorageError: the server cannot be reached.
@@ -86,7 +93,8 @@ def connect(
     limits = WaitLimits(
         _require_seconds(timeout, "timeout"), _require_seconds(retry_for, "retry_for")
     )
-    graph = RemoteGraph(Handle(Connection(place, secret, limits), Target(), read_only))
+    named = require_actor(actor)
+    graph = RemoteGraph(Handle(Connection(place, secret, limits), Target(), read_only, named))
     try:
         graph.snapshot()
     except BaseException:
@@ -272,7 +280,6 @@ class RemoteGraph(_Part):
     baseline = remote(Graph.baseline)
     entity = remote(Graph.entity)
     cleanup = remote(Graph.cleanup)
-    check = remote(Graph.check)
     repair = remote(Graph.repair)
     refresh = remote(Graph.refresh)
     require_writable = remote(Graph.require_writable)
@@ -281,6 +288,12 @@ class RemoteGraph(_Part):
     def at(self, arguments: dict[str, Any]) -> RemoteGraph:
         """A handle on another branch, or, read-only, on one point of history."""
         return RemoteGraph(self._handle.at(self.call(OPERATIONS["at"], arguments)))
+
+    @like(Graph.check)
+    def check(self, arguments: dict[str, Any]) -> CheckReport:
+        """Verify the whole graph where it is, and report what is wrong with it."""
+        report: CheckReport = self.call(OPERATIONS["check"], arguments)
+        return replace(report, uri=self.uri)
 
     @like(Graph.load)
     def load(self, arguments: dict[str, Any]) -> LoadResult:
@@ -395,6 +408,11 @@ class RemoteGraph(_Part):
         """The graph's tags: names for commits."""
         return RemoteTags(self._handle)
 
+    @property
+    def has_written(self) -> bool:
+        """Whether a request through this connection, that changes something, was answered."""
+        return self._handle.connection.has_written
+
     def close(self) -> None:
         """Close connections that are open. The handle can still be used, and opens them again."""
         self._handle.connection.close()
@@ -417,3 +435,7 @@ class RemoteGraph(_Part):
     def __reduce__(self) -> NoReturn:
         message = "a RemoteGraph cannot be pickled; ship its uri and connect there"
         raise TypeError(message)
+
+
+AnyGraph: TypeAlias = Graph | RemoteGraph
+"""A graph, wherever it is."""

@@ -31,7 +31,7 @@ from omnigraph.remote.connections import Sending
 _LOAD: Final = Operation("load", CallKind.KEYED)
 _SENT: Final = (
     *("mode", "branch", "start", "on_error", "ignore_unknown", "engine", "index", "embed"),
-    "message",
+    *("message", "expect_head"),
 )
 
 
@@ -54,7 +54,7 @@ def load(handle: Handle, arguments: Mapping[str, Any]) -> LoadResult:
         described, files = send_inputs(inputs, lambda: Path(folder, str(next(made))))
         sent = {name: arguments[name] for name in _SENT if name in arguments}
         asked = handle.envelope(sent, arguments.get("actor"))
-        asked |= {"inputs": described, "rejects": rejects is not None}
+        asked |= {"inputs": described, "rejects": rejects and Path(rejects).name}
         return _Load(handle, asked, files, arguments).run()
 
 

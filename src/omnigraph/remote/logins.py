@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from omnigraph.errors import ErrorCode, InvalidInputError, NotFoundError, StorageError
 from omnigraph.lang.diagnostics import did_you_mean
+from omnigraph.model.toml_lines import find_line
 from omnigraph.remote.addresses import Address
 
 CONFIG_VARIABLE: Final = "OMNIGRAPH_CONFIG"
@@ -93,36 +94,53 @@ def _parse(path: Path, data: bytes) -> Config:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as cause:
         message = f"{path} is no TOML: {cause}"
         raise InvalidInputError(message, hint=_HINT) from cause
+    file = _ConfigText(path, data.decode())
     if strange := sorted(set(fields) - {"profiles", "tokens"}):
-        message = f"{path}: {strange[0]}: no such section"
-        raise InvalidInputError(message, hint=_HINT)
+        raise file.error([strange[0]], "no such section")
     profiles = {
-        name: _parse_profile(path, name, section)
-        for name, section in _table(path, fields, "profiles").items()
+        name: _parse_profile(file, name, section)
+        for name, section in _table(file, fields, "profiles").items()
     }
-    tokens = _table(path, fields, "tokens")
+    tokens = _table(file, fields, "tokens")
     for server, token in tokens.items():
         if not isinstance(token, str):
-            message = f"{path}: tokens.{server}: no text"
-            raise InvalidInputError(message, hint=_HINT)
+            raise file.error(["tokens", server], "no text")
     return Config(profiles, tokens)
 
 
-def _table(path: Path, fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _ConfigText:
+    """The file while it is parsed."""
+
+    path: Path
+    text: str
+
+    def error(self, keys: list[str], why: str) -> InvalidInputError:
+        """What is wrong with a key, with its line."""
+        line = find_line(self.text, keys)
+        place = self.path if line is None else f"{self.path}:{line}"
+        message = f"{place}: {'.'.join(keys)}: {why}"
+        return InvalidInputError(message, hint=_HINT)
+
+
+def _table(file: _ConfigText, fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     section = fields.get(name, {})
     if not isinstance(section, dict):
-        message = f"{path}: {name}: no section"
-        raise InvalidInputError(message, hint=_HINT)
+        raise file.error([name], "no section")
     return section
 
 
-def _parse_profile(path: Path, name: str, section: object) -> Profile:
-    if isinstance(section, dict) and set(section) <= {"store", "branch"}:
-        store, branch = section.get("store"), section.get("branch")
-        if isinstance(store, str) and isinstance(branch, str | None):
-            return Profile(store, branch)
-    message = f"{path}: profiles.{name}: a profile has a store, and a branch if need be"
-    raise InvalidInputError(message, hint=_HINT)
+def _parse_profile(file: _ConfigText, name: str, section: object) -> Profile:
+    if not isinstance(section, dict):
+        raise file.error(["profiles", name], "no section")
+    if strange := sorted(set(section) - {"store", "branch"}):
+        raise file.error(["profiles", name, strange[0]], "no such setting")
+    store, branch = section.get("store"), section.get("branch")
+    if not isinstance(store, str):
+        raise file.error(["profiles", name, "store"], "it has to name a graph")
+    if not isinstance(branch, str | None):
+        raise file.error(["profiles", name, "branch"], "it has to name a branch")
+    return Profile(store, branch)
 
 
 def find_token(address: Address) -> str | None:

@@ -47,8 +47,9 @@ from omnigraph.server.routes import (
     schemas,
     statements,
 )
-from omnigraph.server.routes.documents import PROBLEMS, describe
+from omnigraph.server.routes.documents import PROBLEMS, describe, name_operation
 from omnigraph.server.service import GraphService, upkeep
+from omnigraph.server.tracing import RequestSpan, Tracing
 
 _log: Final = logging.getLogger("omnigraph.server")
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -84,6 +85,7 @@ def make_app(service: GraphService) -> FastAPI:
         description="Branchable lakehouse graphs over HTTP.",
         lifespan=live,
         responses=PROBLEMS,
+        generate_unique_id_function=name_operation,
         docs_url=None,
         redoc_url=None,
     )
@@ -140,18 +142,25 @@ async def _answer_bug(request: Request, error: Exception) -> Response:
 
 
 class RequestLog:
-    """Gives each request an id, and writes one line about it: never a token, never a body."""
+    """Gives each request an id and a span, and writes one line about it.
+
+    Neither has a token or a body in it.
+    """
 
     def __init__(self, app: ASGIApp, service: GraphService) -> None:
         self._app = app
         self._service = service
+        self._tracing = Tracing()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, and log how it was answered."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        given = headers.get("x-request-id", "")
         own = given if _REQUEST_ID.fullmatch(given) else self._service.clock.ulid()
         scope["omnigraph.request_id"] = own
         begun, status = time.monotonic(), 0
@@ -160,15 +169,17 @@ class RequestLog:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = [*message["headers"], (b"x-request-id", own.encode())]
-                message = {**message, "headers": [*headers, *_missing_headers(headers)]}
+                told = [*message["headers"], (b"x-request-id", own.encode())]
+                message = {**message, "headers": [*told, *_missing_headers(told)]}
                 self._count(scope, status, time.monotonic() - begun)
             await send(message)
 
-        try:
-            await self._app(scope, receive, send_with_id)
-        finally:
-            self._write(scope, own, status, time.monotonic() - begun)
+        with self._tracing.request(scope["method"], headers) as span:
+            try:
+                await self._app(scope, receive, send_with_id)
+            finally:
+                self._write(scope, own, status, time.monotonic() - begun)
+                _note(span, scope, own, status)
 
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "unknown")
@@ -193,6 +204,19 @@ def _missing_headers(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, by
     """The safe headers that a route has no other value for."""
     own = {name.lower() for name, _ in headers}
     return [header for header in _SAFE_HEADERS if header[0] not in own]
+
+
+def _note(span: RequestSpan, scope: Scope, own: str, status: int) -> None:
+    route = getattr(scope.get("route"), "path", "unknown")
+    span.rename(f"{scope['method']} {route}")
+    span.note(
+        http__request__method=scope["method"],
+        http__route=route,
+        http__response__status_code=status,
+        omnigraph__request_id=own,
+        omnigraph__graph=(scope.get("path_params") or {}).get("graph"),
+        enduser__id=(scope.get("state") or {}).get("actor"),
+    )
 
 
 _SAFE_HEADERS: Final = (

@@ -203,12 +203,18 @@ def request_key(request: Request, *requested: object) -> RequestKey | None:
     return None if header is None else RequestKey.parse(header, *requested)
 
 
-def refuse_key(request: Request) -> None:
-    """Refuse a key where none is taken: ignoring it would be a promise not kept.
+def refuse_key(request: Request, *, takes_condition: bool = False) -> None:
+    """Refuse a key, or a condition, where none is taken: ignoring it would break a promise.
+
+    Args:
+        takes_condition: Whether the route heeds `If-Match`.
 
     Raises:
         InvalidInputError: the request has one.
     """
+    if "if-match" in request.headers and not takes_condition:
+        message = "this request takes no If-Match"
+        raise InvalidInputError(message, hint="mutate, load, merge and schema/apply do")
     if "idempotency-key" in request.headers:
         message = "this request takes no Idempotency-Key"
         hint = "repeat it without: what it makes exists, or there is nothing left to do"

@@ -44,25 +44,29 @@ def serve(settings: ServerSettings, *, started: Callable[[str], None]) -> None:
     service = GraphService(settings)
     listener = listen(settings.host, settings.port)
     _log_to_standard_error()
-    config = uvicorn.Config(
-        make_app(service),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        h11_max_incomplete_event_size=_HEADER_BYTES_MAX,
-        timeout_keep_alive=_IDLE_SECONDS,
-        timeout_graceful_shutdown=round(settings.stop_seconds),
-        lifespan="on",
-    )
     host, port = listener.getsockname()[:2]
     started(f"http://{f'[{host}]' if ':' in host else host}:{port}")
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(configure(service))
     try:
         server.run(sockets=[listener])
     except KeyboardInterrupt:
         # It raises the signal again that it has obeyed: to stop when asked to is no failure.
         if not server.should_exit:
             raise
+
+
+def configure(service: GraphService) -> uvicorn.Config:
+    """How uvicorn runs the application of a service."""
+    return uvicorn.Config(
+        make_app(service),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        h11_max_incomplete_event_size=_HEADER_BYTES_MAX,
+        timeout_keep_alive=_IDLE_SECONDS,
+        timeout_graceful_shutdown=round(service.settings.stop_seconds),
+        lifespan="on",
+    )
 
 
 def _log_to_standard_error() -> None:

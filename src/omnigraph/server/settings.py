@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from omnigraph.errors import InvalidInputError, NotFoundError, OmnigraphError
 from omnigraph.model.query_limits import require_max_rows, require_memory, require_timeout
+from omnigraph.model.toml_lines import find_line
 
 GRAPH_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
@@ -168,29 +169,3 @@ def _wrong_settings(path: Path | None, text: str, cause: ValidationError) -> Inv
     count = "1 setting is" if len(faults) == 1 else f"{len(faults)} settings are"
     message = "\n".join([f"{count} wrong", *(f"  {fault}" for fault in faults)])
     return InvalidInputError(message, hint="see docs/serving.md", faults=faults)
-
-
-def find_line(text: str, keys: list[str]) -> int | None:
-    r"""The line of a TOML text that has a key, or the table that lacks it.
-
-    >>> find_line("port = 1\n[limits]\nreads = 0\n", ["limits", "reads"])
-    3
-    >>> find_line("[graphs.a]\n", ["graphs", "a", "uri"])
-    1
-    """
-    table: list[str] = []
-    nearest: tuple[int, int] | None = None
-    for number, line in enumerate(text.splitlines(), start=1):
-        found: list[str] | None = None
-        if (header := re.match(r"\s*\[([^\[\]]+)\]", line)) is not None:
-            table = _parts(header[1])
-            found = table
-        elif (entry := re.match(r"\s*([A-Za-z0-9_.\"'-]+)\s*=", line)) is not None:
-            found = [*table, *_parts(entry[1])]
-        if found and keys[: len(found)] == found and (nearest is None or len(found) > nearest[0]):
-            nearest = (len(found), number)
-    return None if nearest is None else nearest[1]
-
-
-def _parts(name: str) -> list[str]:
-    return [part.strip().strip("\"'") for part in name.split(".")]

@@ -127,6 +127,8 @@ class MergeBody(_Body):
     delete_branch: bool = False
     engine: Name | None = None
     message: Text | None = None
+    expect_source: Name | None = None
+    expect_head: Name | None = None
 
 
 class ProposalBody(_Body):

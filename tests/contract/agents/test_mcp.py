@@ -163,6 +163,14 @@ def test_the_server_serves_agents_over_http(graph, served):
     session(over_http(served), own_branch)
 
 
+def test_an_agent_uses_a_graph_that_a_server_has(graph, served):
+    with omnigraph.connect(f"{served.url}/graphs/world", served.token) as remote:
+        session(make_server(Workspace.open(remote, BRANCH)), whole_story)
+
+    assert graph.at(branch=BRANCH).commits.list(limit=1)[0].actor == "ada"
+    assert len(graph.query(PEOPLE)) == 2
+
+
 def test_an_agent_over_http_leaves_neither_its_branch_nor_its_graph(graph, served):
     before = graph.commits.every()
 

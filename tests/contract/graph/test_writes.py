@@ -10,7 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import omnigraph
-from omnigraph import Graph, IntegrityError, InvalidInputError, MergeConflictError, RemoteGraph
+from omnigraph import (
+    Graph,
+    IntegrityError,
+    InvalidInputError,
+    MergeConflictError,
+    RemoteGraph,
+    StaleHeadError,
+)
 from omnigraph.merge.outcomes import Outcome
 from tests.contract.graph.conftest import PEOPLE, SCHEMA, Pair
 
@@ -45,6 +52,28 @@ def test_a_key_lands_once_and_stands_for_one_request(graph: Either) -> None:
     assert graph.commits.list() == before
     with pytest.raises(InvalidInputError, match="used for another request"):
         graph.mutate(ADD, {"n": "Di"}, key=key)
+
+
+def test_loads_merges_and_deletions_have_conditions_on_the_head(graph: Either) -> None:
+    target = str(graph.target.branch)
+    old = graph.snapshot().head.commit_id
+    side = graph.branches.create(f"{target}-side")
+    side.load({"Badge": [{"number": 50}]}, expect_head=old, index=False)
+    new = side.snapshot().head.commit_id
+    name = str(side.target.branch)
+
+    for refused in (
+        lambda: side.load({"Badge": [{"number": 51}]}, expect_head=old),
+        lambda: graph.merge(name, expect_head=new),
+        lambda: graph.merge(name, expect_head=new, dry_run=True),
+        lambda: graph.branches.delete(name, expect_head=old),
+        lambda: graph.branches.delete(name, expect_head=old, dry_run=True),
+    ):
+        with pytest.raises(StaleHeadError):
+            refused()
+    assert graph.merge(name, expect_head=old, expect_source=new).commit_id is not None
+    graph.branches.delete(name, expect_head=new)
+    assert name not in graph.branches.list()
 
 
 def test_a_condition_on_the_head_is_checked(graph: Either) -> None:

@@ -1,4 +1,7 @@
-"""One table of decisions, asked in Python, by commands and over HTTP: the answers are the same."""
+"""One table of decisions, asked in Python, by commands and over HTTP: the answers are the same.
+
+Python and the commands ask twice: where the graph is stored, and where it is served.
+"""
 
 import re
 from collections.abc import Callable, Iterator
@@ -62,7 +65,7 @@ class Deed:
 
     action: Action
     branch: str | None
-    python: Callable[[Graph], object]
+    python: Callable[[Any], object]
     command: tuple[str, ...]
     request: tuple[str, str, Any]
     world: tuple[str, str, str, str]
@@ -146,17 +149,61 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def clients(served: Served) -> Iterator[dict[str, httpx.Client]]:
-    made = {actor: served.client(served.tokens().create(actor)[0]) for actor in ACTORS}
+def tokens(served: Served) -> dict[str, str]:
+    return {actor: served.tokens().create(actor)[0] for actor in ACTORS}
+
+
+@pytest.fixture(scope="module")
+def clients(served: Served, tokens: dict[str, str]) -> Iterator[dict[str, httpx.Client]]:
+    made = {actor: served.client(token) for actor, token in tokens.items()}
     yield made
     for client in made.values():
         client.close()
 
 
-def in_python(deed: Deed, graph: Path, actor: str, policy: Path) -> str:
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Where an actor tries what."""
+
+    served: Served
+    graph: str
+    actor: str
+    token: str
+
+    @property
+    def policy(self) -> Path:
+        found = self.served.service.settings.policy
+        assert found is not None
+        return found
+
+    @property
+    def place(self) -> Path:
+        return self.policy.parent / f"{self.graph}.omni"
+
+    @property
+    def address(self) -> str:
+        return f"{self.served.url}/graphs/{self.graph}"
+
+
+def in_python(deed: Deed, case: Case) -> str:
+    def open_graph() -> Graph:
+        reads, policy = deed.is_read, case.policy
+        return omnigraph.open(case.place, actor=case.actor, policy=policy, read_only=reads)
+
+    return answer_of(lambda: deed.python(open_graph()))
+
+
+def from_afar(deed: Deed, case: Case) -> str:
+    def run() -> None:
+        with omnigraph.connect(case.address, case.token) as remote:
+            deed.python(remote)
+
+    return answer_of(run)
+
+
+def answer_of(run: Callable[[], object]) -> str:
     try:
-        opened = omnigraph.open(graph, actor=actor, policy=policy, read_only=deed.is_read)
-        deed.python(opened)
+        run()
     except NotAllowedError:
         return NO
     except NotFoundError:
@@ -164,16 +211,18 @@ def in_python(deed: Deed, graph: Path, actor: str, policy: Path) -> str:
     return OK
 
 
-def by_command(deed: Deed, graph: Path, actor: str, policy: Path, patch: Any, capsys: Any) -> str:
-    patch.setenv("OMNIGRAPH_POLICY", str(policy))
-    patch.setenv("OMNIGRAPH_ACTOR", actor)
-    patch.setenv("OMNIGRAPH_STORE", str(graph))
+def by_command(deed: Deed, case: Case, store: str, patch: Any, capsys: Any) -> str:
+    patch.setenv("OMNIGRAPH_POLICY", str(case.policy))
+    patch.setenv("OMNIGRAPH_ACTOR", case.actor)
+    patch.setenv("OMNIGRAPH_TOKEN", case.token)
+    patch.setenv("OMNIGRAPH_STORE", store)
     code = main(deed.command)
     told = str(capsys.readouterr().err)
     if code == 0:
         return OK
     [found] = re.findall(r"error\[(\w+)\]", told)
-    return {"forbidden": NO, "branch_not_found": ABSENT}.get(found, told)
+    absent = {"branch_not_found": ABSENT, "graph_not_found": ABSENT}
+    return {"forbidden": NO, **absent}.get(found, told)
 
 
 def over_http(deed: Deed, graph: str, client: httpx.Client) -> str:
@@ -184,20 +233,24 @@ def over_http(deed: Deed, graph: str, client: httpx.Client) -> str:
 
 @pytest.mark.parametrize("actor", ACTORS)
 @pytest.mark.parametrize("graph", ["world", "archive"])
-def test_the_answers_are_the_same_everywhere(graph, actor, served, clients, monkeypatch, capsys):
-    folder = served.service.settings.policy.parent
-    place, policy = folder / f"{graph}.omni", folder / "policy.toml"
+def test_the_answers_are_the_same_everywhere(
+    graph, actor, served, tokens, clients, monkeypatch, capsys
+):
+    case = Case(served, graph, actor, tokens[actor])
     found, expected = {}, {}
     for name, deed in DEEDS.items():
         answer = getattr(deed, graph)[ACTORS.index(actor)]
         # Over HTTP, a graph of which an actor may read nothing does not exist.
         reads = DEEDS["read main"]
         hidden = getattr(reads, graph)[ACTORS.index(actor)] == ABSENT
-        expected[name] = (answer, answer, ABSENT if hidden else answer)
+        afar = ABSENT if hidden else answer
+        expected[name] = (answer, answer, afar, afar, afar)
         found[name] = (
-            in_python(deed, place, actor, policy),
-            by_command(deed, place, actor, policy, monkeypatch, capsys),
+            in_python(deed, case),
+            by_command(deed, case, str(case.place), monkeypatch, capsys),
             over_http(deed, graph, clients[actor]),
+            from_afar(deed, case),
+            by_command(deed, case, case.address, monkeypatch, capsys),
         )
     assert found == expected
 

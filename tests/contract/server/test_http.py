@@ -72,6 +72,23 @@ def test_a_condition_is_the_tag_of_the_branch(client):
     assert client.get("/graphs/world/entities/Person/Dee").status_code == 404
 
 
+def test_other_writes_heed_a_condition_or_refuse_it(client):
+    client.post("/graphs/world/branches", json={"name": "condition"})
+    place = "/graphs/world/branches/condition"
+    old = {"If-Match": client.get(place).headers["etag"]}
+    row = '{"type": "Badge", "data": {"number": 31}}'
+    load = "/graphs/world/load?branch=condition&index=false"
+    assert client.post(load, content=row, headers=old).status_code == 200
+    problem(client.post(load, content=row, headers=old), 412, "stale_head")
+    problem(client.delete(place, headers=old), 412, "stale_head")
+    new = {"If-Match": client.get(place).headers["etag"]}
+    merge = {"source": "condition", "into": "main"}
+    problem(client.post("/graphs/world/merge", json=merge, headers=new), 412, "stale_head")
+    tag = {"name": "conditional"}
+    problem(client.post("/graphs/world/tags", json=tag, headers=new), 400, "invalid_input")
+    assert client.delete(place, headers=new).status_code == 200
+
+
 def test_a_request_with_a_key_lands_once(client):
     key = {"Idempotency-Key": "badge-1"}
     with ThreadPoolExecutor(4) as pool:
@@ -161,6 +178,19 @@ def test_a_large_load_is_a_job_and_a_key_makes_it_one(client):
     job = wait_for(client, failed.headers["location"])
     assert (job["state"], job["problem"]["code"]) == ("failed", "integrity")
     problem(client.get("/graphs/world/jobs/nothing"), 404, "not_found")
+
+
+def test_rows_that_break_rules_are_left_out_and_can_be_fetched(client):
+    rows = '{"type": "Badge", "data": {"number": 4711}}\n{"type": "Badge", "data": {}}\n'
+    started = client.post("/graphs/world/load?on_error=quarantine", content=rows)
+
+    assert started.status_code == 202
+    job = wait_for(client, started.headers["location"])
+    assert (job["state"], job["result"]["rejected"]) == ("done", 1)
+    left_out = client.get(f"{started.headers['location']}/rejects")
+    assert left_out.status_code == 200
+    assert len(left_out.text.splitlines()) == 1
+    problem(client.post("/graphs/world/load?engine=steam", content=rows), 400, "invalid_input")
 
 
 def wait_for(client, place):

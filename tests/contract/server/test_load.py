@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from tests.support.server_process import ServerProcess
 
 log = logging.getLogger(__name__)
 # The actor of all clients is one.
+KILLS_MIN = 8
 LIMITS = "[limits]\nreads_per_actor = 16\nwrites_per_actor = 8\n"
 
 
@@ -75,11 +77,11 @@ def test_a_minute_of_load_is_fast_and_takes_no_more_memory(graph, tmp_path):
 def test_killed_servers_carry_out_every_request_once(graph, tmp_path):
     server = ServerProcess(tmp_path / "world", tmp_path, LIMITS)
     done = threading.Event()
-    kills = 0
+    kills, outcome = 0, LoadOutcome()
 
     def kill_often() -> None:
         nonlocal kills
-        while not done.wait(4):
+        while not done.wait(3):
             server.kill()
             server.start()
             kills += 1
@@ -88,7 +90,13 @@ def test_killed_servers_carry_out_every_request_once(graph, tmp_path):
         killer = threading.Thread(target=kill_often)
         killer.start()
         try:
-            outcome = run_load(server.port, server.token, clients=64, seconds=60, writes=0.5)
+            begun = time.monotonic()
+            # On a busy machine, a server takes longer to start than to be killed.
+            while kills < KILLS_MIN or time.monotonic() < begun + 60:
+                run = f"r{len(outcome.tried)}-"
+                outcome.merge(
+                    run_load(server.port, server.token, clients=64, seconds=20, writes=0.5, run=run)
+                )
         finally:
             done.set()
             killer.join()
@@ -96,7 +104,7 @@ def test_killed_servers_carry_out_every_request_once(graph, tmp_path):
 
     log.info("%s; %s kills", outcome, kills)
     assert outcome.failures == []
-    assert (kills > 5, outcome.interruptions > 0, outcome.writes > 50) == (True, True, True)
+    assert (outcome.interruptions > 0, outcome.writes > 50) == (True, True)
     assert faults_in(graph, outcome) == []
     everything = sum(len(graph.query(NOTES, branch=branch)) for branch in BRANCHES)
     assert outcome.writes <= everything <= len(outcome.tried)

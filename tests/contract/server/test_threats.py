@@ -385,6 +385,38 @@ def test_made_up_headers_break_nothing(client, graph, headers):
     assert graph.baseline() == before
 
 
+def test_a_token_in_an_address_proves_nothing(served):
+    with served.client(None) as stranger:
+        for name in ("token", "access_token", "authorization"):
+            asked = stranger.get("/graphs/world/branches", params={name: served.token})
+            problem(asked, 401, "unauthenticated")
+
+
+def test_answers_are_no_pages(client, graph):
+    graph.load({"Person": [{"name": "<script>", "picture": b"<script>"}]}, mode="merge")
+    for path in (
+        "/graphs/world/entities/Person?id=<script>",
+        "/graphs/world/blobs/Person/picture/<script>",
+        "/graphs/world/branches/<script>",
+        "/graphs/world/export",
+        "/healthz",
+    ):
+        answer = client.get(path)
+        assert not answer.headers["content-type"].startswith(("text/html", "image/"))
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        policy = answer.headers["content-security-policy"]
+        assert policy == "default-src 'none'; frame-ancestors 'none'"
+        attached = "blobs" in path
+        assert (answer.headers.get("content-disposition") == "attachment") is attached
+
+
+def test_a_server_does_not_say_what_it_is_made_of(client):
+    for path in ("/healthz", "/graphs/world/branches", "/nothing"):
+        assert "server" not in client.get(path).headers
+
+
 def test_a_policy_binds_the_actor_of_a_request(tmp_path):
     import omnigraph
     from tests.support.served import serving, settings_for

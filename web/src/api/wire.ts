@@ -169,6 +169,9 @@ export interface EndingAnswer {
   base_commit: string | null;
 }
 
+/** What a caller may ask for: an engine by its name, or `auto`, which decides by size. */
+export type EngineRequest = "auto" | "local" | "spark";
+
 /** One node or edge, by column. */
 export interface EntityAnswer {
   id: string;
@@ -272,6 +275,8 @@ export interface MergeBody {
   delete_branch?: boolean;
   engine?: string | null;
   message?: string | null;
+  expect_source?: string | null;
+  expect_head?: string | null;
 }
 
 /** What a load does with rows that exist. */
@@ -288,6 +293,9 @@ export interface MutateBody {
   timeout?: string | number | null;
   embed?: string;
 }
+
+/** What a load does with rows that break rules. */
+export type OnError = "fail" | "quarantine";
 
 /** How conflicts would be decided, and how many of the others to list. */
 export interface PreviewBody {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnigraph.choices import EdgeDirection
-from omnigraph.cli import options, render
+from omnigraph.cli import graphs, options, render
 from omnigraph.cli.formats import write_result
 from omnigraph.cli.spark import quick_spark
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from omnigraph.accessors.algorithms import Algorithms
     from omnigraph.algorithms.results import AlgorithmResult
     from omnigraph.cli.formats import Format
+    from omnigraph.remote.graph import RemoteAlgorithms
 
 group = typer.Typer(
     help="Compute values of nodes from the edges of a commit.", no_args_is_help=True
@@ -190,10 +191,8 @@ def triangles(
 
 def _open(
     store: str | None, branch: str | None, commit: str | None, version: int | None
-) -> Algorithms:
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), read_only=True)
+) -> Algorithms | RemoteAlgorithms:
+    handle = graphs.open_graph(store, read_only=True)
     return handle.at(branch=branch, commit=commit, version=version).algorithms
 
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli import merges, options, render
+from omnigraph.cli import graphs, merges, options, render
 from omnigraph.cli.exits import Exit
 from omnigraph.cli.spark import quick_spark
 from omnigraph.errors import BranchNotFoundError, StorageError
 
 if TYPE_CHECKING:
-    from omnigraph.graph import Graph
     from omnigraph.model.commits import Commit
+    from omnigraph.remote.graph import AnyGraph
 
 group = typer.Typer(help="Create, list, merge and delete branches.", no_args_is_help=True)
 
@@ -34,9 +34,7 @@ def create_branch(
     json: options.Json = False,
 ) -> None:
     """Start a branch at the tip of another, or at a point of the past. Copies no rows."""
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store))
+    handle = graphs.open_graph(store)
     branch = handle.branches.create(name, branch=source, commit=commit, version=version)
     head = branch.snapshot().head
     with render.report_of(f"branch {name} was made"):
@@ -49,9 +47,7 @@ def create_branch(
 @group.command("list")
 def list_branches(*, store: options.Store = None, json: options.Json = False) -> None:
     """List the branches, main first, each with its newest commit."""
-    from omnigraph import graph
-
-    heads = _heads(graph.open(options.require_store(store), read_only=True))
+    heads = _heads(graphs.open_graph(store, read_only=True))
     unreadable = {name: head for name, head in heads.items() if isinstance(head, StorageError)}
     if json:
         render.show_json([_head_facts(name, head) for name, head in heads.items()])
@@ -65,7 +61,7 @@ def list_branches(*, store: options.Store = None, json: options.Json = False) ->
         raise typer.Exit(Exit.FAILED)
 
 
-def _heads(handle: Graph) -> dict[str, Commit | StorageError]:
+def _heads(handle: AnyGraph) -> dict[str, Commit | StorageError]:
     """The newest commit of each branch, or why it cannot be read."""
     heads: dict[str, Commit | StorageError] = {}
     for name in handle.branches.list():
@@ -121,13 +117,11 @@ def merge_branch(
     json: options.Json = False,
 ) -> None:
     """Merge what one branch changed into another, property by property, in one commit."""
-    from omnigraph import graph
-
     if delete_branch and source == "main":
         wrong = "main cannot be deleted, so --delete-branch is not for it"
         raise typer.BadParameter(wrong, param_hint="--delete-branch")
     resolutions = merges.read_resolutions(resolve)
-    handle = graph.open(options.require_store(store), actor=actor, read_only=dry_run)
+    handle = graphs.open_graph(store, actor=actor, read_only=dry_run)
     with quick_spark(), render.show_notes_on_interrupt():
         outcome = handle.merge(
             source,
@@ -155,14 +149,14 @@ def delete_branch(
     *,
     store: options.Store = None,
     confirm: options.Confirm = False,
+    yes: options.Yes = False,
     json: options.Json = False,
 ) -> None:
     """Delete a branch, and the commits that only it has. Without --confirm, show which."""
-    from omnigraph import graph
     from omnigraph.model.names import BranchName
 
     branch = BranchName.parse(name)
-    handle = graph.open(options.require_store(store), read_only=not confirm)
+    handle = graphs.open_graph(store, read_only=not confirm)
     ref = handle.snapshot(branch=branch).ref
     commits = handle.commits.list(branch=branch)
     own = [
@@ -170,6 +164,8 @@ def delete_branch(
         for commit in commits
         if commit.branch == branch and commit.ref in (ref, None)
     ]
+    if confirm:
+        graphs.ask_first(handle, f"delete branch {branch}", yes=yes)
     handle.branches.delete(branch, dry_run=not confirm)
     head = commits[0].commit_id
     with render.report_of(f"branch {branch} was deleted" if confirm else None):

@@ -9,7 +9,7 @@ import typer
 
 from omnigraph.changes.facts import batch_facts, row_objects
 from omnigraph.changes.facts import counts as counts_of
-from omnigraph.cli import diffs, options, render
+from omnigraph.cli import diffs, graphs, options, render
 
 if TYPE_CHECKING:
     from omnigraph.changes.diffs import Batch, CommitChanges
@@ -38,9 +38,7 @@ def poll(
     json: options.Json = False,
 ) -> None:
     """Show the commits after a cursor, and what each changed. Oldest first."""
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), read_only=True)
+    handle = graphs.open_graph(store, read_only=True)
     batch = handle.changes(
         after=after, branch=branch, limit=limit, kinds=kinds, types=types, ops=ops
     )
@@ -60,9 +58,7 @@ def baseline(
     json: options.Json = False,
 ) -> None:
     """Print the cursor of a branch as it is now, to follow changes from there on."""
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), read_only=True)
+    handle = graphs.open_graph(store, read_only=True)
     cursor = handle.baseline(branch=branch)
     if json:
         render.show_json({"branch": branch or "main", "cursor": cursor})

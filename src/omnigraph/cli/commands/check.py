@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli import options, render
+from omnigraph.cli import graphs, options, render
 from omnigraph.cli.exits import Exit
 from omnigraph.cli.progress import show_progress
 
 if TYPE_CHECKING:
     from omnigraph.maintenance.checking.report import CheckReport, Finding
+    from omnigraph.remote.graph import AnyGraph
 
 
 def check(
@@ -35,15 +36,7 @@ def check(
 
     Exits with 1 if anything is wrong, and reports what, where, and what to do next.
     """
-    from omnigraph.clock import SystemClock
-    from omnigraph.graph import Graph
-    from omnigraph.policy.authority import Authority
-    from omnigraph.storage.store import Store
-
-    # Not graph.open, which refuses a graph whose main cannot be read: this command reports why.
-    opened = Store.open(options.require_store(store))
-    authority = Authority.open(opened.root.uri, None, None)
-    handle = Graph(opened, SystemClock(), read_only=True, authority=authority)
+    handle = _open(graphs.find_place(store))
     with show_progress(quiet=quiet or json) as progress:
         report = handle.check(
             branch=branch, rows=not shallow, history=history, engine=engine, progress=progress
@@ -54,6 +47,20 @@ def check(
         _show(report)
     if not report.is_sound:
         raise typer.Exit(Exit.FAILED)
+
+
+def _open(place: graphs.Place) -> AnyGraph:
+    """A handle on a graph, even if its main cannot be read: this command reports why."""
+    if place.is_served:
+        return graphs.open_place(place, read_only=True)
+    from omnigraph.clock import SystemClock
+    from omnigraph.graph import Graph
+    from omnigraph.policy.authority import Authority
+    from omnigraph.storage.store import Store
+
+    opened = Store.open(place.uri)
+    authority = Authority.open(opened.root.uri, None, None)
+    return Graph(opened, SystemClock(), read_only=True, authority=authority)
 
 
 def _show(report: CheckReport) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli import options, render
+from omnigraph.cli import graphs, options, render
 from omnigraph.cli.exits import Exit
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def cleanup(
         bool, typer.Option("--keep-all", help="Keep all commits, whatever the settings say.")
     ] = False,
     confirm: options.Confirm = False,
+    yes: options.Yes = False,
     json: options.Json = False,
 ) -> None:
     """Let old commits go, and remove what nothing needs. Without --confirm, show what.
@@ -31,9 +32,9 @@ def cleanup(
     Without rules, the settings maintenance.keep_commits and maintenance.keep_days apply if somebody
     set them; else all commits are kept.
     """
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), read_only=not confirm)
+    handle = graphs.open_graph(store, read_only=not confirm)
+    if confirm:
+        graphs.ask_first(handle, "let old commits go and remove files", yes=yes)
     result = handle.cleanup(
         keep_commits=keep_commits,
         older_than=older_than,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from omnigraph.cli import diffs, options, render
+from omnigraph.cli import diffs, graphs, options, render
 from omnigraph.cli.commits import commit_facts, subject
 from omnigraph.errors import InvalidParameterError
 
@@ -34,10 +34,8 @@ def list_commits(
     json: options.Json = False,
 ) -> None:
     """List a branch's commits, newest first."""
-    from omnigraph import graph
-
     filters = _filters(wanted or ())
-    handle = graph.open(options.require_store(store), read_only=True)
+    handle = graphs.open_graph(store, read_only=True)
     commits = handle.commits.list(branch=branch, limit=None if filters else limit)
     matching = [commit for commit in commits if _matches(commit, filters)][:limit]
     gone = handle.commits.let_go(matching)
@@ -67,9 +65,7 @@ def show_commit(
     json: options.Json = False,
 ) -> None:
     """Show one commit."""
-    from omnigraph import graph
-
-    commits = graph.open(options.require_store(store), read_only=True).commits
+    commits = graphs.open_graph(store, read_only=True).commits
     commit = commits.show(commit_id)
     gone = commits.let_go([commit]).get(commit.commit_id)
     facts = commit_facts(commit, gone)
@@ -90,10 +86,8 @@ def show_changes(
     json: options.Json = False,
 ) -> None:
     """Show what one commit changed: counts, or every row with --rows."""
-    from omnigraph import graph
-
     wanted = options.choose_format(format_, json=json)
-    handle = graph.open(options.require_store(store), read_only=True)
+    handle = graphs.open_graph(store, read_only=True)
     diffs.write_diff(handle.commits.changes(commit_id), wanted, rows=rows)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from omnigraph.changes.facts import counts
-from omnigraph.cli import diffs, options, render
+from omnigraph.cli import diffs, graphs, options, render
 from omnigraph.cli.formats import Format
 from omnigraph.cli.spark import quick_spark
 
@@ -29,10 +29,8 @@ def diff(
 
     Where the schema changed, its steps come first.
     """
-    from omnigraph import graph
-
     wanted = options.choose_format(format_, json=json)
-    handle = graph.open(options.require_store(store), read_only=True)
+    handle = graphs.open_graph(store, read_only=True)
     with quick_spark():
         difference = handle.diff(before, after, kinds=kinds, types=types, ops=ops, engine=engine)
     if wanted is Format.TABLE:

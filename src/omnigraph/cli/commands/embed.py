@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnigraph.choices import EmbedScope
-from omnigraph.cli import options, render
+from omnigraph.cli import graphs, options, render
 from omnigraph.cli.progress import show_progress
 from omnigraph.cli.spark import quick_spark
 
@@ -43,18 +43,16 @@ def embed(
     json: options.Json = False,
 ) -> None:
     """Embed the texts of rows that wait for it, in commits that a next run continues."""
-    from omnigraph import graph
-
     scope = _scope(pending=pending, stale=stale, everything=everything, status=status)
     if status:
-        handle = graph.open(options.require_store(store), read_only=True)
+        handle = graphs.open_graph(store, read_only=True)
         statuses = handle.embeddings.status(types=types, branch=branch)
         if json:
             render.show_json([asdict(one) for one in statuses])
         else:
             _show_status(statuses)
         return
-    handle = graph.open(options.require_store(store), actor=actor)
+    handle = graphs.open_graph(store, actor=actor)
     with quick_spark(), show_progress(quiet=quiet or json) as progress:
         result = handle.embeddings.run(
             types=types,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from omnigraph.choices import ExportFormat
-from omnigraph.cli import options, output, render
+from omnigraph.cli import graphs, options, output, render
 from omnigraph.cli.progress import show_progress
 from omnigraph.cli.spark import quick_spark
 
@@ -44,13 +44,11 @@ def export(
     json: options.Json = False,
 ) -> None:
     """Write all rows of one commit to files; ndjson loads again with the same ids."""
-    from omnigraph import graph
-
     is_piped = target == _STANDARD_OUTPUT
     if is_piped and json:
         message = "standard output cannot have both the rows and what --json tells of them"
         raise typer.BadParameter(message, param_hint="--json")
-    handle = graph.open(options.require_store(store), read_only=True)
+    handle = graphs.open_graph(store, read_only=True)
     point = handle.at(branch=branch, commit=commit, version=version)
     # Rows on standard output show progress by themselves.
     with (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli import options, render
+from omnigraph.cli import graphs, options, render
 from omnigraph.cli.on_demand import UsageError
 from omnigraph.cli.progress import show_progress
 from omnigraph.cli.spark import quick_spark
@@ -42,9 +42,7 @@ def build(
     if context.invoked_subcommand is not None:
         _require_no_options(context)
         return
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), actor=actor)
+    handle = graphs.open_graph(store, actor=actor)
     with quick_spark(), show_progress(quiet=quiet or json) as progress:
         result = handle.ensure_indices(
             branch=branch, engine=engine, message=message, rebuild=rebuild, progress=progress
@@ -96,9 +94,7 @@ def list_indexes(
     json: options.Json = False,
 ) -> None:
     """List the indexes that the schema asks for, and how much of each is there."""
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), read_only=True)
+    handle = graphs.open_graph(store, read_only=True)
     listed = handle.indexes.list(branch=branch, commit=commit, version=version)
     if json:
         render.show_json([_facts(status) for status in listed])

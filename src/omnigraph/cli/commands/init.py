@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
-from omnigraph.cli import options, render
+from omnigraph.cli import graphs, options, render
 from omnigraph.cli.texts import read_text
 
 
 def init(
-    context: typer.Context,
     schema: Annotated[
         Path, typer.Option("--schema", metavar="FILE", help="The schema, a .pg file.")
     ],
@@ -28,7 +27,7 @@ def init(
     """Create a graph: one empty table per type, and a first commit."""
     from omnigraph import graph
 
-    place = options.require_one_store(context, uri, store)
+    place = graphs.find_place(store, uri).require_stored()
     created = graph.init(place, schema, actor=actor, message=message)
     snapshot = created.snapshot()
     commit_id = snapshot.head.commit_id

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from omnigraph.cli import options, render
+from omnigraph.cli import graphs, options, render
 from omnigraph.cli.exits import Exit
+from omnigraph.cli.profiles import find_profile
 from omnigraph.cli.texts import read_text
 
 if TYPE_CHECKING:
@@ -92,13 +93,12 @@ def _refuse_other_files(files: Iterable[str]) -> None:
 
 
 def _stored_catalog(store: str | None, branch: str | None) -> tuple[Catalog, FormerNames]:
-    from omnigraph import graph
     from omnigraph.model.former_names import FormerNames
 
-    if store is None:
+    if store is None and find_profile(store) is None:
         message = "queries are checked against a schema: give --schema FILE or --store URI"
         raise typer.BadParameter(message, param_hint="--schema")
-    handle = graph.open(store, read_only=True)
+    handle = graphs.open_graph(store, read_only=True)
     snapshot = handle.snapshot(branch=branch)
     former = FormerNames.of(snapshot.pins.values(), snapshot.tombstones)
     return handle.schema.show(commit=snapshot.head.commit_id).catalog, former

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from omnigraph.choices import EmbedWhen, Mode, OnError
-from omnigraph.cli import options, render
+from omnigraph.cli import graphs, options, render
 from omnigraph.cli.progress import show_progress
 from omnigraph.cli.spark import check_master, quick_spark
 from omnigraph.errors import InvalidParameterError, OmnigraphError
 
 if TYPE_CHECKING:
-    from omnigraph.graph import Graph
     from omnigraph.load.results import LoadResult
     from omnigraph.load.sources import Source
+    from omnigraph.remote.graph import AnyGraph
 
 _RECENT_COMMITS: Final = 100
 """Commits among which an interrupted load is looked for, since others may write meanwhile."""
@@ -110,19 +110,20 @@ def load(
     embed: options.Embed = EmbedWhen.AUTO,
     actor: options.Actor = None,
     message: options.Message = None,
+    yes: options.Yes = False,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
     """Load files of any size in one commit: all rows or none."""
-    from omnigraph import graph
-
     options.tabulate_violations(context)
-    uri = _graph_uri(context, graph_uri or (), store)
+    graph = graphs.find_place(store, _graph_argument(graph_uri or ()))
     source = _source(data or (), maps or ())
     place = Place(branch, start)
-    check_master(master, engine)
+    check_master(master, engine, is_served=graph.is_served)
     _check_pairs(on_error, rejects, place)
-    handle = graph.open(uri, actor=actor)
+    handle = graphs.open_place(graph, actor=actor)
+    if mode is Mode.OVERWRITE:
+        graphs.ask_first(handle, "replace all rows of the types of the input", yes=yes)
     with (
         quick_spark(master),
         show_progress(quiet=quiet or json, unit="bytes") as progress,
@@ -152,14 +153,14 @@ def load(
         render.say_warnings(result.warnings)
 
 
-def _graph_uri(context: typer.Context, named: Sequence[str], store: str | None) -> str:
+def _graph_argument(named: Sequence[str]) -> str | None:
     # When the shell expands a pattern, --data takes the first file, and the others end up here.
     files = [name for name in named if Path(name).is_file()]
     if files or len(named) > 1:
         first = (files or named)[0]
         message = f"{first} is no graph; give each file its own --data, or the pattern in quotes"
         raise typer.BadParameter(message, param_hint="GRAPH")
-    return options.require_one_store(context, named[0] if named else None, store)
+    return named[0] if named else None
 
 
 def _source(data: Sequence[str], maps: Sequence[str]) -> Source:
@@ -189,7 +190,7 @@ def _check_pairs(on_error: OnError, rejects: Path | None, place: Place) -> None:
 
 
 @contextmanager
-def _report_interrupt(handle: Graph, place: Place) -> Iterator[None]:
+def _report_interrupt(handle: AnyGraph, place: Place) -> Iterator[None]:
     """After an interrupt, recover the write at once, and print whether the load landed."""
     before = _loads(handle, place.branch)
     if place.start is not None:
@@ -208,7 +209,7 @@ def _report_interrupt(handle: Graph, place: Place) -> Iterator[None]:
         raise
 
 
-def _loads(handle: Graph, branch: str | None) -> list[str]:
+def _loads(handle: AnyGraph, branch: str | None) -> list[str]:
     """The commits of the newest loads of a branch; none if there is no such branch."""
     with suppress(OmnigraphError):
         commits = handle.commits.list(branch=branch, limit=_RECENT_COMMITS)

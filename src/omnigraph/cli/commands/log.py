@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli import options, output, render
+from omnigraph.cli import graphs, options, output, render
 from omnigraph.cli.commits import commit_facts, subject
 
 if TYPE_CHECKING:
     from omnigraph.drawings.lanes import Row
-    from omnigraph.graph import Graph
     from omnigraph.model.commits import Commit
     from omnigraph.model.ids import CommitId
     from omnigraph.model.let_go import LetGo
+    from omnigraph.remote.graph import AnyGraph
 
     Names = Mapping[CommitId, Sequence[str]]
     Gone = Mapping[str, LetGo]
@@ -58,12 +58,11 @@ def log(
     json: options.Json = False,
 ) -> None:
     """Show the history of all branches, newest first."""
-    from omnigraph import graph as graphs
     from omnigraph.drawings.histories import history_svg
     from omnigraph.drawings.lanes import lay_out
 
     wanted = _choose_format(format_, json=json, graph=graph)
-    handle = graphs.open(options.require_store(store), read_only=True)
+    handle = graphs.open_graph(store, read_only=True)
     every = handle.commits.every(branch=branch)
     shown, tips, tags = every[:limit], _tips(handle, branch), _tags(handle)
     known = {commit.commit_id: commit for commit in every}
@@ -94,7 +93,7 @@ def _choose_format(wanted: LogFormat | None, *, json: bool, graph: bool) -> LogF
     return chosen
 
 
-def _tips(handle: Graph, branch: str | None) -> Names:
+def _tips(handle: AnyGraph, branch: str | None) -> Names:
     """The branches that end at each commit."""
     from omnigraph.errors import BranchNotFoundError
 
@@ -109,7 +108,7 @@ def _tips(handle: Graph, branch: str | None) -> Names:
     return tips
 
 
-def _tags(handle: Graph) -> Names:
+def _tags(handle: AnyGraph) -> Names:
     """The tags of each commit."""
     tags: dict[CommitId, list[str]] = {}
     for tag in handle.tags.list():

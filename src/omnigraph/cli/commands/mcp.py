@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from omnigraph.cli import options, render
+from omnigraph.cli import graphs, options, render
 
 
 def mcp(
@@ -34,7 +34,6 @@ def mcp(
     An agent's settings name this command: its tools are the schema, queries, searches, stored
     queries and, on a branch that a person reviews, changes.
     """
-    from omnigraph import graph
     from omnigraph.agents.requirements import require_mcp
     from omnigraph.clock import SystemClock
 
@@ -42,7 +41,7 @@ def mcp(
     from omnigraph.agents.protocol import serve_stdio
     from omnigraph.agents.workspace import Workspace
 
-    handle = graph.open(options.require_store(store), actor=actor).at(branch=base)
+    handle = graphs.open_graph(store, actor=actor).at(branch=base)
     name = f"agent/{SystemClock().ulid().lower()}" if branch is None else branch
     workspace = Workspace.open(handle, name, writes=not read_only)
     render.say(f"serving {handle.uri}; writes go to branch {workspace.branch}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnigraph.choices import EmbedWhen
-from omnigraph.cli import options, queries, render
+from omnigraph.cli import graphs, options, queries, render
 
 if TYPE_CHECKING:
     from omnigraph.mutation.results import MutationResult
@@ -44,11 +44,9 @@ def mutate(
     json: options.Json = False,
 ) -> None:
     """Insert, update or delete as a query says, in one commit: all or nothing."""
-    from omnigraph import graph
-
     source = queries.Source.read(file, text)
     parameters = source.parameters(document, pairs, name=name)
-    handle = graph.open(options.require_store(store), actor=actor)
+    handle = graphs.open_graph(store, actor=actor)
     with source.name_diagnostics():
         result = handle.mutate(
             source.text,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from omnigraph.cli import options, render
+from omnigraph.cli import graphs, options, render
 from omnigraph.cli.progress import show_progress
 from omnigraph.cli.spark import quick_spark
 
@@ -28,9 +28,7 @@ def optimize(
     json: options.Json = False,
 ) -> None:
     """Store rows in fewer and fuller files, without deleted rows, and index all of them."""
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), actor=actor)
+    handle = graphs.open_graph(store, actor=actor)
     with quick_spark(), show_progress(quiet=quiet or json) as progress:
         result = handle.optimize(
             branch=branch,

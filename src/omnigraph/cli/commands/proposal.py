@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from omnigraph.cli import merges, options, render
+from omnigraph.cli import graphs, merges, options, render
 from omnigraph.cli.exits import Exit
 from omnigraph.cli.spark import quick_spark
 
@@ -49,9 +49,7 @@ def create_proposal(
     json: options.Json = False,
 ) -> None:
     """Propose to merge what a branch changed into another."""
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), actor=actor)
+    handle = graphs.open_graph(store, actor=actor)
     proposal = handle.proposals.create(source, title, into=target, description=description)
     _report(proposal, f"proposal {proposal.number} was made", json=json)
 
@@ -67,9 +65,7 @@ def list_proposals(
     json: options.Json = False,
 ) -> None:
     """List proposals, the newest first."""
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), read_only=True)
+    handle = graphs.open_graph(store, read_only=True)
     proposals = handle.proposals.list(state=None if state == "all" else state)
     if json:
         render.show_json([proposal.to_json() for proposal in proposals])
@@ -96,10 +92,9 @@ def show_proposal(
     number: Number, *, store: options.Store = None, json: options.Json = False
 ) -> None:
     """Show a proposal: what it would change, its conflicts, its approvals and comments."""
-    from omnigraph import graph
     from omnigraph.model.proposals import ProposalState
 
-    proposals = graph.open(options.require_store(store), read_only=True).proposals
+    proposals = graphs.open_graph(store, read_only=True).proposals
     review = proposals.show(number)
     is_open = review.proposal.state is ProposalState.OPEN and review.source_commit is not None
     preview = proposals.preview(number) if is_open else None
@@ -125,12 +120,10 @@ def approve_proposal(
     json: options.Json = False,
 ) -> None:
     """Approve a proposal as its source is now; a later write to the source voids that."""
-    from omnigraph import graph
-
     if withdraw and commit is not None:
         wrong = "an approval is taken back whatever commit it was for"
         raise typer.BadParameter(wrong, param_hint="--commit")
-    proposals = graph.open(options.require_store(store), actor=actor).proposals
+    proposals = graphs.open_graph(store, actor=actor).proposals
     if withdraw:
         proposal, done = proposals.withdraw_approval(number), "the approval was taken back"
     else:
@@ -155,9 +148,7 @@ def comment_on_proposal(
     json: options.Json = False,
 ) -> None:
     """Comment on a proposal, or on a row that it changes."""
-    from omnigraph import graph
-
-    proposals = graph.open(options.require_store(store), actor=actor).proposals
+    proposals = graphs.open_graph(store, actor=actor).proposals
     proposal = proposals.comment(number, text, type_name=type_name, id=id_, property=property_)
     _report(proposal, f"comment {len(proposal.comments)} was made", json=json)
 
@@ -171,9 +162,7 @@ def close_proposal(
     json: options.Json = False,
 ) -> None:
     """End a proposal without merging it. Its branch stays."""
-    from omnigraph import graph
-
-    proposals = graph.open(options.require_store(store), actor=actor).proposals
+    proposals = graphs.open_graph(store, actor=actor).proposals
     _report(proposals.close(number), f"proposal {number} was closed", json=json)
 
 
@@ -191,10 +180,8 @@ def merge_proposal(
     json: options.Json = False,
 ) -> None:
     """Merge a proposal, exactly as it was approved, and end it."""
-    from omnigraph import graph
-
     resolutions = merges.read_resolutions(resolve)
-    proposals = graph.open(options.require_store(store), actor=actor).proposals
+    proposals = graphs.open_graph(store, actor=actor).proposals
     with quick_spark(), render.show_notes_on_interrupt():
         outcome = proposals.merge(
             number,

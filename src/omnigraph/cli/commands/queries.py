@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli import options, queries, render
+from omnigraph.cli import graphs, options, queries, render
 from omnigraph.cli.formats import write_result
 from omnigraph.cli.parameters import read_parameters
 
@@ -31,10 +31,8 @@ def put_queries(
     json: options.Json = False,
 ) -> None:
     """Store the queries of a text by their names; one of the same name is replaced."""
-    from omnigraph import graph
-
     source = queries.Source.read(file, text)
-    handle = graph.open(options.require_store(store), actor=actor)
+    handle = graphs.open_graph(store, actor=actor)
     with source.name_diagnostics():
         stored = handle.queries.put(source.text, branch=branch, message=message)
     with render.report_of("the queries were stored"):
@@ -51,9 +49,7 @@ def list_queries(
     json: options.Json = False,
 ) -> None:
     """List the stored queries, with their parameters."""
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), read_only=True)
+    handle = graphs.open_graph(store, read_only=True)
     _show_list(handle.queries.list(branch=branch, commit=commit, version=version), json=json)
 
 
@@ -68,9 +64,7 @@ def show_query(
     json: options.Json = False,
 ) -> None:
     """Print the text of a stored query."""
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), read_only=True)
+    handle = graphs.open_graph(store, read_only=True)
     found = handle.queries.show(name, branch=branch, commit=commit, version=version)
     if json:
         render.show_json(asdict(found))
@@ -98,12 +92,11 @@ def run_query(
     json: options.Json = False,
 ) -> None:
     """Run a stored query: print its rows, or make its changes in one commit."""
-    from omnigraph import graph
     from omnigraph.cli.commands.mutate import show_mutation
     from omnigraph.mutation.results import MutationResult
 
     wanted = options.choose_format(format_, json=json)
-    handle = graph.open(options.require_store(store), actor=actor)
+    handle = graphs.open_graph(store, actor=actor)
     found = handle.queries.show(name, branch=branch, commit=commit, version=version)
     declared = {parameter.name: parameter.type for parameter in found.parameters}
     result = handle.queries.run(
@@ -131,14 +124,14 @@ def delete_query(
     actor: options.Actor = None,
     message: options.Message = None,
     confirm: options.Confirm = False,
+    yes: options.Yes = False,
     json: options.Json = False,
 ) -> None:
     """Delete a stored query from a branch. Without --confirm, show which."""
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), actor=actor)
+    handle = graphs.open_graph(store, actor=actor)
     found = handle.queries.show(name, branch=branch)
     if confirm:
+        graphs.ask_first(handle, f"delete query {name}", yes=yes)
         handle.queries.delete(name, branch=branch, message=message)
     with render.report_of(f"query {name} was deleted" if confirm else None):
         if json:

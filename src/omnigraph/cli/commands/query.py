@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli import options, queries, render
+from omnigraph.cli import graphs, options, queries, render
 from omnigraph.cli.formats import Format, write_result
 
 if TYPE_CHECKING:
@@ -55,12 +55,10 @@ def query(
     ] = False,
 ) -> None:
     """Run a read query on one commit, and print its rows."""
-    from omnigraph import graph
-
     wanted = _format(format_, json=json, explain=explain)
     source = queries.Source.read(file, text)
     parameters = source.parameters(document, pairs, name=name)
-    handle = graph.open(options.require_store(store), read_only=True)
+    handle = graphs.open_graph(store, read_only=True)
     with source.name_diagnostics():
         if explain:
             explanation = handle.explain(

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from omnigraph.cli import options, render
+from omnigraph.cli import graphs, options, render
 from omnigraph.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from omnigraph.graph import Graph
     from omnigraph.recovery.entries import RecoveryEntry
     from omnigraph.recovery.intents import Intent
     from omnigraph.recovery.sidecars import Unreadable
+    from omnigraph.remote.graph import AnyGraph
 
 group = typer.Typer(
     help="Show which writes were interrupted, and what became of them.", no_args_is_help=True
@@ -63,9 +63,7 @@ def list_recoveries(
     json: options.Json = False,
 ) -> None:
     """List writes that have not ended, then recoveries. Each newest first."""
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), read_only=True)
+    handle = graphs.open_graph(store, read_only=True)
     pending = _pending(handle)
     recoveries = _recoveries(handle)[:limit]
     if json:
@@ -101,9 +99,7 @@ def show_recovery(
     json: options.Json = False,
 ) -> None:
     """Show one interrupted write or recovery, table by table."""
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), read_only=True)
+    handle = graphs.open_graph(store, read_only=True)
     pending = [write for write in _pending(handle) if write.operation_id == wanted]
     recoveries = [
         entry for entry in _recoveries(handle) if wanted in (entry.operation_id, entry.recovery_id)
@@ -124,7 +120,7 @@ def show_recovery(
         render.say(f"{write.state}: {_NEXT[write.state]}")
 
 
-def _pending(handle: Graph) -> list[Pending]:
+def _pending(handle: AnyGraph) -> list[Pending]:
     """Every sidecar, newest first: ids are ordered by the time of their creation."""
     sidecars = handle.recoveries.pending()
     pending = [
@@ -141,7 +137,7 @@ def _pending(handle: Graph) -> list[Pending]:
     return sorted(pending, key=lambda write: write.operation_id, reverse=True)
 
 
-def _recoveries(handle: Graph) -> Sequence[RecoveryEntry]:
+def _recoveries(handle: AnyGraph) -> Sequence[RecoveryEntry]:
     return handle.recoveries.list()[::-1]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from omnigraph.cli import options, render
+from omnigraph.cli import graphs, options, render
 
 
 def repair(
@@ -12,6 +12,7 @@ def repair(
     store: options.Store = None,
     branch: options.OneBranch = None,
     confirm: options.Confirm = False,
+    yes: options.Yes = False,
     json: options.Json = False,
 ) -> None:
     """Undo what another program wrote to a table. No query's result changes.
@@ -20,9 +21,9 @@ def repair(
     --confirm, makes the pinned rows the newest again, so that writes can continue. Interrupted
     writes need no repair: the next command that writes recovers them.
     """
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), read_only=not confirm)
+    handle = graphs.open_graph(store, read_only=not confirm)
+    if confirm:
+        graphs.ask_first(handle, "undo what other programs wrote to tables", yes=yes)
     result = handle.repair(branch=branch, dry_run=not confirm)
     if json:
         render.show_json({**asdict(result), "repaired": confirm})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
 import typer
 
-from omnigraph.cli import options, render
+from omnigraph.cli import graphs, options, render
 from omnigraph.cli.commands import purging
 from omnigraph.cli.commits import subject
 from omnigraph.cli.exits import Exit
@@ -79,10 +79,8 @@ def show_schema(
     json: options.Json = False,
 ) -> None:
     """Print the schema: as it was written, as JSON, or as a picture."""
-    from omnigraph import graph
-
     wanted = _choose_format(format_, json=json)
-    handle = graph.open(options.require_store(store), read_only=True)
+    handle = graphs.open_graph(store, read_only=True)
     accepted = handle.schema.show(branch=branch, commit=commit, version=version)
     render.show_text(_format_schema(accepted, wanted))
 
@@ -125,9 +123,7 @@ def plan_schema(
     json: options.Json = False,
 ) -> None:
     """List the steps to a new schema, and what each costs; nothing is changed."""
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), read_only=True)
+    handle = graphs.open_graph(store, read_only=True)
     plan = handle.schema.plan(schema, branch=branch, fill=fill, convert=convert)
     _show_plan(plan, json=json)
     if plan.refusals or plan.errors:
@@ -155,17 +151,16 @@ def apply_schema(
     confirm: Annotated[
         bool, typer.Option("--confirm", help="With --purge: do it, and not only show it.")
     ] = False,
+    yes: options.Yes = False,
     json: options.Json = False,
 ) -> None:
     """Change the schema of a branch, and its rows with it, in one commit."""
-    from omnigraph import graph
-
     options.tabulate_violations(context)
     rules = purging.PurgeRules(keep_commits, older_than, grace)
     purging.require_purge(rules, purge=purge, confirm=confirm)
     preview = None
     if purge:
-        reader = graph.open(options.require_store(store), read_only=True)
+        reader = graphs.open_graph(store, read_only=True)
         preview = reader.schema.purge(
             schema, branch=branch, fill=fill, convert=convert, dry_run=True, **asdict(rules)
         )
@@ -173,7 +168,9 @@ def apply_schema(
             plan = reader.schema.plan(schema, branch=branch, fill=fill, convert=convert)
             purging.show_preview(preview, plan, json=json)
             return
-    handle = graph.open(options.require_store(store), actor=actor)
+    handle = graphs.open_graph(store, actor=actor)
+    if purge:
+        graphs.ask_first(handle, "remove what is dropped for good", yes=yes)
     with quick_spark():
         result = handle.schema.apply(
             schema, branch=branch, fill=fill, convert=convert, engine=engine, message=message
@@ -212,6 +209,7 @@ def purge_schema(
     engine: options.OnEngine = None,
     actor: options.Actor = None,
     confirm: options.Confirm = False,
+    yes: options.Yes = False,
     json: options.Json = False,
 ) -> None:
     """Remove for good what a branch has dropped. Without --confirm, show what.
@@ -220,10 +218,10 @@ def purge_schema(
     a rule needs one of them, and waits until none of them was the newest within --grace: then give
     the command again. The exit code is 0 when nothing of it is left.
     """
-    from omnigraph import graph
-
     rules = purging.PurgeRules(keep_commits, older_than, grace)
-    handle = graph.open(options.require_store(store), actor=actor, read_only=not confirm)
+    handle = graphs.open_graph(store, actor=actor, read_only=not confirm)
+    if confirm:
+        graphs.ask_first(handle, "remove what was dropped for good", yes=yes)
     with quick_spark():
         result = handle.schema.purge(
             branch=branch, engine=engine, dry_run=not confirm, **asdict(rules)
@@ -248,12 +246,12 @@ def diff_schemas(
     json: options.Json = False,
 ) -> None:
     """List the steps between two schemas; two files need no graph."""
-    from omnigraph import graph
-
     if before.endswith(".pg") and after.endswith(".pg"):
+        from omnigraph import graph
+
         plan = graph.diff_schemas(Path(before), Path(after))
     else:
-        handle = graph.open(options.require_store(store), read_only=True)
+        handle = graphs.open_graph(store, read_only=True)
         plan = handle.schema.diff(before, after)
     if json:
         render.show_json([step.to_json() for step in plan.steps])
@@ -271,9 +269,7 @@ def show_history(
     *, store: options.Store = None, branch: options.AtBranch = None, json: options.Json = False
 ) -> None:
     """List the commits that changed the schema of a branch, newest first."""
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), read_only=True)
+    handle = graphs.open_graph(store, read_only=True)
     revisions = handle.schema.history(branch=branch)
     if json:
         render.show_json([_revision_facts(revision) for revision in revisions])

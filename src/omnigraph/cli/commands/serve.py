@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
+from omnigraph.cli import graphs as places
 from omnigraph.cli import options, render
 from omnigraph.cli.extras import require_server
 
 
 def serve(
-    context: typer.Context,
     graph_uri: Annotated[
         str | None, typer.Argument(metavar="GRAPH", help="The graph, instead of --store.")
     ] = None,
@@ -44,7 +44,7 @@ def serve(
 
     graphs = None
     if config is None:
-        uri = options.require_one_store(context, graph_uri, store)
+        uri = places.find_place(store, graph_uri).require_stored()
         graphs = {_name_of(uri): {"uri": uri}}
     elif graph_uri is not None:
         message = "the file of --config names the graphs, and GRAPH names another: give one of them"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from omnigraph.cli import options, render
+from omnigraph.cli import graphs, options, render
 
 if TYPE_CHECKING:
     from omnigraph.model.settings import Setting
@@ -25,9 +25,7 @@ Key = Annotated[
 @group.command("list")
 def list_settings(*, store: options.Store = None, json: options.Json = False) -> None:
     """List every setting, its value and where that comes from."""
-    from omnigraph import graph
-
-    settings = graph.open(options.require_store(store), read_only=True).settings.list()
+    settings = graphs.open_graph(store, read_only=True).settings.list()
     if json:
         render.show_json([asdict(setting) for setting in settings])
     else:
@@ -46,9 +44,7 @@ def list_settings(*, store: options.Store = None, json: options.Json = False) ->
 @group.command("get")
 def get_setting(key: Key, *, store: options.Store = None, json: options.Json = False) -> None:
     """Print the value of one setting: as it was set, or its default."""
-    from omnigraph import graph
-
-    value = graph.open(options.require_store(store), read_only=True).settings.get(key)
+    value = graphs.open_graph(store, read_only=True).settings.get(key)
     if json:
         render.show_json({"key": key, "value": value})
     else:
@@ -64,18 +60,14 @@ def set_setting(
     json: options.Json = False,
 ) -> None:
     """Set one setting, for all branches of the graph."""
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store))
+    handle = graphs.open_graph(store)
     _report(handle.settings.set(key, int(value) if _NUMBER.fullmatch(value) else value), json=json)
 
 
 @group.command("unset")
 def unset_setting(key: Key, *, store: options.Store = None, json: options.Json = False) -> None:
     """Give one setting its default again."""
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store))
+    handle = graphs.open_graph(store)
     _report(handle.settings.unset(key), json=json)
 
 

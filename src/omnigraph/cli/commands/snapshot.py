@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.cli import options, render
+from omnigraph.cli import graphs, options, render
 
 
 def snapshot(
@@ -14,9 +14,7 @@ def snapshot(
     json: options.Json = False,
 ) -> None:
     """Show the version of each table at one commit, and its number of rows."""
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), read_only=True)
+    handle = graphs.open_graph(store, read_only=True)
     shown = handle.snapshot(branch=branch, commit=commit, version=version)
     if json:
         render.show_json(shown.to_json())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli import options, render
+from omnigraph.cli import graphs, options, render
 
 if TYPE_CHECKING:
     from omnigraph.model.streams import StreamRecord
@@ -24,9 +24,7 @@ def list_streams(
     *, store: options.Store = None, branch: options.AtBranch = None, json: options.Json = False
 ) -> None:
     """List the streams, each with its newest batch that made a commit."""
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), read_only=True)
+    handle = graphs.open_graph(store, read_only=True)
     streams = handle.streams.list(branch=branch)
     if json:
         render.show_json([_facts(record) for record in streams])
@@ -52,12 +50,12 @@ def forget_stream(
     store: options.Store = None,
     branch: options.OnBranch = None,
     actor: options.Actor = None,
+    yes: options.Yes = False,
     json: options.Json = False,
 ) -> None:
     """Remove the record of a stream that has ended for good; what it wrote stays."""
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), actor=actor)
+    handle = graphs.open_graph(store, actor=actor)
+    graphs.ask_first(handle, f"forget stream {name}", yes=yes)
     commit_id = handle.streams.forget(name, branch=branch)
     with render.report_of_commit(commit_id):
         if json:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli import options, render
+from omnigraph.cli import graphs, options, render
 
 if TYPE_CHECKING:
     from omnigraph.model.tags import Tag
@@ -31,9 +31,7 @@ def create_tag(
     json: options.Json = False,
 ) -> None:
     """Name the newest commit of a branch, or one of the past."""
-    from omnigraph import graph
-
-    handle = graph.open(options.require_store(store), actor=actor)
+    handle = graphs.open_graph(store, actor=actor)
     tag = handle.tags.create(name, branch=branch, commit=commit, version=version, message=message)
     with render.report_of(f"tag {name} was made"):
         _show(tag, json=json)
@@ -42,9 +40,7 @@ def create_tag(
 @group.command("list")
 def list_tags(*, store: options.Store = None, json: options.Json = False) -> None:
     """List the tags, each with its commit."""
-    from omnigraph import graph
-
-    tags = graph.open(options.require_store(store), read_only=True).tags.list()
+    tags = graphs.open_graph(store, read_only=True).tags.list()
     if json:
         render.show_json([tag.to_json() for tag in tags])
         return
@@ -66,9 +62,7 @@ def list_tags(*, store: options.Store = None, json: options.Json = False) -> Non
 @group.command("show")
 def show_tag(name: Name, *, store: options.Store = None, json: options.Json = False) -> None:
     """Show one tag: its commit, who made it, when and why."""
-    from omnigraph import graph
-
-    _show(graph.open(options.require_store(store), read_only=True).tags.show(name), json=json)
+    _show(graphs.open_graph(store, read_only=True).tags.show(name), json=json)
 
 
 @group.command("delete")
@@ -77,13 +71,13 @@ def delete_tag(
     *,
     store: options.Store = None,
     confirm: options.Confirm = False,
+    yes: options.Yes = False,
     json: options.Json = False,
 ) -> None:
     """Delete a tag; its commit stays in its branch. Without --confirm, show which."""
-    from omnigraph import graph
     from omnigraph.errors import StorageError
 
-    handle = graph.open(options.require_store(store), read_only=not confirm)
+    handle = graphs.open_graph(store, read_only=not confirm)
     commit_id = None
     try:
         commit_id = handle.tags.show(name).commit_id
@@ -92,6 +86,7 @@ def delete_tag(
         if not confirm:
             raise
     if confirm:
+        graphs.ask_first(handle, f"delete tag {name}", yes=yes)
         handle.tags.delete(name)
     with render.report_of(f"tag {name} was deleted" if confirm else None):
         if json:

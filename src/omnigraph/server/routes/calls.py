@@ -30,6 +30,7 @@ from omnigraph.engine.budget import Cancellation
 from omnigraph.errors import ErrorCode, InvalidInputError, NotAllowedError, NotFoundError
 from omnigraph.graph import Graph, Target
 from omnigraph.lang.source import Source
+from omnigraph.load.quarantine import RejectsFile
 from omnigraph.load.results import LoadResult, Progress
 from omnigraph.load.sources import Inputs
 from omnigraph.server.bodies import save_body
@@ -43,12 +44,18 @@ from omnigraph.transaction.requests import RequestKey
 router = APIRouter(prefix="/graphs/{graph}/calls")
 
 _ROWS_AT_ONCE_MAX: Final = 1_000
+_NAME_LETTERS_MAX: Final = 255
 _SPENDS: Final = {
     "query": ("timeout", "memory", "max_rows"),
     "mutate": ("timeout",),
     "queries.run": ("timeout", "memory", "max_rows"),
 }
 """By operation, the limits that the server's own bound."""
+
+_OF_PLACES: Final = frozenset(
+    {"check", "cleanup", "recoveries.list", "recoveries.pending", "repair", "schema.purge"}
+)
+"""Operations whose results say where tables are stored."""
 
 _GUARDED: Final = ("_url", "_key")
 """Settings that say where a server sends texts, and which secret of its own with them."""
@@ -93,13 +100,18 @@ async def load(request: Request, call: Call) -> Response:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    rejects = service.jobs.rejects(job.job_id) if asked.get("rejects") is True else None
+    rejects = _rejects_file(service.jobs.rejects(job.job_id), asked.get("rejects"))
 
     def run(progress: Progress | None) -> dict[str, Any]:
         return work(job_key(job), rejects, progress).to_json()
 
     service.start_job(lambda: run_job(service, job, run))
     return job_answer(job)
+
+
+def _rejects_file(path: Path, name: object) -> RejectsFile | None:
+    """The file for rows that a job leaves out; the commit has the name that the client gave it."""
+    return RejectsFile(path, name[:_NAME_LETTERS_MAX]) if isinstance(name, str) else None
 
 
 _LOAD: Final[dict[str, Any]] = {"call": "load"}
@@ -121,7 +133,7 @@ def _load(
     actor: str | None,
     folder: Path,
     key: RequestKey | None,
-    rejects: Path | None,
+    rejects: RejectsFile | None,
     progress: Progress | None,
 ) -> LoadResult:
     """Load what a client sent, and delete it."""
@@ -212,7 +224,11 @@ async def call_method(request: Request, call: Call, operation: str) -> Response:
         taken = own_arguments(found)
         arguments |= {name: own[name] for name in taken if name in takes and name in own}
         _require_fitting(method.__func__, arguments)
-        return _answer(method(**arguments))
+        answer = _answer(method(**arguments))
+        if found.name in _OF_PLACES:
+            shown = call.service.hide_places(bytes(answer.body).decode())
+            return Response(shown, media_type=MEDIA_TYPE)
+        return answer
 
     if found.kind is CallKind.READ:
         return await call.read(run)

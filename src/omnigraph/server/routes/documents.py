@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
@@ -73,3 +74,15 @@ def describe(app: FastAPI) -> dict[str, Any]:
                 operation["security"] = [{"token": []}]
     app.openapi_schema = document
     return document
+
+
+def name_operation(route: APIRoute) -> str:
+    """The name of an operation in the document, and so of the function in a generated client.
+
+    It is that of its function: `query`, or `merge_proposal` for what is done to one proposal.
+    """
+    if "/calls/" in route.path:
+        return f"call_{route.name}"
+    if "/proposals/{number}/" in route.path:
+        return f"{route.name}_proposal"
+    return route.name

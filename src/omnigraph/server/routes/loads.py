@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import FileResponse, Response
 
-from omnigraph.choices import Mode, OnError
+from omnigraph.choices import EngineRequest, Mode, OnError
 from omnigraph.engine.budget import Cancellation
 from omnigraph.errors import ErrorCode, InvalidInputError, NotFoundError, OmnigraphError
 from omnigraph.load.results import Progress
@@ -20,7 +20,15 @@ from omnigraph.policy.actions import Action
 from omnigraph.server import wire
 from omnigraph.server.answers import MediaType, answer_json, answer_write
 from omnigraph.server.bodies import save_body
-from omnigraph.server.context import Call, Cursor, GraphCall, Limit, Name, page_of
+from omnigraph.server.context import (
+    Call,
+    Cursor,
+    GraphCall,
+    Limit,
+    Name,
+    expected_head,
+    page_of,
+)
 from omnigraph.server.jobs import Job, JobCancelled, JobState
 from omnigraph.server.problems import to_problem
 from omnigraph.server.routes.documents import gives, gives_bytes, takes_bytes
@@ -50,6 +58,8 @@ class LoadQuery:
     start: Annotated[str | None, Query(max_length=1_000, alias="from")] = None
     type: Annotated[str | None, Query(max_length=200)] = None
     ignore_unknown: Annotated[bool, Query()] = False
+    on_error: Annotated[OnError, Query()] = OnError.FAIL
+    engine: Annotated[EngineRequest, Query()] = EngineRequest.LOCAL
     index: Annotated[bool, Query()] = True
     embed: Annotated[str, Query(max_length=20)] = "auto"
     message: Annotated[str | None, Query(max_length=10_000)] = None
@@ -61,14 +71,19 @@ class LoadQuery:
     responses={**gives(wire.WriteAnswer), **gives(wire.JobAnswer, status=202)},
 )
 async def load(request: Request, call: Call, how: Annotated[LoadQuery, Depends()]) -> Response:
-    """Write all rows of the body in one commit: at once if it is small, else as a job (202)."""
+    """Write all rows of the body in one commit: at once if it is small, else as a job (202).
+
+    With `on_error=quarantine` it is a job in any case: `jobs/ID/rejects` has the rows that it left
+    out.
+    """
     service = call.service
     limits = service.settings.limits
     header = request.headers.get("idempotency-key")
     suffix = _suffix_of(request)
     call.graph.require_writable()
     source = service.scratch / f"load-{service.clock.ulid()}{suffix}"
-    asked = {**asdict(how), "mode": str(how.mode)}
+    asked = {**asdict(how), "mode": str(how.mode), "on_error": str(how.on_error)}
+    asked |= {"engine": str(how.engine), "expect_head": expected_head(request, None)}
     try:
         size, digest = await save_body(
             request,
@@ -78,6 +93,7 @@ async def load(request: Request, call: Call, how: Annotated[LoadQuery, Depends()
             expansion=limits.expansion,
         )
         wants_job = "respond-async" in request.headers.get("prefer", "").lower()
+        wants_job |= how.on_error is OnError.QUARANTINE
         if size <= limits.direct_load_bytes and not wants_job:
             key = None if header is None else RequestKey.parse(header, call.name, asked, digest)
             run = _loader(call, source, asked, key)
@@ -91,7 +107,8 @@ async def load(request: Request, call: Call, how: Annotated[LoadQuery, Depends()
     except BaseException:
         source.unlink(missing_ok=True)
         raise
-    run = _loader(call, source, asked, job_key(job))
+    rejects = service.jobs.rejects(job.job_id) if how.on_error is OnError.QUARANTINE else None
+    run = _loader(call, source, asked, job_key(job), rejects)
     service.start_job(lambda: run_job(service, job, run))
     return job_answer(job)
 
@@ -108,7 +125,13 @@ def _suffix_of(request: Request) -> str:
 Load = Callable[[Progress | None], dict[str, Any]]
 
 
-def _loader(call: GraphCall, source: Path, asked: dict[str, Any], key: RequestKey | None) -> Load:
+def _loader(
+    call: GraphCall,
+    source: Path,
+    asked: dict[str, Any],
+    key: RequestKey | None,
+    rejects: Path | None = None,
+) -> Load:
     """What loads a file once, and deletes it."""
 
     def run(progress: Progress | None) -> dict[str, Any]:
@@ -119,13 +142,15 @@ def _loader(call: GraphCall, source: Path, asked: dict[str, Any], key: RequestKe
                 mode=asked["mode"],
                 branch=asked["branch"],
                 start=asked["start"],
-                on_error=OnError.FAIL,
+                on_error=asked["on_error"],
+                rejects=rejects,
                 ignore_unknown=asked["ignore_unknown"],
-                engine="local",
+                engine=asked["engine"],
                 index=asked["index"],
                 embed=asked["embed"],
                 actor=call.actor,
                 message=asked["message"],
+                expect_head=asked["expect_head"],
                 progress=progress,
                 key=key,
             )

@@ -13,7 +13,15 @@ from omnigraph.errors import NotFoundError
 from omnigraph.graph import Graph
 from omnigraph.server import wire
 from omnigraph.server.answers import answer_head, answer_json
-from omnigraph.server.context import Call, Cursor, Limit, page_of, read_json, refuse_key
+from omnigraph.server.context import (
+    Call,
+    Cursor,
+    Limit,
+    expected_head,
+    page_of,
+    read_json,
+    refuse_key,
+)
 from omnigraph.server.routes.documents import gives, takes
 
 router = APIRouter(prefix="/graphs/{graph}")
@@ -72,11 +80,12 @@ async def create_branch(request: Request, call: Call) -> Response:
 async def delete_branch(
     request: Request, call: Call, branch: str, *, dry_run: Annotated[bool, Query()] = False
 ) -> Response:
-    """Delete a branch, and the commits that only it has."""
-    refuse_key(request)
+    """Delete a branch, and the commits that only it has; with `If-Match`, only as it is."""
+    refuse_key(request, takes_condition=True)
+    head = expected_head(request, None)
 
     def run() -> Response:
-        call.graph.branches.delete(branch, dry_run=dry_run)
+        call.graph.branches.delete(branch, dry_run=dry_run, expect_head=head)
         return answer_json({"branch": branch, "deleted": not dry_run})
 
     return await call.write(run)
@@ -84,10 +93,13 @@ async def delete_branch(
 
 @router.post("/merge", openapi_extra=takes(wire.MergeBody), responses=gives(wire.MergeAnswer))
 async def merge(request: Request, call: Call) -> Response:
-    """Merge what one branch changed into another, in one commit."""
-    refuse_key(request)
+    """Merge what one branch changed into another, in one commit.
+
+    `If-Match` has the ETag of the branch that changes.
+    """
+    refuse_key(request, takes_condition=True)
     body = await read_json(request, wire.MergeBody)
-    fields = body.model_dump()
+    fields = {**body.model_dump(), "expect_head": expected_head(request, body.expect_head)}
     if isinstance(body.resolve, list):
         fields["resolve"] = json.dumps(body.resolve)
 

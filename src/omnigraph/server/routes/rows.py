@@ -115,7 +115,8 @@ async def blob(
 
     data = await call.read(run)
     tag = f'"{sha256(data).hexdigest()}"'
-    headers = {"ETag": tag, "Accept-Ranges": "bytes"}
+    # Bytes of users are never shown as a page of this server.
+    headers = {"ETag": tag, "Accept-Ranges": "bytes", "Content-Disposition": "attachment"}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
     span = parse_range(request.headers.get("range"), len(data))

@@ -43,7 +43,7 @@ async def plan_schema(request: Request, call: Call) -> Response:
 )
 async def apply_schema(request: Request, call: Call) -> Response:
     """Change the schema of a branch, and its rows with it, in one commit."""
-    refuse_key(request)
+    refuse_key(request, takes_condition=True)
     body = await read_json(request, wire.SchemaBody)
     head = expected_head(request, body.expect_head)
 
