@@ -11,7 +11,6 @@ import typer
 from omnigraph.cli import options, render
 from omnigraph.cli.exits import Exit
 from omnigraph.cli.profiles import current_context, find_profile
-from omnigraph.remote.addresses import is_address
 
 if TYPE_CHECKING:
     from omnigraph.remote.graph import AnyGraph, RemoteGraph
@@ -31,6 +30,9 @@ class Place:
     @property
     def is_served(self) -> bool:
         """Whether a server has the graph."""
+        # Imported here: --help needs none of it.
+        from omnigraph.remote.addresses import is_address
+
         return is_address(self.uri)
 
     def require_stored(self) -> str:
@@ -108,7 +110,7 @@ def ask_first(handle: AnyGraph, deed: str, *, yes: bool) -> None:
         typer.Exit: the answer is no. Nothing was changed.
     """
     terminal = sys.stdin is not None and sys.stdin.isatty()
-    if yes or not terminal or not is_address(handle.uri):
+    if yes or not terminal or not Place(handle.uri).is_served:
         return
     render.say(f"{deed} of {handle.uri}? [y/N]")
     assert sys.stdin is not None, "it is a terminal"
