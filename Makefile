@@ -11,7 +11,7 @@ WORKERS ?= 4
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo web test quick lint soak compat bench bless lock clean
+.PHONY: help demo web test quick lint soak compat minio bench bless lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -62,6 +62,11 @@ compat: ## the oldest and the newest versions that the package takes, in environ
 	  $(VENV)-newer/bin/$(COMPAT) $(SUITES); \
 	else echo "$(NEWER) is not here: only the oldest versions were tried"; fi
 
+MINIO := github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
+
+minio: ## a real S3 server for soak, in build/minio (needs Go)
+	GOBIN=$(CURDIR)/build GOFLAGS=-buildvcs=false go install $(MINIO)
+
 bench: $(READY) ## benchmarks, as ratios against the same work done another way
 	-@$(BIN)/python -m benchmarks.peers.install
 	$(BIN)/python -m benchmarks.start --write
@@ -74,6 +79,10 @@ bench: $(READY) ## benchmarks, as ratios against the same work done another way
 	$(BIN)/python -m benchmarks.maintenance --write
 	$(BIN)/python -m benchmarks.search --write
 	$(BIN)/python -m benchmarks.algorithms --write
+	$(BIN)/python -m benchmarks.scale measure 1000000
+	$(BIN)/python -m benchmarks.scale measure 5000000
+	$(BIN)/python -m benchmarks.scale measure 25000000
+	$(BIN)/python -m benchmarks.scale --write
 	$(BIN)/python -m benchmarks.plots
 
 bless: $(READY) ## rewrite the golden files; review the diff as prose

@@ -56,13 +56,20 @@ Rows = Mapping[str, pa.Table]
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many rows an input has, over all types."""
+    """How many rows an input has, over all types; of `rows_per_node`, one is a node."""
 
     rows: int
+    rows_per_node: int = ROWS_PER_NODE
 
     @property
     def nodes(self) -> int:
-        return max(20, self.rows // ROWS_PER_NODE)
+        return max(20, self.rows // self.rows_per_node)
+
+    @property
+    def name(self) -> str:
+        """What inputs of this size are called."""
+        is_usual = self.rows_per_node == ROWS_PER_NODE
+        return f"{self.rows}" if is_usual else f"{self.rows}-of-{self.rows_per_node}"
 
     @property
     def companies(self) -> int:
@@ -98,7 +105,7 @@ def ndjson(size: Size, folder: Path = FOLDER) -> Path:
                 for name, table in rows.items():
                     file.write(lines(name, table))
 
-    return _made(folder / f"{size.rows}-ndjson", fill)
+    return _made(folder / f"{size.name}-ndjson", fill)
 
 
 def parquet(size: Size, folder: Path = FOLDER) -> Path:
@@ -114,7 +121,7 @@ def parquet(size: Size, folder: Path = FOLDER) -> Path:
                         writers[name] = open_files.enter_context(writer)
                     writers[name].write_table(table, row_group_size=ROWS_PER_GROUP)
 
-    return _made(folder / f"{size.rows}-parquet", fill)
+    return _made(folder / f"{size.name}-parquet", fill)
 
 
 def typed_schema(types: int) -> str:
@@ -133,20 +140,20 @@ def typed_lines(types: int, rows: int) -> Iterator[str]:
             yield json.dumps({"type": f"T{number}", "data": data}) + "\n"
 
 
-def upsert(people: int, folder: Path = FOLDER) -> Path:
+def upsert(count: int, folder: Path = FOLDER) -> Path:
     """A directory with `base` and `changes`, a tenth of it: half of them people who are there."""
 
     def fill(place: Path) -> None:
-        for name, numbers in (("base", np.arange(people)), ("changes", _changed(people))):
+        for name, numbers in (("base", np.arange(count)), ("changes", _changed(count))):
             (place / name).mkdir()
             with pq.ParquetWriter(
-                place / name / "Person.parquet", _person(numbers[:0]).schema
+                place / name / "Person.parquet", people(numbers[:0]).schema
             ) as file:
                 for start in range(0, len(numbers), ROWS_PER_CHUNK):
-                    chunk = _person(numbers[start : start + ROWS_PER_CHUNK], seed=start + len(name))
+                    chunk = people(numbers[start : start + ROWS_PER_CHUNK], seed=start + len(name))
                     file.write_table(chunk, row_group_size=ROWS_PER_GROUP)
 
-    return _made(folder / f"{people}-upsert", fill)
+    return _made(folder / f"{count}-upsert", fill)
 
 
 def _changed(people: int) -> np.ndarray:
@@ -161,7 +168,7 @@ def chunks(size: Size) -> Iterator[Rows]:
         random = np.random.default_rng([size.rows, number])
         own = {name: _part(size.count(name), number, count) for name in TYPES}
         found = {
-            "Person": _person(own["Person"], seed=number),
+            "Person": people(own["Person"], seed=number),
             "Company": _company(own["Company"], random),
             "Follows": _follows(len(own["Follows"]), size, random),
             "Works": _works(len(own["Works"]), size, random),
@@ -169,7 +176,8 @@ def chunks(size: Size) -> Iterator[Rows]:
         yield {name: table for name, table in found.items() if len(table)}
 
 
-def _person(numbers: np.ndarray, *, seed: int = 0) -> pa.Table:
+def people(numbers: np.ndarray, *, seed: int = 0) -> pa.Table:
+    """The people with these numbers; another seed gives them other values."""
     random = np.random.default_rng([seed, len(numbers)])
     count = len(numbers)
     return pa.table(

@@ -1,6 +1,7 @@
 """Loads: ours on Spark against plain Spark, in memory, in upserts, and locally against COPY.
 
 python -m benchmarks.load [--rows N] [--rounds N] [--quick] [--no-peers] [--no-spark] [--write]
+                          [--only SECTION ...]
 """
 
 import argparse
@@ -8,6 +9,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import metadata
 from itertools import count
 from pathlib import Path
@@ -17,7 +19,7 @@ from benchmarks import inputs, memory, plain, program, report, upserts
 from benchmarks.inputs import Size
 from benchmarks.memory import Memory
 from benchmarks.peers.process import Peer
-from benchmarks.rounds import Answer, Outcome, Timed, Untimed, compete, timed
+from benchmarks.rounds import WARM_UPS, Answer, Outcome, Timed, Untimed, compete, timed
 from omnigraph import graph
 from omnigraph.load.results import LoadResult
 
@@ -68,7 +70,7 @@ one pass and writes Parquet, and checks nothing. Of NDJSON it is told the schema
 struct with the properties of all types for `data` (`spark.read.schema(…).json(…)`): to read lines
 as text and parse them with `from_json` is the same parser after one more step. It writes either one
 table of everything or a table per type by `partitionBy`; goals go by the faster. Of Parquet it
-copies each type, all four at once. A ratio divides medians of runs in turns, after warm-ups."""
+copies each type, all four at once. A ratio divides medians of runs in turns, after a warm-up."""
 
 UPSERT_READING: Final = """\
 People are merged by key into a copy of a table, a tenth as many as it has: half of them are there
@@ -106,30 +108,23 @@ WHY_TYPES_MISSED: Final = ""
 WHY_MEMORY_MISSED: Final = ""
 
 
-def run(given: argparse.Namespace, folder: Path) -> str:
-    """The section's text."""
-    start = report.start()
-    versions: list[str] = []
-    goals: list[str] = []
-    parts: list[str] = []
-    if given.spark:
-        versions.append(f"pyspark {metadata.version('pyspark')}")
-        for text in (_loads(given, folder, goals), _memory(given, folder, goals)):
-            parts += text
-        parts += _upserts(given, folder, goals, versions)
-        parts += _many_types(given, folder, goals)
-    parts += _locals(given, folder, goals, versions)
-    return "\n\n".join(
-        [
-            READING,
-            f"{given.rows:,} rows on Spark, {given.local_rows:,} on the local engine; at most"
-            f" {given.rounds} and {given.local_rounds} rounds.",
-            report.circumstances(start, versions=versions),
-            "### Goals",
-            "\n".join(goals),
-            *parts,
-        ]
-    )
+Parts = Callable[[argparse.Namespace, Path, list[str], list[str]], list[str]]
+"""Measures; adds goals and the versions of who took part; returns the texts of a section."""
+
+
+def section_of(measure: Parts) -> program.Section:
+    """A section of the results: what was measured, below the goals."""
+
+    def run(given: argparse.Namespace, folder: Path) -> str:
+        start = report.start()
+        versions = [f"pyspark {metadata.version('pyspark')}"] if given.spark else []
+        goals: list[str] = []
+        parts = measure(given, folder, goals, versions)
+        reading, *others = parts
+        circumstances = report.circumstances(start, versions=versions)
+        return "\n\n".join([reading, circumstances, "### Goals", "\n".join(goals), *others])
+
+    return run
 
 
 @dataclass(slots=True)
@@ -181,7 +176,10 @@ def load_on_spark(
         contestants["Spark, a table per type"] = plain.lines_to_tables(source, folder / "tables")
     else:
         contestants["Spark"] = plain.columns_to_tables(source, folder / "tables")
-    return compete(contestants, rounds=given.rounds, seconds_max=SECONDS_MAX), ours
+    # So many rows leave nothing to warm up after the first time.
+    warm_ups = 1 if size.rows >= LOAD_GOAL_ROWS else WARM_UPS
+    run = partial(compete, rounds=given.rounds, seconds_max=SECONDS_MAX, warm_ups=warm_ups)
+    return run(contestants), ours
 
 
 def load_locally(
@@ -232,28 +230,40 @@ def merge_people(
     return outcomes, [peer.version] if took_part else []
 
 
-def _loads(given: argparse.Namespace, folder: Path, goals: list[str]) -> list[str]:
-    size = Size(given.rows)
-    parts = []
-    for form, goal in LOAD_GOALS.items():
-        outcomes, ours = load_on_spark(size, form, folder / f"spark-{form}", given)
-        rivals = [name for name in outcomes if name.startswith("Spark")]
-        fastest = _fastest(outcomes, rivals)
-        title = f"### {form} on Spark, {given.rows:,} rows"
-        parts += [title, _rates(outcomes, given.rows, to=fastest), f"Ours: {ours.stages()}."]
-        if ratio := report.ratio_of(outcomes[OURS], outcomes[fastest]):
-            found = f"a load of {form} takes {ratio:.2f} times plain Spark without a check"
-            if indexed := report.ratio_of(outcomes[INDEXED], outcomes[fastest]):
-                found += f" ({indexed:.2f} with indexes)"
-            found += f"; the goal is {goal} at {LOAD_GOAL_ROWS:,} rows and more"
-            is_measured = given.rows >= LOAD_GOAL_ROWS
-            goals.append(
-                report.goal(found, WHY_LOAD_MISSED, is_met=ratio <= goal, is_measured=is_measured)
-            )
-    return parts
+def _load(
+    form: str,
+    given: argparse.Namespace,
+    folder: Path,
+    goals: list[str],
+    versions: list[str],  # noqa: ARG001  # as all sections
+) -> list[str]:
+    goal = LOAD_GOALS[form]
+    outcomes, ours = load_on_spark(Size(given.rows), form, folder / f"spark-{form}", given)
+    rivals = [name for name in outcomes if name.startswith("Spark")]
+    fastest = _fastest(outcomes, rivals)
+    is_measured = given.rows >= LOAD_GOAL_ROWS
+    if ratio := report.ratio_of(outcomes[OURS], outcomes[fastest]):
+        found = f"a load of {form} takes {ratio:.2f} times plain Spark without a check"
+        if indexed := report.ratio_of(outcomes[INDEXED], outcomes[fastest]):
+            found += f" ({indexed:.2f} with indexes)"
+        found += f"; the goal is {goal} at {LOAD_GOAL_ROWS:,} rows and more"
+        goals.append(
+            report.goal(found, WHY_LOAD_MISSED, is_met=ratio <= goal, is_measured=is_measured)
+        )
+    return [
+        READING,
+        f"### {given.rows:,} rows, at most {given.rounds} rounds",
+        _rates(outcomes, given.rows, to=fastest),
+        f"Ours: {ours.stages()}.",
+    ]
 
 
-def _memory(given: argparse.Namespace, folder: Path, goals: list[str]) -> list[str]:
+def _memory(
+    given: argparse.Namespace,
+    folder: Path,
+    goals: list[str],
+    versions: list[str],  # noqa: ARG001  # as all sections
+) -> list[str]:
     found: dict[int, Memory] = {}
     for rows in (given.rows // MEMORY_STEPS, given.rows):
         place = folder / f"memory-{rows}"
@@ -278,7 +288,7 @@ def _memory(given: argparse.Namespace, folder: Path, goals: list[str]) -> list[s
     is_met = max(driver, heap) <= MEMORY_GOAL
     is_measured = given.rows >= MEMORY_GOAL_ROWS
     goals.append(report.goal(told, WHY_MEMORY_MISSED, is_met=is_met, is_measured=is_measured))
-    return ["### Memory of a load on Spark", MEMORY_READING, report.table(head, lines)]
+    return [MEMORY_READING, report.table(head, lines)]
 
 
 def _upserts(
@@ -305,7 +315,7 @@ def _upserts(
         told += f"; the goal is {SPARK_UPSERT_GOAL} at {size}"
         is_met = ratio <= SPARK_UPSERT_GOAL
         goals.append(report.goal(told, WHY_UPSERT_MISSED, is_met=is_met, is_measured=is_measured))
-    return [title, UPSERT_READING, _rates(outcomes, people // 10, to=fastest)]
+    return [UPSERT_READING, title, _rates(outcomes, people // 10, to=fastest)]
 
 
 def load_many_types(folder: Path, given: argparse.Namespace) -> Outcomes:
@@ -321,7 +331,12 @@ def load_many_types(folder: Path, given: argparse.Namespace) -> Outcomes:
     return compete(contestants, rounds=given.rounds, seconds_max=SECONDS_MAX)
 
 
-def _many_types(given: argparse.Namespace, folder: Path, goals: list[str]) -> list[str]:
+def _many_types(
+    given: argparse.Namespace,
+    folder: Path,
+    goals: list[str],
+    versions: list[str],  # noqa: ARG001  # as all sections
+) -> list[str]:
     outcomes = load_many_types(folder / "types", given)
     one, many = _typed(1), _typed(MANY_TYPES)
     rows = MANY_TYPES * ROWS_PER_TYPE
@@ -330,11 +345,7 @@ def _many_types(given: argparse.Namespace, folder: Path, goals: list[str]) -> li
         told += f" Spark; the goal is {MANY_TYPES_GOAL}"
         is_met = ratio <= MANY_TYPES_GOAL
         goals.append(report.goal(told, WHY_TYPES_MISSED, is_met=is_met, is_measured=True))
-    return [
-        f"### Many types on Spark, {rows:,} rows",
-        TYPES_READING,
-        _rates(outcomes, rows, to=one),
-    ]
+    return [TYPES_READING, f"### {rows:,} rows", _rates(outcomes, rows, to=one)]
 
 
 def _locals(
@@ -359,8 +370,8 @@ def _locals(
         is_measured = given.local_rows >= LOCAL_ROWS
         goals.append(report.goal(told, WHY_LOCAL_MISSED, is_met=is_met, is_measured=is_measured))
     return [
-        f"### The local engine, {given.local_rows:,} rows",
         LOCAL_READING,
+        f"### {given.local_rows:,} rows, at most {given.local_rounds} rounds",
         _rates(outcomes, given.local_rows, to=_local(NDJSON, index=False)),
         f"Ours of NDJSON: {ours.stages()}.",
     ]
@@ -411,12 +422,25 @@ def _mebibytes(count: int) -> str:
     return f"{count / 2**20:,.0f} MiB"
 
 
+SECTIONS: Final[Mapping[str, Parts]] = {
+    "Load of NDJSON": partial(_load, NDJSON),
+    "Load of Parquet": partial(_load, PARQUET),
+    "Memory of loads": _memory,
+    "Upsert": _upserts,
+    "Many types": _many_types,
+    "Local load": _locals,
+}
+"""By the titles that RESULTS.md has."""
+_LOCAL_SECTION: Final = "Local load"
+
+
 def _arguments() -> argparse.Namespace:
     parser = program.parser(__doc__, "quick", "inputs", "peers", "spark")
     parser.add_argument("--rows", type=int, default=ROWS, help="nodes and edges, for Spark")
     parser.add_argument("--local-rows", type=int, default=LOCAL_ROWS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--local-rounds", type=int, default=LOCAL_ROUNDS)
+    parser.add_argument("--only", nargs="+", choices=[*SECTIONS], default=[*SECTIONS])
     given = parser.parse_args()
     if given.quick:
         given.rows, given.local_rows = 2_000, 1_000
@@ -424,5 +448,13 @@ def _arguments() -> argparse.Namespace:
     return given
 
 
+def main() -> None:
+    """Measure the sections that were asked for, one after the other."""
+    given = _arguments()
+    for title in given.only:
+        if given.spark or title == _LOCAL_SECTION:
+            program.run(title, given, section_of(SECTIONS[title]))
+
+
 if __name__ == "__main__":
-    program.run("Load", _arguments(), run)
+    main()

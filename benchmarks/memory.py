@@ -107,6 +107,11 @@ def _run_on_spark(made: str, job: Callable[[graph.Graph], object]) -> None:
 def load(made: str, source: str, mode: str) -> None:
     """Load without indexes, and print what it took."""
     graph.open(made).load(source, mode=mode, engine="spark", index=False)
+    print(json.dumps(asdict(used_by_spark())))
+
+
+def used_by_spark() -> Memory:
+    """What this process, its JVM and its workers have used."""
     machine = open_session().sparkContext._jvm  # noqa: SLF001
     assert machine is not None, "it has just loaded"
     java = machine.java.lang
@@ -115,7 +120,7 @@ def load(made: str, source: str, mode: str) -> None:
     heap = runtime.totalMemory() - runtime.freeMemory()
     # Workers stay for a while after their last task.
     workers = [_peak(each) for each in _below(_parents(), "self") if _is_python(each)]
-    print(json.dumps(asdict(Memory(_peak("self"), heap, max(workers, default=0)))))
+    return Memory(_peak("self"), heap, max(workers, default=0))
 
 
 def _peak(process: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -15,6 +16,8 @@ from tests.support import s3
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from xdist.remote import Producer
+
+    from tests.support.minio import MinioServer
 
 # What the gate says of a change depends on the change alone: it draws the same examples every time,
 # and tells a failure as it was found, since making it small can take longer than all other tests.
@@ -80,14 +83,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
 
 
 @pytest.fixture(scope="session")
-def s3_server() -> Iterator[s3.S3Server]:
-    """One S3 look-alike for the run (one per worker under xdist)."""
-    with s3.run_server() as server:
-        yield server
+def s3_server() -> Iterator[s3.S3Server | MinioServer]:
+    """One S3 look-alike, or MinIO, for the run (one per worker under xdist)."""
+    program = os.environ.get(s3.MINIO_VARIABLE)
+    if program is None:
+        with s3.run_server() as server:
+            yield server
+        return
+    # Imported here: it needs Spark's helpers.
+    from tests.support.minio import run_minio
+
+    with run_minio(Path(program)) as real:
+        yield real
 
 
 @pytest.fixture
-def s3_bucket(s3_server: s3.S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
+def s3_bucket(s3_server: s3.S3Server | MinioServer, monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of a fresh bucket that Lance, obstore and child processes find by environment."""
     # A developer's own AWS_ENDPOINT or AWS_PROFILE must not win over ours.
     for name in [each for each in os.environ if each.startswith("AWS_")]:

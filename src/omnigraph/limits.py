@@ -236,6 +236,11 @@ SPARK_PARTITION_ROWS_MIN: Final = 1 << 16
 SPARK_PARTITION_ROWS_MAX: Final = 1 << 20
 """Rows of one partition of a table on Spark: below, starting its task costs more than its work."""
 
+SPARK_PIECE_ROWS_MIN: Final = 1 << 10
+SPARK_BUCKET_ROWS_MAX: Final = 1 << 23
+"""About how many rows a piece between two tasks has at least. There are as many pieces as senders
+times receivers, so tasks of huge shuffles get more rows, up to the maximum."""
+
 SPARK_PARTITIONS_PER_CORE_MIN: Final = 2
 """Partitions per core that a table with enough rows is cut into: the last ones even out."""
 

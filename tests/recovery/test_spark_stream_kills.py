@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
+from typing import Final
 
 import pytest
+from pyspark.sql import DataFrame
 
 import omnigraph
 from omnigraph.failpoints import Failpoint
@@ -42,14 +44,41 @@ POINTS = (
 """From the look-up of a batch to Spark's own record that it is done, in their order."""
 
 
-def follow(uri: str, inbox: str, checkpoint: str, mode: str) -> None:
+def ingest(uri: str, inbox: str, checkpoint: str, mode: str) -> None:
     """A driver that reads what there is, a file at a time."""
+    graph = omnigraph.open(uri)
+    stream = arrivals_in(inbox)
+    graph.ingest(stream, type="Person", checkpoint=checkpoint, mode=mode, available_now=True).wait()
+
+
+def write_stream(uri: str, inbox: str, checkpoint: str, mode: str) -> None:
+    """The same by the sink of Spark."""
+    sink = arrivals_in(inbox).writeStream.format("omnigraph").option("graph", uri)
+    sink = sink.option("checkpointLocation", checkpoint).option("mode", mode)
+    sink.trigger(availableNow=True).start("Person").awaitTermination()
+
+
+def arrivals_in(inbox: str) -> DataFrame:
+    """A stream whose batches are files."""
     from omnigraph.engine.spark.session import open_session
 
     reader = open_session().readStream.schema("name string, note string")
-    stream = reader.option("maxFilesPerTrigger", 1).json(inbox)
-    graph = omnigraph.open(uri)
-    graph.ingest(stream, type="Person", checkpoint=checkpoint, mode=mode, available_now=True).wait()
+    return reader.option("maxFilesPerTrigger", 1).json(inbox)
+
+
+def kill_ingest(point: Failpoint, *arguments: str) -> None:
+    spark_drivers.kill_at(Cut(point), ingest, *arguments)
+
+
+def kill_sink(point: Failpoint, *arguments: str) -> None:
+    spark_drivers.kill_with_sink(point, write_stream, *arguments)
+
+
+WAYS: Final = {
+    "ingest, append": (ingest, kill_ingest, "append"),
+    "ingest, merge": (ingest, kill_ingest, "merge"),
+    "sink, append": (write_stream, kill_sink, "append"),
+}
 
 
 def files(inbox: Path) -> Iterator[Path]:
@@ -79,9 +108,9 @@ def rows_in(graph: Graph) -> list[tuple[str, str]]:
     return [(row["name"], row["note"]) for row in table.to_pylist()]
 
 
-@pytest.mark.parametrize("mode", ["append", "merge"])
+@pytest.mark.parametrize(("follow", "kill", "mode"), WAYS.values(), ids=WAYS)
 def test_every_row_is_written_once_however_often_drivers_of_spark_are_killed(
-    tmp_path: Path, mode: str
+    tmp_path: Path, follow: Callable[..., None], kill: Callable[..., None], mode: str
 ) -> None:
     graph = omnigraph.init(tmp_path / "graph.omni", SCHEMA)
     inbox = tmp_path / "inbox"
@@ -91,7 +120,7 @@ def test_every_row_is_written_once_however_often_drivers_of_spark_are_killed(
     for point in POINTS:
         # Each driver runs the last batch again, or skips it if it landed, and dies on its way.
         next(arrivals)
-        spark_drivers.kill_at(Cut(point), follow, *arguments)
+        kill(point, *arguments)
     with spark_drivers.run_driver() as drive:
         drive(follow, *arguments)
     texts = (file.read_text() for file in inbox.glob("*.json"))

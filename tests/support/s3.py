@@ -21,6 +21,9 @@ ACCESS_KEY: Final = "omnigraph-tests"
 SECRET_KEY: Final = "omnigraph-tests-secret"
 REGION: Final = "us-east-1"
 
+MINIO_VARIABLE: Final = "OMNIGRAPH_TEST_MINIO"
+"""The program of a real server; where it is set, tests of S3 run against that."""
+
 _bucket_numbers = count(1)
 
 
@@ -44,13 +47,18 @@ class S3Server:
         They suffice: neither library needs explicit options. Both also read `AWS_ENDPOINT` and
         `AWS_ENDPOINT_URL_S3`; of several, Lance takes the first and obstore the last, so set one.
         """
-        return {
-            "AWS_ENDPOINT_URL": self.endpoint,
-            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
-            "AWS_REGION": REGION,
-            "AWS_ALLOW_HTTP": "true",
-        }
+        return environment_of(self.endpoint)
+
+
+def environment_of(endpoint: str) -> dict[str, str]:
+    """The variables that name a server, and the keys of our test servers."""
+    return {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        "AWS_REGION": REGION,
+        "AWS_ALLOW_HTTP": "true",
+    }
 
 
 @contextmanager

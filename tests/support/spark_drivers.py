@@ -13,11 +13,14 @@ from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from itertools import product
-from multiprocessing.context import SpawnContext
+from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from omnigraph.failpoints import Failpoint, arm
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from omnigraph.failpoints import ENVIRONMENT_VARIABLE, Failpoint, arm
 from tests.support.cluster import end_with
 from tests.support.crashes import Cut
 from tests.support.spark_traps import Moment, Trap, set_trap
@@ -82,6 +85,24 @@ def _die_at(point: str, nth: int, work: Callable[..., object], *arguments: Any) 
         work(*arguments)
 
 
+def kill_with_sink(point: Failpoint, work: Callable[..., object], *arguments: Any) -> None:
+    """Do work in a driver that is killed, with its Java, once its sink was killed at a failpoint.
+
+    A sink of a stream commits in a process of its own, which Java starts.
+    """
+    process = _context().Process(target=_die_with_sink, args=(str(point), work, *arguments))
+    _await_kill(process)
+
+
+def _die_with_sink(point: str, work: Callable[..., object], *arguments: Any) -> None:
+    # This process imported the failpoints before: only those that Java starts are armed.
+    begin({ENVIRONMENT_VARIABLE: f"{point}=kill"})
+    victims = (java_pid(), os.getpid())
+    with pytest.raises(StreamingQueryException, match="exited unexpectedly"):
+        work(*arguments)
+    _kill(victims)
+
+
 def _kill(victims: Sequence[int]) -> None:
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
@@ -110,7 +131,10 @@ def _die_during(
 
 
 def _expect_kill(work: Callable[..., object], *arguments: Any) -> None:
-    process = _context().Process(target=_begin_and_run, args=(work, *arguments))
+    _await_kill(_context().Process(target=_begin_and_run, args=(work, *arguments)))
+
+
+def _await_kill(process: SpawnProcess) -> None:
     process.start()
     process.join(ANSWER_SECONDS_MAX)
     assert process.exitcode == -signal.SIGKILL, process.exitcode

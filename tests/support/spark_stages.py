@@ -12,12 +12,20 @@ from pyspark.sql import SparkSession
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Of one stage: what its scans read, what it sent to the driver, and what it shuffled."""
+    """Of one stage: what its scans read, what it sent to the driver, and what it shuffled.
+
+    Attributes:
+        shuffled_records: The rows, or pieces of rows, that it shuffled.
+        task_seconds: How long its tasks ran, together.
+    """
 
     tasks: int
     records_read: int
     result_bytes: int
     shuffled_bytes: int
+    shuffled_records: int
+    spilled_bytes: int
+    task_seconds: float
 
 
 def stages_since(spark: SparkSession, job: int) -> list[Stage]:
@@ -51,7 +59,13 @@ def _completed(store: Any, number: int) -> Stage | None:
         return None
     assert stage.numFailedTasks() == 0
     return Stage(
-        stage.numTasks(), stage.inputRecords(), stage.resultSize(), stage.shuffleWriteBytes()
+        stage.numTasks(),
+        stage.inputRecords(),
+        stage.resultSize(),
+        stage.shuffleWriteBytes(),
+        stage.shuffleWriteRecords(),
+        stage.diskBytesSpilled(),
+        stage.executorRunTime() / 1000,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from math import isqrt
 from typing import Final
 
 import numpy as np
@@ -18,7 +19,12 @@ from pyspark.sql import DataFrame, SparkSession
 from omnigraph.engine.local.buckets import buckets_of
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.routing import route
-from omnigraph.limits import SPARK_BATCH_BYTES_MAX, SPARK_PARTITION_ROWS_MAX
+from omnigraph.limits import (
+    SPARK_BATCH_BYTES_MAX,
+    SPARK_BUCKET_ROWS_MAX,
+    SPARK_PARTITION_ROWS_MAX,
+    SPARK_PIECE_ROWS_MIN,
+)
 
 TO: Final = "@to"
 PART: Final = "@part"
@@ -41,8 +47,23 @@ def bucket_count(row_count: int, cores: int) -> int:
 
     >>> bucket_count(1_000, cores=8), bucket_count(100_000_000, cores=8)
     (8, 96)
+    >>> bucket_count(20_000_000_000, cores=800)
+    4420
     """
-    return max(cores, -(-row_count // SPARK_PARTITION_ROWS_MAX))
+    return max(cores, -(-row_count // bucket_rows(row_count)))
+
+
+def bucket_rows(row_count: int) -> int:
+    """How many rows a task sends, or receives, of a shuffle of so many.
+
+    Each sender makes a piece for each receiver, so with twice the rows there are four times the
+    pieces, unless tasks take more rows.
+
+    >>> bucket_rows(100_000_000), bucket_rows(20_000_000_000)
+    (1048576, 4525483)
+    """
+    wanted = isqrt(row_count * SPARK_PIECE_ROWS_MIN)
+    return min(SPARK_BUCKET_ROWS_MAX, max(SPARK_PARTITION_ROWS_MAX, wanted))
 
 
 def by_key(rows: pa.Table, key: str, count: int, part: int) -> Iterator[pa.RecordBatch]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
+from itertools import groupby
+from operator import attrgetter
 from typing import Protocol
 
 import pyarrow as pa
@@ -17,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from omnigraph.engine.local.key_joins import drop_known, join_known, keep_known
 from omnigraph.engine.spark.cores import core_count
 from omnigraph.engine.spark.failures import report_errors
-from omnigraph.engine.spark.pieces import Cut, of_units, task_numbers
+from omnigraph.engine.spark.pieces import Cut, bucket_rows, of_units, task_numbers
 from omnigraph.engine.spark.relations import pack
 from omnigraph.limits import (
     HELD_BYTES_MAX,
@@ -175,7 +177,7 @@ class SourceRead:
 def of_sources(session: SparkSession, reads: Sequence[SourceRead]) -> DataFrame:
     """Pieces of all the sources, in one frame."""
     weights = [read.source.row_count + SPARK_OPEN_ROWS for read in reads]
-    groups = pack(weights, core_count(session))
+    groups = pack(weights, core_count(session), rows_max=bucket_rows(sum(weights)))
     units = tuple(tuple(reads[place] for place in group) for group in groups)
     return of_units(session, len(units), partial(cut_sources, units))
 
@@ -186,10 +188,11 @@ def cut_sources(
     """Cut the sources of the units with these numbers. Runs in an executor; safe to run twice."""
     with report_errors():
         for number in task_numbers(numbers):
-            for read in units[number]:
-                rows = read.source.read(read.columns)
-                if rows.num_rows:
-                    yield from read.cut(rows)
+            # What is cut alike is cut together, into fewer pieces.
+            for (cut, _), reads in groupby(units[number], key=attrgetter("cut", "columns")):
+                parts = [read.source.read(read.columns) for read in reads]
+                if rows := [part for part in parts if part.num_rows]:
+                    yield from cut(pa.concat_tables(rows))
 
 
 @lru_cache(maxsize=64)

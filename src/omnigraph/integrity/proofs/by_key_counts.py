@@ -221,7 +221,16 @@ class _KeyCounts:
             for entry, known in planned[space]:
                 part = number * len(KeyRole) + entry.role
                 shape = KeyShape(has_owners=space.kind is KeyKind.CLAIMS)
-                cut = KeyCut(shape, buckets, part, known, keeps_known=entry.role is KeyRole.OLD)
+                cut = KeyCut(
+                    shape,
+                    buckets,
+                    part,
+                    known,
+                    keeps_known=entry.role is KeyRole.OLD,
+                    # One edge needs its node as much as a million do: a node that has most of them
+                    # would be the work of one task.
+                    is_distinct=entry.role is KeyRole.NEEDED and space.kind is KeyKind.IDS,
+                )
                 columns = shape.columns(entry.columns)
                 sources = self._sources(entry, known)
                 reads += (SourceRead(source, columns, cut) for source in sources or ())
@@ -391,6 +400,7 @@ class KeyCut:
     Attributes:
         known: Keys that decide which keys matter; None if all do.
         keeps_known: Whether known keys matter, or the others.
+        is_distinct: Whether equal keys are sent once, because their number does not matter.
     """
 
     shape: KeyShape
@@ -398,6 +408,7 @@ class KeyCut:
     part: int
     known: HeldRows | None
     keeps_known: bool
+    is_distinct: bool = False
 
     def __call__(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         """The pieces."""
@@ -405,6 +416,8 @@ class KeyCut:
         if self.known is not None:
             sift = self.known.keep if self.keeps_known else self.known.drop
             keys = sift(keys, key=KEY)
+        if self.is_distinct:
+            keys = pa.table({KEY: pc.unique(keys[KEY])})
         buckets = self.buckets
         places = buckets_of(keys[KEY], buckets.own_count).astype(np.int32) + buckets.first
         return by_place(keys, places % buckets.count, self.part)
