@@ -68,6 +68,11 @@ def _block(block: ir.Block) -> Iterator[str]:
     for part in block.optionals:
         yield f"optional, given {', '.join(part.outer)}"
         yield from _indent(_block(part.block))
+    for subquery in block.subqueries:
+        given = f", given {', '.join(subquery.outer)}" if subquery.outer else ""
+        argument = "" if subquery.argument is None else f" of {_value(subquery.argument)}"
+        yield f"{subquery.name} is {subquery.function or 'exists'}{argument}{given}"
+        yield from _indent(_block(subquery.block))
     for filter_ in block.filters:
         yield f"where {_filter(filter_)}"
     for negation in block.negations:
@@ -110,6 +115,8 @@ def _value(expression: ir.Expression) -> str:
             return f"{value!r}: {type_}"
         case ir.Now():
             return "now"
+        case ir.SubqueryValue(name, type_):
+            return f"{name}: {type_}{mark}"
         case ir.Call(function, arguments, type_):
             return f"{function}({', '.join(map(_value, arguments))}): {type_}{mark}"
         case ir.Case(branches, otherwise, type_):
@@ -137,6 +144,12 @@ def _mutation(query: ir.MutationQuery) -> Iterator[str]:
             case ir.InsertEdge(type_name, source, target, id_, values):
                 yield f"insert edge {type_name} from {_value(source)} to {_value(target)}"
                 yield from _indent(_assignments(values, id_))
+            case ir.InsertMatched(type_name, match, values):
+                yield f"insert {type_name} from a match"
+                yield from _indent(_assignments(values, None))
+                for column in match.columns:
+                    yield f"  {column.name} = {_value(column.expression)}"
+                yield from _indent(_indent(_block(match.match)))
             case ir.Update(table, assignments, where):
                 yield f"update {table}"
                 yield from _indent(_assignments(assignments, None))

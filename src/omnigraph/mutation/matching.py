@@ -75,10 +75,14 @@ class Predicate:
 
 
 class Matcher:
-    """Finds the rows that pass, on an engine; caches plans for predicates of the same shape."""
+    """Finds the rows that pass, on an engine; caches plans for predicates of the same shape.
+
+    Attributes:
+        engine: The one that it runs on.
+    """
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self.engine = engine
         self._template: Callable[[_PredicateShape], Template]
         self._template = lru_cache(maxsize=COMPILED_QUERIES_MAX)(_lower)
 
@@ -119,13 +123,13 @@ class Matcher:
         columns += [_output(type_.property_named(one.property)) for one in assignments]
         places = pa.array(range(len(rows)), pa.int64())
         read = rows.select(list(dict.fromkeys(names))).append_column(_PLACE, places)
-        answer = self._engine.run(
+        answer = self.engine.run(
             builder.plan(query, columns), replace(data, given={relation: read})
         ).sort_by(_PLACE)
         return {one.property: answer[one.property] for one in assignments}
 
     def _ids(self, plan: Plan, data: Data) -> pa.Array:
-        return self._engine.run(plan, data)["id"].combine_chunks()
+        return self.engine.run(plan, data)["id"].combine_chunks()
 
 
 def _output(property_: Property) -> OutputColumn:

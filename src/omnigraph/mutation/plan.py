@@ -25,6 +25,7 @@ from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import require_clean
 from omnigraph.lang.source import Source
 from omnigraph.model.arguments import require_names
+from omnigraph.model.tables import TableKey
 from omnigraph.mutation.matching import Matcher
 from omnigraph.mutation.pending import PendingChanges, PendingTable
 from omnigraph.mutation.results import MutationReport
@@ -101,7 +102,7 @@ class Mutations:
             replace(_report(pending), embedding=embedded),
             changes={key: _stage(table) for key, table in pending.changed_tables()},
             # A rule that the statements cannot break reads no committed rows.
-            reads=footprint.reads(doubtful),
+            reads=footprint.reads(doubtful) | _matched(query),
             guards=footprint.guards(applicable),
             replans=all(
                 isinstance(statement, ir.InsertNode | ir.InsertEdge)
@@ -146,6 +147,12 @@ class Mutation:
             CancelledError: the mutation was cancelled.
         """
         return self.owner.plan(self, view)
+
+
+def _matched(query: ir.MutationQuery) -> frozenset[TableKey]:
+    """The tables whose rows decide what is inserted."""
+    matches = (each.match for each in query.statements if isinstance(each, ir.InsertMatched))
+    return frozenset().union(*(match.reads for match in matches))
 
 
 def _embed(pending: PendingChanges, catalog: Catalog, embedding: WriteEmbedding) -> EmbeddingCounts:

@@ -13,6 +13,7 @@ from omnigraph.embedding.rows import mark_unknown
 from omnigraph.integrity.deltas import POSITION
 from omnigraph.model.identity import KeyValue, identity_of
 from omnigraph.model.tables import TableKey
+from omnigraph.mutation.derived import DerivedRows
 from omnigraph.mutation.matching import Matcher, Predicate
 from omnigraph.mutation.pending import PendingChanges
 from omnigraph.mutation.values import assign, one_row, to_delta
@@ -56,6 +57,8 @@ class Statements:
             match statement:
                 case ir.InsertNode() | ir.InsertEdge():
                     self._insert(statement, number)
+                case ir.InsertMatched():
+                    self._insert_matched(statement, number)
                 case ir.Update():
                     self._update(statement, number)
                 case ir.Delete():
@@ -77,6 +80,13 @@ class Statements:
             row["id"] = self.mint() if statement.id is None else self._value(statement.id)
         table = self.pending.table(type_.table_key)
         table.put(one_row(table.schema, row), fresh=is_minted)
+
+    def _insert_matched(self, statement: ir.InsertMatched, number: int) -> None:
+        type_ = self.view.catalog.type_named(statement.type_name)
+        table = self.pending.table(type_.table_key)
+        derived = DerivedRows(self.view.catalog, self.matcher.engine, self.given, self.mint)
+        rows = derived.rows(statement, table.schema, self.view.data, number)
+        table.put(rows, fresh=statement.is_minted and not type_.key)
 
     def _update(self, statement: ir.Update, number: int) -> None:
         type_ = self.view.catalog.type_of(statement.table)

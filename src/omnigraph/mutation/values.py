@@ -27,14 +27,14 @@ def assign(rows: pa.Table, values: Mapping[str, ir.Value]) -> pa.Table:
     for name, value in values.items():
         place = rows.schema.get_field_index(name)
         field = rows.schema.field(place)
-        rows = rows.set_column(place, field, _repeat(value, field.type, len(rows)))
+        rows = rows.set_column(place, field, repeat(value, field.type, len(rows)))
     return rows
 
 
 def to_delta(rows: pa.Table, schema: pa.Schema, position: int) -> pa.Table:
     """Committed rows in the schema of a delta."""
     columns = [
-        _repeat(position, field.type, len(rows))
+        repeat(position, field.type, len(rows))
         if field.name == POSITION
         else rows[field.name].cast(field.type)
         for field in schema
@@ -42,7 +42,8 @@ def to_delta(rows: pa.Table, schema: pa.Schema, position: int) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _repeat(value: ir.Value, kind: pa.DataType, times: int) -> pa.ChunkedArray:
+def repeat(value: ir.Value, kind: pa.DataType, times: int) -> pa.ChunkedArray:
+    """A column that has one value in every row."""
     one = pa.array([value], kind)
     rows = min(_CHUNK_ROWS_MAX, max(1, _CHUNK_BYTES_MAX // max(1, one.nbytes)), max(1, times))
     chunk = one.take(pa.array([0] * rows, pa.int32()))

@@ -240,6 +240,28 @@ class Case:
     span: Span = field(compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Existence:
+    """`exists { … }`: a clause, a condition, or a value."""
+
+    clauses: tuple[Clause, ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery:
+    """`sum { … value }`: an aggregate over what its clauses match for one row.
+
+    Attributes:
+        value: What is aggregated; None if matches are counted.
+    """
+
+    function: AggregateName
+    clauses: tuple[Clause, ...]
+    value: Expression | None
+    span: Span = field(compare=False)
+
+
 Expression = (
     Text
     | Integer
@@ -258,6 +280,8 @@ Expression = (
     | Arithmetic
     | FunctionCall
     | Case
+    | Existence
+    | Subquery
 )
 
 
@@ -370,20 +394,12 @@ class Junction:
     conditions: tuple[Condition, ...]
 
 
-Condition = Comparison | NullTest | SearchCall | Inverse | Junction
+Condition = Comparison | NullTest | SearchCall | Existence | Inverse | Junction
 
 
 @dataclass(frozen=True, slots=True)
 class Negation:
-    """`not { … }`, or `not exists { … }`."""
-
-    clauses: tuple[Clause, ...]
-    span: Span = field(compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Existence:
-    """`exists { … }`."""
+    """`not { … }`, or `not exists { … }`, as a clause; within a condition it is an `Inverse`."""
 
     clauses: tuple[Clause, ...]
     span: Span = field(compare=False)
@@ -397,7 +413,7 @@ class OptionalPart:
     span: Span = field(compare=False)
 
 
-Clause = Binding | Traversal | Negation | Existence | OptionalPart | Condition
+Clause = Binding | Traversal | Negation | OptionalPart | Condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,11 +510,16 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """`insert Type { … }`."""
+    """`insert Type { … }`, or `insert Type { … } from match { … }`.
+
+    Attributes:
+        clauses: Those of the match whose rows the values are of; None without one.
+    """
 
     type: Name
     assignments: tuple[Assignment, ...]
     span: Span = field(compare=False)
+    clauses: tuple[Clause, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
@@ -24,7 +24,7 @@ def resolve_block(
     Args:
         required: Filters of the block that are not among its clauses.
     """
-    clauses = [_reinterpret(clause, scope) for clause in syntax]
+    clauses = [*_apart(_reinterpret(clause, scope) for clause in syntax)]
     for clause in clauses:
         if isinstance(clause, ast.Binding):
             _bind(clause, scope)
@@ -48,7 +48,20 @@ def resolve_block(
         tuple(filters),
         tuple(negations),
         tuple(optionals),
+        tuple(scope.subqueries),
     )
+
+
+def _apart(clauses: Iterable[ast.Clause]) -> Iterator[ast.Clause]:
+    """The clauses; a part of an `and` that says what exists, or does not, is one of its own."""
+    for clause in clauses:
+        match clause:
+            case ast.Junction(ast.Connective.AND, parts):
+                yield from _apart(parts)
+            case ast.Inverse(ast.Existence(inner), span):
+                yield ast.Negation(inner, span)
+            case _:
+                yield clause
 
 
 def _reinterpret(clause: ast.Clause, scope: Scope) -> ast.Clause:

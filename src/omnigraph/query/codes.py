@@ -51,6 +51,10 @@ class QueryCode(StrEnum):
         "T25",
         "A stage keeps variables under their own names, and values under names that 'as' gives.",
     )
+    WRITTEN_BEFORE = (
+        "T26",
+        "A match of a mutation reads committed rows: no earlier statement may write what it reads.",
+    )
     NEVER_NULL = "W1", "A test for null on a property that is never null has only one outcome."
     UNUSED_PARAMETER = "W2", "A parameter that is declared should be used."
 

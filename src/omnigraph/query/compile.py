@@ -25,6 +25,7 @@ from omnigraph.query.parser import read
 from omnigraph.query.reads import resolve_read
 from omnigraph.query.report import Report
 from omnigraph.query.scope import Scope, Uses
+from omnigraph.query.subqueries import resolve_subquery
 from omnigraph.schema.catalog import Catalog
 
 
@@ -92,7 +93,14 @@ def _check_names(queries: Iterable[ast.QueryNode], report: Report) -> None:
 def _query(query: ast.QueryNode, catalog: Catalog, report: Report) -> ir.Query:
     by_name = _parameters(query.parameters, report)
     parameters = tuple(parameter for parameter in by_name.values() if parameter is not None)
-    scope = Scope(catalog, report, by_name, Uses(), condition=value_condition)
+    scope = Scope(
+        catalog,
+        report,
+        by_name,
+        Uses(),
+        condition=value_condition,
+        subquery=resolve_subquery,
+    )
     resolved: ir.Query
     match query.body:
         case ast.Read() as body:

@@ -285,7 +285,7 @@ def kept_magnitude(expression: ir.Expression) -> int | None:
             return min(_magnitude(argument) * _ROWS_MAX, _MAGNITUDE_MAX)
         case ir.Aggregate(ir.AggregateFunction.MIN | ir.AggregateFunction.MAX, argument):
             return _magnitude(argument) if is_wide(argument) else None
-        case ir.ColumnValue() | ir.Call() | ir.Case():
+        case ir.ColumnValue() | ir.Call() | ir.Case() | ir.SubqueryValue():
             return _magnitude(expression) if is_wide(expression) else None
         case _:
             return None
@@ -301,7 +301,10 @@ def is_wide(operand: ir.Operand) -> bool:
 def _magnitude(operand: ir.Operand) -> int:
     """The greatest distance from zero that a whole number may have; 0 for other values."""
     match operand:
-        case ir.ColumnValue(magnitude=int() as magnitude):
+        case (
+            ir.ColumnValue(magnitude=int() as magnitude)
+            | ir.SubqueryValue(magnitude=int() as magnitude)
+        ):
             return magnitude
         case ir.Constant(int() as value):
             return abs(value)
@@ -324,6 +327,11 @@ def _magnitude(operand: ir.Operand) -> int:
             return max(_magnitude(each) for each in (*(value for _, value in branches), otherwise))
         case _:
             return _type_magnitude(operand.type)
+
+
+def can_be_summed(operand: ir.Operand) -> bool:
+    """Whether both engines compute a sum of such values exactly, or it is one of floats."""
+    return _magnitude(operand) * _ROWS_MAX <= _MAGNITUDE_MAX
 
 
 def _type_magnitude(type_: PropertyType) -> int:

@@ -63,6 +63,10 @@ def _condition(
         case ast.NullTest(tested, negated):
             value = operand(tested, scope)
             return None if value is None else _null_test(value, tested.span, scope, negated=negated)
+        case ast.Existence():
+            exists = operand(syntax, scope)
+            true = ir.Constant(value=True, type=Scalar.BOOL)
+            return None if exists is None else ir.Comparison(exists, ir.Operator.EQ, true)
         case ast.SearchCall(function) if scope.row is not None or within_value:
             where = "case" if within_value else "mutation"
             message, hint = f"{function}(…) has no place in a {where}", "compare a property"

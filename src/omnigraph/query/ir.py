@@ -182,7 +182,31 @@ class Case:
     nullable: bool
 
 
-Computed = Call | Case
+VALUE: Final = "value"
+"""The column of the value of a subquery, among the columns of variables."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubqueryValue:
+    """The value that a subquery of this row's block has for the row.
+
+    Attributes:
+        name: That of the `Subquery` in `Block.subqueries`.
+        magnitude: As of a `ColumnValue`: a sum is exact, and need not fit its type.
+    """
+
+    name: str
+    type: PropertyType
+    nullable: bool
+    magnitude: int | None = None
+
+    @property
+    def column(self) -> ColumnValue:
+        """The value as a column of the row that the subquery's name is bound to."""
+        return ColumnValue(self.name, VALUE, self.type, self.nullable)
+
+
+Computed = Call | Case | SubqueryValue
 
 Operand = ColumnValue | ParameterValue | Constant | Now | Computed
 """A value that is defined for one row."""
@@ -529,6 +553,7 @@ class Block:
     Attributes:
         nodes: Every node variable first bound here, in the order of the text: named in a binding,
             or only at an end of a traversal, which then ranges over the whole type.
+        subqueries: Those whose values filters, the arguments of an aggregate or results use.
     """
 
     nodes: tuple[NodeBinding, ...]
@@ -536,11 +561,12 @@ class Block:
     filters: tuple[Filter, ...]
     negations: tuple[Negation, ...]
     optionals: tuple[OptionalPart, ...] = ()
+    subqueries: tuple[Subquery, ...] = ()
 
     @property
-    def parts(self) -> tuple[Negation | OptionalPart, ...]:
+    def parts(self) -> tuple[Negation | OptionalPart | Subquery, ...]:
         """All that has a block of its own."""
-        return (*self.negations, *self.optionals)
+        return (*self.negations, *self.optionals, *self.subqueries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -569,6 +595,26 @@ class Negation:
 
     block: Block
     outer: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery:
+    """A value for each row, made of the rows that a block has for it.
+
+    Attributes:
+        name: Unique among those of the block and of all that enclose it; no query can bind it.
+        function: The aggregate of the argument over those rows; None for whether there are any.
+        argument: None to count rows.
+        outer: As for a negation, but perhaps empty: then the value is the same for all rows.
+    """
+
+    name: str
+    function: AggregateFunction | None
+    argument: Operand | None
+    block: Block
+    outer: tuple[str, ...]
+    type: Scalar
+    nullable: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -798,6 +844,30 @@ class InsertEdge:
     values: tuple[Assignment, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class InsertMatched:
+    """Write one row for each distinct row of a match, each as `InsertNode` or `InsertEdge` would.
+
+    Two rows with one id and different values are an error.
+
+    Attributes:
+        match: Grouped, with a column for each value that depends on the match, by the name of a
+            column of the type's table: a property, `id`, `src` or `dst`. It reads committed rows.
+        values: The same for all rows: by the names of the other properties, and perhaps of `id`,
+            `src` and `dst`. Without any `id`, it is that of the key, or minted.
+    """
+
+    type_name: TypeName
+    match: ReadQuery
+    values: tuple[Assignment, ...]
+
+    @property
+    def is_minted(self) -> bool:
+        """Whether no id is given: if the type has no key, each row gets one of its own."""
+        names = {column.name for column in self.match.columns}
+        return "id" not in names and all(each.property != "id" for each in self.values)
+
+
 RowTest = Filter
 """A condition on a row of a mutation: its columns are those of `ROW`. It has no TextMatch."""
 
@@ -822,7 +892,7 @@ class Delete:
     where: tuple[RowTest, ...]
 
 
-Statement = InsertNode | InsertEdge | Update | Delete
+Statement = InsertNode | InsertEdge | InsertMatched | Update | Delete
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from omnigraph.model.tables import TableKey
 from omnigraph.model.types import INTEGER_BOUNDS, EnumType, PropertyType, Scalar
 from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
+from omnigraph.query.derived import check_distinct, check_ends, matched_rows, resolve_match
 from omnigraph.query.filters import conditions
 from omnigraph.query.literals import assigned_constant
 from omnigraph.query.operands import operand
@@ -25,7 +26,13 @@ def resolve_mutation(
     scope: Scope,
 ) -> ir.MutationQuery:
     """Resolve a mutation; if an error was reported, the result serves only to find more."""
-    resolved = [statement for syntax in statements if (statement := _statement(syntax, scope))]
+    resolved: list[ir.Statement] = []
+    for syntax in statements:
+        statement = _statement(syntax, parameters, scope)
+        if isinstance(statement, ir.InsertMatched):
+            _check_reads_committed(syntax, statement, resolved, scope)
+        if statement is not None:
+            resolved.append(statement)
     return ir.MutationQuery(
         query.name.text,
         query.description,
@@ -39,13 +46,30 @@ def resolve_mutation(
     )
 
 
-def _statement(syntax: ast.Statement, scope: Scope) -> ir.Statement | None:
+def _check_reads_committed(
+    syntax: ast.Statement,
+    statement: ir.InsertMatched,
+    earlier: Iterable[ir.Statement],
+    scope: Scope,
+) -> None:
+    written = {key for each in earlier for key in _writes(each, scope.catalog)}
+    if names := sorted(key.type_name for key in written & statement.match.reads):
+        message = f"the match reads {', '.join(names)}, which an earlier statement writes"
+        hint = "split it in two queries: the match sees what is committed"
+        scope.report.add(QueryCode.WRITTEN_BEFORE, syntax.span, message, hint)
+
+
+def _statement(
+    syntax: ast.Statement, parameters: tuple[ir.Parameter, ...], scope: Scope
+) -> ir.Statement | None:
     type_ = schema_type(syntax.type, scope.catalog, scope.report)
     if type_ is None:
         return None
     match syntax:
-        case ast.Insert():
+        case ast.Insert(clauses=None):
             return _insert(syntax, type_, scope)
+        case ast.Insert():
+            return _insert_matched(syntax, type_, parameters, scope)
         case ast.Update(_, assignments, condition):
             row_scope = replace(scope, row=type_)
             values_by_name = _values(assignments, type_, row_scope, frozenset())
@@ -71,18 +95,10 @@ _ValuesByName = dict[str, tuple[ast.Name, ir.Operand | None]]
 
 
 def _insert(syntax: ast.Insert, type_: SchemaType, scope: Scope) -> ir.Statement | None:
-    extra = frozenset({"id", *ENDS}) if isinstance(type_, EdgeType) else frozenset({"id"})
-    values_by_name = _values(syntax.assignments, type_, scope, extra)
-    if "id" in values_by_name and type_.key:
-        message = f"the id of {type_.name} is made from its key"
-        name, _ = values_by_name["id"]
-        scope.report.add(QueryCode.FIXED, name.span, message, f"give {', '.join(type_.key)}")
-    values = tuple(_complete(values_by_name, type_.properties))
-    needed = [*(ENDS if isinstance(type_, EdgeType) else ()), *_required_names(type_.properties)]
-    if missing := [name for name in needed if name not in values_by_name]:
-        message = f"{type_.name} needs {', '.join(missing)}"
-        scope.report.add(QueryCode.MISSING, syntax.type.span, message)
+    values_by_name = _inserted_values(syntax, type_, scope)
+    if values_by_name is None:
         return None
+    values = tuple(_complete(values_by_name, type_.properties))
     id_ = _given(values_by_name, "id")
     match type_:
         case NodeType(name=type_name):
@@ -94,6 +110,50 @@ def _insert(syntax: ast.Insert, type_: SchemaType, scope: Scope) -> ir.Statement
             return ir.InsertEdge(TypeName(type_name), source, target, id_, values)
         case _:
             assert_never(type_)
+
+
+def _insert_matched(
+    syntax: ast.Insert,
+    type_: SchemaType,
+    parameters: tuple[ir.Parameter, ...],
+    scope: Scope,
+) -> ir.InsertMatched | None:
+    assert syntax.clauses is not None, "it has a match"
+    matched = scope.inner(syntax.clauses)
+    block = resolve_match(syntax.clauses, syntax.span, matched)
+    values_by_name = _inserted_values(syntax, type_, matched)
+    if values_by_name is None:
+        return None
+    if isinstance(type_, EdgeType):
+        check_ends(syntax, type_, matched)
+    values = {ENDS.get(name, name): value for name, (_, value) in values_by_name.items()}
+    match = matched_rows(values, block, parameters, matched)
+    check_distinct(syntax, match, matched)
+    rest = [
+        *_complete(values_by_name, type_.properties),
+        *(
+            ir.Assignment(name, value)
+            for name, value in values.items()
+            if name in ("id", *ENDS.values()) and isinstance(value, ir.GivenValue)
+        ),
+    ]
+    return ir.InsertMatched(TypeName(type_.name), match, tuple(rest))
+
+
+def _inserted_values(syntax: ast.Insert, type_: SchemaType, scope: Scope) -> _ValuesByName | None:
+    """The values of an insert; None if one is missing, which is reported."""
+    extra = frozenset({"id", *ENDS}) if isinstance(type_, EdgeType) else frozenset({"id"})
+    values_by_name = _values(syntax.assignments, type_, scope, extra)
+    if "id" in values_by_name and type_.key:
+        message = f"the id of {type_.name} is made from its key"
+        name, _ = values_by_name["id"]
+        scope.report.add(QueryCode.FIXED, name.span, message, f"give {', '.join(type_.key)}")
+    needed = [*(ENDS if isinstance(type_, EdgeType) else ()), *_required_names(type_.properties)]
+    if missing := [name for name in needed if name not in values_by_name]:
+        message = f"{type_.name} needs {', '.join(missing)}"
+        scope.report.add(QueryCode.MISSING, syntax.type.span, message)
+        return None
+    return values_by_name
 
 
 def _given(values_by_name: _ValuesByName, name: str) -> ir.GivenValue | None:
@@ -240,6 +300,11 @@ def _reads(statement: ir.Statement, catalog: Catalog) -> Iterator[TableKey]:
             edge = catalog.edge_type(type_name)
             for end in (edge.source, edge.target):
                 yield catalog.node_type(end).table_key
+        case ir.InsertMatched(type_name, match):
+            yield from match.reads
+            type_ = catalog.type_named(type_name)
+            for end in (type_.source, type_.target) if isinstance(type_, EdgeType) else ():
+                yield catalog.node_type(end).table_key
         case ir.Update(table) | ir.Delete(table):
             yield table
         case _:
@@ -248,7 +313,7 @@ def _reads(statement: ir.Statement, catalog: Catalog) -> Iterator[TableKey]:
 
 def _writes(statement: ir.Statement, catalog: Catalog) -> Iterator[TableKey]:
     match statement:
-        case ir.InsertNode(type_name) | ir.InsertEdge(type_name):
+        case ir.InsertNode(type_name) | ir.InsertEdge(type_name) | ir.InsertMatched(type_name):
             yield catalog.type_named(type_name).table_key
         case ir.Update(table):
             yield table

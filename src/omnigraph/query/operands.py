@@ -37,6 +37,9 @@ def operand(
             return scope.kept_value(name)
         case ast.Arithmetic() | ast.FunctionCall() | ast.Case():
             return computed(syntax, scope, operand)
+        case ast.Existence() | ast.Subquery():
+            assert scope.subquery is not None, "it is set where queries are compiled"
+            return scope.subquery(syntax, scope)
         case ast.AggregateCall(function) | ast.SearchCall(function):
             message = f"{function}(…) has no value for a single row"
             scope.report.add(QueryCode.CALL_PLACE, syntax.span, message, _place(function))

@@ -31,8 +31,17 @@ _FUNCTIONS: Final = (
 _BLOCK_WORDS: Final = frozenset({"exists", "optional"})
 """The words of clauses that have clauses of their own in braces."""
 
-_CONDITIONS: Final = frozenset({"disjunction", "conjunction", "inverse", "comparison", "null_test"})
+_CONDITIONS: Final = frozenset(
+    {"disjunction", "conjunction", "inverse", "negation", "comparison", "null_test"}
+)
 """The rules whose trees are conditions and never values."""
+
+_VALUES: Final = frozenset(
+    {"property", "call", "word", "list", "arithmetic", "negative", "case", "subquery"}
+)
+"""The rules whose trees are values; those of some calls are conditions."""
+
+_TESTS: Final = frozenset({ast.SearchName.SEARCH, ast.SearchName.FUZZY, ast.SearchName.MATCH_TEXT})
 
 _GRAMMAR: Final = Grammar(
     package="omnigraph.query",
@@ -41,7 +50,7 @@ _GRAMMAR: Final = Grammar(
         **dict.fromkeys(("$END", "QUERY"), "a query: query name() { … }"),
         **dict.fromkeys(("VAR", "START"), "a variable ($ first)"),
         "TYPE": "a type name (A-Z first)",
-        **dict.fromkeys(("IDENT", "CONSTANT"), "a name (a-z or _ first)"),
+        **dict.fromkeys(("IDENT", "CONSTANT", "AGGREGATE", "EXISTS"), "a name (a-z or _ first)"),
         "NAME": "a type",
         "INT": "a whole number",
         "FLOAT": "a number",
@@ -59,7 +68,6 @@ _GRAMMAR: Final = Grammar(
         "IN": "a comparison",
         **dict.fromkeys(("PLUS", "MINUS", "TIMES", "OVER", "MODULO"), "an arithmetic sign"),
         "CASE": "'case'",
-        "EXISTS": "'exists'",
         "OPTIONAL": "'optional'",
         **{
             name.upper(): f"'{name}'"
@@ -263,9 +271,9 @@ class _Builder:
             case "negation":
                 (clauses,) = _trees(tree)
                 return ast.Negation(self._clauses(clauses), span_of(tree))
-            case "existence":
-                (clauses,) = _trees(tree)
-                return ast.Existence(self._clauses(clauses), span_of(tree))
+            case "inverse" if (existence := _existence_in(tree)) is not None:
+                (clauses,) = _trees(existence)
+                return ast.Negation(self._clauses(clauses), span_of(tree))
             case "optional":
                 (clauses,) = _trees(tree)
                 return ast.OptionalPart(self._clauses(clauses), span_of(tree))
@@ -288,6 +296,10 @@ class _Builder:
             case Tree(data="inverse"):
                 _, condition = part.children
                 return ast.Inverse(self._condition(condition), span_of(part))
+            case Tree(data="negation"):
+                return ast.Inverse(self._existence(part), span_of(part))
+            case Tree(data="existence"):
+                return self._existence(part)
             case Tree(data="paren"):
                 (condition,) = part.children
                 return self._condition(condition)
@@ -301,6 +313,26 @@ class _Builder:
                 return ast.NullTest(self._expression(operand), bool(negated))
             case _:
                 return self._test(part)
+
+    def _existence(self, tree: Tree[Token]) -> ast.Existence:
+        (clauses,) = _trees(tree)
+        return ast.Existence(self._clauses(clauses), span_of(tree))
+
+    def _subquery(self, tree: Tree[Token]) -> ast.Subquery:
+        (word,), (inner,), span = _tokens(tree), _trees(tree), span_of(tree)
+        function, clauses = ast.AggregateName(str(word)), list(inner.children)
+        value = clauses.pop() if _is_value(clauses[-1]) else None
+        if value is None and function is not ast.AggregateName.COUNT:
+            hint = f"write it last: {function} {{ …  $x.name }}"
+            self._refuse(span, f"this {function} {{ … }} has no value", hint)
+        if not clauses:
+            self._refuse(span, f"this {function} {{ … }} matches nothing", "write clauses first")
+        return ast.Subquery(
+            function,
+            tuple(map(self._clause, clauses)),
+            None if value is None else self._expression(value),
+            span,
+        )
 
     def _traversal(self, tree: Tree[Token]) -> ast.Traversal:
         source, *middle, destination = (token for token in _tokens(tree) if token.type != "LESS")
@@ -371,7 +403,9 @@ class _Builder:
     def _statement(self, tree: Tree[Token]) -> ast.Statement:
         type_, *_ = _tokens(tree)
         parts = _trees(tree)
-        read = self._row_independent_value if tree.data == "insert" else self._expression
+        matched = next((part for part in parts if part.data == "clauses"), None)
+        is_given = tree.data == "insert" and matched is None
+        read = self._row_independent_value if is_given else self._expression
         assignments = tuple(
             ast.Assignment(_name(part.children[0]), read(part.children[1]))
             for part in parts
@@ -379,7 +413,8 @@ class _Builder:
         )
         match tree.data:
             case "insert":
-                return ast.Insert(_name(type_), assignments, span_of(tree))
+                clauses = None if matched is None else self._clauses(matched)
+                return ast.Insert(_name(type_), assignments, span_of(tree), clauses)
             case "update":
                 condition = self._condition(tree.children[-1])
                 return ast.Update(_name(type_), assignments, condition, span_of(tree))
@@ -412,6 +447,8 @@ class _Builder:
                 | ast.Arithmetic()
                 | ast.FunctionCall()
                 | ast.Case()
+                | ast.Existence()
+                | ast.Subquery()
             ):
                 hint = "here stands a literal, a parameter, now() or null"
                 self._refuse(value.span, "a value may not depend on a row", hint)
@@ -443,6 +480,10 @@ class _Builder:
                 return self._negative(part)
             case "case":
                 return self._case(part)
+            case "existence":
+                return self._existence(part)
+            case "subquery":
+                return self._subquery(part)
             case "list":
                 return ast.ListLiteral(tuple(map(self._literal, part.children)), span_of(part))
             case _:
@@ -561,6 +602,22 @@ class _Builder:
 
     def _refuse(self, span: Span, message: str, hint: str = "") -> None:
         self.diagnostics.append(Diagnostic(QueryCode.SYNTAX, span, message, hint))
+
+
+def _existence_in(inverse: Tree[Token]) -> Tree[Token] | None:
+    """The `exists { … }` after a `not`, if nothing is between them."""
+    _, inner = inverse.children
+    return inner if isinstance(inner, Tree) and inner.data == "existence" else None
+
+
+def _is_value(part: Token | Tree[Token]) -> bool:
+    """Whether what stands where a clause could is a value."""
+    if isinstance(part, Token):
+        return True
+    if part.data == "paren":
+        (inner,) = part.children
+        return _is_value(inner)
+    return part.data in _VALUES and (part.data != "call" or part.children[0] not in _TESTS)
 
 
 def _property(tree: Tree[Token]) -> ast.PropertyOf:

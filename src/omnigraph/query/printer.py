@@ -70,6 +70,11 @@ def print_expression(expression: ast.Expression, *, sigil: str = "$") -> str:
             return f"{first} {sign} {_term(right, sigil, within_product=binds, is_right=True)}"
         case ast.Case():
             return _case(expression, sigil)
+        case ast.Existence(clauses):
+            return f"exists {{ {_inline(clauses, sigil)} }}"
+        case ast.Subquery(function, clauses, value):
+            last = "" if value is None else f"  {print_expression(value, sigil=sigil)}"
+            return f"{function} {{ {_inline(clauses, sigil)}{last} }}"
         case ast.SearchCall(function, arguments) | ast.FunctionCall(function, arguments):
             texts = (print_expression(argument, sigil=sigil) for argument in arguments)
             return f"{function}({', '.join(texts)})"
@@ -79,12 +84,18 @@ def print_expression(expression: ast.Expression, *, sigil: str = "$") -> str:
 
 def _term(expression: ast.Expression, sigil: str, *, within_product: bool, is_right: bool) -> str:
     """A side of an arithmetic sign, in parentheses where it would be read otherwise."""
-    text = print_expression(expression, sigil=sigil)
+    text = _side(expression, sigil)
     if not isinstance(expression, ast.Arithmetic):
         return text
     is_sum = expression.sign in (ast.ArithmeticSign.PLUS, ast.ArithmeticSign.MINUS)
     is_parted = is_sum if not within_product else is_sum or is_right
     return f"({text})" if is_parted and (is_right or within_product) else text
+
+
+def _side(expression: ast.Expression, sigil: str) -> str:
+    """A part of an expression or a comparison; in parentheses if it could be a clause there."""
+    text = print_expression(expression, sigil=sigil)
+    return f"({text})" if isinstance(expression, ast.Existence) else text
 
 
 def _case(case: ast.Case, sigil: str) -> str:
@@ -151,24 +162,38 @@ def _clauses(clauses: Iterable[ast.Clause]) -> Iterator[str]:
                 yield from _block("exists", _clauses(inner))
             case ast.OptionalPart(inner):
                 yield from _block("optional", _clauses(inner))
-            case ast.Binding(variable, _, matches):
-                braces = f" {{ {', '.join(map(_assignment, matches))} }}" if matches else ""
-                types = " | ".join(type_.text for type_ in clause.types)
-                yield f"${variable.name}: {types}{braces}"
-            case ast.Traversal():
-                yield _traversal(clause)
             case _:
-                yield _condition(clause)
+                yield _line(clause)
+
+
+def _inline(clauses: Iterable[ast.Clause], sigil: str) -> str:
+    """Clauses inside a value, on one line."""
+    return "  ".join(_line(clause, sigil) for clause in clauses)
+
+
+def _line(clause: ast.Clause, sigil: str = "$") -> str:
+    match clause:
+        case ast.Negation(inner):
+            return f"not {{ {_inline(inner, sigil)} }}"
+        case ast.OptionalPart(inner):
+            return f"optional {{ {_inline(inner, sigil)} }}"
+        case ast.Binding(variable, _, matches):
+            braces = f" {{ {', '.join(map(_assignment, matches))} }}" if matches else ""
+            types = " | ".join(type_.text for type_ in clause.types)
+            return f"{sigil}{variable.name}: {types}{braces}"
+        case ast.Traversal():
+            return _traversal(clause, sigil)
+        case _:
+            return _condition(clause, sigil=sigil)
 
 
 def _condition(condition: ast.Condition, *, sigil: str = "$") -> str:
     match condition:
         case ast.Comparison(left, sign, right):
-            sides = (print_expression(side, sigil=sigil) for side in (left, right))
-            return f" {sign} ".join(sides)
+            return f" {sign} ".join(_side(side, sigil) for side in (left, right))
         case ast.NullTest(operand, negated):
-            return f"{print_expression(operand, sigil=sigil)} is {'not ' * negated}null"
-        case ast.SearchCall():
+            return f"{_side(operand, sigil)} is {'not ' * negated}null"
+        case ast.SearchCall() | ast.Existence():
             return print_expression(condition, sigil=sigil)
         case ast.Inverse(inner):
             return f"not {_part(inner, sigil)}"
@@ -184,13 +209,13 @@ def _part(condition: ast.Condition, sigil: str) -> str:
     return f"({text})" if isinstance(condition, ast.Junction) else text
 
 
-def _traversal(traversal: ast.Traversal) -> str:
+def _traversal(traversal: ast.Traversal, sigil: str) -> str:
     words = "|".join(edge.text for edge in traversal.edges)
     edge = f"<{words}>" if traversal.undirected else words
     if traversal.edge_variable is not None:
-        edge = f"${traversal.edge_variable.name}:{edge}"
+        edge = f"{sigil}{traversal.edge_variable.name}:{edge}"
     hops = "" if traversal.hops is None else _hops(traversal.hops)
-    return f"${traversal.source.name} {edge}{hops} ${traversal.destination.name}"
+    return f"{sigil}{traversal.source.name} {edge}{hops} {sigil}{traversal.destination.name}"
 
 
 def _hops(hops: ast.Hops) -> str:
@@ -235,8 +260,13 @@ def _ordering(ordering: ast.Ordering) -> str:
 def _statements(statements: Iterable[ast.Statement]) -> Iterator[str]:
     for statement in statements:
         match statement:
-            case ast.Insert(type_, assignments):
-                yield from _block(f"insert {type_.text}", map(_assignment, assignments))
+            case ast.Insert(type_, assignments, clauses=clauses):
+                *lines, last = _block(f"insert {type_.text}", map(_assignment, assignments))
+                yield from lines
+                if clauses is None:
+                    yield last
+                else:
+                    yield from _block(f"{last} from match", _clauses(clauses))
             case ast.Update(type_, assignments, condition):
                 *lines, last = _block(f"update {type_.text} set", map(_assignment, assignments))
                 yield from lines

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from omnigraph.model.tables import TableKey
 from omnigraph.query import ast, ir
 from omnigraph.query.blocks import resolve_block
 from omnigraph.query.codes import QueryCode
 from omnigraph.query.results import resolve_results
-from omnigraph.query.scope import Scope, negated_names
+from omnigraph.query.scope import Scope, hidden_names
 from omnigraph.query.stages import resolve_stage
 from omnigraph.schema.catalog import Catalog
 
@@ -21,7 +22,7 @@ def resolve_read(
     parts: tuple[ast.Stage | ast.Read, ...] = (*read.stages, read)
     stages: list[ir.Stage] = []
     conditions: tuple[ir.Filter, ...] = ()
-    scope.hidden = negated_names(parts[0].clauses)
+    scope.hidden = hidden_names(parts[0].clauses)
     for syntax, after in zip(read.stages, parts[1:], strict=True):
         match = resolve_block(syntax.clauses, scope, conditions)
         if not stages:
@@ -34,6 +35,7 @@ def resolve_read(
     if not stages:
         _check_bound(query, scope)
     results = resolve_results(read, scope)
+    match = replace(match, subqueries=tuple(scope.subqueries))
     blocks = (*(stage.match for stage in stages), match)
     return ir.ReadQuery(
         query.name.text,
@@ -46,7 +48,7 @@ def resolve_read(
         results.order,
         results.tie_breakers,
         results.limit,
-        frozenset(table for block in blocks for table in _tables(block, scope.catalog)),
+        frozenset(table for block in blocks for table in tables_of(block, scope.catalog)),
         results.skip,
         read.distinct,
         tuple(stages),
@@ -60,10 +62,11 @@ def _check_bound(query: ast.QueryNode, scope: Scope) -> None:
         scope.report.add(QueryCode.NOTHING_BOUND, query.name.span, message, hint)
 
 
-def _tables(block: ir.Block, catalog: Catalog) -> Iterator[TableKey]:
+def tables_of(block: ir.Block, catalog: Catalog) -> Iterator[TableKey]:
+    """The tables of all nodes and edges of a block, and of those in it."""
     for node in block.nodes:
         yield from (catalog.node_type(name).table_key for name in node.type_names)
     for traversal in block.traversals:
         yield from (catalog.edge_type(step.edge_type).table_key for step in traversal.steps)
     for part in block.parts:
-        yield from _tables(part.block, catalog)
+        yield from tables_of(part.block, catalog)

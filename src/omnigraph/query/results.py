@@ -169,7 +169,7 @@ def _aggregate(call: ast.AggregateCall, scope: Scope, *, has_keys: bool) -> ir.A
         return None
     function = ir.AggregateFunction(call.function)
     type_ = argument.type
-    result = _result_type(function, argument)
+    result = aggregate_type(function, argument)
     if result is None or (call.distinct and not can_be_sorted(type_)):
         word = "distinct " if call.distinct else ""
         message = f"{function}({word}…) does not take {type_}"
@@ -181,7 +181,9 @@ def _aggregate(call: ast.AggregateCall, scope: Scope, *, has_keys: bool) -> ir.A
     return ir.Aggregate(function, argument, call.distinct, result, nullable)
 
 
-def _result_type(function: ir.AggregateFunction, argument: ir.Operand) -> Scalar | ListType | None:
+def aggregate_type(
+    function: ir.AggregateFunction, argument: ir.Operand
+) -> Scalar | ListType | None:
     """The type of an aggregate; None if the function does not accept the argument's type."""
     type_ = argument.type
     if function is ir.AggregateFunction.COUNT:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Final
 
 from omnigraph.model.types import Scalar
@@ -47,11 +47,13 @@ class Scope:
         enclosing: The scope of the enclosing block.
         outer: The variables of enclosing blocks that this one has used so far.
         optional: Those of `variables` that an optional part binds, and that may so be null.
-        hidden: Names that only inner negations bind, for hints.
+        hidden: Names that only blocks in this one bind, and what those are, for hints.
         row: The type of the row that a mutation tests: bare words are its columns.
         values: The values that the stage before kept: bare words are their names.
         dropped: Names that the stage before could have kept, and did not, for hints.
         condition: Resolves the conditions inside values; None if an error was reported.
+        subquery: Resolves the blocks inside values; None if an error was reported.
+        subqueries: Those whose values have been used of a row of this block so far.
     """
 
     catalog: Catalog
@@ -62,11 +64,13 @@ class Scope:
     enclosing: Scope | None = None
     outer: set[str] = field(default_factory=set)
     optional: set[str] = field(default_factory=set)
-    hidden: frozenset[str] = frozenset()
+    hidden: Mapping[str, str] = field(default_factory=dict)
     row: SchemaType | None = None
     values: Mapping[str, ir.ColumnValue] = field(default_factory=dict)
     dropped: frozenset[str] = frozenset()
     condition: Callable[[ast.Condition, Scope], ir.Filter | None] | None = None
+    subquery: Callable[[ast.Existence | ast.Subquery, Scope], ir.SubqueryValue | None] | None = None
+    subqueries: list[ir.Subquery] = field(default_factory=list)
 
     def inner(self, clauses: Iterable[ast.Clause]) -> Scope:
         """A scope for a negation or an optional part inside this one."""
@@ -76,9 +80,10 @@ class Scope:
             self.parameters,
             self.uses,
             enclosing=self,
-            hidden=negated_names(clauses),
+            hidden=hidden_names(clauses),
             row=self.row,
             condition=self.condition,
+            subquery=self.subquery,
         )
 
     def after_stage(
@@ -101,6 +106,7 @@ class Scope:
             values=values,
             dropped=frozenset(before - after),
             condition=self.condition,
+            subquery=self.subquery,
         )
         return outside, outside.inner(clauses)
 
@@ -140,6 +146,11 @@ class Scope:
 
     def _names(self) -> list[str]:
         return [value.column for value in self.kept_values()]
+
+    @property
+    def depth(self) -> int:
+        """How many blocks are around this one."""
+        return sum(1 for _ in self._outward()) - 1
 
     def binds(self, name: str) -> bool:
         """Whether this block, or an enclosing one, binds the variable."""
@@ -202,7 +213,7 @@ class Scope:
             hint = f"write {variable.name}, which is a value that the stage before kept"
             self.report.add(QueryCode.UNKNOWN_NAME, variable.span, message, hint)
         elif variable.name in self.hidden:
-            hint = "a variable of a 'not' or an 'exists' cannot be seen outside it"
+            hint = f"a variable of {self.hidden[variable.name]} cannot be seen outside it"
             self.report.add(QueryCode.UNKNOWN_NAME, variable.span, message, hint)
         else:
             known = [f"${name}" for name in self._visible()]
@@ -223,14 +234,21 @@ class Scope:
             scope = scope.enclosing
 
 
-def negated_names(clauses: Iterable[ast.Clause]) -> frozenset[str]:
-    """Every name that negations among these clauses may bind."""
-    names: set[str] = set()
-    for clause in clauses:
-        if isinstance(clause, ast.Negation | ast.Existence):
-            names |= negated_names(clause.clauses)
-            names.update(_bound_names(clause.clauses))
-    return frozenset(names)
+def hidden_names(clauses: Iterable[ast.Clause]) -> dict[str, str]:
+    """Every name that blocks among these clauses may bind for themselves, and what they are."""
+    return {name: where for clause in clauses for name, where in _hidden_names(clause)}
+
+
+def _hidden_names(node: object) -> Iterator[tuple[str, str]]:
+    if isinstance(node, ast.Negation | ast.Existence | ast.Subquery):
+        where = "a subquery" if isinstance(node, ast.Subquery) else "a 'not' or an 'exists'"
+        yield from ((name, where) for name in _bound_names(node.clauses))
+    if isinstance(node, tuple):
+        for child in node:
+            yield from _hidden_names(child)
+    elif is_dataclass(node):
+        for member in fields(node):
+            yield from _hidden_names(getattr(node, member.name))
 
 
 def _bound_names(clauses: Iterable[ast.Clause]) -> Iterator[str]:

@@ -61,7 +61,7 @@ def resolve_stage(
                 kept_magnitude(expression),
             )
     stage = ir.Stage(
-        match,
+        replace(match, subqueries=tuple(scope.subqueries)),
         scope.all_variables(),
         results.columns,
         results.order,
@@ -74,6 +74,8 @@ def resolve_stage(
     )
     outside, inner = scope.after_stage(variables, values, after)
     filters = () if syntax.condition is None else tuple(conditions(syntax.condition, outside))
+    # A condition on what is kept is one of the next match, and so are the subqueries in it.
+    inner.subqueries.extend(outside.subqueries)
     return stage, inner, filters
 
 

@@ -156,6 +156,7 @@ class _Query:
         scope: The types of the variables of the outermost block, once it is complete.
         optional: The variables that optional parts bind.
         kept: The types of the values that the stage before kept.
+        nesting: How many subqueries are around what is being drawn.
     """
 
     draw: st.DrawFn
@@ -166,6 +167,7 @@ class _Query:
     optional: set[str] = field(default_factory=set)
     kept: dict[str, PropertyType] = field(default_factory=dict)
     names: int = 0
+    nesting: int = 0
 
     def chance(self, percent: int) -> bool:
         """True with about this probability."""
@@ -243,6 +245,10 @@ class _Query:
             if self.chance(25):
                 value, type_ = self._computed(self.scope)
                 expressions.append(value if isinstance(type_, Scalar) else self.choose(readable))
+                continue
+            if not distinct and not self.chance(90):
+                outer = self.scope if self.chance(80) else {}
+                expressions.append(self._subquery(outer, is_returned=True)[0])
                 continue
             is_constant = self.chance(20)
             expressions.append(self.value(Scalar.I64) if is_constant else self.choose(readable))
@@ -455,7 +461,10 @@ class _Query:
             return self._filter(scope)
         if self.chance(35):
             inner = self._condition(scope, depth=depth + 1)
-            return None if inner is None else ast.Inverse(inner, _NOWHERE)
+            if inner is None or (depth == 0 and isinstance(inner, ast.Existence)):
+                # A clause that says what does not exist is no condition.
+                return inner
+            return ast.Inverse(inner, _NOWHERE)
         drawn = [self._condition(scope, depth=depth + 1) for _ in range(self.choose((2, 2, 3)))]
         parts = tuple(part for part in drawn if part is not None)
         if len(parts) < 2:
@@ -466,6 +475,8 @@ class _Query:
         """A condition on a column of the scope; None if no operator fits the drawn column."""
         if self.kept and self.chance(30):
             return self._kept_condition(scope)
+        if self.nesting < _DEPTH_MAX and not self.chance(95):
+            return ast.Existence(self._inner_block(scope)[0], _NOWHERE)
         if self.chance(20):
             return self._compared(scope)
         if not self.chance(92):
@@ -590,6 +601,8 @@ class _Query:
 
     def _computed(self, scope: _Scope, *, depth: int = 0) -> tuple[ast.Expression, PropertyType]:
         """A value that is computed from columns of the scope, and its type."""
+        if self.nesting < _DEPTH_MAX and not self.chance(90):
+            return self._subquery(scope)
         column, type_, _ = self.choose(_columns(scope))
         choice = self.draw(st.integers(1, 100))
         match type_:
@@ -606,6 +619,36 @@ class _Query:
                 return self._choice(column, type_, scope)
             case _:
                 return column, type_
+
+    def _subquery(
+        self, scope: _Scope, *, is_returned: bool = False
+    ) -> tuple[ast.Expression, PropertyType]:
+        """An aggregate of what is matched for a row of the scope, and its type.
+
+        Args:
+            is_returned: Whether nothing is made of it, so that it may depend on rounding.
+        """
+        clauses, inner = self._inner_block(scope)
+        function = self.choose(_SORTABLE_AGGREGATES)
+        arguments = [
+            (column, type_)
+            for column, type_, _ in _columns(inner)
+            if (_accepts if is_returned else _accepts_exactly)(function, type_)
+        ]
+        if not arguments or (function is ast.AggregateName.COUNT and self.chance(70)):
+            function = ast.AggregateName.COUNT
+            return ast.Subquery(function, clauses, None, _NOWHERE), Scalar.I64
+        argument, type_ = self.choose(arguments)
+        value = ast.Subquery(function, clauses, argument, _NOWHERE)
+        is_typed = function in (ast.AggregateName.MIN, ast.AggregateName.MAX)
+        return value, type_ if is_typed else Scalar.I64
+
+    def _inner_block(self, scope: _Scope) -> tuple[tuple[ast.Clause, ...], dict[str, BoundType]]:
+        self.nesting += 1
+        depth = _DEPTH_MAX if self.chance(70) else _DEPTH_MAX - 1
+        clauses, inner = self._scoped_block(scope, depth=depth)
+        self.nesting -= 1
+        return clauses, inner
 
     def _number(
         self, column: ast.Expression, type_: Scalar, scope: _Scope, depth: int

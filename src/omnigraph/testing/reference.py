@@ -173,6 +173,11 @@ def _solutions(block: ir.Block, outer: Assignment, run: _Run) -> Iterator[Assign
                 list(_solutions(part.block, assignment, run)) or [{**assignment, **nothing}]
             )
         ]
+    for subquery in block.subqueries:
+        assignments = [
+            {**assignment, subquery.name: {ir.VALUE: _subquery(subquery, assignment, run)}}
+            for assignment in assignments
+        ]
     for assignment in assignments:
         if all(_truth(filter_, assignment, run) for filter_ in block.filters) and not any(
             _has_solution(negation.block, assignment, run) for negation in block.negations
@@ -186,6 +191,18 @@ def _variables(block: ir.Block) -> Iterator[str]:
     yield from (each.edge_variable for each in block.traversals if each.edge_variable is not None)
     for part in block.optionals:
         yield from _variables(part.block)
+
+
+def _subquery(subquery: ir.Subquery, outer: Assignment, run: _Run) -> Value:
+    """The value of a subquery for one assignment."""
+    solutions = list(_solutions(subquery.block, outer, run))
+    if subquery.function is None:
+        return bool(solutions)
+    if subquery.argument is None:
+        return len(solutions)
+    values = [_operand(subquery.argument, each, run) for each in solutions]
+    values = [value for value in values if value is not None]
+    return aggregate(subquery.function, values, subquery.type)
 
 
 def _has_solution(block: ir.Block, outer: Assignment, run: _Run) -> bool:
@@ -371,6 +388,9 @@ def _operand(operand: ir.Operand, assignment: Assignment, run: _Run) -> Value:
             return value
         case ir.Now():
             return run.now
+        case ir.SubqueryValue(name):
+            row = assignment[name]
+            return None if row is None else row[ir.VALUE]
         case ir.Call(function, arguments, type_):
             values = [_operand(argument, assignment, run) for argument in arguments]
             return functions.call(function, values, type_)

@@ -24,6 +24,7 @@ from tests.support.query_cases import (
     scalars,
     several,
     stages,
+    subqueries,
     traversals,
     walks,
 )
@@ -43,6 +44,7 @@ CASES: tuple[QueryCase, ...] = (
     *scalars.CASES,
     *several.CASES,
     *stages.CASES,
+    *subqueries.CASES,
 )
 
 __all__ = ["CASES", "NOW", "Answer", "CaseGraph", "QueryCase", "TooLarge"]

@@ -20,16 +20,22 @@ from omnigraph.schema.catalog import Catalog
 def by_statements(statements: Iterable[ir.Statement], catalog: Catalog) -> Proof:
     """Prove the rules that committed rows keep and the statements cannot break.
 
-    Pending rows have distinct ids, an update changes neither ids nor ends, and a statement that
-    deletes a node deletes its edges.
+    Pending rows have distinct ids, unless they are those of a match that gives ids or keys; an
+    update changes neither ids nor ends, and a statement that deletes a node deletes its edges.
     """
     inserted: set[TableKey] = set()
+    matched: set[TableKey] = set()
     assigned: set[tuple[TableKey, str]] = set()
     deletes = False
     for statement in statements:
         match statement:
             case ir.InsertNode(type_name) | ir.InsertEdge(type_name):
                 inserted.add(catalog.type_named(type_name).table_key)
+            case ir.InsertMatched(type_name):
+                type_ = catalog.type_named(type_name)
+                inserted.add(type_.table_key)
+                if type_.key or not statement.is_minted:
+                    matched.add(type_.table_key)
             case ir.Update(table, assignments):
                 assigned.update((table, assignment.property) for assignment in assignments)
             case ir.Delete():
@@ -41,7 +47,9 @@ def by_statements(statements: Iterable[ir.Statement], catalog: Catalog) -> Proof
         match rule:
             case RowRules():
                 return False
-            case DistinctIds() | NewIds() | DanglingEdge():
+            case DistinctIds(type_):
+                return type_.table_key not in matched
+            case NewIds() | DanglingEdge():
                 return True
             case Unique(type_, members):
                 key = type_.table_key

@@ -121,6 +121,8 @@ class _Trees:
             case ir.ColumnValue(variable, name, type_):
                 is_wide = operand.magnitude is not None
                 return Typed(self._scope[variable, name], type_, is_wide=is_wide)
+            case ir.SubqueryValue(name, type_):
+                return Typed(self._scope[name, ir.VALUE], type_, is_wide=_is_whole(type_))
             case ir.Call():
                 return _CallTree(
                     operand.type, [*map(self.side, operand.arguments)], self._bindings

@@ -268,6 +268,8 @@ def plain_operands(operand: ir.Operand) -> tuple[PlainOperand, ...]:
                 for plain in (*operands_of(condition), *plain_operands(value))
             ]
             return *parts, *plain_operands(otherwise)
+        case ir.SubqueryValue():
+            return (operand.column,)
         case _:
             return (operand,)
 

@@ -1,4 +1,4 @@
-"""Optional parts of a block: what depends on them, and whether their rows depend on others."""
+"""Optional parts and subqueries of a block: what depends on them, and what they depend on."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ def _bound_in(block: ir.Block) -> Iterator[str]:
 
 
 def without_optionals(block: ir.Block) -> tuple[ir.Block, ir.Block]:
-    """The block without its optional parts, and what has to wait for those."""
+    """The block without optional parts and subqueries, and what has to wait for those."""
     optional = frozenset[str]().union(*(bound_in(part.block) for part in block.optionals))
+    optional |= {subquery.name for subquery in block.subqueries}
     waiting = [each for each in block.filters if optional & variables_in(each)]
     late = [each for each in block.negations if optional & set(each.outer)]
     early = replace(
@@ -34,6 +35,7 @@ def without_optionals(block: ir.Block) -> tuple[ir.Block, ir.Block]:
         filters=tuple(each for each in block.filters if each not in waiting),
         negations=tuple(each for each in block.negations if each not in late),
         optionals=(),
+        subqueries=(),
     )
     return early, ir.Block((), (), tuple(waiting), tuple(late))
 
@@ -50,6 +52,11 @@ def has_optionals(block: ir.Block) -> bool:
     return bool(block.optionals) or any(has_optionals(part.block) for part in block.parts)
 
 
+def has_subqueries(block: ir.Block) -> bool:
+    """Whether a block, or one in it, has subqueries as values."""
+    return bool(block.subqueries) or any(has_subqueries(part.block) for part in block.parts)
+
+
 def has_several_types(block: ir.Block) -> bool:
     """Whether a variable of a block, or of one in it, has several types, or an edge has."""
     return (
@@ -59,8 +66,8 @@ def has_several_types(block: ir.Block) -> bool:
     )
 
 
-def stands_alone(part: ir.OptionalPart, uses: frozenset[Use]) -> bool:
-    """Whether the rows of an optional part are worth computing without those that it extends.
+def stands_alone(part: ir.OptionalPart | ir.Subquery, uses: frozenset[Use]) -> bool:
+    """Whether the rows of a part are worth computing without those that it extends.
 
     That is so if its traversals connect all of its variables with all that it has from outside,
     whose ids alone it uses. A walk is better started from the rows outside.

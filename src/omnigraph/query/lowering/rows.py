@@ -31,7 +31,8 @@ from omnigraph.query.lowering.optional import (
 from omnigraph.query.lowering.row_tables import Rows, place_key, places_of
 from omnigraph.query.lowering.searching import passes, search_of
 from omnigraph.query.lowering.state import LoweringState
-from omnigraph.query.lowering.usage import Use, uses_of_block
+from omnigraph.query.lowering.subqueries import grouped_query, join_value
+from omnigraph.query.lowering.usage import Use, uses_of_argument, uses_of_block
 from omnigraph.query.lowering.walks import (
     FROM,
     TO,
@@ -87,6 +88,8 @@ def block_rows(
             rows = _weigh_by(state, rows, part, uses, summary)
         else:
             rows = _extend(state, rows, part, uses)
+    for each in block.subqueries:
+        rows = _derive(state, rows, each)
     if late.filters:
         rows = _keep(state, rows, late.filters)
     for negation in late.negations:
@@ -94,7 +97,7 @@ def block_rows(
     return rows
 
 
-def keys_of(part: ir.Negation | ir.OptionalPart, uses: Iterable[Use]) -> list[Use]:
+def keys_of(part: ir.Negation | ir.OptionalPart | ir.Subquery, uses: Iterable[Use]) -> list[Use]:
     """The columns by which the rows of an inner block belong to those outside.
 
     Args:
@@ -195,6 +198,20 @@ def _optional_rows(
     return _inner_rows(state, rows, part, inner_uses, summary)
 
 
+def _derive(state: LoweringState, rows: Rows, part: ir.Subquery) -> Rows:
+    """The rows, each with the value of a subquery."""
+    uses = frozenset([*uses_of_block(part.block), *uses_of_argument(part)])
+    keys = keys_of(part, uses)
+    summary = Summary.of(grouped_query(part, keys))
+    if not part.outer:
+        inner = block_rows(state, part.block, uses, summary=summary)
+    elif stands_alone(part, uses):
+        inner = block_rows(state, part.block, uses, around=rows.places, summary=summary)
+    else:
+        inner = _inner_rows(state, rows, part, uses, summary)
+    return join_value(state, rows, inner, part, keys)
+
+
 def group_sums(
     state: LoweringState, rows: Rows, keys: Sequence[Use], sums: Sequence[ColumnSum]
 ) -> Rows:
@@ -222,7 +239,7 @@ def group_sums(
 def _inner_rows(
     state: LoweringState,
     rows: Rows,
-    part: ir.Negation | ir.OptionalPart,
+    part: ir.Negation | ir.OptionalPart | ir.Subquery,
     inner_uses: frozenset[Use],
     summary: Summary | None = None,
 ) -> Rows:

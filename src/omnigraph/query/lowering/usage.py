@@ -19,6 +19,14 @@ def uses_of_block(block: ir.Block) -> Iterator[Use]:
         # What a stage kept has no id: its values are used one by one.
         yield from ((variable, "id") for variable in part.outer if variable != ir.KEPT)
         yield from uses_of_block(part.block)
+    for subquery in block.subqueries:
+        yield from uses_of_argument(subquery)
+
+
+def uses_of_argument(subquery: ir.Subquery) -> Iterator[Use]:
+    """The columns that what a subquery aggregates is made of."""
+    if subquery.argument is not None:
+        yield from _uses(plain_operands(subquery.argument))
 
 
 def uses_of_results(query: ir.Selection) -> Iterator[Use]:
