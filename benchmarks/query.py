@@ -10,7 +10,7 @@ from typing import Final
 
 import duckdb
 
-from benchmarks import elimination, overheads, patterns, points, report, social
+from benchmarks import constructs, elimination, overheads, patterns, points, report, social
 from benchmarks.peers.process import Peer
 from benchmarks.questions import QUESTIONS, Asker
 from benchmarks.rounds import ROUNDS, Outcome, compete, rows_of, timed
@@ -85,6 +85,7 @@ def run(given: argparse.Namespace, folder: Path) -> str:
     on_spark = {}
     if given.spark:
         on_spark = elimination.run(made, rounds=given.rounds)
+    grown = constructs.run(local(made), rounds=given.rounds)
     counts = f"{size.people:,} people, {rows['Follows'].num_rows:,} follows edges"
     return "\n\n".join(
         [
@@ -107,6 +108,7 @@ def run(given: argparse.Namespace, folder: Path) -> str:
             *([report.times(on_spark)] if on_spark else []),
             "Processor time of the first query of a process, imports not counted:",
             report.times(first),
+            grown,
             patterns.run(
                 folder / "patterns",
                 people=given.forum_people,
