@@ -29,7 +29,7 @@ from omnigraph.errors import ErrorCode, InvalidInputError
 from omnigraph.model.tables import TableKey
 from omnigraph.query import ir
 from omnigraph.query.compile import compile_queries
-from omnigraph.query.lowering import expressions, plan, row_tables, rows
+from omnigraph.query.lowering import expressions, plan, row_tables, rows, subqueries
 from omnigraph.query.parameters import bind
 from omnigraph.relational.trees import column
 from omnigraph.schema.catalog import Catalog
@@ -234,6 +234,22 @@ def test_spark_agrees_with_the_reference(spark_engine: SparkEngine, question: Qu
             "keys_of",
             lambda part, _: [(each, "id") for each in part.outer if each != ir.KEPT],
             id="values that a stage kept",
+            marks=pytest.mark.soak,
+        ),
+        pytest.param(
+            BY_SQL,
+            subqueries,
+            "_or_nothing",
+            lambda _, value: value,
+            id="a count of nothing",
+            marks=pytest.mark.soak,
+        ),
+        pytest.param(
+            BY_SQL,
+            rows,
+            "stands_alone",
+            lambda *_: True,
+            id="subqueries that depend on the row outside",
             marks=pytest.mark.soak,
         ),
         pytest.param(

@@ -34,6 +34,7 @@ FRAGMENTS = st.sampled_from(
      "$", "$p", "$_", ":", "Person", "knows", "contains ", "<", ">", "=", "!=", "is null", "as ",
      "count(", "now()", "date(", "nearest(", "rrf(", "insert ", "update ", "delete ", "set ",
      "with ", "where ", "and ", "or ", "in ", "is not null", "not $p.age", "[1, 2]", "(", ".", ",",
+     "count {", "sum { ", "exists {", "optional {", "} or ", "from match {", "case when ", " end",
      '"', "\\", "//", "/*", "*/", "#", "\n", "-1", "2.5", "{1,3}",
      "\x00", "\ud800", "é", "\u2028", "@description(", "Vector(3)", "?", "null", "true"]
 )  # fmt: skip

@@ -77,7 +77,8 @@ def matched_rows(
 
 def check_distinct(syntax: ast.Insert, match: ir.ReadQuery, scope: Scope) -> None:
     """Report values of types by which rows cannot be made distinct."""
-    types = {column.name: column.expression.type for column in match.columns}
+    columns = zip(match.columns, match.group_keys, strict=True)
+    types = {column.name: key.type for column, key in columns}
     for assignment in syntax.assignments:
         name = assignment.property.text
         type_ = types.get(ENDS.get(name, name))

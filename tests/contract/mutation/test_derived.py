@@ -107,7 +107,7 @@ def test_all_rules_hold(graph: Mutated):
     with pytest.raises(IntegrityError) as caught:
         graph.run("insert In { from: $p  to: $t } from match { $p: Person  $t: Team }")
     assert {str(each.rule) for each in caught.value.violations} == {"cardinality"}
-    assert caught.value.violations[0].origins[0] == "statement 1"
+    assert caught.value.violations[0].origin == "statement 1"
     with pytest.raises(IntegrityError) as caught:
         graph.run('insert Knows { from: $p  to: "nobody" } from match { $p: Person }')
     assert {str(each.rule) for each in caught.value.violations} == {"endpoint"}
@@ -118,7 +118,7 @@ def test_a_number_has_to_fit_its_property(graph: Mutated):
     graph.run('update Person set { age: 3000000000 } where name = "ada"')
     with pytest.raises(InvalidInputError, match="does not fit"):
         graph.run("insert Note { n: $p.age } from match { $p: Person }")
-    assert graph.counts("insert Note { n: $p.age % 7 } from match { $p in $_ }") == {
+    assert graph.counts("insert Note { n: $p.age % 1000 } from match { $p in $_ }") == {
         "Note": (3, 0, 0)
     }
 

@@ -28,6 +28,20 @@ LOGIC = tuple(
 )
 """Where a condition is not true, nothing matches: a count is 0, and a sum is null."""
 
+AGGREGATED = tuple(
+    ask(
+        f"{form.format(a=known, b='unknown')} in an aggregate",
+        PEOPLE,
+        'match { $p: Person {name: "ada"} } return { '
+        f"count(case when {form.format(a=TRUTHS[known], b=TRUTHS['unknown'])} then 1 end) as n "
+        f"max(case when {form.format(a=TRUTHS[known], b=TRUTHS['unknown'])} then 1 else 0 end) "
+        "as most }",
+        answer("n most", (int(truth == "true"), int(truth == "true"))),
+        "$nothing: String?",
+    )
+    for (form, known), truth in UNKNOWN.items()
+)
+
 
 def of_people(title: str, columns: str, names: str, *rows: tuple[Value, ...]) -> QueryCase:
     """Values for each person."""
@@ -37,6 +51,7 @@ def of_people(title: str, columns: str, names: str, *rows: tuple[Value, ...]) ->
 
 CASES = (
     *LOGIC,
+    *AGGREGATED,
     of_people(
         "pairs are counted, and edges with a name",
         f"{FRIENDS} as n count {{ $p $e:knows $_ }} as edges count {{ $p <knows> $_ }} as either",
